@@ -1,0 +1,4 @@
+"""What is run: the experiment spec, its examples, and the errors that a user can cause.
+
+The lowest layer: it imports nothing of the project, and every other package may import it.
+"""

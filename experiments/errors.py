@@ -1,0 +1,25 @@
+"""The errors that reach a user: one line, with the cause and the remedy."""
+
+
+class AftershockError(Exception):
+    """Root of every error that is shown to a user as one line; `exit_code` is the command line's."""
+
+    exit_code = 3
+
+
+class BadInput(AftershockError):
+    """The user's input cannot be used: names the field, the value and what is allowed."""
+
+    exit_code = 2
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        super().__init__(f"{field}: {value!r} is not usable; allowed: {allowed}")
+        self.field, self.value, self.allowed = field, value, allowed
+
+
+class EnvironmentFailure(AftershockError):
+    """The machine or the cluster failed: names the cause and the remedy."""
+
+    def __init__(self, cause: str, remedy: str) -> None:
+        super().__init__(f"{cause}; {remedy}")
+        self.cause, self.remedy = cause, remedy

@@ -1,0 +1,276 @@
+"""The experiment: a validated spec of what is run, where, under which faults, and how it is judged.
+
+Times are in seconds and rates per second. The same models validate YAML files, `--set` overrides
+and the DAG's params, and give the trigger form its JSON schema.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from experiments.errors import BadInput
+
+EXAMPLES = Path(__file__).parent
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Spec(BaseModel):
+    """Base of every part of a spec: an unknown field or a wrong type is an error, and specs are values."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+
+
+class ClusterDriver(StrEnum):
+    LOCAL = "local"
+
+
+class WorkloadName(StrEnum):
+    WORDCOUNT = "wordcount"
+
+
+class Engine(StrEnum):
+    STRUCTURED_STREAMING = "structured-streaming"
+
+
+class RecoveryMode(StrEnum):
+    QUERY = "query"  # a lost executor fails the query, which restarts from its last checkpoint
+    TASK = "task"  # Spark retries the lost tasks
+
+
+class TriggerMode(StrEnum):
+    MICRO_BATCH = "micro-batch"
+    REAL_TIME = "real-time"
+
+
+class LoadMode(StrEnum):
+    SATURATING = "saturating"  # somewhat above the calibrated service rate: the query is never idle for lack of input
+    RATE = "rate"  # the set rate
+
+
+class FaultKind(StrEnum):
+    KILL = "kill"
+    PAUSE = "pause"
+
+
+class FaultScope(StrEnum):
+    HOST = "host"  # every host has a clock of its own
+    DOMAIN = "domain"  # every domain has a clock that takes all of its hosts
+
+
+class ClusterSpec(Spec):
+    """The hosts: one gateway (broker, master, query driver, generator, injector) and `workers` that can be killed."""
+
+    driver: ClusterDriver = ClusterDriver.LOCAL
+    workers: Annotated[int, Field(ge=1, le=250)] = 3
+    worker_cores: Annotated[int, Field(ge=1, le=64)] = 1
+    worker_memory_mb: Annotated[int, Field(ge=512, le=262_144)] = 640
+
+
+class WorkloadSpec(Spec):
+    """The word count: words counted in sliding event-time windows, then regrouped by ever shorter prefixes."""
+
+    name: WorkloadName = WorkloadName.WORDCOUNT
+    depth: Annotated[int, Field(ge=1, le=8, description="stateful operators in the chain")] = 1
+    window_s: Positive = 10.0
+    slide_s: Positive = 5.0
+    corpus: Annotated[
+        str | None,
+        Field(description="file or folder of text; by default the docs and sources of installed packages"),
+    ] = None
+    corpus_mb: Annotated[float, Field(gt=0, le=1024)] = 4.0
+
+    @model_validator(mode="after")
+    def _slide_divides_window(self) -> WorkloadSpec:
+        if self.window_s % self.slide_s:
+            raise ValueError(f"window_s ({self.window_s:g}) must be a multiple of slide_s ({self.slide_s:g})")
+        return self
+
+
+class EngineSpec(Spec):
+    """How the query is executed and how it comes back after a failure."""
+
+    name: Engine = Engine.STRUCTURED_STREAMING
+    checkpoint_interval_s: Positive = 8.0
+    recovery: RecoveryMode = RecoveryMode.QUERY
+    trigger: TriggerMode = TriggerMode.MICRO_BATCH
+    partitions: Annotated[int, Field(ge=1, le=1000)] = 6
+
+
+class LoadSpec(Spec):
+    """The open-loop generator: every record is due at a time that does not depend on the query."""
+
+    mode: LoadMode = LoadMode.SATURATING
+    rate: Annotated[float, Field(gt=0, le=1e7, description="records per second (mode rate)")] = 5000.0
+
+
+class HealDelay(Spec):
+    """A uniform delay between two bounds."""
+
+    low: NonNegative
+    high: NonNegative
+
+    @model_validator(mode="after")
+    def _ordered(self) -> HealDelay:
+        if self.high < self.low:
+            raise ValueError(f"high ({self.high:g}) must not be below low ({self.low:g})")
+        return self
+
+
+class FaultProcess(Spec):
+    """A random law of faults: each host, or each domain, has an exponential clock of its own with `rate` per second."""
+
+    kind: FaultKind = FaultKind.KILL
+    scope: FaultScope = FaultScope.HOST
+    rate: Positive
+    spread: NonNegative = 0.0
+    heal_after: NonNegative | HealDelay = 0.0
+
+    @model_validator(mode="after")
+    def _spread_needs_a_domain(self) -> FaultProcess:
+        if self.spread and self.scope is not FaultScope.DOMAIN:
+            raise ValueError("spread is for scope domain: one host cannot die spread over time")
+        return self
+
+
+class FaultSpec(Spec):
+    """Fault processes on hosts (each with its domains) over a duration.
+
+    Inside an experiment the duration defaults to the measurement window and the hosts to all workers.
+    """
+
+    duration: Positive | None = None
+    hosts: dict[str, tuple[str, ...]] = {}
+    processes: tuple[FaultProcess, ...] = ()
+
+    @property
+    def failure_rate(self) -> float:
+        """Rate of fault events in the cluster [1/s]: the sum over the clocks of hosts and of domains."""
+        domains = {domain for host in self.hosts.values() for domain in host}
+        clocks = {FaultScope.HOST: len(self.hosts), FaultScope.DOMAIN: len(domains)}
+        return sum(process.rate * clocks[process.scope] for process in self.processes)
+
+
+class ToleranceSpec(Spec):
+    """How far a measurement may lie from what it is compared with."""
+
+    kill_lateness_s: Positive = 0.05
+    utilization: Positive = 0.03
+    estimates: Positive = 0.05
+    ledger_share: Positive = 0.001
+
+
+class Experiment(Spec):
+    """One experiment. The measurement window of `window_s` starts when the query runs steadily, and holds every fault."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")] = "wordcount"
+    cluster: ClusterSpec = ClusterSpec()
+    workload: WorkloadSpec = WorkloadSpec()
+    engine: EngineSpec = EngineSpec()
+    load: LoadSpec = LoadSpec()
+    faults: FaultSpec = FaultSpec()
+    window_s: Annotated[float, Field(gt=0, le=7 * 86_400)] = 240.0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    tolerances: ToleranceSpec = ToleranceSpec()
+
+    @property
+    def worker_names(self) -> list[str]:
+        return [f"worker-{i}" for i in range(1, self.cluster.workers + 1)]
+
+    @property
+    def fault_spec(self) -> FaultSpec:
+        """The fault spec with duration and hosts filled in."""
+        hosts = self.faults.hosts or {name: () for name in self.worker_names}
+        return self.faults.model_copy(update={"duration": self.faults.duration or self.window_s, "hosts": hosts})
+
+    @model_validator(mode="after")
+    def _faults_fit_the_cluster(self) -> Experiment:
+        unknown = sorted(set(self.faults.hosts) - set(self.worker_names))
+        if unknown:
+            raise ValueError(f"faults.hosts names {unknown[0]!r}; the hosts are {', '.join(self.worker_names)}")
+        if (self.faults.duration or 0) > self.window_s:
+            raise ValueError(f"faults.duration ({self.faults.duration:g}) must not exceed window_s ({self.window_s:g})")
+        if any(process.kind is not FaultKind.KILL for process in self.faults.processes):
+            raise ValueError("faults.processes: only kind kill can be injected so far")
+        return self
+
+
+def available() -> list[str]:
+    """Names of the example experiments that ship with the project."""
+    return sorted(path.stem for path in EXAMPLES.glob("*.yaml"))
+
+
+def load(source: str = "wordcount", overrides: list[str] | None = None) -> Experiment:
+    """Load an experiment from a YAML file, or by the name of an example, with `a.b=value` overrides applied.
+
+    Raises `BadInput` naming the field, its value and what is allowed.
+    """
+    path = EXAMPLES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else Path(source)
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(
+            "experiment", source, f"a readable YAML file ({error.strerror}), or one of {', '.join(available())}"
+        ) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadInput("experiment", source, f"valid YAML ({' '.join(str(error).split())})") from None
+    if document is None:
+        document = {}
+    if not isinstance(document, dict):
+        raise BadInput("experiment", source, "a YAML mapping of fields")
+    for override in overrides or []:
+        _apply(document, override)
+    return validate(document)
+
+
+def validate(document: dict[str, Any]) -> Experiment:
+    """Validate a document; the first problem is raised as `BadInput`."""
+    try:
+        return Experiment.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "experiment"
+        raise BadInput(field, first["input"], _allowed(first)) from None
+
+
+def _allowed(problem: dict[str, Any]) -> str:
+    if problem["type"] == "extra_forbidden":
+        return "no such field; see the trigger form or experiments/ for the known ones"
+    return problem["msg"].removeprefix("Value error, ")
+
+
+def _apply(document: dict[str, Any], override: str) -> None:
+    key, separator, text = override.partition("=")
+    if not separator or not key:
+        raise BadInput("--set", override, "field.subfield=value")
+    *parents, leaf = key.split(".")
+    node: Any = document
+    for parent in parents:
+        node = _child(node, parent, override)
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise BadInput("--set", override, "a YAML value after =") from None
+    if isinstance(node, list):
+        node[_index(node, leaf, override)] = value
+    else:
+        node[leaf] = value
+
+
+def _child(node: Any, name: str, override: str) -> Any:
+    child = node[_index(node, name, override)] if isinstance(node, list) else node.setdefault(name, {})
+    if not isinstance(child, dict | list):
+        raise BadInput("--set", override, f"a field below a mapping; {name} is a value")
+    return child
+
+
+def _index(node: list[Any], name: str, override: str) -> int:
+    if name.isdigit() and int(name) < len(node):
+        return int(name)
+    raise BadInput("--set", override, f"a position from 0 to {len(node) - 1}")

@@ -1,0 +1,76 @@
+"""The result tables: one pyarrow schema each, shared by the job that writes them and the checks that read them.
+
+Times end in `_ns` (UTC nanoseconds since the epoch) or `_s` (seconds); rates are per second.
+A null is "not measured", never zero.
+"""
+
+import pyarrow as pa
+
+
+def _table(*columns: tuple[str, pa.DataType, bool]) -> pa.Schema:
+    return pa.schema([pa.field(name, kind, nullable) for name, kind, nullable in columns])
+
+
+def _must(kind: pa.DataType, *names: str) -> list[tuple[str, pa.DataType, bool]]:
+    return [(name, kind, False) for name in names]
+
+
+def _may(kind: pa.DataType, *names: str) -> list[tuple[str, pa.DataType, bool]]:
+    return [(name, kind, True) for name in names]
+
+
+TEXT, WHOLE, REAL, FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+
+LEDGER_CLASSES = ("useful", "checkpoint", "lost", "detect", "restart", "idle")
+
+TABLES: dict[str, pa.Schema] = {
+    "runs": _table(
+        *_must(TEXT, "run_id", "experiment", "workload", "engine", "recovery", "trigger", "driver"),
+        *_must(WHOLE, "seed", "workers", "depth", "window_start_ns", "window_end_ns"),
+        *_must(REAL, "window_s", "checkpoint_interval_s", "failure_rate"),
+        *_may(REAL, "service_rate", "load_rate", "utilization", "utilization_by_records"),
+        *_must(WHOLE, "faults", "records_committed"),
+    ),
+    "faults": _table(
+        *_must(WHOLE, "fault"),
+        *_must(TEXT, "kind", "targets", "cause"),
+        *_must(WHOLE, "planned_ns"),
+        *_may(WHOLE, "actual_ns", "proved_ns", "healed_ns"),
+        *_may(REAL, "lateness_s"),
+        *_must(FLAG, "absorbed"),
+        *_may(WHOLE, "processes_killed", "survivors", "open_ports"),
+    ),
+    "recoveries": _table(
+        *_must(WHOLE, "recovery", "fault", "faults", "death_ns"),
+        *_may(WHOLE, "notice_ns", "ready_ns", "restored_ns", "normal_ns"),
+        *_may(REAL, "detect_s", "restart_s", "restore_s", "catch_up_s", "lost_s"),
+    ),
+    "checkpoints": _table(
+        *_must(WHOLE, "batch", "started_ns", "completed_ns"),
+        *_must(REAL, "duration_s", "checkpoint_s", "processing_s"),
+        *_may(REAL, "wal_s", "commit_log_s", "state_commit_s", "hop_delay_s"),
+        *_must(WHOLE, "records"),
+        *_may(WHOLE, "stages", "state_rows", "state_bytes"),
+        *_must(FLAG, "in_window"),
+    ),
+    "ledger": _table(
+        *_must(WHOLE, "start_ns", "end_ns"),
+        *_must(TEXT, "class"),
+        *_must(REAL, "seconds"),
+        *_may(WHOLE, "batch", "fault"),
+    ),
+    "latency": _table(*_must(WHOLE, "second", "records"), *_must(REAL, "p50_s", "p99_s", "p999_s")),
+    "throughput": _table(*_must(WHOLE, "second"), *_must(REAL, "due_records", "committed_records", "lag_records")),
+    "hosts": _table(*_must(WHOLE, "second"), *_must(TEXT, "host"), *_must(REAL, "cpu_s"), *_must(WHOLE, "rss_bytes")),
+    "quality": _table(*_must(WHOLE, "window_start_ns", "window_end_ns", "exact", "emitted", "lost", "duplicated", "wrong")),
+    "predictions": _table(
+        *_must(TEXT, "quantity", "model"),
+        *_may(REAL, "measured", "predicted", "low", "high"),
+        *_may(REAL, "failure_rate", "checkpoint_cost_s", "recovery_time_s", "interval_s", "hop_delay_s"),
+        *_may(WHOLE, "depth"),
+    ),
+    "verdicts": _table(
+        *_must(TEXT, "check", "table", "verdict"),
+        *_may(TEXT, "observed", "expected", "detail"),
+    ),
+}

@@ -1,0 +1,129 @@
+"""The run store: one immutable directory per finished run, which appears whole or not at all.
+
+A run is built under `live/` and moved into `runs/` by one rename when it ends, well or not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from experiments.errors import BadInput
+from results.schema import TABLES
+
+RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
+
+
+def home() -> Path:
+    """Where Aftershock keeps its state: $AFTERSHOCK_HOME, or `.aftershock` beside the code."""
+    return Path(os.environ.get("AFTERSHOCK_HOME") or Path(__file__).parent.parent / ".aftershock").resolve()
+
+
+def check_run_id(run_id: str) -> str:
+    """Return the run id if it is one; a run id never carries a path."""
+    if not RUN_ID.fullmatch(run_id):
+        raise BadInput("run_id", run_id, "lower-case letters, digits and hyphens")
+    return run_id
+
+
+@dataclass(frozen=True)
+class Run:
+    """The directory of one run, live or finished.
+
+    raw/      logs as the services wrote them       tables/   one Parquet table each
+    checks/   Great Expectations results, Data Docs  plots/    PNG and SVG        report.html
+    """
+
+    run_id: str
+    root: Path
+
+    @property
+    def raw(self) -> Path:
+        return self.root / "raw"
+
+    @property
+    def tables(self) -> Path:
+        return self.root / "tables"
+
+    @property
+    def checks(self) -> Path:
+        return self.root / "checks"
+
+    @property
+    def plots(self) -> Path:
+        return self.root / "plots"
+
+    @property
+    def report(self) -> Path:
+        return self.root / "report.html"
+
+    def status(self) -> dict[str, Any]:
+        """`{"run_id", "experiment", "state": "running"|"done"|"failed", "started_ns", "ended_ns", "error", "exit_code"}`."""
+        return read_json(self.root / "status.json")
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Read one result table; raises `BadInput` for an unknown name, `FileNotFoundError` if this run lacks it."""
+        if name not in TABLES:
+            raise BadInput("table", name, ", ".join(TABLES))
+        return pd.read_parquet(self.tables / f"{name}.parquet", dtype_backend="pyarrow")
+
+    def has(self, name: str) -> bool:
+        return (self.tables / f"{name}.parquet").exists()
+
+
+def live_directory(run_id: str) -> Path:
+    """Where a running run keeps its cluster and what it has collected so far."""
+    return home() / "live" / check_run_id(run_id)
+
+
+def live(run_id: str) -> Run:
+    """The run while it is being built."""
+    return Run(run_id, live_directory(run_id) / "result")
+
+
+def finished(run_id: str) -> Run:
+    """A finished run; raises `BadInput` when there is none of that id."""
+    run = Run(run_id, home() / "runs" / check_run_id(run_id))
+    if not (run.root / "status.json").is_file():
+        raise BadInput("run_id", run_id, "the id of a finished run; `aftershock results` lists them")
+    return run
+
+
+def all_finished() -> list[Run]:
+    """Every finished run, newest first."""
+    folder = home() / "runs"
+    found = [finished(path.name) for path in folder.iterdir() if RUN_ID.fullmatch(path.name)] if folder.is_dir() else []
+    return sorted(found, key=lambda run: run.status()["started_ns"], reverse=True)
+
+
+def publish(run: Run) -> Run:
+    """Move a live run into the store by one rename; a run that is there already is returned as it is."""
+    target = Run(run.run_id, home() / "runs" / check_run_id(run.run_id))
+    if not target.root.exists():
+        target.root.parent.mkdir(parents=True, exist_ok=True)
+        run.root.rename(target.root)
+    return target
+
+
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write a JSON document so that a reader sees the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    scratch.replace(path)
+
+
+def discard(directory: Path) -> None:
+    """Remove a directory tree that this project made; a missing one is fine."""
+    shutil.rmtree(directory, ignore_errors=True)
