@@ -1,0 +1,81 @@
+"""What the DAG's tasks do: call one step each, and turn its outcome into Airflow's terms and a log that reads well.
+
+Steps are imported when a task runs, never when the DAG file is parsed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from aftershock import trigger_form
+from experiments.errors import AftershockError
+
+log = logging.getLogger(__name__)
+ERROR = "error"  # the XCom key under which a failed task leaves its one-line reason for the teardown
+
+
+def begin(params: dict[str, Any]) -> str:
+    """Validate the trigger form's params as an experiment and open a run; returns the run id."""
+    from aftershock import steps
+
+    try:
+        return steps.begin(trigger_form.fold(params), params.get("run_id"))
+    except AftershockError as error:
+        raise AirflowFailException(str(error)) from None
+
+
+def run_step(name: str, run_id: str) -> Any:
+    """Run one step of a run; an error that a user can understand fails the task with that one line, without retry."""
+    from aftershock import steps
+
+    log.info("%s ...", name)
+    started = time.monotonic()
+    try:
+        outcome = getattr(steps, name)(run_id)
+    except AftershockError as error:
+        raise AirflowFailException(str(error)) from None
+    log.info("%s done in %.1f s", name, time.monotonic() - started)
+    return outcome
+
+
+def note_error(context: Any) -> None:
+    """Failure callback: leave the reason where the teardown finds it."""
+    context["ti"].xcom_push(key=ERROR, value=" ".join(str(context.get("exception")).split()))
+
+
+def tear_down(run_id: str, ti: Any) -> str:
+    """Destroy the run's cluster and publish the run, as failed if a task of this DAG run failed."""
+    from aftershock import steps
+
+    error = _first_error(ti)
+    log.info("teardown: %s", error or "every step succeeded")
+    return steps.teardown(run_id, error)
+
+
+def _first_error(ti: Any) -> str | None:
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
+    failed = [task_id for task_id, state in states.items() if state == "failed"]
+    if not failed:
+        return None
+    reason = ti.xcom_pull(task_ids=failed[0], key=ERROR)
+    return f"{failed[0]}: {reason or 'ended without an error of its own (killed, or marked failed by hand)'}"
+
+
+def judge(run_id: str) -> None:
+    """Log every verdict of the published run; fails with check, observed and expected of those that failed."""
+    from results import store
+
+    verdicts = store.finished(run_id).table("verdicts").to_dict("records")
+    for verdict in verdicts:
+        log.info("%-7s %s", verdict["verdict"], _sentence(verdict))
+    failed = [_sentence(verdict) for verdict in verdicts if verdict["verdict"] == "fail"]
+    if failed:
+        raise AirflowFailException(f"{len(failed)} of {len(verdicts)} checks failed: {'; '.join(failed)}")
+
+
+def _sentence(verdict: dict[str, Any]) -> str:
+    return f"{verdict['check']}: observed {verdict['observed']}, expected {verdict['expected']}"

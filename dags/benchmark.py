@@ -1,0 +1,76 @@
+"""
+## One benchmark run
+
+Provision a cluster, run a streaming workload on it, kill its hosts by a random schedule, measure what that cost, and
+hold the measurement against the model's prediction.
+
+The **trigger form** is the experiment: every field is typed, and starts with the value of the example `wordcount`.
+
+| step | what happens |
+|---|---|
+| begin | the experiment is checked; the run gets its id and its directory |
+| provision | hosts are created (undone by *teardown*, whatever fails in between) |
+| deploy | broker, Spark and the query come up |
+| start_load | the generator starts; the query reaches its steady state |
+| arm_faults | the fault plan is drawn from the seed and handed to the injector; the measurement window opens |
+| observe | waits for the window to end, without holding a worker |
+| stop, collect | the services end; their logs are gathered |
+| tabulate, predict, validate, report | result tables, the model's prediction, verdicts, the report |
+| teardown | the cluster is destroyed; the run is published as done or failed |
+| judge | fails when a check failed, naming check, observed and expected |
+
+No step is retried but *observe*, which only watches: the others act on a cluster that is being measured.
+"""
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, Param, chain, get_current_context, task
+
+from aftershock import tasks, trigger_form
+from aftershock.observe import Observe
+from experiments import spec
+
+RUN_ID = "{{ ti.xcom_pull(task_ids='begin') }}"
+
+
+@task
+def begin() -> str:
+    return tasks.begin(dict(get_current_context()["params"]))
+
+
+@task
+def teardown(run_id: str) -> str:
+    return tasks.tear_down(run_id, get_current_context()["ti"])
+
+
+def step(name: str):
+    return task(task_id=name)(tasks.run_step)(name, RUN_ID)
+
+
+with DAG(
+    dag_id="benchmark",
+    description="Run a streaming job, kill its hosts, compare what that cost with what the model predicts",
+    doc_md=__doc__,
+    schedule=None,
+    catchup=False,
+    max_active_runs=2,
+    params={name: Param(**field) for name, field in trigger_form.fields(spec.load()).items()},
+    tags=["aftershock", "benchmark"],
+    default_args={"owner": "aftershock", "retries": 0, "on_failure_callback": tasks.note_error},
+) as dag:
+    opened = begin().as_setup()
+    provision = step("provision").as_setup()
+    observe = Observe(task_id="observe", experiment_run_id=RUN_ID, retries=3, retry_delay=timedelta(seconds=5))
+    report = step("report")
+    chain(
+        opened,
+        provision,
+        *map(step, ("deploy", "start_load", "arm_faults")),
+        observe,
+        *map(step, ("stop", "collect", "tabulate", "predict", "validate")),
+        report,
+    )
+    # begin is a setup too: a provision that fails half-way still gets its teardown
+    torn_down = teardown(RUN_ID).as_teardown(setups=[opened, provision])
+    report >> torn_down
+    [report, torn_down] >> task(tasks.judge)(RUN_ID)
