@@ -1,0 +1,33 @@
+# Everything runs from .venv, which infra/setup.sh keeps in step with requirements.lock.
+.DEFAULT_GOAL := help
+.PHONY: help setup benchmark test lint unit serve
+EXPERIMENT ?= wordcount
+BIN := .venv/bin
+
+# Great Expectations and Airflow report usage to their makers unless told not to.
+export GX_ANALYTICS_ENABLED := false
+export AIRFLOW__USAGE_DATA_COLLECTION__ENABLED := false
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1 - /p' Makefile
+
+setup:  ## Python packages, a JVM and jars, wherever they are missing
+	@sh infra/setup.sh
+
+benchmark: setup  ## run an experiment (EXPERIMENT=file.yaml or a name in experiments/)
+	@$(BIN)/aftershock benchmark $(EXPERIMENT)
+
+serve: setup  ## open Airflow with the DAGs and the pages
+	@$(BIN)/aftershock serve
+
+test: lint unit  ## linters, unit tests, then integration and end-to-end tests one by one
+	@sh infra/setup.sh chromium
+	@$(BIN)/pytest tests/integration tests/e2e
+
+lint: setup  ## style and import rules
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/lint-imports
+
+unit: setup  ## unit tests only (seconds)
+	@$(BIN)/pytest -n auto tests/unit

@@ -1,0 +1,87 @@
+#!/bin/sh
+# Brings this checkout to a state in which everything runs: .venv as requirements.lock has it, a JVM, the jars.
+# Does only what is missing. With the argument "chromium" it adds the browser of the end-to-end tests.
+set -eu
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 3; }
+
+# Installs the first of the named Debian packages that this system's archive offers.
+install_one_of() {
+    root=''
+    if [ "$(id -u)" != 0 ]; then
+        root=sudo
+        { [ -t 0 ] || sudo -n true; } >/dev/null 2>&1 && command -v sudo >/dev/null || fail_package "$1" "no root rights"
+    fi
+    command -v apt-get >/dev/null || fail_package "$1" "no apt-get on this system"
+    say "looking for the package $1"
+    $root apt-get update -qq >&2 || fail_package "$1" "apt-get update failed"
+    for package in "$@"; do
+        apt-cache show "$package" >/dev/null 2>&1 || continue
+        say "installing $package"
+        $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >&2 && return
+    done
+    fail_package "$1" "apt-get could not install it"
+}
+fail_package() { fail "the package $1 is needed ($2): install it, for instance by 'apt-get install $1', and run make again"; }
+
+# Prints the Python to build .venv with.
+find_python() {
+    for python in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11}; do
+        "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null || continue
+        echo "$python"
+        return
+    done
+    found=$(python3 --version 2>/dev/null) || found='no python3'
+    fail "Python 3.11 to 3.14 is needed and this system has ${found}: install python3.11 (or set PYTHON=/path/to/it)"
+}
+
+# Prints the lines of the lock for one package, its hashes included.
+locked() { awk -v start="$1==" '/^[^ ]/ { on = index($0, start) == 1 } on' requirements.lock; }
+
+build_venv() {
+    python=$(find_python)
+    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    "$python" -c 'import ensurepip, venv' 2>/dev/null || install_one_of "python$version-venv" python3-venv
+    say "creating .venv with Python $version"
+    "$python" -m venv --clear .venv
+}
+
+# The packages. uv fetches in parallel; pyspark, which is published as a source archive only, is built with the locked
+# setuptools, so that nothing is executed that has no hash in the lock.
+install_packages() {
+    { locked uv && locked setuptools; } >.venv/bootstrap.txt &&
+        .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/bootstrap.txt &&
+        say "installing $(grep -c '^[a-z]' requirements.lock) Python packages (a few minutes the first time)" &&
+        .venv/bin/uv pip sync --python .venv/bin/python --require-hashes --no-build-isolation requirements.lock &&
+        .venv/bin/uv pip install --python .venv/bin/python --quiet --no-deps --no-index --no-build-isolation --editable .
+}
+
+python_packages() {
+    # The scripts in .venv name their interpreter by its full path: a moved checkout needs a new one.
+    wanted="$PWD $(cat requirements.lock pyproject.toml infra/setup.sh | sha256sum)"
+    [ "$(cat .venv/set-up 2>/dev/null)" = "$wanted" ] && return
+    grep -qsF "$PWD/.venv" .venv/pyvenv.cfg && .venv/bin/python -m pip --version >/dev/null 2>&1 || build_venv
+    install_packages || fail "the Python packages could not be installed (the reason is above): check network and disk, and run make again"
+    echo "$wanted" >.venv/set-up
+}
+
+jvm() {
+    if [ -z "${JAVA_HOME:-}" ] && ! .venv/bin/python -m infra.jvm >/dev/null 2>&1; then
+        install_one_of openjdk-21-jre-headless openjdk-17-jre-headless default-jre-headless
+    fi
+    .venv/bin/python -m infra.jvm >/dev/null
+}
+
+# A missing browser is no error: the tests that need one are skipped, and say so.
+chromium() {
+    command -v chromium >/dev/null || (install_one_of chromium) || say "the browser tests will be skipped"
+}
+
+exec 9<infra/setup.sh
+flock 9 # two calls in one checkout: the second one waits, and finds everything done
+python_packages
+jvm
+.venv/bin/python -m infra.jars >/dev/null
+[ "${1:-}" != chromium ] || chromium
