@@ -1,0 +1,98 @@
+"""The handle of a cluster and the interface that every driver implements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+from experiments.spec import ClusterSpec
+from infra.processes import DeathProof
+
+
+class Role(StrEnum):
+    GATEWAY = "gateway"  # broker, Spark master, query driver, generator, injector; never killed by a plan
+    WORKER = "worker"
+
+
+@dataclass(frozen=True)
+class Host:
+    name: str
+    address: str
+    role: Role
+    cores: int
+    memory_mb: int
+
+
+@dataclass(frozen=True)
+class Handle:
+    """All that is needed to use, inspect and destroy a cluster; passes between tasks as JSON."""
+
+    run_id: str
+    driver: str
+    token: str
+    root: str
+    hosts: Mapping[str, Host] = field(default_factory=dict)
+    broker: str = ""
+    master: str = ""
+
+    @property
+    def workers(self) -> list[Host]:
+        return [host for host in self.hosts.values() if host.role is Role.WORKER]
+
+    @property
+    def gateway(self) -> Host:
+        return next(host for host in self.hosts.values() if host.role is Role.GATEWAY)
+
+    def directory(self, host: str) -> Path:
+        return Path(self.root) / "hosts" / host
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Handle:
+        hosts = {name: Host(**{**host, "role": Role(host["role"])}) for name, host in document["hosts"].items()}
+        return cls(**{**document, "hosts": hosts})
+
+
+@dataclass(frozen=True)
+class HostState:
+    name: str
+    address: str
+    up: bool
+    processes: int
+
+
+class Aimed(Protocol):
+    """A kill made ready: `fire` ends every process of the host and proves it."""
+
+    def fire(self) -> DeathProof: ...
+
+
+class Driver(Protocol):
+    """Creates, inspects and destroys hosts. Every method is idempotent."""
+
+    def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle: ...
+
+    def inspect(self, handle: Handle) -> list[HostState]: ...
+
+    def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
+        """Start a service on a host, its output in the host's `logs/<service>.log`; returns its process id."""
+        ...
+
+    def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
+        """Ask a service to end (SIGTERM), and kill it and its children if it has not within `limit_s`."""
+        ...
+
+    def aim(self, handle: Handle, host: str) -> Aimed: ...
+
+    def heal(self, handle: Handle, host: str) -> None:
+        """Bring a dead worker back as a new machine would come: with an empty disk, joining the cluster by itself."""
+        ...
+
+    def destroy(self, handle: Handle) -> None:
+        """End everything that carries the handle's token, whatever state it is in."""
+        ...

@@ -1,0 +1,72 @@
+"""The Kafka broker of a cluster: one KRaft node (broker and controller) on the gateway."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from pathlib import Path
+
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
+from kafka.errors import RetriableError, TopicAlreadyExistsError
+
+from experiments.errors import EnvironmentFailure
+
+BROKER_PORT, CONTROLLER_PORT = 9092, 9093
+HEAP = "320m"
+
+
+def properties(address: str, data: Path) -> str:
+    """server.properties of a single KRaft node that listens on `address` only."""
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@{address}:{CONTROLLER_PORT}",
+        "listeners": f"PLAINTEXT://{address}:{BROKER_PORT},CONTROLLER://{address}:{CONTROLLER_PORT}",
+        "advertised.listeners": f"PLAINTEXT://{address}:{BROKER_PORT}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": data,
+        "auto.create.topics.enable": "false",
+        "offsets.topic.replication.factor": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "group.initial.rebalance.delay.ms": 0,
+        "num.network.threads": 2,
+        "num.io.threads": 4,
+        "log.segment.bytes": 256 * 1024 * 1024,
+        "log.retention.ms": -1,
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def cluster_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def java_command(java: Path, jars: list[Path], main: str, *arguments: str, heap: str = HEAP) -> list[str]:
+    classpath = ":".join(str(jar) for jar in jars)
+    options = ["-XX:+UseSerialGC", f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+    options += ["-Dorg.slf4j.simpleLogger.showDateTime=true"]
+    return [str(java), *options, "-cp", classpath, main, *arguments]
+
+
+def wait_ready(broker: str, log: Path, limit_s: float = 60.0) -> None:
+    """Return once the broker answers; raises `EnvironmentFailure` with the end of its log otherwise."""
+    try:
+        KafkaAdminClient(bootstrap_servers=broker, bootstrap_timeout_ms=int(limit_s * 1000)).close()
+    except RetriableError as error:
+        raise EnvironmentFailure(f"the broker at {broker} did not answer in {limit_s:g} s ({error})", f"see {log}") from None
+
+
+def create_topics(broker: str, topics: dict[str, int]) -> None:
+    """Create topics with their partition counts; those that exist are left as they are."""
+    admin = KafkaAdminClient(bootstrap_servers=broker)
+    try:
+        for name, partitions in topics.items():
+            try:
+                admin.create_topics([NewTopic(name=name, num_partitions=partitions, replication_factor=1)])
+            except TopicAlreadyExistsError:
+                continue
+    finally:
+        admin.close()

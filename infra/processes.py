@@ -1,0 +1,161 @@
+"""The processes of a host, found by an ownership mark in their environment, and the proof that none is left.
+
+A host of the local driver is every process that carries its mark. The mark is inherited through fork and
+exec, so it also finds what a process group or a session misses (pyspark's daemon makes a group of its own).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = "AFTERSHOCK_HOST"
+LISTEN = "0A"
+
+
+@dataclass(frozen=True)
+class DeathProof:
+    """What a kill left: the processes it ended, and those and the open ports that survived it (both must be zero)."""
+
+    fired_ns: int
+    proved_ns: int
+    processes_killed: int
+    survivors: int
+    open_ports: int
+
+
+@dataclass(frozen=True)
+class Usage:
+    """CPU time since start [s] and resident memory [bytes], summed over live processes."""
+
+    cpu_s: float
+    rss_bytes: int
+
+
+def members(mark: str) -> list[int]:
+    """Ids of the live processes (zombies excepted) that carry the mark, or a mark below it."""
+    needle = f"{MARK}={mark}".encode()
+    return [pid for pid in _pids() if _carries(pid, needle)]
+
+
+def marks(prefix: str) -> set[str]:
+    """The distinct marks below a prefix that live processes carry."""
+    needle = f"{MARK}={prefix}".encode()
+    entries = (entry for pid in _pids() for entry in _environment(pid) if entry.startswith(needle))
+    return {entry.decode().partition("=")[2] for entry in entries}
+
+
+class Aim:
+    """Handles on the processes of one host, opened ahead so that a kill takes effect at once.
+
+    A pidfd names a process for good: a process id that is used again is never hit.
+    """
+
+    def __init__(self, mark: str, address: str) -> None:
+        self.mark, self.address = mark, address
+        self._open: dict[int, int] = {}
+        self.refresh()
+
+    def refresh(self) -> list[int]:
+        """Look again for processes of the host; returns the ids of those now aimed at."""
+        found = members(self.mark)
+        for pid in found:
+            if pid not in self._open:
+                self._aim_at(pid)
+        return found
+
+    def _aim_at(self, pid: int) -> None:
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        if _carries(pid, f"{MARK}={self.mark}".encode()):
+            self._open[pid] = handle
+        else:
+            os.close(handle)
+
+    def fire(self, limit_s: float = 5.0) -> DeathProof:
+        """Kill every process of the host and prove it; gives up looking after `limit_s`."""
+        fired_ns, deadline = time.time_ns(), time.monotonic() + limit_s
+        self._signal()
+        while True:
+            left, ports = self.refresh(), listening(self.address)
+            if not (left or ports) or time.monotonic() > deadline:
+                break
+            self._signal()
+            time.sleep(0.002)
+        proof = DeathProof(fired_ns, time.time_ns(), len(self._open), len(left), len(ports))
+        self.close()
+        return proof
+
+    def _signal(self) -> None:
+        for handle in self._open.values():
+            try:
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    def close(self) -> None:
+        for handle in self._open.values():
+            os.close(handle)
+        self._open.clear()
+
+
+def listening(address: str) -> list[int]:
+    """TCP ports open for listening on exactly this IPv4 address."""
+    packed = "".join(f"{int(part):02X}" for part in reversed(address.split(".")))
+    mapped = f"0000000000000000FFFF0000{packed}"
+    rows = [row.split() for name in ("tcp", "tcp6") for row in _lines(Path("/proc/net") / name)[1:]]
+    local = [row[1].split(":") for row in rows if row[3] == LISTEN]
+    return sorted(int(port, 16) for host, port in local if host in (packed, mapped))
+
+
+def usage(pids: list[int]) -> Usage:
+    """Resources that these processes have used and hold now."""
+    ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+    cpu, rss = 0, 0
+    for pid in pids:
+        fields = _stat(pid)
+        if fields:
+            cpu += int(fields[11]) + int(fields[12])
+            rss += int(fields[21]) * page
+    return Usage(cpu / ticks, rss)
+
+
+def _pids() -> Iterator[int]:
+    own = os.getpid()
+    return (int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own)
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _carries(pid: int, needle: bytes) -> bool:
+    entries = _environment(pid)
+    return any(e == needle or e.startswith(needle + b"/") for e in entries) and _alive(pid)
+
+
+def _alive(pid: int) -> bool:
+    fields = _stat(pid)
+    return bool(fields) and fields[0] not in ("Z", "X")
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat after the command name: state first."""
+    lines = _lines(Path(f"/proc/{pid}/stat"))
+    return lines[0].rpartition(")")[2].split() if lines else []
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(errors="replace").splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,1 @@
+"""Structured Streaming queries, in micro-batch and real-time mode."""

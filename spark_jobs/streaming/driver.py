@@ -1,0 +1,142 @@
+"""The query driver: a program that runs the query and brings it back after a failure, journaling what it sees.
+
+Run by spark-submit as `driver.py CONFIG.json JOURNAL.jsonl`. In recovery mode `query` the loss of any executor
+fails the whole query, which restarts from its last checkpoint once every worker is back: the global rollback of
+the `utilization` paper, with slots awaited as Flink's default scheduler does. In mode `task` Spark retries the
+lost tasks, and only a query that failed for another reason is restarted.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from experiments.spec import LoadMode, RecoveryMode
+from infra.journal import Journal
+from spark_jobs.streaming.calibration import calibrate
+from spark_jobs.streaming.job import JobConfig, session, start
+
+POLL_S = 0.05
+
+
+class ProgressJournal(StreamingQueryListener):
+    """Writes the query's own events into the journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        self._journal.write("query-started", query_run=str(event.runId))
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        self._journal.write("progress", progress=json.loads(event.progress.json))
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        self._journal.write("query-idle", query_run=str(event.runId))
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        self._journal.write("query-terminated", query_run=str(event.runId), error=event.exception)
+
+
+class QueryDriver:
+    """Keeps one query running until asked to stop."""
+
+    def __init__(self, spark: SparkSession, config: JobConfig, journal: Journal, batch_records: int | None) -> None:
+        self.spark, self.config, self.journal, self.batch_records = spark, config, journal, batch_records
+        self.stopping = False
+
+    def request_stop(self, *_: object) -> None:
+        self.stopping = True
+
+    def run(self) -> None:
+        while not self.stopping:
+            executors = self._await_workers()
+            if self.stopping:
+                break
+            query = self._start()
+            self.journal.write("ready", executors=sorted(executors))
+            self._watch(query, executors)
+            query.stop()
+
+    def _await_workers(self) -> set[str]:
+        while not self.stopping and len(self._executors()) < self.config.workers:
+            time.sleep(POLL_S)
+        return self._executors()
+
+    def _start(self) -> StreamingQuery:
+        return start(
+            self.spark,
+            self.config,
+            input_topic=self.config.input_topic,
+            output_topic=self.config.output_topic,
+            checkpoint=self.config.checkpoint,
+            interval_s=self.config.engine.checkpoint_interval_s,
+            batch_records=self.batch_records,
+        )
+
+    def _watch(self, query: StreamingQuery, executors: set[str]) -> None:
+        """Return when the query has failed, must be rolled back, or shall stop."""
+        while not self.stopping:
+            lost = executors - self._executors()
+            if lost:
+                self.journal.write("executors-lost", executors=sorted(lost))
+                if self.config.engine.recovery is RecoveryMode.QUERY:
+                    return
+                executors = self._executors()
+            if not query.isActive:
+                failure = query.exception()
+                self.journal.write("query-failed", error=str(failure)[:2000])
+                return
+            executors |= self._executors()
+            time.sleep(POLL_S)
+
+    def _executors(self) -> set[str]:
+        """Ids of the executors that the scheduler holds to be alive."""
+        ids = self.spark.sparkContext._jsc.sc().getExecutorIds()
+        return {ids.apply(i) for i in range(ids.size())}
+
+
+def main() -> None:
+    config_path, journal_path = map(Path, sys.argv[1:])
+    config = JobConfig.from_json(json.loads(config_path.read_text(encoding="utf-8")))
+    journal = Journal(journal_path)
+    journal.write("driver-started")
+    spark = session(config)
+    batch_records = _batch_records(spark, config, journal, config_path.with_name("calibration.json"))
+    spark.streams.addListener(ProgressJournal(journal))
+    driver = QueryDriver(spark, config, journal, batch_records)
+    signal.signal(signal.SIGTERM, driver.request_stop)
+    driver.run()
+    journal.write("driver-stopped")
+    spark.stop()
+
+
+def _batch_records(spark: SparkSession, config: JobConfig, journal: Journal, path: Path) -> int | None:
+    """Calibrate once per run; a driver that is restarted goes on with what the first one found."""
+    if not config.calibrate:
+        return None
+    if not path.exists():
+        while len(spark.sparkContext._jsc.sc().getExecutorIds().toList()) < config.workers:
+            time.sleep(POLL_S)
+        scratch = path.with_suffix(".partial")
+        scratch.write_text(json.dumps(calibrate(spark, config, journal).__dict__), encoding="utf-8")
+        scratch.rename(path)
+    return json.loads(path.read_text(encoding="utf-8"))["batch_records"]
+
+
+if __name__ == "__main__":
+    main()

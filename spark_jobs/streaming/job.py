@@ -1,0 +1,87 @@
+"""The streaming query of an experiment: Kafka to Kafka, one checkpoint per trigger interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
+
+from experiments.spec import EngineSpec, RecoveryMode, TriggerMode, WorkloadSpec
+from workloads.wordcount.query import query
+
+STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True)
+class JobConfig:
+    """What the query driver needs to know; passes to it as a JSON file."""
+
+    broker: str
+    workload: WorkloadSpec
+    engine: EngineSpec
+    workers: int
+    cores: int
+    checkpoint: str
+    event_log: str
+    calibrate: bool
+    input_topic: str = "input"
+    output_topic: str = "output"
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> JobConfig:
+        workload, engine = WorkloadSpec(**document["workload"]), EngineSpec(**document["engine"])
+        return cls(**{**document, "workload": workload, "engine": engine})
+
+
+def session(config: JobConfig) -> SparkSession:
+    """The Spark session of the query; master, memory and class paths come from spark-submit."""
+    settings = {
+        "spark.sql.shuffle.partitions": config.engine.partitions,
+        "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.locality.wait": "0s",
+        "spark.task.maxFailures": 1 if config.engine.recovery is RecoveryMode.QUERY else 100,
+        "spark.ui.enabled": "false",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": config.event_log,
+        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    }
+    builder = SparkSession.builder.appName("aftershock")
+    for name, value in settings.items():
+        builder = builder.config(name, str(value))
+    return builder.getOrCreate()
+
+
+def start(
+    spark: SparkSession,
+    config: JobConfig,
+    *,
+    input_topic: str,
+    output_topic: str,
+    checkpoint: str,
+    interval_s: float,
+    batch_records: int | None,
+) -> StreamingQuery:
+    """Start the query from its last checkpoint: one micro-batch of at most `batch_records` records per `interval_s`."""
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", config.broker)
+    reader = reader.option("subscribe", input_topic).option("startingOffsets", "earliest")
+    if batch_records:
+        reader = reader.option("maxOffsetsPerTrigger", batch_records)
+    counts = query(reader.load().select("value", "timestamp"), config.workload)
+    writer = _as_messages(counts).writeStream.format("kafka").option("kafka.bootstrap.servers", config.broker)
+    writer = writer.option("topic", output_topic).option("checkpointLocation", checkpoint)
+    interval = f"{round(interval_s * 1000)} milliseconds"
+    if config.engine.trigger is TriggerMode.REAL_TIME:
+        return writer.outputMode("update").trigger(realTime=interval).start()
+    return writer.outputMode("append").trigger(processingTime=interval).start()
+
+
+def _as_messages(counts: DataFrame) -> DataFrame:
+    start, end = F.unix_millis("window.start"), F.unix_millis("window.end")
+    value = F.to_json(F.struct(start.alias("start_ms"), end.alias("end_ms"), "key", "count"))
+    return counts.select(F.concat_ws("|", start, "key").alias("key"), value.alias("value"))

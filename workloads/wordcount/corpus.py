@@ -1,0 +1,46 @@
+"""Real text for the word count: a file or folder, or the docs and sources of the installed packages."""
+
+from __future__ import annotations
+
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+from experiments.errors import BadInput
+from experiments.spec import WorkloadSpec
+
+TEXT_FILES = (".py", ".md", ".rst", ".txt", ".html")
+LONGEST_LINE = 400
+
+
+def lines(spec: WorkloadSpec) -> list[bytes]:
+    """Non-empty lines of text, at most `spec.corpus_mb` of them, in an order that depends on the files alone.
+
+    Raises `BadInput` when the corpus does not exist or holds no text.
+    """
+    root = Path(spec.corpus) if spec.corpus else Path(sysconfig.get_paths()["purelib"])
+    if not root.exists():
+        raise BadInput("workload.corpus", spec.corpus, "a file or folder that exists")
+    found: list[bytes] = []
+    room = int(spec.corpus_mb * 2**20)
+    for path in _files(root):
+        for line in _read(path):
+            found.append(line)
+            room -= len(line)
+            if room <= 0:
+                return found
+    if not found:
+        raise BadInput("workload.corpus", str(root), f"text in files that end in {', '.join(TEXT_FILES)}")
+    return found
+
+
+def _files(root: Path) -> Iterator[Path]:
+    if root.is_file():
+        return iter([root])
+    return (path for path in sorted(root.rglob("*")) if path.suffix in TEXT_FILES and path.is_file())
+
+
+def _read(path: Path) -> Iterator[bytes]:
+    for line in path.read_bytes().splitlines():
+        if text := line.strip()[:LONGEST_LINE]:
+            yield text
