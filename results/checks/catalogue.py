@@ -1,0 +1,180 @@
+"""Every check by name: what it looks at, which expectations decide it, and how it reads.
+
+This is the only place that maps expectations of Great Expectations to the names of checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pyarrow as pa
+
+from results.checks import evidence as derive
+from results.checks.evidence import PYTHON_TYPES, Evidence, NotEnough
+from results.schema import LEDGER_CLASSES, TABLES
+
+MAY_BE_EMPTY = frozenset({"faults", "recoveries"})  # a control run has no faults, and that is sound
+UNSIGNED_OR_NOT = frozenset({"seed", "second", "batch", "fault", "lateness_s", "lag_records"})  # no bound at zero
+ON_ANY_SCALE = frozenset({"measured", "predicted", "low", "high"})  # their unit is that of the predicted quantity
+
+
+class Rule(NamedTuple):
+    """An expectation by its class name in Great Expectations, with its arguments."""
+
+    expectation: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check; `subject` raises `NotEnough` on a run that does not allow a verdict."""
+
+    name: str
+    table: str
+    subject: Callable[[Evidence], pd.DataFrame]
+    rules: Callable[[Evidence], list[Rule]]
+    observed: Callable[[pd.DataFrame], str]
+    expected: Callable[[Evidence], str]
+
+
+def between(column: str, low: float | None, high: float | None, share: float = 1.0) -> Rule:
+    """Values lie within the bounds, both included, in at least this share of the rows."""
+    bounds = {"min_value": low, "max_value": high, "mostly": share}
+    return Rule("ExpectColumnValuesToBeBetween", {"column": column, **bounds})
+
+
+def in_set(column: str, *allowed: object) -> Rule:
+    return Rule("ExpectColumnValuesToBeInSet", {"column": column, "value_set": list(allowed)})
+
+
+def present(column: str) -> Rule:
+    return Rule("ExpectColumnValuesToNotBeNull", {"column": column})
+
+
+def schema_rules(table: str) -> list[Rule]:
+    """The expectations that follow from a table's schema: columns, types, nulls, and the range of each column."""
+    schema = TABLES[table]
+    rules = [Rule("ExpectTableColumnsToMatchOrderedList", {"column_list": schema.names})]
+    for field in schema:
+        type_rule = {"column": field.name, "type_": PYTHON_TYPES[field.type]}
+        rules.append(Rule("ExpectColumnValuesToBeOfType", type_rule))
+        if not field.nullable:
+            rules.append(present(field.name))
+        if field.type in (pa.int64(), pa.float64()) and field.name not in UNSIGNED_OR_NOT | ON_ANY_SCALE:
+            rules.append(between(field.name, 0, 1 if field.name == "utilization" else None))
+    if table == "ledger":
+        rules.append(in_set("class", *LEDGER_CLASSES))
+    return rules
+
+
+def _schema_check(table: str) -> Check:
+    def subject(evidence: Evidence) -> pd.DataFrame:
+        frame = evidence.raw_table(table)
+        if frame.empty and table not in MAY_BE_EMPTY:
+            raise NotEnough(f"table {table} has no rows")
+        return frame
+
+    return Check(
+        name=f"{table}.schema",
+        table=table,
+        subject=subject,
+        rules=lambda evidence: schema_rules(table),
+        observed=lambda frame: f"{len(frame.columns)} columns, {len(frame):,} rows",
+        expected=lambda evidence: f"{len(TABLES[table])} columns, values in range",
+    )
+
+
+def _prediction(evidence: Evidence) -> pd.Series:
+    return derive.predicted_utilization(evidence).iloc[0]
+
+
+CHECKS: tuple[Check, ...] = (
+    *(_schema_check(table) for table in TABLES if table != "verdicts"),
+    Check(
+        name="ledger.adds_up",
+        table="ledger",
+        subject=derive.ledger_sum,
+        rules=lambda evidence: [between("relative_gap", 0, evidence.experiment.tolerances.ledger_share)],
+        observed=lambda frame: f"{frame['sum_s'].iat[0]:.3f} s of {frame['window_s'].iat[0]:.3f} s",
+        expected=lambda evidence: f"equal within {evidence.experiment.tolerances.ledger_share:.2%}",
+    ),
+    Check(
+        name="ledger.contiguous",
+        table="ledger",
+        subject=derive.ledger_joints,
+        rules=lambda evidence: [in_set("gap_ns", 0)],
+        observed=lambda frame: f"{(frame['gap_ns'] > 0).sum()} gaps, {(frame['gap_ns'] < 0).sum()} overlaps",
+        expected=lambda evidence: "0 gaps, 0 overlaps",
+    ),
+    Check(
+        name="faults.on_time",
+        table="faults",
+        subject=derive.effective_faults,
+        rules=lambda evidence: [
+            present("actual_ns"),
+            between("late_s", 0, evidence.experiment.tolerances.kill_lateness_s, share=0.99),
+        ],
+        observed=lambda frame: f"{frame['late_s'].max() * 1e3:.1f} ms off at most, {len(frame)} faults",
+        expected=lambda evidence: f"{evidence.experiment.tolerances.kill_lateness_s * 1e3:g} ms at p99",
+    ),
+    Check(
+        name="faults.proved_dead",
+        table="faults",
+        subject=derive.effective_faults,
+        rules=lambda evidence: [
+            *(present(name) for name in ("proved_ns", "survivors", "open_ports")),
+            *(in_set(name, 0) for name in ("survivors", "open_ports")),
+        ],
+        observed=lambda frame: (
+            f"{frame['survivors'].sum()} survivors, {frame['open_ports'].sum()} open ports, "
+            f"{frame['proved_ns'].notna().sum()} of {len(frame)} proved"
+        ),
+        expected=lambda evidence: "0 survivors, 0 open ports, all proved",
+    ),
+    Check(
+        name="faults.healed",
+        table="faults",
+        subject=derive.heals,
+        rules=lambda evidence: [in_set("healed", True)],
+        observed=lambda frame: f"{frame['healed_ns'].notna().sum()} of {len(frame)} hosts came back",
+        expected=lambda evidence: "all that were due before the end",
+    ),
+    Check(
+        name="quality.nothing_lost",
+        table="quality",
+        subject=derive.closed_windows,
+        rules=lambda evidence: [in_set("lost", 0)],
+        observed=lambda frame: (
+            f"{frame['lost'].sum():,} of {frame['exact'].sum():,} results lost, "
+            f"{frame['duplicated'].sum():,} duplicated, {len(frame)} windows"
+        ),
+        expected=lambda evidence: "0 lost",
+    ),
+    Check(
+        name="quality.nothing_wrong",
+        table="quality",
+        subject=derive.closed_windows,
+        rules=lambda evidence: [in_set("wrong", 0)],
+        observed=lambda frame: f"{frame['wrong'].sum():,} of {frame['exact'].sum():,} results wrong",
+        expected=lambda evidence: "0 wrong",
+    ),
+    Check(
+        name="utilization.predicted",
+        table="predictions",
+        subject=derive.predicted_utilization,
+        rules=lambda evidence: [between("measured", _prediction(evidence)["low"], _prediction(evidence)["high"])],
+        observed=lambda frame: f"{frame['measured'].iat[0]:.3f}",
+        expected=lambda evidence: "{low:.3f} to {high:.3f} ({model}: {predicted:.3f})".format(**_prediction(evidence)),
+    ),
+    Check(
+        name="utilization.estimates_agree",
+        table="runs",
+        subject=derive.both_estimates,
+        rules=lambda evidence: [between("distance", 0, evidence.experiment.tolerances.estimates)],
+        observed=lambda frame: f"{frame['by_time'].iat[0]:.3f} by time, {frame['by_records'].iat[0]:.3f} by records",
+        expected=lambda evidence: f"equal within {evidence.experiment.tolerances.estimates:g}",
+    ),
+)

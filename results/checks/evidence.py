@@ -1,0 +1,129 @@
+"""What a check looks at: the tables of a run, and the small frames derived from them.
+
+A derived frame that cannot be made raises `NotEnough`, so that the verdict is unknown and never pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+import pyarrow as pa
+
+from experiments.spec import Experiment, FaultProcess, HealDelay
+from results.findings import judged_utilization, took_effect
+from results.schema import TABLES
+from results.store import Run
+
+FEWEST_FAULTS = 5  # below this, chance decides how far measured and predicted utilization lie apart
+HOST_START_S = 30.0  # a healed host counts as back when its worker runs again, which takes it some seconds
+PYTHON_TYPES = {pa.string(): "str", pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool"}
+
+
+class NotEnough(Exception):
+    """A check cannot be evaluated on this run; the message says what it lacks."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A run together with the experiment that it is judged against."""
+
+    run: Run
+    experiment: Experiment
+
+    def raw_table(self, name: str) -> pd.DataFrame:
+        """Read a table as it is; raises `NotEnough` when it is missing or cannot be read."""
+        try:
+            return self.run.table(name)
+        except FileNotFoundError:
+            raise NotEnough(f"table {name} is missing") from None
+        except (pa.ArrowException, OSError) as error:
+            raise NotEnough(f"table {name} cannot be read: {str(error).splitlines()[0]}") from None
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Read a table whose columns have the names and types of its schema; else raises `NotEnough`."""
+        frame = self.raw_table(name)
+        for field in TABLES[name]:
+            if field.name not in frame:
+                raise NotEnough(f"table {name} has no column {field.name}")
+            if frame[field.name].dtype.type.__name__ != PYTHON_TYPES[field.type]:
+                raise NotEnough(f"{name}.{field.name} is {frame[field.name].dtype}, not {field.type}")
+        return frame
+
+    def rows(self, name: str, lack: str) -> pd.DataFrame:
+        """Read a table that must have rows; `lack` says what it means when there are none."""
+        frame = self.table(name)
+        if frame.empty:
+            raise NotEnough(lack)
+        return frame
+
+    def the_run(self) -> pd.Series:
+        return self.rows("runs", "table runs has no row").iloc[0]
+
+
+def ledger_sum(evidence: Evidence) -> pd.DataFrame:
+    """Return one row: seconds in the ledger, seconds in the window, and their relative difference."""
+    summed = float(evidence.rows("ledger", "the ledger has no segments")["seconds"].sum())
+    run = evidence.the_run()
+    window = (run["window_end_ns"] - run["window_start_ns"]) / 1e9
+    if window <= 0:
+        raise NotEnough("the measurement window is empty")
+    return pd.DataFrame({"sum_s": [summed], "window_s": [window], "relative_gap": [abs(summed - window) / window]})
+
+
+def ledger_joints(evidence: Evidence) -> pd.DataFrame:
+    """Return one row per boundary of ledger segments, window edges included: `gap_ns`, negative where they overlap."""
+    segments = evidence.rows("ledger", "the ledger has no segments").sort_values(["start_ns", "end_ns"])
+    run = evidence.the_run()
+    ends = [run["window_start_ns"], *segments["end_ns"]]
+    starts = [*segments["start_ns"], run["window_end_ns"]]
+    return pd.DataFrame({"gap_ns": [start - end for end, start in zip(ends, starts, strict=True)]})
+
+
+def effective_faults(evidence: Evidence) -> pd.DataFrame:
+    """Return the planned faults that found their host alive, with `late_s`: distance from the plan in seconds."""
+    faults = evidence.rows("faults", "the run had no planned fault")
+    faults = faults[~faults["absorbed"]].copy()
+    if faults.empty:
+        raise NotEnough("every planned fault was absorbed: its host was down already")
+    faults["late_s"] = (faults["actual_ns"] - faults["planned_ns"]).abs() / 1e9
+    return faults
+
+
+def heals(evidence: Evidence) -> pd.DataFrame:
+    """Return the faults that took effect, with `healed`: the host came back, or the run ended before it was due."""
+    faults, end_ns = effective_faults(evidence), evidence.the_run()["window_end_ns"]
+    longest_s = max(map(_longest_heal_s, evidence.experiment.faults.processes), default=0.0)
+    due_ns = faults["actual_ns"] + int((longest_s + HOST_START_S) * 1e9)
+    faults["healed"] = faults["healed_ns"].notna() | (due_ns > end_ns).fillna(False)
+    return faults
+
+
+def _longest_heal_s(process: FaultProcess) -> float:
+    return process.heal_after.high if isinstance(process.heal_after, HealDelay) else process.heal_after
+
+
+def closed_windows(evidence: Evidence) -> pd.DataFrame:
+    return evidence.rows("quality", "no event-time window closed during the run")
+
+
+def predicted_utilization(evidence: Evidence) -> pd.DataFrame:
+    """Return the prediction that the run is judged by, as one row with `measured`, `predicted`, `low` and `high`."""
+    faults = evidence.table("faults")
+    row = judged_utilization(evidence.rows("predictions", "table predictions has no row"), faults)
+    if row is None:
+        raise NotEnough("no utilization was predicted for this run")
+    if row[["measured", "predicted", "low", "high"]].isna().any():
+        raise NotEnough("the prediction has no interval, or nothing was measured to hold against it")
+    if not faults.empty and len(took_effect(faults)) < FEWEST_FAULTS:
+        raise NotEnough(f"{len(took_effect(faults))} faults took effect; at least {FEWEST_FAULTS} are needed")
+    return row.to_frame().T.astype({name: "float64" for name in ("measured", "predicted", "low", "high")})
+
+
+def both_estimates(evidence: Evidence) -> pd.DataFrame:
+    """Return one row with the two estimates of utilization and their distance."""
+    run = evidence.the_run()
+    if pd.isna(run["utilization"]) or pd.isna(run["utilization_by_records"]):
+        raise NotEnough("there is no second estimate: it needs a saturated source and a measured service rate")
+    by_time, by_records = float(run["utilization"]), float(run["utilization_by_records"])
+    return pd.DataFrame({"by_time": [by_time], "by_records": [by_records], "distance": [abs(by_time - by_records)]})

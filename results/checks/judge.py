@@ -1,0 +1,104 @@
+"""Run the checks with Great Expectations. Importing this module imports Great Expectations, which takes seconds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import great_expectations as gx
+import great_expectations.expectations as gxe
+import pandas as pd
+from great_expectations.core.expectation_validation_result import ExpectationValidationResult
+from great_expectations.data_context import AbstractDataContext
+from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
+from great_expectations.exceptions import GreatExpectationsError
+
+from results.checks.catalogue import Check
+from results.checks.evidence import Evidence, NotEnough
+from results.verdict import Verdict
+
+VIEWS = {"module_name": "results.checks.data_docs"}
+
+
+def open_context(data_docs: Path) -> AbstractDataContext:
+    """Return a context that lives in memory, reports no usage, and writes its Data Docs to a folder."""
+    logging.getLogger("great_expectations").setLevel(logging.ERROR)
+    site = {
+        "class_name": "SiteBuilder",
+        "show_how_to_buttons": False,
+        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(data_docs)},
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "view": VIEWS | {"class_name": "IndexView"}},
+        "site_section_builders": {
+            "expectations": {"view": VIEWS | {"class_name": "PageView"}},
+            "validations": {"view": VIEWS | {"class_name": "PageView"}},
+        },
+    }
+    config = DataContextConfig(
+        store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
+        data_docs_sites={"run": site},
+        progress_bars={"globally": False},
+        analytics_enabled=False,
+    )
+    context = gx.get_context(project_config=config, mode="ephemeral")
+    context.data_sources.add_pandas("run")
+    return context
+
+
+def judge(context: AbstractDataContext, check: Check, evidence: Evidence) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Evaluate one check; returns its row of the verdicts table, and the result in Great Expectations' words."""
+    row: dict[str, Any] = {"check": check.name, "table": check.table, "verdict": Verdict.UNKNOWN.value}
+    try:
+        frame = check.subject(evidence)
+        row |= {"observed": check.observed(frame), "expected": check.expected(evidence)}
+        result = _validate(context, check, evidence, frame)
+    # Great Expectations hands some errors of pandas on as they are (a type that cannot be compared or written as JSON)
+    except (NotEnough, GreatExpectationsError, TypeError, ValueError) as error:
+        return row | {"detail": str(error)}, {"check": check.name, "not_evaluated": str(error)}
+    verdict, detail = decide(result.results)
+    return row | {"verdict": verdict.value, "detail": detail}, {"check": check.name, **result.to_json_dict()}
+
+
+def _validate(context: AbstractDataContext, check: Check, evidence: Evidence, frame: pd.DataFrame) -> Any:
+    expectations = [getattr(gxe, rule.expectation)(**rule.arguments) for rule in check.rules(evidence)]
+    suite = context.suites.add(gx.ExpectationSuite(name=check.name, expectations=expectations))
+    asset = context.data_sources.get("run").add_dataframe_asset(check.name)
+    batch = asset.add_batch_definition_whole_dataframe("all")
+    definition = gx.ValidationDefinition(name=check.name, data=batch, suite=suite)
+    return context.validation_definitions.add(definition).run(
+        batch_parameters={"dataframe": frame}, run_id=gx.RunIdentifier(run_name=evidence.run.run_id)
+    )
+
+
+def decide(results: list[ExpectationValidationResult]) -> tuple[Verdict, str | None]:
+    """Fail when an expectation was evaluated and not met; pass only when every one was evaluated and met."""
+    errors = [error for result in results for error in _errors(result.exception_info)]
+    broken = [_sentence(result) for result in results if not result.success and not any(_errors(result.exception_info))]
+    if broken:
+        return Verdict.FAIL, "; ".join(broken)
+    if errors or not results:
+        return Verdict.UNKNOWN, errors[0] if errors else "nothing was evaluated"
+    return Verdict.PASS, None
+
+
+def _errors(info: dict[str, Any] | None) -> Iterator[str]:
+    """Yield the exception messages of one result: its info is one record, or one record per metric."""
+    if not info:
+        return
+    for record in [info] if "raised_exception" in info else info.values():
+        if record["raised_exception"]:
+            yield str(record["exception_message"])
+
+
+def _sentence(result: ExpectationValidationResult) -> str:
+    config = result.expectation_config
+    words = config.type.removeprefix("expect_").replace("_", " ")
+    column = config.kwargs.get("column")
+    count, examples = result.result.get("unexpected_count"), result.result.get("partial_unexpected_list")
+    found = f"{count} of {result.result['element_count']} rows" if count else ""
+    if examples:
+        found += f", such as {examples[0]}"
+    elif "observed_value" in result.result:
+        found = f"found {result.result['observed_value']}"
+    return f"{column + ': ' if column else ''}{words} ({found})"

@@ -1,0 +1,158 @@
+"""What a run's tables say, as plain numbers: shared by the checks, the report, the terminal summary and the JSON document.
+
+Times are in seconds. A quantity that was not measured is None, and a table that is missing counts as empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from models.utilization import optimal_interval, utilization
+from results.schema import LEDGER_CLASSES, TABLES
+from results.store import Run
+
+PLANNED_FAULTS_MODEL = "eq. 10, planned faults"
+NO_FAULTS_MODEL = "no faults"
+FAILURE_CLASSES = ("lost", "detect", "restart")
+
+
+@dataclass(frozen=True)
+class Utilization:
+    """Measured utilization beside the prediction that the run is judged by, with the interval of the prediction."""
+
+    measured: float | None
+    predicted: float | None
+    low: float | None
+    high: float | None
+    model: str | None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What the model advises: the checkpoint interval T that was run, the optimal one, and predicted U at both."""
+
+    interval_s: float
+    predicted: float
+    optimal_interval_s: float
+    optimal_predicted: float
+
+    @property
+    def gain(self) -> float:
+        return self.optimal_predicted - self.predicted
+
+
+@dataclass(frozen=True)
+class ModelInputs:
+    """The measured inputs of the utilization model, in the order of its arguments."""
+
+    failure_rate: float
+    checkpoint_cost_s: float
+    recovery_time_s: float
+    interval_s: float
+    hop_delay_s: float
+    depth: int
+
+    def at(self, interval_s: object) -> object:
+        """Predicted utilization at another checkpoint interval [s], scalar or array."""
+        return utilization(
+            self.failure_rate, self.checkpoint_cost_s, self.recovery_time_s, interval_s, self.hop_delay_s, self.depth
+        )
+
+
+def number(value: object) -> float | None:
+    """Return a table's value as a float, or None where it is null or NaN."""
+    return None if value is None or pd.isna(value) else float(value)
+
+
+def table_or_empty(run: Run, name: str) -> pd.DataFrame:
+    """Read a table, or return one without rows where this run has none."""
+    if run.has(name):
+        return run.table(name)
+    return TABLES[name].empty_table().to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def the_run(run: Run) -> pd.Series | None:
+    """The row of the runs table; None for a run that ended before its tables were made."""
+    runs = table_or_empty(run, "runs")
+    return None if runs.empty else runs.iloc[0]
+
+
+def took_effect(faults: pd.DataFrame) -> pd.DataFrame:
+    """The faults that happened and found their host alive."""
+    return faults[~faults["absorbed"] & faults["actual_ns"].notna()]
+
+
+def judged_utilization(predictions: pd.DataFrame, faults: pd.DataFrame) -> pd.Series | None:
+    """The prediction that a run is judged by: planned faults, or for a control run the model without faults."""
+    rows = predictions[predictions["quantity"] == "utilization"].drop_duplicates("model").set_index("model", drop=False)
+    wanted = [PLANNED_FAULTS_MODEL] if len(faults) else [NO_FAULTS_MODEL, PLANNED_FAULTS_MODEL]
+    return next((rows.loc[model] for model in wanted if model in rows.index), None)
+
+
+def utilizations(run: Run) -> Utilization:
+    row = judged_utilization(table_or_empty(run, "predictions"), table_or_empty(run, "faults"))
+    facts = the_run(run)
+    measured = None if facts is None else number(facts["utilization"])
+    if row is None:
+        return Utilization(measured, None, None, None, None)
+    values = [number(row[name]) for name in ("measured", "predicted", "low", "high")]
+    return Utilization(measured if values[0] is None else values[0], *values[1:], row["model"])
+
+
+def model_inputs(run: Run) -> ModelInputs | None:
+    """The measured inputs of the prediction that the run is judged by; None unless all of them were measured."""
+    row = judged_utilization(table_or_empty(run, "predictions"), table_or_empty(run, "faults"))
+    if row is None:
+        return None
+    values = {name: number(row[name]) for name in ModelInputs.__annotations__}
+    return None if None in values.values() else ModelInputs(**values | {"depth": int(values["depth"])})
+
+
+def advice(run: Run) -> Advice | None:
+    """What the model says of the checkpoint interval; None without faults, where no interval is optimal."""
+    inputs = model_inputs(run)
+    if inputs is None or not inputs.failure_rate > 0 or not inputs.checkpoint_cost_s > 0:
+        return None
+    best_s = float(optimal_interval(inputs.failure_rate, inputs.checkpoint_cost_s))
+    return Advice(inputs.interval_s, float(inputs.at(inputs.interval_s)), best_s, float(inputs.at(best_s)))
+
+
+def ledger_seconds(run: Run) -> dict[str, float] | None:
+    """Seconds of each class of the ledger and of the whole `window`; None when the run has no ledger."""
+    segments, facts = table_or_empty(run, "ledger"), the_run(run)
+    if segments.empty or facts is None:
+        return None
+    summed = segments.groupby("class")["seconds"].sum()
+    window = float(facts["window_end_ns"] - facts["window_start_ns"]) / 1e9
+    return {name: float(summed.get(name, 0.0)) for name in LEDGER_CLASSES} | {"window": window}
+
+
+def failure_share(ledger: dict[str, float]) -> float:
+    """Share of the window that failures took: work lost, detecting, restarting."""
+    return sum(ledger[name] for name in FAILURE_CLASSES) / ledger["window"]
+
+
+def quality_totals(run: Run) -> dict[str, int] | None:
+    """Sums over the closed windows of the query: exact, emitted, lost, duplicated, wrong, and `windows`."""
+    quality = table_or_empty(run, "quality")
+    if quality.empty:
+        return None
+    names = ("exact", "emitted", "lost", "duplicated", "wrong")
+    return {name: int(quality[name].sum()) for name in names} | {"windows": len(quality)}
+
+
+def headline(run: Run) -> str:
+    """The answer in a sentence or two: what failures cost, against the prediction, and what would be best."""
+    ledger, found, best = ledger_seconds(run), utilizations(run), advice(run)
+    if ledger is None or found.measured is None:
+        return "This run measured no utilization; its logs and status say why."
+    text = f"Failures cost {failure_share(ledger):.1%} of the time: measured utilization {found.measured:.3f}"
+    if found.predicted is not None:
+        text += f" against a predicted {found.predicted:.3f}"
+        if found.low is not None and found.high is not None:
+            text += f" ({found.low:.3f} to {found.high:.3f})"
+    if best is not None:
+        text += f"; at the optimal interval of {best.optimal_interval_s:.1f} s it would be {best.optimal_predicted:.3f}"
+    return text + "."

@@ -1,0 +1,218 @@
+"""A complete, self-consistent run directory, made up: what checks and reports are developed and tested on.
+
+The timeline is a walk through the window: periods of work and a checkpoint, cut short by kills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from experiments.spec import Experiment
+from models.utilization import utilization
+from results.schema import LEDGER_CLASSES, TABLES
+from results.store import Run, write_json
+
+START_NS = 1_790_000_000_000_000_000
+INTERVAL_S, CHECKPOINT_S, DETECT_S, RESTART_S, RATE = 8.0, 0.7, 1.1, 4.2, 3000.0
+KILLS_S = (21.3, 50.9, 77.0, 121.45, 152.2, 201.7)
+ABSORBED_S = 78.2  # the host of the third kill is still down
+Change = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+def ns(seconds: float) -> int:
+    return START_NS + round(seconds * 1e9)
+
+
+def experiment(**fields: Any) -> Experiment:
+    process = {"kind": "kill", "scope": "host", "rate": 0.009, "heal_after": 2}
+    return Experiment.model_validate({"faults": {"processes": [process]}, "seed": 7} | fields)
+
+
+def make_run(
+    root: Path,
+    *,
+    run_id: str = "wordcount-7-20261120",
+    name: str = "wordcount",
+    kills: tuple[float, ...] = KILLS_S,
+    window_s: float = 240.0,
+    without: tuple[str, ...] = (),
+    changes: dict[str, Change] | None = None,
+) -> Run:
+    """Write a run whose tables agree with each other; `changes` then spoil tables, and those in `without` are left out."""
+    run = Run(run_id, root / run_id)
+    run.tables.mkdir(parents=True)
+    status = {"run_id": run_id, "experiment": name, "state": "done", "started_ns": START_NS - 60 * 10**9}
+    write_json(run.root / "status.json", status | {"ended_ns": ns(window_s + 30), "error": None, "exit_code": 0})
+    for table, frame in _tables(run_id, name, kills, window_s).items():
+        if table not in without:
+            write_table(run, table, (changes or {}).get(table, lambda same: same)(frame))
+    return run
+
+
+def write_table(run: Run, name: str, frame: pd.DataFrame) -> None:
+    """Write a table under its schema where it fits, else as it is: a spoilt table must reach the checks spoilt."""
+    loose = pa.schema([pa.field(field.name, field.type) for field in TABLES[name]])
+    fits = list(frame.columns) == loose.names
+    try:
+        table = pa.Table.from_pandas(frame, schema=loose if fits else None, preserve_index=False)
+    except (pa.ArrowException, TypeError):
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+    pq.write_table(table, run.tables / f"{name}.parquet")
+
+
+def _walk(kills: tuple[float, ...], window_s: float) -> tuple[list[tuple], list[dict], list[dict]]:
+    """Return ledger segments (start, end, class, batch, fault), recoveries and checkpoints."""
+    segments, recoveries, checkpoints = [], [], []
+    now, batch, pending = 0.0, 100, list(kills)
+    while now < window_s:
+        end = min(now + INTERVAL_S, window_s)
+        if pending and pending[0] < end:
+            death, fault = pending.pop(0), len(recoveries)
+            spread = 1 + 0.25 * np.sin(3.0 * fault)
+            notice, ready = death + DETECT_S * spread, death + (DETECT_S + RESTART_S) * spread
+            segments += [(now, death, "lost", batch, fault), (death, notice, "detect", None, fault)]
+            segments.append((notice, ready, "restart", None, fault))
+            recoveries.append(_recovery(fault, now, death, notice, ready, spread))
+            now = ready
+            continue
+        if end == window_s:
+            segments.append((now, end, "useful", batch, None))
+            break
+        segments.append((now, end - CHECKPOINT_S, "useful", batch, None))
+        segments.append((end - CHECKPOINT_S, end, "checkpoint", batch, None))
+        checkpoints.append({"batch": batch, "started": now, "completed": end})
+        now, batch = end, batch + 1
+    return segments, recoveries, checkpoints
+
+
+def _recovery(fault: int, began: float, death: float, notice: float, ready: float, spread: float) -> dict:
+    restored = ready + 2.5 * spread
+    normal = restored + 6.0 * spread
+    moments = {"death": death, "notice": notice, "ready": ready, "restored": restored, "normal": normal}
+    return {"recovery": fault, "fault": fault if fault < 3 else fault + 1, "faults": 1, "lost_s": death - began} | {
+        f"{name}_ns": ns(at) for name, at in moments.items()
+    } | {"detect_s": notice - death, "restart_s": ready - notice, "restore_s": restored - ready,
+         "catch_up_s": normal - restored}  # fmt: skip
+
+
+def _tables(run_id: str, name: str, kills: tuple[float, ...], window_s: float) -> dict[str, pd.DataFrame]:
+    segments, recoveries, checkpoints = _walk(kills, window_s)
+    ledger = pd.DataFrame(segments, columns=["start", "end", "class", "batch", "fault"])
+    ledger = pd.DataFrame({
+        "start_ns": ledger["start"].map(ns), "end_ns": ledger["end"].map(ns), "class": ledger["class"],
+        "seconds": (ledger["end"].map(ns) - ledger["start"].map(ns)) / 1e9,
+        "batch": ledger["batch"].astype("Int64"), "fault": ledger["fault"].astype("Int64"),
+    })  # fmt: skip
+    useful = ledger["seconds"][ledger["class"] == "useful"].sum() / window_s
+    rate = 0.027 if kills else 0.0
+    throughput = _throughput(ledger, window_s)
+    return {
+        "runs": pd.DataFrame([{
+            "run_id": run_id, "experiment": name, "workload": "wordcount", "engine": "structured-streaming",
+            "recovery": "query", "trigger": "micro-batch", "driver": "local", "seed": 7, "workers": 3, "depth": 1,
+            "window_start_ns": ns(0), "window_end_ns": ns(window_s), "window_s": window_s,
+            "checkpoint_interval_s": INTERVAL_S, "failure_rate": rate, "service_rate": RATE, "load_rate": RATE * 1.1,
+            "utilization": useful, "utilization_by_records": useful + 0.012, "faults": len(kills),
+            "records_committed": int(throughput["committed_records"].sum()),
+        }]),
+        "faults": _faults(kills),
+        "recoveries": pd.DataFrame(recoveries, columns=TABLES["recoveries"].names),
+        "checkpoints": _checkpoints(checkpoints),
+        "ledger": ledger,
+        "latency": _latency(throughput),
+        "throughput": throughput,
+        "hosts": _hosts(kills, window_s),
+        "quality": _quality(window_s),
+        "predictions": _predictions(float(useful), rate),
+    }  # fmt: skip
+
+
+def _faults(kills: tuple[float, ...]) -> pd.DataFrame:
+    rows = [
+        {"kind": "kill", "targets": f"worker-{i % 3 + 1}", "cause": f"exponential clock of worker-{i % 3 + 1}",
+         "planned_ns": ns(at), "actual_ns": ns(at + 0.004 + 0.002 * i), "proved_ns": ns(at + 0.05),
+         "healed_ns": ns(at + 4.1), "lateness_s": 0.004 + 0.002 * i, "absorbed": False, "processes_killed": 4,
+         "survivors": 0, "open_ports": 0}
+        for i, at in enumerate(kills)
+    ]  # fmt: skip
+    if kills:
+        absorbed = {"kind": "kill", "targets": "worker-3", "cause": "exponential clock of worker-3"}
+        rows.insert(3, absorbed | {"planned_ns": ns(ABSORBED_S), "absorbed": True})
+    frame = pd.DataFrame(rows, columns=TABLES["faults"].names)
+    frame["fault"] = range(len(frame))
+    whole = ["actual_ns", "proved_ns", "healed_ns", "processes_killed", "survivors", "open_ports"]
+    return frame.astype(dict.fromkeys(whole, "Int64"))
+
+
+def _checkpoints(rows: list[dict]) -> pd.DataFrame:
+    wiggle = 1 + 0.1 * np.sin(np.arange(len(rows)))
+    return pd.DataFrame({
+        "batch": [row["batch"] for row in rows], "started_ns": [ns(row["started"]) for row in rows],
+        "completed_ns": [ns(row["completed"]) for row in rows], "duration_s": INTERVAL_S,
+        "checkpoint_s": CHECKPOINT_S * wiggle, "processing_s": INTERVAL_S - CHECKPOINT_S * wiggle,
+        "wal_s": 0.11 * wiggle, "commit_log_s": 0.09 * wiggle, "state_commit_s": 0.5 * wiggle, "hop_delay_s": 0.0,
+        "records": int(RATE * INTERVAL_S), "stages": 2, "state_rows": 41_233, "state_bytes": 12_400_000,
+        "in_window": True,
+    })  # fmt: skip
+
+
+def _throughput(ledger: pd.DataFrame, window_s: float) -> pd.DataFrame:
+    seconds = np.arange(int(window_s))
+    due = np.full(len(seconds), RATE * 1.1)
+    committed = np.zeros(len(seconds))
+    for row in ledger[ledger["class"] == "checkpoint"].itertuples():
+        second = min(int((row.end_ns - START_NS) / 1e9), len(seconds) - 1)
+        committed[second] += RATE * (INTERVAL_S - CHECKPOINT_S)
+    lag = 26_000 + np.cumsum(due - committed)
+    return pd.DataFrame({"second": seconds, "due_records": due, "committed_records": committed, "lag_records": lag})
+
+
+def _latency(throughput: pd.DataFrame) -> pd.DataFrame:
+    rows = throughput[throughput["committed_records"] > 0]
+    middle = rows["lag_records"] / (RATE * 1.1)
+    return pd.DataFrame({
+        "second": rows["second"], "records": rows["committed_records"].astype(int),
+        "p50_s": middle, "p99_s": middle + 4.0, "p999_s": middle + 4.4,
+    })  # fmt: skip
+
+
+def _hosts(kills: tuple[float, ...], window_s: float) -> pd.DataFrame:
+    noise = np.random.default_rng(3)
+    rows = []
+    for host in ("gateway", "worker-1", "worker-2", "worker-3"):
+        for second in range(int(window_s)):
+            down = any(host == f"worker-{i % 3 + 1}" and 0 <= second - at < 4 for i, at in enumerate(kills))
+            busy = 0.0 if down else float(np.clip(0.55 + 0.15 * noise.standard_normal(), 0.05, 1.0))
+            rows.append({"second": second, "host": host, "cpu_s": busy, "rss_bytes": 410_000_000})
+    return pd.DataFrame(rows)
+
+
+def _quality(window_s: float) -> pd.DataFrame:
+    ends = np.arange(10, window_s, 5)
+    return pd.DataFrame({
+        "window_start_ns": [ns(end - 10) for end in ends], "window_end_ns": [ns(end) for end in ends],
+        "exact": 2100, "emitted": 2105, "lost": 0, "duplicated": np.where(np.arange(len(ends)) % 9 == 4, 45, 0), "wrong": 0,
+    })  # fmt: skip
+
+
+def _predictions(measured: float, rate: float) -> pd.DataFrame:
+    inputs = {"failure_rate": rate, "checkpoint_cost_s": CHECKPOINT_S, "recovery_time_s": DETECT_S + RESTART_S,
+              "interval_s": INTERVAL_S, "hop_delay_s": 0.0, "depth": 1}  # fmt: skip
+    predicted = float(utilization(*inputs.values()))
+    row = {"quantity": "utilization", "measured": measured} | inputs
+    interval = {"predicted": predicted, "low": predicted - 0.06, "high": predicted + 0.05}
+    cost = {"quantity": "checkpoint cost", "model": "measured", "measured": CHECKPOINT_S, "low": 0.65, "high": 0.75}
+    rows = [row | interval | {"model": "eq. 10, planned faults"}, row | interval | {"model": "eq. 10, observed faults"}, cost]
+    return pd.DataFrame(rows, columns=TABLES["predictions"].names).astype({"depth": "Int64"})
+
+
+def share(ledger: pd.DataFrame) -> dict[str, float]:
+    """Seconds per class, by hand, for tests to compare with."""
+    return {name: float(ledger["seconds"][ledger["class"] == name].sum()) for name in LEDGER_CLASSES}
