@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from experiments.errors import BadInput
 
 EXAMPLES = Path(__file__).parent
+UNION_FORM = re.compile(r"constrained-float|function-after\[.*\]")  # pydantic's names of a union's forms, no fields
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -25,6 +26,9 @@ class Spec(BaseModel):
     """Base of every part of a spec: an unknown field or a wrong type is an error, and specs are values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+
+
+SpecT = TypeVar("SpecT", bound=Spec)
 
 
 class ClusterDriver(StrEnum):
@@ -212,18 +216,7 @@ def load(source: str = "wordcount", overrides: list[str] | None = None) -> Exper
     Raises `BadInput` naming the field, its value and what is allowed.
     """
     path = EXAMPLES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else Path(source)
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(
-            "experiment", source, f"a readable YAML file ({error.strerror}), or one of {', '.join(available())}"
-        ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadInput("experiment", source, f"valid YAML ({' '.join(str(error).split())})") from None
-    if document is None:
-        document = {}
-    if not isinstance(document, dict):
-        raise BadInput("experiment", source, "a YAML mapping of fields")
+    document = read_mapping(path, "experiment", source, f", or one of {', '.join(available())}")
     for override in overrides or []:
         _apply(document, override)
     return validate(document)
@@ -231,12 +224,39 @@ def load(source: str = "wordcount", overrides: list[str] | None = None) -> Exper
 
 def validate(document: dict[str, Any]) -> Experiment:
     """Validate a document; the first problem is raised as `BadInput`."""
+    return parse(Experiment, document, "experiment")
+
+
+def read_mapping(path: Path, field: str, source: str, alternative: str = "") -> dict[str, Any]:
+    """Read a YAML mapping (an empty file is an empty one); raises `BadInput` about `field` and its `source`."""
     try:
-        return Experiment.model_validate(document)
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(field, source, f"a readable YAML file ({error.strerror}){alternative}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadInput(field, source, f"valid YAML ({' '.join(str(error).split())})") from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise BadInput(field, source, "a YAML mapping of fields")
+    return document
+
+
+def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
+    """Validate a document as `model`; raises the first problem as `BadInput`, about `whole` if no field is to blame."""
+    try:
+        return model.model_validate(document)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "experiment"
+        first = _telling(error)
+        field = ".".join(str(part) for part in first["loc"] if not UNION_FORM.fullmatch(str(part))) or whole
         raise BadInput(field, first["input"], _allowed(first)) from None
+
+
+def _telling(error: ValidationError) -> dict[str, Any]:
+    """The first problem, but not that a mapping is no number where it is the other form of the field that was meant."""
+    problems = error.errors(include_url=False)
+    meant = [p for p in problems if not (p["type"] == "float_type" and isinstance(p["input"], dict))]
+    return (meant or problems)[0]
 
 
 def _allowed(problem: dict[str, Any]) -> str:
