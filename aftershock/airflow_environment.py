@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -145,18 +146,17 @@ def ensure_database(variables: dict[str, str] | None = None) -> None:
     """
     variables = variables or environment()
     folder = airflow_home()
-    stamp = folder / "database.stamp"
-    wanted = f"{version('apache-airflow')} {variables[DATABASE_VARIABLE]}"
+    database, wanted = sqlite_file(variables), version("apache-airflow")
+    digest = hashlib.sha256(variables[DATABASE_VARIABLE].encode()).hexdigest()  # the URL may hold a password
+    stamp = folder / f"migrated-{digest[:16]}"
     with open(folder / ".migrating", "w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        database = sqlite_file(variables)
         if (database is None or database.exists()) and stamp.exists() and stamp.read_text() == wanted:
             return
         _migrate(variables, folder / "migration.log")
         if database:
             _write_ahead(database)
         stamp.write_text(wanted)
-        stamp.chmod(0o600)  # the URL of a database may hold a password
 
 
 def sqlite_file(variables: dict[str, str]) -> Path | None:

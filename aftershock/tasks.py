@@ -1,6 +1,7 @@
 """What the DAG's tasks do: call one step each, and turn its outcome into Airflow's terms and a log that reads well.
 
-Steps are imported when a task runs, never when the DAG file is parsed.
+Steps are imported when a task runs, never when the DAG file is parsed. A parameter that a task fills in is called
+`run`, since Airflow keeps the name `run_id` for its own.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ def begin(params: dict[str, Any]) -> str:
         raise AirflowFailException(str(error)) from None
 
 
-def run_step(name: str, run_id: str) -> Any:
-    """Run one step of a run; an error that a user can understand fails the task with that one line, without retry."""
+def run_step(name: str, run: str) -> Any:
+    """Run the step `name` of the run of that id; an error that a user can understand fails the task with that line."""
     from aftershock import steps
 
     log.info("%s ...", name)
     started = time.monotonic()
     try:
-        outcome = getattr(steps, name)(run_id)
+        outcome = getattr(steps, name)(run)
     except AftershockError as error:
         raise AirflowFailException(str(error)) from None
     log.info("%s done in %.1f s", name, time.monotonic() - started)
@@ -43,17 +44,19 @@ def run_step(name: str, run_id: str) -> Any:
 
 
 def note_error(context: Any) -> None:
-    """Failure callback: leave the reason where the teardown finds it."""
-    context["ti"].xcom_push(key=ERROR, value=" ".join(str(context.get("exception")).split()))
+    """Failure callback: say the reason in one line, and leave it where the teardown finds it."""
+    reason = " ".join(str(context.get("exception")).split())
+    log.error("%s failed: %s", context["ti"].task_id, reason)
+    context["ti"].xcom_push(key=ERROR, value=reason)
 
 
-def tear_down(run_id: str, ti: Any) -> str:
+def tear_down(run: str, ti: Any) -> str:
     """Destroy the run's cluster and publish the run, as failed if a task of this DAG run failed."""
     from aftershock import steps
 
     error = _first_error(ti)
     log.info("teardown: %s", error or "every step succeeded")
-    return steps.teardown(run_id, error)
+    return steps.teardown(run, error)
 
 
 def _first_error(ti: Any) -> str | None:
@@ -65,11 +68,11 @@ def _first_error(ti: Any) -> str | None:
     return f"{failed[0]}: {reason or 'ended without an error of its own (killed, or marked failed by hand)'}"
 
 
-def judge(run_id: str) -> None:
+def judge(run: str) -> None:
     """Log every verdict of the published run; fails with check, observed and expected of those that failed."""
     from results import store
 
-    verdicts = store.finished(run_id).table("verdicts").to_dict("records")
+    verdicts = store.finished(run).table("verdicts").to_dict("records")
     for verdict in verdicts:
         log.info("%-7s %s", verdict["verdict"], _sentence(verdict))
     failed = [_sentence(verdict) for verdict in verdicts if verdict["verdict"] == "fail"]

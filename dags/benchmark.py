@@ -30,7 +30,7 @@ from aftershock import tasks, trigger_form
 from aftershock.observe import Observe
 from experiments import spec
 
-RUN_ID = "{{ ti.xcom_pull(task_ids='begin') }}"
+RUN = "{{ ti.xcom_pull(task_ids='begin') }}"
 
 
 @task
@@ -39,12 +39,12 @@ def begin() -> str:
 
 
 @task
-def teardown(run_id: str) -> str:
-    return tasks.tear_down(run_id, get_current_context()["ti"])
+def teardown(run: str) -> str:
+    return tasks.tear_down(run, get_current_context()["ti"])
 
 
 def step(name: str):
-    return task(task_id=name)(tasks.run_step)(name, RUN_ID)
+    return task(task_id=name)(tasks.run_step)(name, RUN)
 
 
 with DAG(
@@ -60,7 +60,7 @@ with DAG(
 ) as dag:
     opened = begin().as_setup()
     provision = step("provision").as_setup()
-    observe = Observe(task_id="observe", experiment_run_id=RUN_ID, retries=3, retry_delay=timedelta(seconds=5))
+    observe = Observe(task_id="observe", experiment_run_id=RUN, retries=3, retry_delay=timedelta(seconds=5))
     report = step("report")
     chain(
         opened,
@@ -71,6 +71,6 @@ with DAG(
         report,
     )
     # begin is a setup too: a provision that fails half-way still gets its teardown
-    torn_down = teardown(RUN_ID).as_teardown(setups=[opened, provision])
+    torn_down = teardown(RUN).as_teardown(setups=[opened, provision])
     report >> torn_down
-    [report, torn_down] >> task(tasks.judge)(RUN_ID)
+    [report, torn_down] >> task(tasks.judge)(RUN)

@@ -1,0 +1,136 @@
+"""Run the benchmark DAG from the command line, with a progress that a person can read.
+
+Each run gets a metadata database of its own, a copy of a migrated one: runs at the same time share no lock, and a
+scheduler that serves the web page does not see their tasks, which it would otherwise start a second time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from aftershock import trigger_form
+from aftershock.airflow_environment import (
+    DATABASE_VARIABLE,
+    airflow_home,
+    airflow_program,
+    ensure_database,
+    environment,
+    sqlite_url,
+)
+from experiments import spec
+from results import store
+
+OURS = ("aftershock", "chaos", "infra", "models", "results", "spark_jobs", "workloads")
+GRACE_S = 10.0
+POLL_S = 0.2
+
+
+def run_dag(document: dict[str, Any], run_id: str) -> int:
+    """Run the DAG `benchmark` on an experiment document; returns 0, or another status when the DAG run failed.
+
+    The tasks' own lines go to standard error as they come, everything to `log_file(run_id)`. An interrupt or a
+    termination signal stops the run, tears it down and goes on as `KeyboardInterrupt`. If this process is killed
+    outright, the DAG run goes on by itself to its end, teardown included.
+    """
+    conf = trigger_form.flatten(spec.validate(document)) | {"run_id": store.check_run_id(run_id)}
+    command = [airflow_program(), "dags", "test", "benchmark", "--conf", json.dumps(conf)]
+    with _own_database(run_id) as variables, log_file(run_id).open("w+", encoding="utf-8") as log:
+        print(f"starting Airflow; its full log is {log.name}", file=sys.stderr)
+        with _signals(signal.default_int_handler):
+            child = subprocess.Popen(
+                command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+            try:
+                _follow(child, log_file(run_id))
+            except KeyboardInterrupt:
+                _stop(child, run_id, "interrupted")
+                raise
+        if child.returncode < 0:
+            _stop(child, run_id, f"Airflow was ended by signal {-child.returncode}")
+        return child.returncode
+
+
+def log_file(run_id: str) -> Path:
+    """The full log of a run from the command line, Airflow's own lines included."""
+    path = store.home() / "logs" / f"{store.check_run_id(run_id)}.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@contextmanager
+def _own_database(run_id: str) -> Iterator[dict[str, str]]:
+    folder = airflow_home() / "command-line"
+    folder.mkdir(exist_ok=True)
+    template, database = folder / "template.db", folder / f"{run_id}.db"
+    variables = environment() | {"AIRFLOW__LOGGING__JSON_LOGS": "True"}
+    ensure_database(variables | {DATABASE_VARIABLE: sqlite_url(template)})
+    shutil.copyfile(template, database)
+    try:
+        yield variables | {DATABASE_VARIABLE: sqlite_url(database)}
+    finally:
+        for leftover in folder.glob(f"{run_id}.db*"):
+            leftover.unlink(missing_ok=True)
+
+
+def _follow(child: subprocess.Popen[bytes], path: Path) -> None:
+    """Show what the child writes to its log until it ends; through a file, so that it outlives its reader."""
+    with path.open(encoding="utf-8", errors="replace") as log:
+        rest = ""
+        while True:
+            ended = child.poll() is not None
+            *lines, rest = (rest + log.read()).split("\n")
+            for message in filter(None, map(readable, lines)):
+                print(message, file=sys.stderr, flush=True)
+            if ended:
+                return
+            time.sleep(POLL_S)
+
+
+def readable(line: str) -> str | None:
+    """`HH:MM:SS message` of a JSON log line that the project wrote; None for Airflow's own lines and for anything else."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(record, dict) or str(record.get("logger", "")).partition(".")[0] not in OURS:
+        return None
+    return f"{str(record.get('timestamp', ''))[11:19]} {record.get('event', '')}"
+
+
+@contextmanager
+def _signals(handler: Any) -> Iterator[None]:
+    """Handle Ctrl-C, termination and hang-up alike meanwhile: the teardown runs whichever way the user ends this."""
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handled in before.items():
+            signal.signal(number, handled)
+
+
+def _stop(child: subprocess.Popen[bytes], run_id: str, reason: str) -> None:
+    from aftershock import steps
+
+    print(f"{reason}: tearing the run down ...", file=sys.stderr, flush=True)
+    with _signals(signal.SIG_IGN):  # a second Ctrl-C must not leave a cluster behind
+        _signal_group(child.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(GRACE_S)
+        _signal_group(child.pid, signal.SIGKILL)
+        child.wait()
+        steps.teardown(run_id, reason)
+
+
+def _signal_group(group: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # nobody of the group is left
+        os.killpg(group, number)
