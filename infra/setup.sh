@@ -12,19 +12,23 @@ install_one_of() {
     root=''
     if [ "$(id -u)" != 0 ]; then
         root=sudo
-        { [ -t 0 ] || sudo -n true; } >/dev/null 2>&1 && command -v sudo >/dev/null || fail_package "$1" "no root rights"
+        command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; } || fail_package 'no root rights' "$@"
     fi
-    command -v apt-get >/dev/null || fail_package "$1" "no apt-get on this system"
-    say "looking for the package $1"
-    $root apt-get update -qq >&2 || fail_package "$1" "apt-get update failed"
+    command -v apt-get >/dev/null || fail_package 'no apt-get on this system' "$@"
+    say "updating the package lists"
+    $root apt-get update -qq >&2 || fail_package 'apt-get update failed' "$@"
     for package in "$@"; do
         apt-cache show "$package" >/dev/null 2>&1 || continue
         say "installing $package"
         $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >&2 && return
     done
-    fail_package "$1" "apt-get could not install it"
+    fail_package 'apt-get could not install it' "$@"
 }
-fail_package() { fail "the package $1 is needed ($2): install it, for instance by 'apt-get install $1', and run make again"; }
+fail_package() {
+    why=$1
+    shift
+    fail "a system package is missing ($why): install $(echo "$*" | sed 's/ / or /g') and run make again"
+}
 
 # Prints the Python to build .venv with.
 find_python() {
@@ -33,8 +37,8 @@ find_python() {
         echo "$python"
         return
     done
-    found=$(python3 --version 2>/dev/null) || found='no python3'
-    fail "Python 3.11 to 3.14 is needed and this system has ${found}: install python3.11 (or set PYTHON=/path/to/it)"
+    found=$("${PYTHON:-python3}" --version 2>/dev/null) || found=none
+    fail "Python 3.11 to 3.14 is needed (found: $found): install python3.11 or newer, or set PYTHON=/path/to/it"
 }
 
 # Prints the lines of the lock for one package, its hashes included.
