@@ -1,0 +1,31 @@
+"""The plugin that Airflow loads: the pages as an app of the API server, and the entry that opens them in the UI."""
+
+from functools import cached_property
+from typing import Any, ClassVar
+
+from airflow.plugins_manager import AirflowPlugin
+
+
+class AftershockPlugin(AirflowPlugin):
+    """Mounts the pages under /aftershock and puts "Aftershock" into Airflow's navigation."""
+
+    name = "aftershock"
+    # No leading slash: Airflow resolves these against its own base address, which may carry a path.
+    external_views: ClassVar[list[dict[str, Any]]] = [
+        {
+            "name": "Aftershock",
+            "href": "aftershock/",
+            "destination": "nav",
+            "url_route": "aftershock",
+            "nav_top_level": True,
+            "icon": "aftershock/static/icon.svg",
+            "icon_dark_mode": "aftershock/static/icon-dark.svg",
+        }
+    ]
+
+    # Built on demand: the scheduler and every task load this file too, and have no use for the pages' imports.
+    @cached_property
+    def fastapi_apps(self) -> list[dict[str, Any]]:
+        from plugins.pages import create_app
+
+        return [{"name": "Aftershock", "url_prefix": "/aftershock", "app": create_app()}]

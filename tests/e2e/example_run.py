@@ -1,0 +1,148 @@
+"""A small finished run, made up, for tests of what shows runs: 240 s, three kills, five verdicts, two tables missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from results import store
+from results.findings import PLANNED_FAULTS_MODEL
+from results.schema import TABLES
+
+START_NS = 1_790_000_000_123_456_789  # 2026-09-21 14:13:20 UTC
+WINDOW_S = 240
+CHECKPOINTS = 230
+DAG_RUN = "manual__2026-09-21T14:13:20+00:00"
+
+SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 320"><rect width="640" height="320" fill="white"/>
+<path d="M40 280 L200 {0} L400 {1} L600 {2}" fill="none" stroke="#0b62c4" stroke-width="3"/>
+<path d="M40 20 V280 H620" fill="none" stroke="#333"/></svg>"""
+PLOTS = {"utilization.svg": (90, 60, 110), "timeline.svg": (200, 120, 40), "recovery-times.svg": (60, 150, 240)}
+FRONT_PAGE = "<!doctype html><title>Data Docs</title><a href='suites/faults.html'>faults</a>"
+
+
+def write_run(run_id: str, started_ns: int = START_NS, dag_run: str | None = DAG_RUN) -> store.Run:
+    """Put a complete run into the store below $AFTERSHOCK_HOME."""
+    run = _empty_run(run_id)
+    for name, rows in _tables(run_id).items():
+        write_table(run, name, rows)
+    for name, heights in PLOTS.items():
+        _write(run.plots / name, SVG.format(*heights))
+    _write(run.report, "<!doctype html><title>Report</title><h1>Report of the run</h1><img src='plots/timeline.svg'>")
+    _write(run.checks / "data_docs" / "index.html", FRONT_PAGE)
+    _write(run.checks / "data_docs" / "suites" / "faults.html", "<!doctype html><title>Suite</title><p>faults</p>")
+    origin = {"dag_run": dag_run} if dag_run else {}
+    _write_status(run, state="done", started_ns=started_ns, error=None, exit_code=0, **origin)
+    return run
+
+
+def write_failed_run(run_id: str, error: str, started_ns: int = START_NS) -> store.Run:
+    """Put a run into the store that failed before it had any result."""
+    run = _empty_run(run_id)
+    _write_status(run, state="failed", started_ns=started_ns, error=error, exit_code=3)
+    return run
+
+
+def write_table(run: store.Run, name: str, rows: list[dict[str, Any]]) -> None:
+    run.tables.mkdir(exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema=TABLES[name]), run.tables / f"{name}.parquet")
+
+
+def _empty_run(run_id: str) -> store.Run:
+    run = store.Run(run_id, store.home() / "runs" / store.check_run_id(run_id))
+    run.root.mkdir(parents=True)
+    return run
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _write_status(run: store.Run, started_ns: int, **rest: Any) -> None:
+    status = {"run_id": run.run_id, "experiment": "wordcount", "started_ns": started_ns}
+    store.write_json(run.root / "status.json", status | {"ended_ns": started_ns + 300 * 10**9} | rest)
+
+
+def _at(second: float) -> int:
+    return START_NS + round(second * 1e9)
+
+
+def _tables(run_id: str) -> dict[str, list[dict[str, Any]]]:
+    return {
+        "runs": [_run_row(run_id)],
+        "faults": [_fault(i, at_s) for i, at_s in enumerate((31.0, 98.5, 170.25))],
+        "recoveries": [_recovery(i, at_s) for i, at_s in enumerate((31.0, 98.5, 170.25))],
+        "checkpoints": [_checkpoint(i) for i in range(CHECKPOINTS)],
+        "ledger": _ledger(),
+        "latency": [
+            {"second": s, "records": 5000, "p50_s": 0.4, "p99_s": 1.25, "p999_s": 2.125} for s in range(WINDOW_S)
+        ],
+        "predictions": [_prediction()],
+        "verdicts": _verdicts(),
+    }
+
+
+def _run_row(run_id: str) -> dict[str, Any]:
+    return {
+        "run_id": run_id, "experiment": "wordcount", "workload": "wordcount", "engine": "structured-streaming",
+        "recovery": "query", "trigger": "micro-batch", "driver": "local", "seed": 1, "workers": 3, "depth": 1,
+        "window_start_ns": _at(0), "window_end_ns": _at(WINDOW_S), "window_s": float(WINDOW_S),
+        "checkpoint_interval_s": 8.0, "failure_rate": 0.0125, "service_rate": 20_480.0, "load_rate": 21_000.0,
+        "utilization": 0.8125, "utilization_by_records": 0.806, "faults": 3, "records_committed": 3_993_600,
+    }  # fmt: skip
+
+
+def _fault(fault: int, at_s: float) -> dict[str, Any]:
+    return {
+        "fault": fault, "kind": "kill", "targets": f"worker-{fault + 1}", "cause": "process 0 of host",
+        "planned_ns": _at(at_s), "actual_ns": _at(at_s + 0.004), "proved_ns": _at(at_s + 0.02), "healed_ns": None,
+        "lateness_s": 0.004, "absorbed": False, "processes_killed": 4, "survivors": 0, "open_ports": 0,
+    }  # fmt: skip
+
+
+def _recovery(recovery: int, at_s: float) -> dict[str, Any]:
+    return {
+        "recovery": recovery, "fault": recovery, "faults": 1, "death_ns": _at(at_s), "notice_ns": _at(at_s + 1.5),
+        "ready_ns": _at(at_s + 6), "restored_ns": _at(at_s + 11), "normal_ns": None, "detect_s": 1.5,
+        "restart_s": 4.5, "restore_s": 9.5, "catch_up_s": None, "lost_s": 4.0,
+    }  # fmt: skip
+
+
+def _checkpoint(batch: int) -> dict[str, Any]:
+    return {
+        "batch": batch, "started_ns": _at(batch), "completed_ns": _at(batch + 0.9), "duration_s": 0.9,
+        "checkpoint_s": 0.2, "processing_s": 0.7, "records": 17_000 + batch, "in_window": True,
+    }  # fmt: skip
+
+
+def _ledger() -> list[dict[str, Any]]:
+    shares = [("useful", 195.0), ("checkpoint", 15.0), ("lost", 12.0), ("detect", 4.5), ("restart", 13.5)]
+    rows, clock_s = [], 0.0
+    for name, seconds in shares:
+        rows.append({"start_ns": _at(clock_s), "end_ns": _at(clock_s + seconds), "class": name, "seconds": seconds})
+        clock_s += seconds
+    return rows
+
+
+def _prediction() -> dict[str, Any]:
+    return {
+        "quantity": "utilization", "model": PLANNED_FAULTS_MODEL, "measured": 0.8125, "predicted": 0.826, "low": 0.79,
+        "high": 0.861, "failure_rate": 0.0125, "checkpoint_cost_s": 0.5, "recovery_time_s": 6.0, "interval_s": 8.0,
+        "hop_delay_s": 0.0, "depth": 1,
+    }  # fmt: skip
+
+
+def _verdicts() -> list[dict[str, Any]]:
+    columns = TABLES["verdicts"].names
+    rows = [
+        ("kills on time", "faults", "pass", "0.004 s late at p99", "at most 0.05 s", None),
+        ("ledger adds up", "ledger", "pass", "240.000 s", "240.000 s", None),
+        ("utilization agrees", "predictions", "pass", "0.813", "0.790 to 0.861", None),
+        ("exactly once", "quality", "unknown", "no table", "no lost or duplicated record", None),
+        ("estimates agree", "runs", "fail", "0.0065 apart", "at most 0.005", "0.8125 against 0.806"),
+    ]
+    return [dict(zip(columns, row, strict=True)) for row in rows]

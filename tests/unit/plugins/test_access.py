@@ -1,0 +1,97 @@
+"""Every route refuses whoever is not logged in or not allowed, and every response carries the security headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from plugins.pages import router
+from tests.e2e.example_run import write_run
+
+# One existing address per route, by the route's path.
+ADDRESSES = {
+    "/": "/aftershock/",
+    "/runs/{run_id}": "/aftershock/runs/one",
+    "/runs/{run_id}/report.html": "/aftershock/runs/one/report.html",
+    "/runs/{run_id}/plots/{name:path}": "/aftershock/runs/one/plots/timeline.svg",
+    "/runs/{run_id}/checks/{name:path}": "/aftershock/runs/one/checks/data_docs/index.html",
+    "/runs/{run_id}/tables/{name}.csv": "/aftershock/runs/one/tables/faults.csv",
+    "/runs/{run_id}/tables/{name}.parquet": "/aftershock/runs/one/tables/faults.parquet",
+    "/static/{name}": "/aftershock/static/aftershock.css",
+    "/{rest:path}": "/aftershock/nothing/here",
+}
+every_route = pytest.mark.parametrize("address", ADDRESSES.values(), ids=ADDRESSES)
+
+
+@pytest.fixture(autouse=True)
+def _one_run(api_server: FastAPI) -> None:
+    write_run("one")
+
+
+def test_every_route_is_covered():
+    assert [route.path for route in router.routes] == list(ADDRESSES)
+
+
+def test_no_schema_and_no_interactive_docs(browser: TestClient):
+    for name in ("docs", "redoc", "openapi.json"):
+        assert browser.get(f"/aftershock/{name}").status_code == 404
+
+
+@every_route
+def test_anonymous_is_refused(anonymous: TestClient, address: str):
+    response = anonymous.get(address)
+    assert response.status_code == 401
+    assert "worker-1" not in response.text
+    assert "/auth/login?next=" in response.text
+
+
+@every_route
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"])
+def test_only_get_is_answered(browser: TestClient, address: str, method: str):
+    assert browser.request(method, address).status_code == 405
+
+
+@every_route
+def test_a_made_up_token_is_refused(anonymous: TestClient, address: str):
+    assert anonymous.get(address, headers={"Authorization": "Bearer made-up"}).status_code == 403
+    assert anonymous.get(address, headers={"Cookie": "_token=made-up"}).status_code in (401, 403)
+
+
+@every_route
+def test_an_expired_token_is_refused(anonymous: TestClient, address: str, token: Callable[..., str]):
+    expired = token(expires_in_s=-3600)
+    assert anonymous.get(address, headers={"Authorization": f"Bearer {expired}"}).status_code == 401
+    assert anonymous.get(address, headers={"Cookie": f"_token={expired}"}).status_code == 401
+
+
+@every_route
+def test_a_user_without_a_role_is_refused(anonymous: TestClient, address: str, token: Callable[..., str]):
+    response = anonymous.get(address, headers={"Authorization": f"Bearer {token(role=None)}"})
+    assert response.status_code == 403
+    assert "worker-1" not in response.text
+
+
+@every_route
+def test_a_viewer_is_let_in(browser: TestClient, address: str):
+    assert browser.get(address).status_code == (404 if address.endswith("/nothing/here") else 200)
+
+
+def test_a_bearer_token_works_as_for_airflows_api(anonymous: TestClient, token: Callable[..., str]):
+    response = anonymous.get("/aftershock/", headers={"Authorization": f"Bearer {token()}"})
+    assert response.status_code == 200
+
+
+@every_route
+def test_security_headers(browser: TestClient, anonymous: TestClient, address: str):
+    for client in (browser, anonymous):
+        headers = client.get(address).headers
+        policy = headers["Content-Security-Policy"].split("; ")
+        assert policy[0] == "default-src 'none'"
+        assert "frame-ancestors 'self'" in policy
+        assert not any("script-src" in rule and "unsafe" in rule for rule in policy)
+        assert "http" not in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cache-Control"] == "private, no-store"

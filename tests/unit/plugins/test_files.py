@@ -1,0 +1,129 @@
+"""Files of a run are served by name only: nothing outside the run's own folders can be reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from results.store import Run
+from tests.e2e.example_run import write_run
+
+SECRET = "do not show"
+FOLDERS = ("plots", "checks", "tables")
+
+
+@pytest.fixture
+def run(api_server: FastAPI, tmp_path: Path) -> Run:
+    """A run with secrets beside and above it, and one in a folder of its own that is not served."""
+    run = write_run("one")
+    for place in (run.root, run.root.parent, tmp_path):
+        (place / "secret.html").write_text(SECRET)
+    (run.root / "raw").mkdir()
+    (run.root / "raw" / "secret.html").write_text(SECRET)
+    return run
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "%2e%2e/secret.html",
+        "%2e%2e%2fsecret.html",
+        "..%2f..%2fsecret.html",
+        "%252e%252e%252fsecret.html",
+        "..%5csecret.html",
+        "data_docs/%2e%2e/%2e%2e/secret.html",
+        "%00secret.html",
+        "timeline.svg%00.html",
+        "x" * 5000,
+        "{absolute}",
+        "/{absolute}",
+        "%2f{absolute}",
+        "file:%2f%2f{absolute}",
+        "~root",
+        "",
+    ],
+)
+def test_nothing_outside_is_served(browser: TestClient, run: Run, tmp_path: Path, folder: str, name: str):
+    name = name.format(absolute=tmp_path / "secret.html")
+    response = browser.get(f"/aftershock/runs/one/{folder}/{name}")
+    assert response.status_code == 404
+    assert SECRET not in response.text
+
+
+@pytest.mark.parametrize("folder", ["plots", "checks"])
+def test_links_are_not_followed(browser: TestClient, run: Run, tmp_path: Path, folder: str):
+    base = run.root / folder
+    (base / "file.html").symlink_to(tmp_path / "secret.html")
+    (base / "folder").symlink_to(tmp_path)
+    (base / "loop.html").symlink_to(base / "loop.html")
+    for name in ("file.html", "folder/secret.html", "loop.html"):
+        assert browser.get(f"/aftershock/runs/one/{folder}/{name}").status_code == 404
+
+
+@pytest.mark.parametrize("folder", ["plots", "checks"])
+def test_a_folder_that_is_a_link_is_not_followed(browser: TestClient, run: Run, tmp_path: Path, folder: str):
+    (run.root / folder).rename(tmp_path / folder)
+    (run.root / folder).symlink_to(tmp_path / folder)
+    name = {"plots": "timeline.svg", "checks": "data_docs/index.html"}[folder]
+    assert browser.get(f"/aftershock/runs/one/{folder}/{name}").status_code == 404
+
+
+def test_a_report_that_is_a_link_is_not_followed(browser: TestClient, run: Run, tmp_path: Path):
+    run.report.unlink()
+    run.report.symlink_to(tmp_path / "secret.html")
+    assert browser.get("/aftershock/runs/one/report.html").status_code == 404
+
+
+def test_a_run_store_on_another_disk_works(browser: TestClient, run: Run, tmp_path: Path):
+    run.root.parent.rename(tmp_path / "elsewhere")
+    run.root.parent.symlink_to(tmp_path / "elsewhere")
+    assert browser.get("/aftershock/runs/one/plots/timeline.svg").status_code == 200
+
+
+def test_files_of_unknown_types_are_not_served(browser: TestClient, run: Run):
+    (run.checks / "script.js").write_text("alert(1)")
+    assert browser.get("/aftershock/runs/one/checks/script.js").status_code == 404
+
+
+@pytest.mark.parametrize("run_id", ["absent", "%2e%2e", "ONE", "one%2f..%2fone", "one%00", "a" * 300])
+def test_unknown_runs_are_not_found(browser: TestClient, run: Run, run_id: str):
+    for rest in ("", "/report.html", "/plots/timeline.svg", "/checks/data_docs/index.html", "/tables/faults.csv"):
+        assert browser.get(f"/aftershock/runs/{run_id}{rest}").status_code == 404
+
+
+def test_plots_report_and_data_docs_are_served_without_scripts(browser: TestClient, run: Run):
+    kinds = {
+        "plots/timeline.svg": "image/svg+xml",
+        "report.html": "text/html; charset=utf-8",
+        "checks/data_docs/index.html": "text/html; charset=utf-8",
+        "checks/data_docs/suites/faults.html": "text/html; charset=utf-8",
+    }
+    for name, kind in kinds.items():
+        response = browser.get(f"/aftershock/runs/one/{name}")
+        assert response.content == (run.root / name).read_bytes()
+        assert response.headers["Content-Type"] == kind
+        assert "script-src" not in response.headers["Content-Security-Policy"]
+
+
+def test_tables_download_as_csv_and_parquet(browser: TestClient, run: Run, tmp_path: Path):
+    csv = browser.get("/aftershock/runs/one/tables/checkpoints.csv")
+    assert csv.headers["Content-Disposition"] == 'attachment; filename="one-checkpoints.csv"'
+    (tmp_path / "checkpoints.csv").write_bytes(csv.content)
+    back = pd.read_csv(tmp_path / "checkpoints.csv")
+    stored = run.table("checkpoints")
+    assert list(back["completed_ns"]) == list(stored["completed_ns"])
+    assert back["wal_s"].isna().all()
+    parquet = browser.get("/aftershock/runs/one/tables/checkpoints.parquet")
+    assert parquet.headers["Content-Disposition"] == 'attachment; filename="one-checkpoints.parquet"'
+    assert parquet.content == (run.tables / "checkpoints.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["hosts", "nonsense"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_missing_tables_are_not_found(browser: TestClient, run: Run, name: str, kind: str):
+    assert browser.get(f"/aftershock/runs/one/tables/{name}.{kind}").status_code == 404

@@ -1,0 +1,165 @@
+"""What the pages show of complete runs, of failed ones, and of none."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from fastapi.testclient import TestClient
+
+from plugins.pages import RUNS_PER_PAGE
+from plugins.present import ROWS_SHOWN, cell, plot_title, time_text
+from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table
+
+
+class Page(HTMLParser):
+    """The tags and the visible words of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words = f"{self.words} {data}".strip()
+
+    def all(self, attribute: str) -> list[str]:
+        return [attrs[attribute] for _, attrs in self.tags if attrs.get(attribute)]
+
+
+def get(browser: TestClient, address: str) -> Page:
+    response = browser.get(address)
+    assert response.status_code == 200, response.text
+    return Page(response.text)
+
+
+def test_empty_store_says_how_to_start(browser: TestClient):
+    page = get(browser, "/aftershock/")
+    assert "No run has finished yet" in page.words
+    assert "make benchmark" in page.words
+    assert "/dags/benchmark" in page.all("href")
+
+
+def test_list_is_newest_first_with_figures(browser: TestClient):
+    write_run("older", started_ns=START_NS)
+    write_run("newer", started_ns=START_NS + 10**12)
+    write_failed_run("broken", "broker gone; start it again", started_ns=START_NS - 10**12)
+    response = browser.get("/aftershock/")
+    assert re.findall(r'href="/aftershock/runs/([a-z]+)"', response.text) == ["newer", "older", "broken"]
+    page = Page(response.text)
+    assert "0.812" in page.words  # measured, 0.8125
+    assert "0.826" in page.words
+    for words in ("1 fail", "1 unknown", "3 pass", "2026-09-21 14:13:20", "structured-streaming", "done", "failed"):
+        assert words in page.words
+
+
+def test_long_lists_are_paged(browser: TestClient):
+    for number in range(RUNS_PER_PAGE + 3):
+        write_failed_run(f"run-{number:03d}", "no disk", started_ns=START_NS + number)
+    shown = [re.findall(r"runs/(run-\d+)", browser.get(f"/aftershock/?page={page}").text) for page in (1, 2)]
+    assert shown == [
+        [f"run-{number:03d}" for number in reversed(range(3, RUNS_PER_PAGE + 3))],
+        ["run-002", "run-001", "run-000"],
+    ]
+    assert browser.get("/aftershock/?page=99").text == browser.get("/aftershock/?page=2").text
+    assert browser.get("/aftershock/?page=first").status_code == 400
+
+
+def test_a_run_shows_verdicts_figures_plots_and_tables(browser: TestClient):
+    write_run("one")
+    page = get(browser, "/aftershock/runs/one")
+    order = [page.words.index(check) for check in ("estimates agree", "exactly once", "kills on time")]
+    assert order == sorted(order)  # the worst first
+    for words in ("0.790 to 0.861", "3,993,600", "at most 0.05 s", "structured-streaming"):
+        assert words in page.words
+    base = "/aftershock/runs/one"
+    assert f"{base}/plots/timeline.svg" in page.all("src")
+    assert {f"{base}/report.html", f"{base}/checks/data_docs/index.html"} <= set(page.all("href"))
+    assert {f"{base}/tables/faults.csv", f"{base}/tables/faults.parquet"} <= set(page.all("href"))
+    assert "table-hosts" not in page.all("id")
+    assert "/dags/benchmark/runs/manual__2026-09-21T14%3A13%3A20%2B00%3A00" in page.all("href")
+
+
+def test_every_link_of_a_run_leads_somewhere(browser: TestClient):
+    write_run("one")
+    page = get(browser, "/aftershock/runs/one")
+    own = {link for link in page.all("href") + page.all("src") if link.startswith("/aftershock/")}
+    assert len(own) > 20
+    assert {link: browser.get(link).status_code for link in own} == dict.fromkeys(own, 200)
+
+
+def test_long_tables_are_cut_and_say_so(browser: TestClient):
+    write_run("one")
+    text = browser.get("/aftershock/runs/one").text
+    assert f"The first {ROWS_SHOWN} of {CHECKPOINTS} rows" in text
+    checkpoints = text[text.index('id="table-checkpoints"') : text.index('id="table-ledger"')]
+    assert checkpoints.count("<tr>") == ROWS_SHOWN + 1
+
+
+def test_a_failed_run_shows_its_error(browser: TestClient):
+    write_failed_run("broken", "the broker is gone; look at <raw/broker.log>")
+    page = get(browser, "/aftershock/runs/broken")
+    assert "the broker is gone; look at <raw/broker.log>" in page.words
+    assert "This run left no tables" in page.words
+
+
+@pytest.mark.parametrize("attack", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'])
+def test_text_from_results_is_escaped(browser: TestClient, attack: str):
+    run = write_failed_run("one", attack)
+    row = dict.fromkeys(("check", "table", "observed", "expected", "detail"), attack) | {"verdict": "fail"}
+    write_table(run, "verdicts", [row])
+    (run.plots).mkdir()
+    (run.plots / f"{attack.replace('/', '')}.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    for address in ("/aftershock/", "/aftershock/runs/one"):
+        assert attack not in browser.get(address).text
+
+
+@pytest.mark.parametrize("address", ["/aftershock/", "/aftershock/runs/one", "/aftershock/absent"])
+def test_nothing_inline_and_nothing_from_outside(browser: TestClient, address: str):
+    write_run("one")
+    page = Page(browser.get(address).text)
+    assert all(link.startswith(("/", "#")) and not link.startswith("//") for link in page.all("href") + page.all("src"))
+    assert not any(name.startswith("on") or name == "style" for _, attrs in page.tags for name in attrs)
+    assert all(attrs.get("src") for tag, attrs in page.tags if tag == "script")
+    assert not any(tag == "style" for tag, _ in page.tags)
+
+
+def test_images_have_alternatives_and_tables_have_headers(browser: TestClient):
+    write_run("one")
+    page = get(browser, "/aftershock/runs/one")
+    assert all(attrs.get("alt") for tag, attrs in page.tags if tag == "img")
+    assert all(attrs.get("scope") for tag, attrs in page.tags if tag == "th")
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("table") == tags.count("caption") > 0
+
+
+def test_addresses_follow_a_base_path_of_airflow(browser: TestClient):
+    write_run("one")
+    browser.app.root_path = "/airflow"
+    links = get(browser, "/airflow/aftershock/runs/one").all("href")
+    assert all(link.startswith(("/airflow/aftershock/", "/airflow/dags/benchmark", "#")) for link in links)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        ("death_ns", 1_790_000_000_123_456_789, "2026-09-21 14:13:20.123"),
+        ("p50_s", 0.123456789, "0.123457"),
+        ("records", 1234567, "1234567"),
+        ("absorbed", False, "no"),
+        ("wal_s", None, "\N{EN DASH}"),
+        ("targets", "worker-1", "worker-1"),
+    ],
+)
+def test_cells(column: str, value: object, text: str):
+    assert cell(column, value).text == text
+
+
+def test_small_words():
+    assert plot_title("recovery-distribution.svg") == "Recovery distribution"
+    assert time_text(0) == "1970-01-01 00:00:00.000"
