@@ -1,4 +1,4 @@
-"""What a run's tables say, as plain numbers: shared by the checks, the report, the terminal summary and the JSON document.
+"""What a run's tables say, as plain numbers: shared by the checks, the report, the terminal and the JSON document.
 
 Times are in seconds. A quantity that was not measured is None, and a table that is missing counts as empty.
 """
@@ -141,6 +141,25 @@ def quality_totals(run: Run) -> dict[str, int] | None:
         return None
     names = ("exact", "emitted", "lost", "duplicated", "wrong")
     return {name: int(quality[name].sum()) for name in names} | {"windows": len(quality)}
+
+
+def seconds_from(start_ns: int, moments_ns: pd.Series) -> pd.Series:
+    """Moments as seconds from the start of the window; a moment that was not measured becomes NaN."""
+    return ((moments_ns - start_ns) / 1e9).astype("float64")
+
+
+def kills_with_recoveries(run: Run) -> pd.DataFrame:
+    """Every planned fault with its recovery: the faults table, and the recovery's columns where one began with it.
+
+    `planned_at_s` and `actual_at_s` count from the start of the window.
+    """
+    facts, faults = the_run(run), table_or_empty(run, "faults")
+    start_ns = 0 if facts is None else int(facts["window_start_ns"])
+    phases = table_or_empty(run, "recoveries")[["fault", "faults", "detect_s", "restart_s", "restore_s", "catch_up_s"]]
+    joined = faults.merge(phases, on="fault", how="left").sort_values("planned_ns")
+    joined["planned_at_s"] = seconds_from(start_ns, joined["planned_ns"])
+    joined["actual_at_s"] = seconds_from(start_ns, joined["actual_ns"])
+    return joined
 
 
 def headline(run: Run) -> str:

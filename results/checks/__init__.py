@@ -30,6 +30,7 @@ def validate(run: Run, experiment: Experiment) -> pd.DataFrame:
     judged = [judge(context, check, evidence) for check in CHECKS]
     write_json(run.checks / "results.json", [result for _, result in judged])
     context.build_data_docs()
+    discard(run.checks / "data_docs" / "static")  # 5 MB of fonts and pictures that our pages do not use
     table = pa.Table.from_pylist([row for row, _ in judged], schema=TABLES["verdicts"])
     run.tables.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, run.tables / "verdicts.parquet")

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
 
 from results.checks import evidence as derive
-from results.checks.evidence import PYTHON_TYPES, Evidence, NotEnough
+from results.checks.evidence import Evidence
 from results.schema import LEDGER_CLASSES, TABLES
 
-MAY_BE_EMPTY = frozenset({"faults", "recoveries"})  # a control run has no faults, and that is sound
+JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
 UNSIGNED_OR_NOT = frozenset({"seed", "second", "batch", "fault", "lateness_s", "lag_records"})  # no bound at zero
 ON_ANY_SCALE = frozenset({"measured", "predicted", "low", "high"})  # their unit is that of the predicted quantity
 
@@ -54,13 +55,14 @@ def present(column: str) -> Rule:
     return Rule("ExpectColumnValuesToNotBeNull", {"column": column})
 
 
-def schema_rules(table: str) -> list[Rule]:
-    """The expectations that follow from a table's schema: columns, types, nulls, and the range of each column."""
-    schema = TABLES[table]
-    rules = [Rule("ExpectTableColumnsToMatchOrderedList", {"column_list": schema.names})]
-    for field in schema:
-        type_rule = {"column": field.name, "type_": PYTHON_TYPES[field.type]}
-        rules.append(Rule("ExpectColumnValuesToBeOfType", type_rule))
+def pairs_equal(stored: str, expected: str) -> Rule:
+    return Rule("ExpectColumnPairValuesToBeEqual", {"column_A": stored, "column_B": expected})
+
+
+def value_rules(table: str) -> list[Rule]:
+    """The expectations on a table's values that follow from its schema: what must be there, and in what range."""
+    rules = []
+    for field in TABLES[table]:
         if not field.nullable:
             rules.append(present(field.name))
         if field.type in (pa.int64(), pa.float64()) and field.name not in UNSIGNED_OR_NOT | ON_ANY_SCALE:
@@ -71,19 +73,24 @@ def schema_rules(table: str) -> list[Rule]:
 
 
 def _schema_check(table: str) -> Check:
-    def subject(evidence: Evidence) -> pd.DataFrame:
-        frame = evidence.raw_table(table)
-        if frame.empty and table not in MAY_BE_EMPTY:
-            raise NotEnough(f"table {table} has no rows")
-        return frame
-
     return Check(
         name=f"{table}.schema",
         table=table,
-        subject=subject,
-        rules=lambda evidence: schema_rules(table),
-        observed=lambda frame: f"{len(frame.columns)} columns, {len(frame):,} rows",
-        expected=lambda evidence: f"{len(TABLES[table])} columns, values in range",
+        subject=partial(derive.columns, table=table),
+        rules=lambda evidence: [pairs_equal("column", "expected_column"), pairs_equal("type", "expected_type")],
+        observed=lambda frame: f"{frame['column'].notna().sum()} columns",
+        expected=lambda evidence: f"{len(TABLES[table])} columns by name, order and type",
+    )
+
+
+def _values_check(table: str) -> Check:
+    return Check(
+        name=f"{table}.values",
+        table=table,
+        subject=lambda evidence: evidence.rows(table, f"table {table} has no rows"),
+        rules=lambda evidence: value_rules(table),
+        observed=lambda frame: f"{len(frame):,} row{'s' * (len(frame) != 1)}",
+        expected=lambda evidence: "no value missing or out of range",
     )
 
 
@@ -92,7 +99,7 @@ def _prediction(evidence: Evidence) -> pd.Series:
 
 
 CHECKS: tuple[Check, ...] = (
-    *(_schema_check(table) for table in TABLES if table != "verdicts"),
+    *(check(table) for table in JUDGED_TABLES for check in (_schema_check, _values_check)),
     Check(
         name="ledger.adds_up",
         table="ledger",

@@ -6,6 +6,7 @@ A derived frame that cannot be made raises `NotEnough`, so that the verdict is u
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import pandas as pd
 import pyarrow as pa
@@ -59,6 +60,15 @@ class Evidence:
 
     def the_run(self) -> pd.Series:
         return self.rows("runs", "table runs has no row").iloc[0]
+
+
+def columns(evidence: Evidence, table: str) -> pd.DataFrame:
+    """Return one row per column of a table as stored, with the name and the type that its schema wants there."""
+    frame = evidence.raw_table(table)
+    stored = [(name, kind.type.__name__) for name, kind in frame.dtypes.items()]
+    wanted = [(field.name, PYTHON_TYPES[field.type]) for field in TABLES[table]]
+    rows = [have + want for have, want in zip_longest(stored, wanted, fillvalue=(None, None))]
+    return pd.DataFrame(rows, columns=["column", "type", "expected_column", "expected_type"])
 
 
 def ledger_sum(evidence: Evidence) -> pd.DataFrame:
@@ -117,7 +127,7 @@ def predicted_utilization(evidence: Evidence) -> pd.DataFrame:
         raise NotEnough("the prediction has no interval, or nothing was measured to hold against it")
     if not faults.empty and len(took_effect(faults)) < FEWEST_FAULTS:
         raise NotEnough(f"{len(took_effect(faults))} faults took effect; at least {FEWEST_FAULTS} are needed")
-    return row.to_frame().T.astype({name: "float64" for name in ("measured", "predicted", "low", "high")})
+    return row.to_frame().T.astype(dict.fromkeys(("measured", "predicted", "low", "high"), "float64"))
 
 
 def both_estimates(evidence: Evidence) -> pd.DataFrame:

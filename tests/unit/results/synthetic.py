@@ -45,7 +45,7 @@ def make_run(
     without: tuple[str, ...] = (),
     changes: dict[str, Change] | None = None,
 ) -> Run:
-    """Write a run whose tables agree with each other; `changes` then spoil tables, and those in `without` are left out."""
+    """Write a run whose tables agree with each other; `changes` then spoil tables, those in `without` are left out."""
     run = Run(run_id, root / run_id)
     run.tables.mkdir(parents=True)
     status = {"run_id": run_id, "experiment": name, "state": "done", "started_ns": START_NS - 60 * 10**9}
@@ -59,10 +59,9 @@ def make_run(
 def write_table(run: Run, name: str, frame: pd.DataFrame) -> None:
     """Write a table under its schema where it fits, else as it is: a spoilt table must reach the checks spoilt."""
     loose = pa.schema([pa.field(field.name, field.type) for field in TABLES[name]])
-    fits = list(frame.columns) == loose.names
     try:
-        table = pa.Table.from_pandas(frame, schema=loose if fits else None, preserve_index=False)
-    except (pa.ArrowException, TypeError):
+        table = pa.Table.from_pandas(frame, schema=loose, preserve_index=False)
+    except (pa.ArrowException, KeyError, TypeError):
         table = pa.Table.from_pandas(frame, preserve_index=False)
     pq.write_table(table, run.tables / f"{name}.parquet")
 
@@ -198,8 +197,9 @@ def _quality(window_s: float) -> pd.DataFrame:
     ends = np.arange(10, window_s, 5)
     return pd.DataFrame({
         "window_start_ns": [ns(end - 10) for end in ends], "window_end_ns": [ns(end) for end in ends],
-        "exact": 2100, "emitted": 2105, "lost": 0, "duplicated": np.where(np.arange(len(ends)) % 9 == 4, 45, 0), "wrong": 0,
-    })  # fmt: skip
+        "exact": 2100, "emitted": 2105, "lost": 0, "wrong": 0,
+        "duplicated": np.where(np.arange(len(ends)) % 9 == 4, 45, 0),
+    })[TABLES["quality"].names]  # fmt: skip
 
 
 def _predictions(measured: float, rate: float) -> pd.DataFrame:
@@ -209,7 +209,8 @@ def _predictions(measured: float, rate: float) -> pd.DataFrame:
     row = {"quantity": "utilization", "measured": measured} | inputs
     interval = {"predicted": predicted, "low": predicted - 0.06, "high": predicted + 0.05}
     cost = {"quantity": "checkpoint cost", "model": "measured", "measured": CHECKPOINT_S, "low": 0.65, "high": 0.75}
-    rows = [row | interval | {"model": "eq. 10, planned faults"}, row | interval | {"model": "eq. 10, observed faults"}, cost]
+    models = ("eq. 10, planned faults", "eq. 10, observed faults")
+    rows = [*(row | interval | {"model": model} for model in models), cost]
     return pd.DataFrame(rows, columns=TABLES["predictions"].names).astype({"depth": "Int64"})
 
 

@@ -1,0 +1,166 @@
+"""The result of a run for a terminal: plain text of at most 92 columns that needs no manual."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pandas as pd
+
+from results.document import document
+from results.findings import (
+    FAILURE_CLASSES,
+    advice,
+    failure_share,
+    headline,
+    kills_with_recoveries,
+    ledger_seconds,
+    number,
+    quality_totals,
+    table_or_empty,
+    the_run,
+    took_effect,
+    utilizations,
+)
+from results.schema import LEDGER_CLASSES
+from results.store import Run
+from results.verdict import Verdict
+
+__all__ = ["document", "summary"]
+
+WIDTH = 92
+BAR = 30
+MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?"}
+MEANINGS = {
+    "useful": "work that was kept",
+    "checkpoint": "writing checkpoints",
+    "lost": "work that a kill undid",
+    "detect": "from the kill until it was noticed",
+    "restart": "from the notice until work went on",
+    "idle": "waiting for input",
+}
+
+
+def summary(run: Run) -> str:
+    """Return what was run, what failures cost, measured against predicted, advice, kills, quality and verdicts."""
+    parts = [_title(run), textwrap.wrap(headline(run), WIDTH), _ledger(run), _utilization(run), _advice(run)]
+    parts += [_kills(run), _quality(run), _verdicts(run)]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _title(run: Run) -> list[str]:
+    facts = the_run(run)
+    lines = [f"Run {run.run_id}"]
+    if facts is None:
+        return lines
+    faults = table_or_empty(run, "faults")
+    text = (
+        f"{facts['workload']} on {facts['engine']} ({facts['trigger']}, recovery by {facts['recovery']}), "
+        f"{facts['workers']} workers, checkpoint every {facts['checkpoint_interval_s']:g} s, "
+        f"measured for {facts['window_s']:g} s. {len(faults)} faults planned "
+        f"({facts['failure_rate']:.3g} per second in the cluster), {len(took_effect(faults))} took effect, "
+        f"seed {facts['seed']}."
+    )
+    return lines + textwrap.wrap(text, WIDTH)
+
+
+def _ledger(run: Run) -> list[str]:
+    ledger = ledger_seconds(run)
+    if ledger is None:
+        return []
+    window = ledger["window"]
+    lines = [f"{'Where the time went':47}{'seconds':>9}{'share':>8}"]
+    for name in LEDGER_CLASSES:
+        share = ledger[name] / window
+        bar = "█" * round(share * BAR)
+        lines.append(f"  {name:11}{MEANINGS[name]:34}{ledger[name]:9.1f}{share:8.1%}  {bar}".rstrip())
+    failures = f"  {'failures':11}{' + '.join(FAILURE_CLASSES):34}"
+    lines.append(f"{failures}{failure_share(ledger) * window:9.1f}{failure_share(ledger):8.1%}")
+    return [*lines, f"  {'window':45}{window:9.1f}{1:8.1%}"]
+
+
+def _utilization(run: Run) -> list[str]:
+    found, facts = utilizations(run), the_run(run)
+    if found.measured is None or facts is None:
+        return []
+    lines = ["Utilization: the share of time for useful work", f"  measured   {found.measured:.3f}"]
+    by_records = number(facts["utilization_by_records"])
+    if by_records is not None:
+        lines[-1] += f"   from the ledger; from the records committed {by_records:.3f}"
+    if found.predicted is not None:
+        lines.append(f"  predicted  {found.predicted:.3f}")
+        if found.low is not None and found.high is not None:
+            lines[-1] += f"   likely {found.low:.3f} to {found.high:.3f}"
+        lines[-1] += f" ({found.model})"
+    return lines
+
+
+def _advice(run: Run) -> list[str]:
+    best = advice(run)
+    if best is None:
+        return []
+    return [
+        f"{'Advice of the model':31}{'now':>9}{'optimal':>9}",
+        f"  {'checkpoint interval':29}{best.interval_s:7.1f} s{best.optimal_interval_s:7.1f} s",
+        f"  {'predicted utilization':29}{best.predicted:9.3f}{best.optimal_predicted:9.3f}   ({best.gain:+.3f})",
+    ]
+
+
+def _kills(run: Run) -> list[str]:
+    kills = kills_with_recoveries(run)
+    if kills.empty:
+        return []
+    head = f"{'at':>8}{'late ms':>9}  {'host':22}{'detect':>9}{'restart':>9}{'restore':>9}{'catch-up':>10}"
+    return ["Kills and recoveries (seconds; - is not measured)", head, *(_kill(row) for _, row in kills.iterrows())]
+
+
+def _kill(row: pd.Series) -> str:
+    late_s = number(row["lateness_s"])
+    late = "-" if late_s is None else f"{late_s * 1e3:.0f}"
+    line = f"{row['planned_at_s']:8.1f}{late:>9}  {textwrap.shorten(row['targets'], 20, placeholder='…'):22}"
+    if row["absorbed"]:
+        return f"{line}   (the host was down already)"
+    if pd.isna(row["faults"]):
+        return f"{line}   (no recovery of its own)"
+    return line + "".join(
+        f"{_seconds(row[f'{phase}_s']):>{width}}"
+        for phase, width in (("detect", 9), ("restart", 9), ("restore", 9), ("catch_up", 10))
+    )
+
+
+def _seconds(value: object) -> str:
+    known = number(value)
+    return "-" if known is None else f"{known:.2f}"
+
+
+def _quality(run: Run) -> list[str]:
+    totals = quality_totals(run)
+    if totals is None:
+        return []
+    return [
+        f"Output against the exact result, {totals['windows']} windows, {totals['exact']:,} results",
+        f"  {totals['lost']:,} lost, {totals['wrong']:,} wrong, {totals['duplicated']:,} emitted more than once",
+    ]
+
+
+def _verdicts(run: Run) -> list[str]:
+    verdicts = table_or_empty(run, "verdicts")
+    if verdicts.empty:
+        return []
+    counts = verdicts["verdict"].value_counts()
+    told = ", ".join(f"{counts.get(verdict.value, 0)} {verdict.value}" for verdict in Verdict)
+    of_tables = verdicts["check"].str.endswith((".schema", ".values"))
+    routine = verdicts[of_tables & (verdicts["verdict"] == Verdict.PASS.value)]
+    lines = [f"Checks: {told}"]
+    if len(routine):
+        lines.append(f"  {MARKS[Verdict.PASS]} {len(routine)} checks of the tables' schemas and values")
+    return lines + [line for _, row in verdicts.drop(routine.index).iterrows() for line in _verdict(row)]
+
+
+def _verdict(row: pd.Series) -> list[str]:
+    verdict = Verdict(row["verdict"])
+    told = "" if pd.isna(row["observed"]) else row["observed"]
+    if verdict is not Verdict.PASS:
+        told += f", expected {row['expected']}: " if told else ""
+        told += row["detail"]
+    first = f"  {MARKS[verdict]} {row['check']:28}"
+    return textwrap.wrap(told, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
