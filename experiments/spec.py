@@ -171,7 +171,7 @@ class ToleranceSpec(Spec):
 
 
 class Experiment(Spec):
-    """One experiment. The measurement window of `window_s` starts when the query runs steadily, and holds every fault."""
+    """One experiment. The measurement window of `window_s` starts once the query runs steadily; it holds all faults."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")] = "wordcount"
     cluster: ClusterSpec = ClusterSpec()
@@ -190,7 +190,7 @@ class Experiment(Spec):
     @property
     def fault_spec(self) -> FaultSpec:
         """The fault spec with duration and hosts filled in."""
-        hosts = self.faults.hosts or {name: () for name in self.worker_names}
+        hosts = self.faults.hosts or dict.fromkeys(self.worker_names, ())
         return self.faults.model_copy(update={"duration": self.faults.duration or self.window_s, "hosts": hosts})
 
     @model_validator(mode="after")

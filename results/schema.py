@@ -62,7 +62,9 @@ TABLES: dict[str, pa.Schema] = {
     "latency": _table(*_must(WHOLE, "second", "records"), *_must(REAL, "p50_s", "p99_s", "p999_s")),
     "throughput": _table(*_must(WHOLE, "second"), *_must(REAL, "due_records", "committed_records", "lag_records")),
     "hosts": _table(*_must(WHOLE, "second"), *_must(TEXT, "host"), *_must(REAL, "cpu_s"), *_must(WHOLE, "rss_bytes")),
-    "quality": _table(*_must(WHOLE, "window_start_ns", "window_end_ns", "exact", "emitted", "lost", "duplicated", "wrong")),
+    "quality": _table(
+        *_must(WHOLE, "window_start_ns", "window_end_ns", "exact", "emitted", "lost", "duplicated", "wrong")
+    ),
     "predictions": _table(
         *_must(TEXT, "quantity", "model"),
         *_may(REAL, "measured", "predicted", "low", "high"),

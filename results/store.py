@@ -65,7 +65,7 @@ class Run:
         return self.root / "report.html"
 
     def status(self) -> dict[str, Any]:
-        """`{"run_id", "experiment", "state": "running"|"done"|"failed", "started_ns", "ended_ns", "error", "exit_code"}`."""
+        """`{run_id, experiment, state: "running" | "done" | "failed", started_ns, ended_ns, error, exit_code}`."""
         return read_json(self.root / "status.json")
 
     def table(self, name: str) -> pd.DataFrame:
