@@ -1,0 +1,155 @@
+"""The predictive interval of one finite run: against eq. 10, against runs simulated another way, and by hand."""
+
+import time
+
+import numpy as np
+import pytest
+
+from experiments.errors import BadInput
+from models.uncertainty import Prediction, predict_run
+from models.utilization import utilization
+
+COSTS = (0.8, 0.9, 1.0, 1.1, 1.2)
+RECOVERIES = (5.0, 6.0, 7.0)
+
+
+def predict(**changes) -> Prediction:
+    given = {
+        "window_s": 480.0,
+        "interval_s": 8.0,
+        "checkpoint_costs_s": COSTS,
+        "recovery_times_s": RECOVERIES,
+        "hop_delay_s": 0.0,
+        "depth": 1,
+        "failures": 12,
+        "failure_rate": 0.025,
+        "runs": 500,
+        "seed": 1,
+    }
+    return predict_run(**{**given, **changes})
+
+
+def instant_by_instant(rng, *, window_s, interval_s, cost_s, recovery_s, failures, step_s=0.02):
+    """One run on a grid of instants: work, checkpoint or downtime; a failure takes back the work that is not saved."""
+    steps = round(window_s / step_s)
+    failing = set(rng.integers(0, steps, failures).tolist())
+    phase_s, down_s, work_s, saved_s = rng.uniform(0, interval_s), 0.0, 0.0, 0.0
+    for step in range(steps):
+        if step in failing:
+            work_s, phase_s, down_s = 0.0, 0.0, recovery_s
+        if down_s > 0:
+            down_s -= step_s
+            continue
+        phase_s += step_s
+        work_s += step_s if phase_s <= interval_s - cost_s else 0.0
+        if phase_s >= interval_s:
+            saved_s, work_s, phase_s = saved_s + work_s, 0.0, 0.0
+    return (saved_s + work_s) / window_s
+
+
+def test_predicted_is_eq_10_at_the_mean_inputs_and_the_rate_of_the_plan():
+    assert predict().predicted == pytest.approx(utilization(12 / 480, 1.0, 6.0, 8.0))
+    by_rate = predict(failures=None, failure_rate=0.03, hop_delay_s=0.4, depth=3)
+    assert by_rate.predicted == pytest.approx(utilization(0.03, 1.0, 6.0, 8.0, 0.4, 3))
+
+
+@pytest.mark.parametrize(("hop_delay_s", "depth"), [(0.0, 1), (0.5, 4), (3.0, 5)])
+def test_long_runs_meet_eq_10(hop_delay_s, depth):
+    """With constant cost and recovery, and Poisson failures, eq. 10 is exact in the long run."""
+    constant = {"checkpoint_costs_s": (1.0,) * 3, "recovery_times_s": (6.0,), "failures": None, "failure_rate": 0.04}
+    runs = 60
+    result = predict(window_s=50_000.0, hop_delay_s=hop_delay_s, depth=depth, runs=runs, **constant)
+    standard_error = (result.high - result.low) / (2 * 1.96) / np.sqrt(runs)
+    assert result.mean == pytest.approx(result.predicted, abs=4 * standard_error)
+    assert standard_error < 0.001
+
+
+def test_the_interval_holds_95_percent_of_runs_simulated_another_way():
+    rng = np.random.default_rng(5)
+    run = {"window_s": 240.0, "interval_s": 8.0, "failures": 8}
+    fixed = predict(**run, checkpoint_costs_s=(1.0,) * 3, recovery_times_s=(6.0,), runs=4000)
+    observed = np.array([instant_by_instant(rng, **run, cost_s=1.0, recovery_s=6.0) for _ in range(300)])
+    inside = ((observed >= fixed.low) & (observed <= fixed.high)).mean()
+    assert inside == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 300))
+    assert observed.mean() == pytest.approx(fixed.mean, abs=4 * observed.std() / np.sqrt(300))
+
+
+def test_a_run_without_failures_is_eq_1_whatever_the_recovery():
+    result = predict(failures=0, recovery_times_s=(), checkpoint_costs_s=(1.0,) * 3)
+    assert (result.predicted, result.low, result.high) == pytest.approx((7 / 8, 7 / 8, 7 / 8))
+
+
+def test_without_a_rate_and_a_plan_there_are_no_failures():
+    assert predict(failures=None, failure_rate=0.0, recovery_times_s=()).predicted == pytest.approx(7 / 8)
+
+
+def test_more_certain_means_narrow_the_interval():
+    """Without failures only the checkpoint costs scatter: both the draws and, with few samples, their mean."""
+    few = predict(failures=0, checkpoint_costs_s=COSTS, runs=2000)
+    many = predict(failures=0, checkpoint_costs_s=COSTS * 40, runs=2000)
+    sampling, drawing = np.std(COSTS) / np.sqrt(5), np.std(COSTS) / np.sqrt(60)
+    expected = np.hypot(sampling, drawing) / np.hypot(sampling / np.sqrt(40), drawing)
+    assert (few.high - few.low) / (many.high - many.low) == pytest.approx(expected, rel=0.1)
+
+
+def test_scattered_recoveries_and_a_random_number_of_failures_widen_it():
+    def width(**changes):
+        result = predict(runs=1000, **changes)
+        return result.high - result.low
+
+    assert width(recovery_times_s=(1.0, 11.0)) > 1.2 * width(recovery_times_s=(6.0, 6.0))
+    assert width(failures=None) > 1.5 * width()
+
+
+def test_a_failure_during_recovery_starts_the_recovery_again():
+    """A recovery longer than the window: what is kept ends at the last checkpoint before the first failure."""
+    result = predict(recovery_times_s=(1000.0,), failures=40, checkpoint_costs_s=(0.0,) * 3, runs=2000)
+    first_failure_s = 480 / 41  # mean of the least of 40 uniform times
+    assert first_failure_s / 480 - 8 / 480 < result.mean < first_failure_s / 480
+
+
+@pytest.mark.parametrize(
+    ("samples", "values"), [("checkpoint_costs_s", (1.0, 1.0)), ("recovery_times_s", ()), ("checkpoint_costs_s", ())]
+)
+def test_too_few_samples_are_unknown(samples, values):
+    result = predict(**{samples: values})
+    assert (result.low, result.high, result.mean) == (None, None, None)
+
+
+def test_two_costs_still_predict_a_value_and_no_recovery_does_not():
+    assert predict(checkpoint_costs_s=(0.5, 1.5)).predicted == pytest.approx(utilization(0.025, 1.0, 6.0, 8.0))
+    assert predict(recovery_times_s=()).predicted is None
+
+
+def test_the_seed_decides():
+    assert predict(seed=3) == predict(seed=3)
+    assert predict(seed=3) != predict(seed=4)
+
+
+def test_a_benchmark_is_predicted_in_seconds():
+    started = time.process_time()
+    predict(runs=2000, hop_delay_s=0.5, depth=3)
+    assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("window_s", {"window_s": 0.0}),
+        ("window_s", {"window_s": float("inf")}),
+        ("failures", {"failures": -1}),
+        ("failure_rate", {"failures": None, "failure_rate": -0.1}),
+        ("failure_rate", {"failures": None, "failure_rate": float("nan")}),
+        ("runs", {"runs": 0}),
+        ("interval", {"interval_s": 0.9}),
+        ("checkpoint_cost", {"checkpoint_costs_s": (float("nan"), 1.0, 1.0)}),
+        ("recovery_time", {"recovery_times_s": (-6.0,)}),
+        ("hop_delay", {"hop_delay_s": -0.1}),
+        ("depth", {"depth": 0}),
+    ],
+    ids=lambda value: str(value),
+)
+def test_bad_input_is_named(field, changes):
+    with pytest.raises(BadInput) as caught:
+        predict(**changes)
+    assert caught.value.field == field
