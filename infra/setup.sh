@@ -67,7 +67,8 @@ python_packages() {
     wanted="$PWD $(cat requirements.lock pyproject.toml infra/setup.sh | sha256sum)"
     [ "$(cat .venv/set-up 2>/dev/null)" = "$wanted" ] && return
     grep -qsF "$PWD/.venv" .venv/pyvenv.cfg && .venv/bin/python -m pip --version >/dev/null 2>&1 || build_venv
-    install_packages || fail "the Python packages could not be installed (the reason is above): check network and disk, and run make again"
+    install_packages ||
+        fail "the Python packages could not be installed (the reason is above): check network and disk, and run make again"
     echo "$wanted" >.venv/set-up
 }
 
