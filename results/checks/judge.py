@@ -31,7 +31,7 @@ def open_context(data_docs: Path) -> AbstractDataContext:
         "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(data_docs)},
         "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "view": VIEWS | {"class_name": "IndexView"}},
         "site_section_builders": {
-            "expectations": "None",  # the page of a validation shows its expectations with what came of them
+            "expectations": {"view": VIEWS | {"class_name": "PageView"}},
             "validations": {"view": VIEWS | {"class_name": "PageView"}},
         },
     }

@@ -1,0 +1,248 @@
+"""The plots of a run, written as PNG and SVG: where the time went, utilization over T, the timeline, and more.
+
+Each plot is a function from a run to a figure, or None where the run lacks what it shows. Colours are those of Okabe
+and Ito, which people with any colour vision tell apart; the figures use few others, so that a page can restyle them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from results.findings import (
+    advice,
+    kills_with_recoveries,
+    ledger_seconds,
+    model_inputs,
+    seconds_from,
+    table_or_empty,
+    the_run,
+    utilizations,
+)
+from results.schema import LEDGER_CLASSES
+from results.store import Run
+
+INK, RULE, PAPER = "#1f2933", "#d5dae1", "#ffffff"
+BLUE, SKY, GREEN, ORANGE, RED, PINK, GREY = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#cc79a7", "#8a929c"
+CLASS_COLOURS = dict(zip(LEDGER_CLASSES, (GREEN, SKY, RED, ORANGE, PINK, GREY), strict=True))
+PHASE_COLOURS = {"detect": ORANGE, "restart": PINK, "restore": BLUE, "catch_up": SKY}
+MOST_POINTS = 1200  # per line: more cannot be told apart at this width
+WIDTH_IN = 9.6
+STYLE = {
+    "font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 11, "axes.titleweight": "bold",
+    "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+    "axes.axisbelow": True, "grid.color": RULE, "grid.linewidth": 0.7, "axes.edgecolor": RULE, "text.color": INK,
+    "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER, "legend.frameon": False, "legend.fontsize": 9, "lines.linewidth": 1.6,
+    "svg.fonttype": "path",
+}  # fmt: skip
+
+
+def ledger(run: Run) -> Figure | None:
+    """Where the window went: one stacked bar over the ledger's classes."""
+    seconds = ledger_seconds(run)
+    if seconds is None:
+        return None
+    figure, axes = _figure(1.9)
+    left = 0.0
+    for name in LEDGER_CLASSES:
+        share = 100 * seconds[name] / seconds["window"]
+        if not share:
+            continue
+        axes.barh(0, share, left=left, color=CLASS_COLOURS[name], edgecolor=PAPER, label=f"{name} {share:.1f} %")
+        left += share
+    axes.set(yticks=[], xlim=(0, 100), xlabel=f"share of the window of {seconds['window']:g} s [%]")
+    axes.grid(visible=False)
+    axes.spines["left"].set_visible(False)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=6, handlelength=1, columnspacing=1.2)
+    return figure
+
+
+def utilization_over_interval(run: Run) -> Figure | None:
+    """Predicted U over the checkpoint interval T, with T*, and with what was measured at the T that was run."""
+    inputs, found, best = model_inputs(run), utilizations(run), advice(run)
+    if inputs is None:
+        return None
+    cost, here = inputs.checkpoint_cost_s, inputs.interval_s
+    points = [here] if best is None else [here, best.optimal_interval_s]
+    intervals = np.geomspace(max(1.05 * cost, min(points) / 20), 12 * max(points), 400)
+    figure, axes = _figure(3.9)
+    axes.plot(intervals, inputs.at(intervals), color=BLUE, label="model, with the costs measured in this run")
+    if found.predicted is not None and found.low is not None and found.high is not None:
+        arms = [[found.predicted - found.low], [found.high - found.predicted]]
+        axes.errorbar(
+            [here], [found.predicted], yerr=arms, color=BLUE, fmt="o", ms=4, capsize=5,
+            label=f"predicted: {found.predicted:.3f} ({found.low:.3f} to {found.high:.3f})",
+        )  # fmt: skip
+    if found.measured is not None:
+        label = f"measured: {found.measured:.3f} at T = {here:g} s"
+        axes.plot([here], [found.measured], "D", color=RED, ms=8, mec=PAPER, label=label, zorder=4)
+    if best is not None:
+        star = f"optimal: {best.optimal_predicted:.3f} at T* = {best.optimal_interval_s:.1f} s"
+        axes.axvline(best.optimal_interval_s, color=GREEN, ls="--", lw=1.2)
+        axes.plot([best.optimal_interval_s], [best.optimal_predicted], "*", color=GREEN, ms=13, mec=PAPER, label=star)
+    axes.set(xscale="log", ylim=(0, 1.02), xlabel="checkpoint interval T [s]", ylabel="utilization U")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    return figure
+
+
+def timeline(run: Run) -> Figure | None:
+    """Throughput and lag by second, with kills, recoveries and checkpoints."""
+    throughput = _thinned(table_or_empty(run, "throughput"))
+    if throughput.empty:
+        return None
+    figure = Figure(figsize=(WIDTH_IN, 5.0), layout="constrained")
+    rate, lag = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    seconds = throughput["second"]
+    rate.fill_between(seconds, throughput["committed_records"], step="post", color=BLUE, alpha=0.35, lw=0)
+    rate.step(seconds, throughput["committed_records"], where="post", color=BLUE, lw=1, label="committed")
+    rate.plot(seconds, throughput["due_records"], color=INK, ls="--", lw=1.2, label="due")
+    lag.plot(seconds, throughput["lag_records"], color=INK)
+    for axes in (rate, lag):
+        _mark_events(axes, run)
+        _scale_thousands(axes)
+        axes.set_ylim(bottom=0)
+    rate.set_ylabel("records per second")
+    lag.set(ylabel="lag [records]", xlabel="time in the window [s]", xlim=(0, _window_s(run, throughput)))
+    rate.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5)
+    return figure
+
+
+def latency(run: Run) -> Figure | None:
+    """Percentiles of latency by second, from the time a record was due."""
+    rows = table_or_empty(run, "latency")
+    if rows.empty:
+        return None
+    rows = _thinned(rows, "max")
+    figure, axes = _figure(3.2)
+    for name, label, colour in (("p999_s", "p99.9", RED), ("p99_s", "p99", ORANGE), ("p50_s", "median", BLUE)):
+        axes.plot(rows["second"], rows[name], color=colour, label=label, marker=".", ms=4)
+    _mark_events(axes, run, legend=False)
+    axes.set(ylim=(0, None), xlim=(0, _window_s(run, rows)))
+    axes.set(ylabel="latency from when due [s]", xlabel="time in the window [s]")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    return figure
+
+
+def recoveries(run: Run) -> Figure | None:
+    """The phases of every recovery, stacked."""
+    kills = kills_with_recoveries(run)
+    kills = kills[kills["faults"].notna()]
+    if kills.empty:
+        return None
+    figure, axes = _figure(min(1.5 + 0.34 * len(kills), 12.0))
+    left = np.zeros(len(kills))
+    rows = np.arange(len(kills))
+    for phase, colour in PHASE_COLOURS.items():
+        seconds = kills[f"{phase}_s"].astype("float64").fillna(0.0).to_numpy()
+        axes.barh(rows, seconds, left=left, color=colour, edgecolor=PAPER, label=phase.replace("_", "-"))
+        left += seconds
+    names = [f"{at:.0f} s  {host}" for at, host in zip(kills["actual_at_s"], kills["targets"], strict=True)]
+    axes.set_yticks(rows, names)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.set(xlabel="time since the host died [s]")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
+    return figure
+
+
+def host_cpu(run: Run) -> Figure | None:
+    """CPU time of every host by second, one strip per host."""
+    hosts = table_or_empty(run, "hosts")
+    if hosts.empty:
+        return None
+    names = sorted(hosts["host"].unique())
+    figure = Figure(figsize=(WIDTH_IN, min(0.9 + 0.72 * len(names), 14.0)), layout="constrained")
+    strips = figure.subplots(len(names), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, name in zip(strips, names, strict=True):
+        rows = _thinned(hosts[hosts["host"] == name].drop(columns="host"))
+        axes.fill_between(rows["second"], rows["cpu_s"], step="post", color=GREEN, alpha=0.7, lw=0)
+        axes.set_ylabel(name, rotation=0, ha="right", va="center")
+        _mark_kills(axes, run, name)
+    strips[-1].set(xlabel="time in the window [s], CPU seconds per second; | is a kill", ylim=(0, None))
+    strips[-1].set_xlim(0, _window_s(run, hosts))
+    return figure
+
+
+PLOTS: dict[str, tuple[str, Callable[[Run], Figure | None]]] = {
+    "ledger": ("Where the time went", ledger),
+    "utilization": ("Utilization over the checkpoint interval", utilization_over_interval),
+    "timeline": ("Timeline: throughput, lag, kills", timeline),
+    "recoveries": ("Recovery of every kill", recoveries),
+    "latency": ("Latency", latency),
+    "hosts": ("CPU of the hosts", host_cpu),
+}
+
+
+def write_plots(run: Run) -> dict[str, Path]:
+    """Write every plot that the run has the data for as plots/NAME.png and .svg; returns the SVG of each by name."""
+    run.plots.mkdir(parents=True, exist_ok=True)
+    written = {}
+    for name, (_, draw) in PLOTS.items():
+        # a salt of its own keeps the ids of one figure apart from those of the others on the same page
+        with rc_context(STYLE | {"svg.hashsalt": name}):
+            figure = draw(run)
+            if figure is None:
+                continue
+            FigureCanvasAgg(figure)
+            figure.savefig(run.plots / f"{name}.png", dpi=144)
+            written[name] = run.plots / f"{name}.svg"
+            figure.savefig(written[name], metadata={"Date": None})
+    return written
+
+
+def _figure(height_in: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _thinned(rows: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
+    """Rows by second, with several seconds in one row where there are more than a plot can show."""
+    if rows.empty:
+        return rows
+    step = max(1, -(-int(rows["second"].max() - rows["second"].min()) // MOST_POINTS))
+    rows = rows.astype("float64")
+    return rows.groupby(rows["second"] // step).agg(how)
+
+
+def _window_s(run: Run, rows: pd.DataFrame) -> float:
+    facts = the_run(run)
+    return float(rows["second"].max() if facts is None else facts["window_s"])
+
+
+def _scale_thousands(axes: Axes) -> None:
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+
+
+def _mark_events(axes: Axes, run: Run, *, legend: bool = True) -> None:
+    """Shade recoveries (death until ready), draw kills as lines, and tick completed checkpoints along the bottom."""
+    facts = the_run(run)
+    if facts is None:
+        return
+    start_ns = int(facts["window_start_ns"])
+    spans = table_or_empty(run, "recoveries").dropna(subset=["ready_ns"])
+    moments = zip(seconds_from(start_ns, spans["death_ns"]), seconds_from(start_ns, spans["ready_ns"]), strict=True)
+    for i, (death, ready) in enumerate(moments):
+        axes.axvspan(death, ready, color=ORANGE, alpha=0.3, lw=0, label="recovery" if legend and not i else None)
+    _mark_kills(axes, run, None, label="kill" if legend else None)
+    done = seconds_from(start_ns, table_or_empty(run, "checkpoints")["completed_ns"])
+    axes.plot(
+        done, np.zeros(len(done)), "|", color=GREEN, ms=9, mew=1.4, clip_on=False,
+        transform=axes.get_xaxis_transform(), label="checkpoint" if legend else None,
+    )  # fmt: skip
+
+
+def _mark_kills(axes: Axes, run: Run, host: str | None, label: str | None = None) -> None:
+    kills = kills_with_recoveries(run)
+    kills = kills[~kills["absorbed"] & kills["actual_ns"].notna()]
+    for i, (at, targets) in enumerate(zip(kills["actual_at_s"], kills["targets"], strict=True)):
+        if host is None or host in targets.split(","):
+            axes.axvline(at, color=RED, lw=1.3, label=label if not i else None)
