@@ -7,18 +7,17 @@ scheduler that serves the web page does not see their tasks, which it would othe
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aftershock import trigger_form
+from aftershock import signals, trigger_form
 from aftershock.airflow_environment import (
     DATABASE_VARIABLE,
     airflow_home,
@@ -31,7 +30,6 @@ from experiments import spec
 from results import store
 
 OURS = ("aftershock", "chaos", "infra", "models", "results", "spark_jobs", "workloads")
-GRACE_S = 10.0
 POLL_S = 0.2
 
 
@@ -46,7 +44,7 @@ def run_dag(document: dict[str, Any], run_id: str) -> int:
     command = [airflow_program(), "dags", "test", "benchmark", "--conf", json.dumps(conf)]
     with _own_database(run_id) as variables, log_file(run_id).open("w+", encoding="utf-8") as log:
         print(f"starting Airflow; its full log is {log.name}", file=sys.stderr)
-        with _signals(signal.default_int_handler):
+        with signals.interrupting():
             child = subprocess.Popen(
                 command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
@@ -107,30 +105,11 @@ def readable(line: str) -> str | None:
     return f"{str(record.get('timestamp', ''))[11:19]} {record.get('event', '')}"
 
 
-@contextmanager
-def _signals(handler: Any) -> Iterator[None]:
-    """Handle Ctrl-C, termination and hang-up alike meanwhile: the teardown runs whichever way the user ends this."""
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handled in before.items():
-            signal.signal(number, handled)
-
-
 def _stop(child: subprocess.Popen[bytes], run_id: str, reason: str) -> None:
     from aftershock import steps
 
     print(f"{reason}: tearing the run down ...", file=sys.stderr, flush=True)
-    with _signals(signal.SIG_IGN):  # a second Ctrl-C must not leave a cluster behind
-        _signal_group(child.pid, signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            child.wait(GRACE_S)
-        _signal_group(child.pid, signal.SIGKILL)
+    with signals.ignored():
+        signals.signal_group(child.pid, signal.SIGKILL)  # Airflow's test run has no orderly end; the teardown does
         child.wait()
         steps.teardown(run_id, reason)
-
-
-def _signal_group(group: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):  # nobody of the group is left
-        os.killpg(group, number)
