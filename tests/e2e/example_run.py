@@ -1,4 +1,4 @@
-"""A small finished run, made up, for tests of what shows runs: 240 s, three kills, five verdicts, two tables missing."""
+"""A small finished run, made up, for tests of what shows runs: four minutes, three kills, five verdicts."""
 
 from __future__ import annotations
 
@@ -22,6 +22,22 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 320"><rect wid
 <path d="M40 20 V280 H620" fill="none" stroke="#333"/></svg>"""
 PLOTS = {"utilization.svg": (90, 60, 110), "timeline.svg": (200, 120, 40), "recovery-times.svg": (60, 150, 240)}
 FRONT_PAGE = "<!doctype html><title>Data Docs</title><a href='suites/faults.html'>faults</a>"
+
+
+def addresses(run_id: str) -> dict[str, str]:
+    """One address per route of the pages, by the route's path; all but the last exist for a complete run."""
+    run = f"/aftershock/runs/{run_id}"
+    return {
+        "/": "/aftershock/",
+        "/runs/{run_id}": run,
+        "/runs/{run_id}/report.html": f"{run}/report.html",
+        "/runs/{run_id}/plots/{name:path}": f"{run}/plots/timeline.svg",
+        "/runs/{run_id}/checks/{name:path}": f"{run}/checks/data_docs/index.html",
+        "/runs/{run_id}/tables/{name}.csv": f"{run}/tables/faults.csv",
+        "/runs/{run_id}/tables/{name}.parquet": f"{run}/tables/faults.parquet",
+        "/static/{name}": "/aftershock/static/aftershock.css",
+        "/{rest:path}": "/aftershock/nothing/here",
+    }
 
 
 def write_run(run_id: str, started_ns: int = START_NS, dag_run: str | None = DAG_RUN) -> store.Run:

@@ -9,20 +9,9 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from plugins.pages import router
-from tests.e2e.example_run import write_run
+from tests.e2e.example_run import addresses, write_run
 
-# One existing address per route, by the route's path.
-ADDRESSES = {
-    "/": "/aftershock/",
-    "/runs/{run_id}": "/aftershock/runs/one",
-    "/runs/{run_id}/report.html": "/aftershock/runs/one/report.html",
-    "/runs/{run_id}/plots/{name:path}": "/aftershock/runs/one/plots/timeline.svg",
-    "/runs/{run_id}/checks/{name:path}": "/aftershock/runs/one/checks/data_docs/index.html",
-    "/runs/{run_id}/tables/{name}.csv": "/aftershock/runs/one/tables/faults.csv",
-    "/runs/{run_id}/tables/{name}.parquet": "/aftershock/runs/one/tables/faults.parquet",
-    "/static/{name}": "/aftershock/static/aftershock.css",
-    "/{rest:path}": "/aftershock/nothing/here",
-}
+ADDRESSES = addresses("one")
 every_route = pytest.mark.parametrize("address", ADDRESSES.values(), ids=ADDRESSES)
 
 

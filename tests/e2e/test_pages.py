@@ -1,0 +1,253 @@
+"""The pages in a browser: a real Airflow API server, a real login, Chromium; and every route over bare HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import BrowserContext, FrameLocator, Page, expect, sync_playwright
+
+from aftershock import airflow_environment
+from tests.e2e.example_run import DAG_RUN, START_NS, addresses, write_failed_run, write_run
+
+CHROMIUM = shutil.which("chromium")
+ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+PATIENCE_S = 90
+OPTIONS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: apt install chromium")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an Airflow API server of its own, over a store with one complete and one failed run."""
+    home = tmp_path_factory.mktemp("pages")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
+            patch.delenv(name)
+        patch.setenv("AFTERSHOCK_HOME", str(home))
+        write_run("wordcount-one")
+        write_failed_run("wordcount-two", "the broker is gone; see raw/broker.log", started_ns=START_NS - 10**12)
+        port = _free_port()
+        variables = airflow_environment.environment(port)
+        airflow_environment.ensure_database(variables)
+        with (home / "api-server.log").open("w") as log:
+            command = [airflow_environment.airflow_program(), "api-server"]
+            process = subprocess.Popen(command, env=variables, stdout=log, stderr=log, start_new_session=True)
+            try:
+                _wait_until_healthy(port, process, home / "api-server.log")
+                yield f"http://127.0.0.1:{port}"
+            finally:
+                _stop(process)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def _wait_until_healthy(port: int, process: subprocess.Popen, log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            if request(f"http://127.0.0.1:{port}", "/api/v2/monitor/health")[0] == 200:
+                return
+        except OSError:
+            pass
+        time.sleep(0.5)
+    pytest.fail(f"the API server did not come up:\n{log.read_text()[-3000:]}")
+
+
+def _stop(process: subprocess.Popen) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(timeout=30)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
+def request(server: str, path: str, token: str | None = None, method: str = "GET") -> tuple[int, str]:
+    """Send exactly this path, which no client library would leave as it is; returns status and body."""
+    connection = http.client.HTTPConnection(urlsplit(server).netloc, timeout=PATIENCE_S)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    connection.request(method, path, headers=headers)
+    response = connection.getresponse()
+    text = response.read().decode(errors="replace")
+    connection.close()
+    return response.status, text
+
+
+@pytest.fixture(scope="module")
+def logged_in(server: str) -> Iterator[BrowserContext]:
+    """A browser in which the admin has logged in through Airflow's login page."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=OPTIONS)
+        context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True)
+        context.set_default_timeout(PATIENCE_S * 1000)
+        page = context.new_page()
+        page.goto(server)
+        page.locator("input[name=username]").fill(airflow_environment.ADMIN)
+        page.locator("input[name=password]").fill(airflow_environment.admin_password())
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("link", name="Aftershock").wait_for()
+        page.close()
+        yield context
+        browser.close()
+
+
+@pytest.fixture
+def page(logged_in: BrowserContext) -> Iterator[Page]:
+    """A window that reports every request that it makes, and every complaint of the browser."""
+    expect.set_options(timeout=PATIENCE_S * 1000)
+    page = logged_in.new_page()
+    page.requests, page.complaints = [], []
+    page.on("request", lambda sent: page.requests.append(sent.url))
+    page.on("console", lambda line: page.complaints.append(line.text) if line.type == "error" else None)
+    yield page
+    page.close()
+
+
+def pages_frame(page: Page) -> FrameLocator:
+    return page.frame_locator("iframe[title=Aftershock]")
+
+
+def open_run(page: Page, server: str, run_id: str) -> FrameLocator:
+    page.goto(f"{server}/plugin/aftershock/aftershock/runs/{run_id}")
+    frame = pages_frame(page)
+    expect(frame.get_by_role("heading", level=1)).to_contain_text(run_id)
+    return frame
+
+
+def screenshot(page: Page, name: str) -> None:
+    ARTIFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=ARTIFACTS / f"{name}.png")
+
+
+@needs_chromium
+def test_from_the_navigation_to_a_run(page: Page, server: str):
+    page.goto(server)
+    page.get_by_role("link", name="Aftershock").click()
+    frame = pages_frame(page)
+    expect(frame.get_by_role("row")).to_have_count(3)
+    expect(frame.get_by_role("row").nth(1)).to_contain_text("wordcount-one")
+    screenshot(page, "runs")
+    frame.get_by_role("link", name="wordcount-one").click()
+    expect(frame.get_by_role("heading", level=1)).to_contain_text("wordcount-one")
+    expect(frame.get_by_role("row", name="estimates agree")).to_contain_text("fail")
+    expect(page).to_have_url(f"{server}/plugin/aftershock/aftershock/runs/wordcount-one")
+    for image in frame.get_by_role("img").all():
+        assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
+    screenshot(page, "run")
+    assert {urlsplit(url).hostname for url in page.requests if url.startswith("http")} == {"127.0.0.1"}
+    assert not [line for line in page.complaints if "Content Security Policy" in line]
+
+
+@needs_chromium
+def test_tables_open_by_keyboard_and_download(page: Page, server: str):
+    frame = open_run(page, server, "wordcount-one")
+    frame.locator("#table-faults summary").press("Enter")
+    expect(frame.get_by_role("cell", name="worker-3")).to_be_visible()
+    with page.expect_download() as download:
+        frame.locator("#table-faults").get_by_role("link", name="CSV").click()
+    assert download.value.suggested_filename == "wordcount-one-faults.csv"
+    assert Path(download.value.path()).read_text().startswith("fault,kind,targets,cause,planned_ns")
+    frame.locator("#table-faults").scroll_into_view_if_needed()
+    screenshot(page, "run-table")
+
+
+@needs_chromium
+def test_report_and_data_docs_open_in_the_frame(page: Page, server: str):
+    frame = open_run(page, server, "wordcount-one")
+    frame.get_by_role("link", name="Report").click()
+    expect(frame.get_by_role("heading", name="Report of the run")).to_be_visible()
+    assert frame.get_by_role("img").evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
+    frame = open_run(page, server, "wordcount-one")
+    frame.get_by_role("link", name="Data Docs").click()
+    frame.get_by_role("link", name="faults").click()
+    expect(frame.get_by_text("faults")).to_be_visible()
+
+
+@needs_chromium
+def test_dag_run_opens_in_airflow_itself(page: Page, server: str):
+    frame = open_run(page, server, "wordcount-one")
+    frame.get_by_role("link", name="DAG run").click()
+    page.wait_for_url(lambda url: url.startswith(f"{server}/dags/benchmark/runs/"))
+    assert DAG_RUN in page.url.replace("%3A", ":").replace("%2B", "+")
+    expect(page.locator("iframe[title=Aftershock]")).to_have_count(0)
+
+
+@needs_chromium
+def test_a_failed_run_shows_its_error(page: Page, server: str):
+    frame = open_run(page, server, "wordcount-two")
+    expect(frame.get_by_role("alert")).to_contain_text("the broker is gone")
+    screenshot(page, "run-failed")
+
+
+@needs_chromium
+@pytest.mark.parametrize(("theme", "brightness"), [("light", 255), ("dark", 11)])
+def test_pages_follow_airflows_theme(page: Page, server: str, theme: str, brightness: int):
+    page.goto(server)
+    page.evaluate("theme => localStorage.setItem('theme', theme)", theme)
+    frame = open_run(page, server, "wordcount-one")
+    colour = frame.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
+    assert colour.startswith(f"rgb({brightness}, ")
+    screenshot(page, f"run-{theme}")
+    page.evaluate("localStorage.removeItem('theme')")
+
+
+@needs_chromium
+@pytest.mark.parametrize("address", ["/aftershock/", "/aftershock/runs/wordcount-one"])
+def test_a_narrow_screen_needs_no_sideways_scrolling(page: Page, server: str, address: str):
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(server + address)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    screenshot(page, f"narrow-{address.rstrip('/').rsplit('/', 1)[1]}")
+
+
+@pytest.mark.parametrize("address", addresses("wordcount-one").values())
+def test_every_route_refuses_whoever_is_not_logged_in(server: str, address: str):
+    status, text = request(server, address)
+    assert status == 401
+    assert "Log in to Airflow" in text
+    assert "worker-1" not in text
+    assert request(server, address, token="made-up")[0] == 403
+
+
+@pytest.fixture(scope="module")
+def token(server: str) -> str:
+    """A bearer token for the password of the admin, from Airflow's own API."""
+    connection = http.client.HTTPConnection(urlsplit(server).netloc, timeout=PATIENCE_S)
+    form = f"username={airflow_environment.ADMIN}&password={airflow_environment.admin_password()}"
+    connection.request("POST", "/auth/token", form, {"Content-Type": "application/x-www-form-urlencoded"})
+    with connection.getresponse() as response:
+        assert response.status == 201
+        return response.read().decode().split('"access_token":"')[1].split('"')[0]
+
+
+def test_a_token_opens_every_route(server: str, token: str):
+    *existing, missing = [request(server, address, token)[0] for address in addresses("wordcount-one").values()]
+    assert set(existing) == {200}
+    assert missing == 404
+
+
+@pytest.mark.parametrize("folder", ["plots", "checks", "tables"])
+@pytest.mark.parametrize("name", ["../{}", "../../{}", "%2e%2e/{}", "..%2f{}", "/{}", "a/../../{}"])
+def test_no_path_leads_out_of_a_run(server: str, token: str, folder: str, name: str):
+    for file in ("status.json", "../wordcount-two/status.json", "../../../../../../../../etc/passwd"):
+        status, text = request(server, f"/aftershock/runs/wordcount-one/{folder}/{name.format(file)}", token)
+        assert status == 404
+        assert "exit_code" not in text
+        assert "root:" not in text
