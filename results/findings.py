@@ -143,9 +143,11 @@ def quality_totals(run: Run) -> dict[str, int] | None:
     return {name: int(quality[name].sum()) for name in names} | {"windows": len(quality)}
 
 
-def seconds_from(start_ns: int, moments_ns: pd.Series) -> pd.Series:
-    """Moments as seconds from the start of the window; a moment that was not measured becomes NaN."""
-    return ((moments_ns - start_ns) / 1e9).astype("float64")
+def seconds_from(start_ns: int | None, moments_ns: pd.Series) -> pd.Series:
+    """Moments as seconds from the start of the window, NaN where the moment or the start was not measured."""
+    if start_ns is None:
+        return pd.Series(float("nan"), index=moments_ns.index)
+    return (moments_ns - start_ns).astype("float64") / 1e9
 
 
 def kills_with_recoveries(run: Run) -> pd.DataFrame:
@@ -154,7 +156,7 @@ def kills_with_recoveries(run: Run) -> pd.DataFrame:
     `planned_at_s` and `actual_at_s` count from the start of the window.
     """
     facts, faults = the_run(run), table_or_empty(run, "faults")
-    start_ns = 0 if facts is None else int(facts["window_start_ns"])
+    start_ns = None if facts is None else int(facts["window_start_ns"])
     phases = table_or_empty(run, "recoveries")[["fault", "faults", "detect_s", "restart_s", "restore_s", "catch_up_s"]]
     joined = faults.merge(phases, on="fault", how="left").sort_values("planned_ns")
     joined["planned_at_s"] = seconds_from(start_ns, joined["planned_ns"])

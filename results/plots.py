@@ -234,10 +234,11 @@ def _mark_events(axes: Axes, run: Run, *, legend: bool = True) -> None:
         axes.axvspan(death, ready, color=ORANGE, alpha=0.3, lw=0, label="recovery" if legend and not i else None)
     _mark_kills(axes, run, None, label="kill" if legend else None)
     done = seconds_from(start_ns, table_or_empty(run, "checkpoints")["completed_ns"])
-    axes.plot(
-        done, np.zeros(len(done)), "|", color=GREEN, ms=9, mew=1.4, clip_on=False,
-        transform=axes.get_xaxis_transform(), label="checkpoint" if legend else None,
-    )  # fmt: skip
+    if len(done):  # an empty line, not clipped, has no extent, and the layout gives up on it
+        axes.plot(
+            done, np.zeros(len(done)), "|", color=GREEN, ms=9, mew=1.4, clip_on=False,
+            transform=axes.get_xaxis_transform(), label="checkpoint" if legend else None,
+        )  # fmt: skip
 
 
 def _mark_kills(axes: Axes, run: Run, host: str | None, label: str | None = None) -> None:

@@ -24,14 +24,14 @@ from results.findings import (
     took_effect,
     utilizations,
 )
-from results.plots import INK, PAPER, PLOTS, RULE, write_plots
+from results.plots import BLUE, INK, PAPER, PLOTS, RULE, write_plots
 from results.schema import TABLES
 from results.store import Run
 from results.verdict import Verdict
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_ROWS = 200
-PAGE_COLOURS = {INK: "var(--ink)", RULE: "var(--rule)", PAPER: "var(--card)"}
+PAGE_COLOURS = {INK: "var(--ink)", RULE: "var(--rule)", PAPER: "var(--card)", BLUE: "var(--blue)"}
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _figures(run: Run) -> list[tuple[str, str, str]]:
 
 
 def _inline(svg: Path) -> Markup:
-    """An SVG as part of the page: no prologue, metadata, comments or fixed size, in the page's colours, light or dark."""
+    """An SVG as part of the page: no prologue, metadata, comments or fixed size, and in the page's own colours."""
     text = svg.read_text(encoding="utf-8")
     text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
     head, rest = text.split(">", 1)

@@ -60,8 +60,8 @@ def write_table(run: Run, name: str, frame: pd.DataFrame) -> None:
     """Write a table under its schema where it fits, else as it is: a spoilt table must reach the checks spoilt."""
     loose = pa.schema([pa.field(field.name, field.type) for field in TABLES[name]])
     try:
-        table = pa.Table.from_pandas(frame, schema=loose, preserve_index=False)
-    except (pa.ArrowException, KeyError, TypeError):
+        table = pa.Table.from_pandas(frame, schema=loose if list(frame) == loose.names else None, preserve_index=False)
+    except (pa.ArrowException, TypeError):
         table = pa.Table.from_pandas(frame, preserve_index=False)
     pq.write_table(table, run.tables / f"{name}.parquet")
 

@@ -1,0 +1,235 @@
+"""Every check passes on a sound run, fails on planted damage, and is unknown where it cannot be evaluated."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from experiments.spec import Experiment
+from results.checks import validate
+from results.checks.catalogue import CHECKS
+from results.checks.evidence import Evidence
+from results.checks.judge import judge, open_context
+from results.schema import TABLES
+from results.store import Run
+from tests.unit.results import synthetic
+
+
+def verdict_of(name: str, run: Run, tmp_path: Path, experiment: Experiment | None = None) -> dict[str, Any]:
+    """Judge a run by one check."""
+    check = next(check for check in CHECKS if check.name == name)
+    context = open_context(tmp_path / "data_docs")
+    return judge(context, check, Evidence(run, experiment or synthetic.experiment()))[0]
+
+
+def put(column: str, row: int, value: object) -> synthetic.Change:
+    def change(frame: pd.DataFrame) -> pd.DataFrame:
+        frame = frame.reset_index(drop=True)
+        frame.loc[row, column] = value
+        return frame
+
+    return change
+
+
+def null(column: str, row: int) -> synthetic.Change:
+    def change(frame: pd.DataFrame) -> pd.DataFrame:
+        spoilt = frame[column].astype("object")
+        spoilt.iloc[row] = None
+        return frame.assign(**{column: spoilt})
+
+    return change
+
+
+def move(column: str, row: int, by: float) -> synthetic.Change:
+    return lambda frame: frame.assign(**{column: frame[column].where(frame.index != row, frame[column] + by)})
+
+
+def every(column: str, value: object) -> synthetic.Change:
+    return lambda frame: frame.assign(**{column: value})
+
+
+def test_a_sound_run_passes_every_check(good_run: Run) -> None:
+    verdicts = good_run.table("verdicts")
+    assert list(verdicts.columns) == TABLES["verdicts"].names
+    assert list(verdicts["check"]) == [check.name for check in CHECKS]
+    assert set(verdicts["verdict"]) == {"pass"}, verdicts[verdicts["verdict"] != "pass"].to_string()
+    assert verdicts[["observed", "expected"]].notna().all(axis=None)
+
+
+DAMAGE = [
+    ("runs.schema", "runs", lambda frame: frame.rename(columns={"seed": "sed"})),
+    ("ledger.schema", "ledger", lambda frame: frame[frame.columns[::-1]]),
+    ("hosts.schema", "hosts", lambda frame: frame.assign(extra=1)),
+    ("latency.schema", "latency", lambda frame: frame.drop(columns="p999_s")),
+    ("throughput.schema", "throughput", lambda frame: frame.assign(lag_records="many")),
+    ("faults.values", "faults", null("cause", 0)),
+    ("recoveries.values", "recoveries", put("detect_s", 1, -0.5)),
+    ("checkpoints.values", "checkpoints", put("checkpoint_s", 1, -0.001)),
+    ("runs.values", "runs", put("utilization", 0, 1.01)),
+    ("ledger.values", "ledger", put("class", 3, "napping")),
+    ("hosts.values", "hosts", put("cpu_s", 3, -1.0)),
+    ("ledger.adds_up", "ledger", move("seconds", 0, 0.3)),
+    ("ledger.contiguous", "ledger", move("end_ns", 4, 1)),
+    ("ledger.contiguous", "ledger", move("end_ns", 4, -1)),
+    ("ledger.contiguous", "ledger", lambda frame: frame.iloc[1:]),
+    ("ledger.contiguous", "ledger", lambda frame: frame.iloc[:-1]),
+    ("faults.on_time", "faults", move("actual_ns", 0, 60_000_000)),
+    ("faults.on_time", "faults", move("actual_ns", 0, -60_000_000)),
+    ("faults.on_time", "faults", put("actual_ns", 1, pd.NA)),
+    ("faults.proved_dead", "faults", put("survivors", 0, 1)),
+    ("faults.proved_dead", "faults", put("open_ports", 2, 1)),
+    ("faults.proved_dead", "faults", put("survivors", 0, pd.NA)),
+    ("faults.proved_dead", "faults", put("proved_ns", 0, pd.NA)),
+    ("faults.healed", "faults", put("healed_ns", 1, pd.NA)),
+    ("quality.nothing_lost", "quality", put("lost", 7, 1)),
+    ("quality.nothing_wrong", "quality", put("wrong", 7, 1)),
+    ("utilization.predicted", "predictions", put("measured", 0, 0.5)),
+    ("utilization.predicted", "predictions", put("measured", 0, 0.9)),
+    ("utilization.estimates_agree", "runs", put("utilization_by_records", 0, 0.6)),
+]
+
+
+@pytest.mark.parametrize(("name", "table", "change"), DAMAGE, ids=[f"{n}-{i}" for i, (n, _, _) in enumerate(DAMAGE)])
+def test_damage_fails_the_check(name: str, table: str, change: synthetic.Change, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, changes={table: change})
+    row = verdict_of(name, run, tmp_path)
+    assert row["verdict"] == "fail", row
+    assert row["detail"]
+
+
+def test_every_kind_of_check_is_seen_to_fail() -> None:
+    """No check may be unable to fail: schemas and values share code over tables, the others are each listed."""
+    seen = {name for name, _, _ in DAMAGE}
+    assert {check.name for check in CHECKS if not check.name.endswith((".schema", ".values"))} <= seen
+
+
+LACKS = [
+    ("utilization.predicted", "predictions", every("low", None), "no interval"),
+    ("utilization.predicted", "predictions", every("measured", None), "nothing was measured"),
+    ("utilization.predicted", "predictions", lambda frame: frame.iloc[2:], "no utilization was predicted"),
+    ("utilization.predicted", "faults", lambda frame: frame.iloc[:5], "4 faults took effect; at least 5"),
+    ("utilization.estimates_agree", "runs", every("utilization_by_records", None), "no second estimate"),
+    ("quality.nothing_lost", "quality", lambda frame: frame.iloc[:0], "no event-time window closed"),
+    ("quality.nothing_wrong", "quality", lambda frame: frame.iloc[:0], "no event-time window closed"),
+    ("faults.on_time", "faults", every("absorbed", True), "absorbed"),
+    ("ledger.adds_up", "ledger", lambda frame: frame.iloc[:0], "no segments"),
+    ("ledger.adds_up", "runs", lambda frame: frame.assign(window_end_ns=frame["window_start_ns"]), "window is empty"),
+    ("ledger.adds_up", "ledger", lambda frame: frame.assign(seconds="long"), "ledger.seconds is"),
+    ("hosts.values", "hosts", lambda frame: frame.iloc[:0], "no rows"),
+    ("hosts.values", "hosts", lambda frame: frame.drop(columns="cpu_s"), "no column cpu_s"),
+]
+
+
+@pytest.mark.parametrize(("name", "table", "change", "why"), LACKS, ids=[f"{n}-{i}" for i, (n, *_) in enumerate(LACKS)])
+def test_too_little_is_unknown(name: str, table: str, change: synthetic.Change, why: str, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, changes={table: change})
+    row = verdict_of(name, run, tmp_path)
+    assert row["verdict"] == "unknown", row
+    assert why in row["detail"]
+
+
+def test_without_any_table_every_verdict_is_unknown(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, without=tuple(TABLES))
+    verdicts = validate(run, synthetic.experiment())
+    assert set(verdicts["verdict"]) == {"unknown"}
+    assert verdicts["detail"].str.contains("missing").all()
+
+
+def test_an_unreadable_table_is_unknown(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path)
+    (run.tables / "quality.parquet").write_bytes(b"half a file")
+    row = verdict_of("quality.nothing_lost", run, tmp_path)
+    assert (row["verdict"], "cannot be read" in row["detail"]) == ("unknown", True)
+
+
+def test_an_error_inside_great_expectations_is_unknown(tmp_path: Path) -> None:
+    """A rule on a column that is not there raises inside Great Expectations, which reports it as a result."""
+    from results.checks.catalogue import Check, between
+
+    check = next(check for check in CHECKS if check.name == "hosts.values")
+    broken = Check(**vars(check) | {"rules": lambda evidence: [between("cpu_s", 0, None), between("absent", 0, 1)]})
+    evidence = Evidence(synthetic.make_run(tmp_path), synthetic.experiment())
+    row, _ = judge(open_context(tmp_path / "data_docs"), broken, evidence)
+    assert row["verdict"] == "unknown"
+    assert "absent" in row["detail"]
+
+
+def test_a_kill_whose_heal_was_due_after_the_end_need_not_be_healed(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, changes={"faults": put("healed_ns", 6, pd.NA)})
+    delay = {"low": 20, "high": 60}
+    faults = {"processes": [{"kind": "kill", "rate": 0.009, "heal_after": delay}]}
+    assert verdict_of("faults.healed", run, tmp_path, synthetic.experiment(faults=faults))["verdict"] == "pass"
+    assert verdict_of("faults.healed", run, tmp_path)["verdict"] == "fail"
+
+
+def test_lateness_is_judged_at_p99(tmp_path: Path) -> None:
+    """One late kill in 100 is allowed, two are not."""
+    kills = tuple(10.0 + 11 * i for i in range(101))
+    changes = {"faults": move("actual_ns", 0, 60_000_000)}
+    run = synthetic.make_run(tmp_path, kills=kills, window_s=1200.0, changes=_on_time_but(changes["faults"]))
+    assert verdict_of("faults.on_time", run, tmp_path)["verdict"] == "pass"
+    twice = _on_time_but(lambda frame: move("actual_ns", 1, 60_000_000)(changes["faults"](frame)))
+    run = synthetic.make_run(tmp_path, run_id="two-late", kills=kills, window_s=1200.0, changes=twice)
+    assert verdict_of("faults.on_time", run, tmp_path)["verdict"] == "fail"
+
+
+def _on_time_but(change: synthetic.Change) -> dict[str, synthetic.Change]:
+    def on_time(frame: pd.DataFrame) -> pd.DataFrame:
+        known = frame["actual_ns"].notna()
+        return change(frame.assign(actual_ns=frame["actual_ns"].where(~known, frame["planned_ns"])))
+
+    return {"faults": on_time}
+
+
+def test_duplicates_are_told_but_not_judged(good_run: Run) -> None:
+    verdicts = good_run.table("verdicts").set_index("check")
+    assert verdicts.loc["quality.nothing_lost", "verdict"] == "pass"
+    assert "225 duplicated" in verdicts.loc["quality.nothing_lost", "observed"]
+
+
+def test_a_control_run_is_held_against_the_model_without_faults(control_run: Run) -> None:
+    verdicts = control_run.table("verdicts").set_index("check")
+    assert verdicts.loc["utilization.predicted", "verdict"] == "pass"
+    unknown = set(verdicts.index[verdicts["verdict"] == "unknown"])
+    nothing_to_judge = {"faults.values", "recoveries.values", "faults.on_time", "faults.proved_dead", "faults.healed"}
+    assert unknown == nothing_to_judge
+    assert "fail" not in set(verdicts["verdict"])
+
+
+def test_observed_and_expected_are_short_texts(good_run: Run) -> None:
+    row = good_run.table("verdicts").set_index("check").loc["utilization.predicted"]
+    assert re.fullmatch(r"0\.\d{3}", row["observed"])
+    assert re.fullmatch(r"0\.\d{3} to 0\.\d{3} \(eq\. 10, planned faults: 0\.\d{3}\)", row["expected"])
+
+
+def test_results_and_data_docs_are_written(good_run: Run) -> None:
+    results = json.loads((good_run.checks / "results.json").read_text())
+    assert [result["check"] for result in results] == [check.name for check in CHECKS]
+    assert all(result["success"] for result in results)
+    pages = list((good_run.checks / "data_docs").rglob("*.html"))
+    index = (good_run.checks / "data_docs" / "index.html").read_text()
+    assert all(check.name in index for check in CHECKS)
+    assert len(pages) > len(CHECKS)
+
+
+def test_data_docs_load_nothing_from_outside_and_run_no_script(good_run: Run) -> None:
+    for page in (good_run.checks / "data_docs").rglob("*.html"):
+        text = page.read_text()
+        assert not re.search(r"""(src|href)=["']?(https?:)?//|<script|url\(""", text), page
+
+
+def test_data_docs_links_lead_somewhere(good_run: Run) -> None:
+    for page in (good_run.checks / "data_docs").rglob("*.html"):
+        for link in re.findall(r'href="([^"#:]+)"', page.read_text()):
+            assert (page.parent / link.split("?")[0]).exists(), (page, link)
+
+
+def test_validating_again_replaces_the_verdicts(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, without=tuple(TABLES))
+    first, again = (validate(run, synthetic.experiment()) for _ in range(2))
+    pd.testing.assert_frame_equal(first, again)

@@ -1,0 +1,91 @@
+"""The terminal summary and the JSON document say what the tables say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from results.checks import validate
+from results.schema import LEDGER_CLASSES, TABLES
+from results.store import Run
+from results.terminal import document, summary
+from tests.unit.results import synthetic
+
+
+def test_the_document_has_the_fields_of_the_contract(good_run: Run) -> None:
+    found = document(good_run)
+    assert set(found) == {"run_id", "verdicts", "utilization", "ledger", "faults", "recoveries", "quality"}
+    assert set(found["verdicts"][0]) == {"check", "verdict", "observed", "expected"}
+    assert set(found["utilization"]) == {"measured", "predicted", "low", "high"}
+    assert set(found["ledger"]) == {*LEDGER_CLASSES, "window"}
+    assert set(found["faults"][0]) == {"planned_at", "actual_at", "kind", "targets", "cause"}
+    assert set(found["recoveries"][0]) == {"fault", "detect", "restart", "restore", "catch_up"}
+    assert set(found["quality"]) == {"lost", "duplicated", "exact", "tentative_accuracy"}
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_document_counts_in_seconds_from_the_window_start(good_run: Run) -> None:
+    found = document(good_run)
+    assert found["faults"][0]["planned_at"] == pytest.approx(21.3)
+    assert found["faults"][0]["actual_at"] == pytest.approx(21.304)
+    assert found["faults"][0]["targets"] == ["worker-1"]
+    assert [fault["actual_at"] for fault in found["faults"]].count(None) == 1
+    assert found["recoveries"][0]["restart"] == pytest.approx(synthetic.RESTART_S)
+    assert [recovery["fault"] for recovery in found["recoveries"]] == [0, 1, 2, 4, 5, 6]
+
+
+def test_the_ledger_of_the_document_adds_up(good_run: Run) -> None:
+    ledger = document(good_run)["ledger"]
+    assert ledger.pop("window") == pytest.approx(240.0)
+    assert ledger == pytest.approx(synthetic.share(good_run.table("ledger")))
+    assert sum(ledger.values()) == pytest.approx(240.0)
+
+
+def test_quality_is_summed_over_windows(good_run: Run) -> None:
+    assert document(good_run)["quality"] == {"lost": 0, "duplicated": 225, "exact": 96_600, "tentative_accuracy": None}
+
+
+def test_what_was_not_measured_is_null(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, without=tuple(TABLES))
+    found = document(run)
+    assert set(found["utilization"].values()) == {None}
+    assert set(found["ledger"].values()) == {None}
+    assert (found["faults"], found["recoveries"], found["verdicts"]) == ([], [], [])
+
+
+def test_the_summary_fits_a_terminal_and_tells_the_result(good_run: Run) -> None:
+    text = summary(good_run)
+    assert max(map(len, text.splitlines())) <= 92
+    measured = document(good_run)["utilization"]["measured"]
+    for words in (
+        "Failures cost",
+        f"measured   {measured:.3f}",
+        "worker-3",
+        "29 pass, 0 fail, 0 unknown",
+        "0 lost, 0 wrong",
+    ):
+        assert words in text
+    assert "✓ utilization.predicted" in text
+
+
+def test_the_summary_marks_what_failed_and_what_is_unknown(tmp_path: Path) -> None:
+    changes = {"quality": lambda frame: frame.assign(lost=2), "predictions": lambda frame: frame.iloc[2:]}
+    run = synthetic.make_run(tmp_path, changes=changes)
+    validate(run, synthetic.experiment())
+    text = summary(run)
+    assert "✗ quality.nothing_lost" in text
+    assert "? utilization.predicted" in text
+    assert "27 pass, 1 fail, 1 unknown" in text
+
+
+def test_the_summary_of_a_run_without_tables_says_that_nothing_was_measured(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, without=tuple(TABLES))
+    assert "measured no utilization" in summary(run)
+
+
+def test_the_summary_of_a_control_run(control_run: Run) -> None:
+    text = summary(control_run)
+    assert "Kills and recoveries" not in text
+    assert "? faults.on_time" in text
