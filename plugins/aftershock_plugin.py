@@ -19,7 +19,6 @@ class AftershockPlugin(AirflowPlugin):
             "url_route": "aftershock",
             "nav_top_level": True,
             "icon": "aftershock/static/icon.svg",
-            "icon_dark_mode": "aftershock/static/icon-dark.svg",
         }
     ]
 

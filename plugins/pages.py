@@ -24,7 +24,6 @@ STATIC = {
     "aftershock.css": "text/css",
     "frame.js": "text/javascript",
     "icon.svg": "image/svg+xml",
-    "icon-dark.svg": "image/svg+xml",
 }
 RUNS_PER_PAGE = 50
 
@@ -79,7 +78,7 @@ def show_run(request: Request, run: FinishedRun) -> HTMLResponse:
         run=present.summary(run),
         headline=headline(run),
         judged=present.verdicts(run),
-        plots=list(served_files(run, Folder.PLOTS)),
+        plots=present.shown_plots(served_files(run, Folder.PLOTS)),
         tables=present.tables(run),
         report=report_file(run),
         data_docs=data_docs_index(run),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -11,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from results.findings import Utilization, utilizations
-from results.schema import TABLES
+from results.schema import REAL, TABLES, WHOLE
 from results.store import Run
 from results.verdict import Verdict
 
@@ -39,11 +40,10 @@ DETAILS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One value of a table: its text, the exact value where the text rounds it, and whether it is a number."""
+    """One value of a table: its text, and what the text leaves out."""
 
     text: str
     exact: str = ""
-    numeric: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Table:
     """The head of a result table, ready to be printed."""
 
     name: str
-    columns: list[str]
+    numeric: dict[str, bool]  # by column
     rows: list[list[Cell]]
     count: int
 
@@ -69,6 +69,11 @@ class Summary:
     facts: dict[str, Any]
     utilization: Utilization
     verdicts: dict[str, int]
+
+    @property
+    def measured(self) -> bool:
+        """Whether the run got as far as measuring anything."""
+        return "window_s" in self.facts
 
     @property
     def interval(self) -> str | None:
@@ -113,6 +118,12 @@ def verdicts(run: Run) -> list[dict[str, Any]]:
     return sorted(_rows(run.table("verdicts")), key=lambda row: WORST_FIRST.index(row["verdict"]))
 
 
+def shown_plots(names: Iterable[str]) -> list[str]:
+    """One file for each plot: the SVG where there are both that and a PNG."""
+    by_plot = {name.rpartition(".")[0]: name for name in sorted(names)}  # .svg sorts after .png
+    return list(by_plot.values())
+
+
 def plot_title(name: str) -> str:
     """A plot's file name as words."""
     return PurePosixPath(name).stem.replace("-", " ").replace("_", " ").capitalize()
@@ -138,17 +149,17 @@ def cell(column: str, value: Any) -> Cell:
     if isinstance(value, bool):
         return Cell("yes" if value else "no")
     if column.endswith("_ns"):
-        return Cell(time_text(value), f"{value} ns", numeric=True)
+        return Cell(time_text(value), f"{value} ns")
     if isinstance(value, float):
-        return Cell(f"{value:.6g}", repr(value), numeric=True)
-    return Cell(str(value), numeric=isinstance(value, int))
+        return Cell(f"{value:.6g}", repr(value))
+    return Cell(str(value))
 
 
 def _table(name: str, frame: pd.DataFrame) -> Table:
-    columns = list(frame.columns)
+    numeric = {field.name: field.type in (WHOLE, REAL) for field in TABLES[name]}
     head = frame.head(ROWS_SHOWN).itertuples(index=False, name=None)
-    rows = [[cell(column, value) for column, value in zip(columns, row, strict=True)] for row in head]
-    return Table(name, columns, rows, len(frame))
+    rows = [[cell(column, value) for column, value in zip(frame.columns, row, strict=True)] for row in head]
+    return Table(name, numeric, rows, len(frame))
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

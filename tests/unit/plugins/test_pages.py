@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from plugins.pages import RUNS_PER_PAGE
-from plugins.present import ROWS_SHOWN, cell, plot_title, time_text
+from plugins.present import ROWS_SHOWN, cell, plot_title, shown_plots, time_text
 from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table
 
 
@@ -158,6 +158,11 @@ def test_addresses_follow_a_base_path_of_airflow(browser: TestClient):
 )
 def test_cells(column: str, value: object, text: str):
     assert cell(column, value).text == text
+
+
+def test_a_plot_is_shown_once_as_svg_if_possible():
+    names = ["timeline.png", "timeline.svg", "ledger.png", "recovery.svg"]
+    assert shown_plots(names) == ["ledger.png", "recovery.svg", "timeline.svg"]
 
 
 def test_small_words():
