@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import great_expectations as gx
-import great_expectations.expectations as gxe
 import pandas as pd
-from great_expectations.core.expectation_validation_result import ExpectationValidationResult
-from great_expectations.data_context import AbstractDataContext
-from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
-from great_expectations.exceptions import GreatExpectationsError
 
 from results.checks.catalogue import Check
 from results.checks.evidence import Evidence, NotEnough
+from results.checks.loading import spark_connect_hidden
 from results.verdict import Verdict
+
+with spark_connect_hidden():
+    import great_expectations as gx
+    import great_expectations.expectations as gxe
+    from great_expectations.core.expectation_validation_result import ExpectationValidationResult
+    from great_expectations.data_context import AbstractDataContext
+    from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
+    from great_expectations.exceptions import GreatExpectationsError
 
 VIEWS = {"module_name": "results.checks.data_docs"}
 

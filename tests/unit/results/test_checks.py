@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -233,3 +236,17 @@ def test_validating_again_replaces_the_verdicts(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, without=tuple(TABLES))
     first, again = (validate(run, synthetic.experiment()) for _ in range(2))
     pd.testing.assert_frame_equal(first, again)
+
+
+def test_loading_great_expectations_does_not_end_a_process_without_a_main_file() -> None:
+    code = "import results.checks.judge, sys; print('loaded', 'pyspark.sql.connect' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
+    assert done.stdout == "loaded False\n"
+
+
+def test_validating_opens_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[object] = []
+    monkeypatch.setattr(socket.socket, "connect", lambda self, address: tried.append(address))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *address, **options: tried.append(address))
+    validate(synthetic.make_run(tmp_path, without=("hosts",)), synthetic.experiment())
+    assert tried == []
