@@ -20,7 +20,7 @@ DAG_RUN = "manual__2026-09-21T14:13:20+00:00"
 SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 320"><rect width="640" height="320" fill="white"/>
 <path d="M40 280 L200 {0} L400 {1} L600 {2}" fill="none" stroke="#0b62c4" stroke-width="3"/>
 <path d="M40 20 V280 H620" fill="none" stroke="#333"/></svg>"""
-PLOTS = {"utilization.svg": (90, 60, 110), "timeline.svg": (200, 120, 40), "recovery-times.svg": (60, 150, 240)}
+PLOTS = {"utilization.svg": (90, 60, 110), "timeline.svg": (200, 120, 40), "recoveries.svg": (60, 150, 240)}
 FRONT_PAGE = "<!doctype html><title>Data Docs</title><a href='suites/faults.html'>faults</a>"
 
 
@@ -96,6 +96,10 @@ def _tables(run_id: str) -> dict[str, list[dict[str, Any]]]:
         "ledger": _ledger(),
         "latency": [
             {"second": s, "records": 5000, "p50_s": 0.4, "p99_s": 1.25, "p999_s": 2.125} for s in range(WINDOW_S)
+        ],
+        "throughput": [
+            {"second": s, "due_records": 21_000.0, "committed_records": 20_000.0, "lag_records": 1000.0 * (s % 60)}
+            for s in range(WINDOW_S)
         ],
         "predictions": [_prediction()],
         "verdicts": _verdicts(),

@@ -115,7 +115,7 @@ def logged_in(server: str) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def page(logged_in: BrowserContext) -> Iterator[Page]:
-    """A window that reports every request that it makes, and every complaint of the browser."""
+    """A window that keeps a list of every request that it makes, and one of the browser's complaints."""
     expect.set_options(timeout=PATIENCE_S * 1000)
     page = logged_in.new_page()
     page.requests, page.complaints = [], []
@@ -183,7 +183,7 @@ def test_report_and_data_docs_open_in_the_frame(page: Page, server: str):
     frame.get_by_role("link", name="Report").click()
     expect(frame.get_by_role("img", name="Latency")).to_be_visible()
     screenshot(page, "report")
-    frame = open_run(page, server, "wordcount-one")
+    page.go_back()
     frame.get_by_role("link", name="Data Docs").click()
     screenshot(page, "data-docs")
     frame.get_by_role("link", name="faults.on_time").first.click()
