@@ -172,7 +172,9 @@ def _migrate(variables: dict[str, str], log: Path) -> None:
         status = subprocess.run(command, env=variables, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
     if status:
         lines = log.read_text(encoding="utf-8").strip().splitlines() or ["no output"]
-        raise EnvironmentFailure(f"airflow db migrate failed: {lines[-1]}", f"see {log}, or remove the database and retry")
+        raise EnvironmentFailure(
+            f"airflow db migrate failed: {lines[-1]}", f"see {log}, or remove the database and retry"
+        )
 
 
 def _write_ahead(database: Path) -> None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from experiments.errors import AftershockError
+
+if TYPE_CHECKING:
+    from aftershock.steps import Progress
 
 log = logging.getLogger(__name__)
 
@@ -49,12 +52,10 @@ class RunEnds(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", fields
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        from aftershock import steps  # the DAG file imports this module, and must parse fast
-
         shown = None
         while True:
             try:
-                progress = await asyncio.to_thread(steps.progress, self.run_id)
+                progress = await asyncio.to_thread(_progress, self.run_id)
             except AftershockError as error:
                 yield TriggerEvent({"error": str(error)})
                 return
@@ -64,3 +65,9 @@ class RunEnds(BaseTrigger):
                 yield TriggerEvent({"error": progress.error})
                 return
             await asyncio.sleep(self.poll_interval_s)
+
+
+def _progress(run_id: str) -> Progress:
+    from aftershock import steps  # here, since the DAG file must parse fast, and the triggerer's loop must not wait
+
+    return steps.progress(run_id)

@@ -95,7 +95,7 @@ def _follow(child: subprocess.Popen[bytes], path: Path) -> None:
 
 
 def readable(line: str) -> str | None:
-    """`HH:MM:SS message` of a JSON log line that the project wrote; None for Airflow's own lines and for anything else."""
+    """`HH:MM:SS message` of a JSON log line that the project wrote; None for any other line, Airflow's own included."""
     try:
         record = json.loads(line)
     except ValueError:

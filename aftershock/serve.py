@@ -31,6 +31,7 @@ from experiments.errors import EnvironmentFailure
 HOST = "127.0.0.1"
 READY_S = 120.0
 GRACE_S = 15.0
+STABLE_S = 30.0  # a component that dies sooner cannot work here
 COMPONENTS = {
     "api-server": ["--host", HOST],
     "scheduler": ["--skip-serve-logs"],
@@ -42,24 +43,24 @@ COMPONENTS = {
 def serve(port: int = API_PORT) -> None:
     """Run Airflow on 127.0.0.1:`port` until Ctrl-C or a termination signal; its logs are in `airflow/logs/`.
 
-    Raises `EnvironmentFailure` when the port is taken or a component ends by itself.
+    Raises `EnvironmentFailure` when the port is taken or a component does not stay up.
     """
     _check_free(port)
     variables = environment(port)
     ensure_database(variables)
     admin_password()
-    children: dict[str, subprocess.Popen[bytes]] = {}
+    components = _Components(variables, port)
     try:
         with signals.interrupting(), suppress(KeyboardInterrupt):
             print("starting Airflow ...", file=sys.stderr, flush=True)
-            for name, options in COMPONENTS.items():
-                where = ["--port", str(port)] if name == "api-server" else []
-                children[name] = _start(name, [*options, *where], variables)
-            _wait_until_ready(children, port)
+            components.start()
+            _wait_until_ready(components, port)
             print(f"Airflow: http://{HOST}:{port}  user: {ADMIN}  password: in {password_file()}", flush=True)
-            _watch(children)
+            while True:
+                components.revive()
+                time.sleep(1)
     finally:
-        _stop(list(children.values()))
+        components.stop()
 
 
 def _check_free(port: int) -> None:
@@ -69,30 +70,70 @@ def _check_free(port: int) -> None:
             probe.bind((HOST, port))
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise EnvironmentFailure(f"port {port} of {HOST} cannot be used ({reason})", "choose another port") from None
+            raise EnvironmentFailure(
+                f"port {port} of {HOST} cannot be used ({reason})", "choose another port"
+            ) from None
 
 
 def _log(name: str) -> Path:
     return airflow_home() / "logs" / f"{name}.log"
 
 
-def _start(name: str, options: list[str], variables: dict[str, str]) -> subprocess.Popen[bytes]:
-    _log(name).parent.mkdir(exist_ok=True)
-    with _log(name).open("wb") as log:
-        return subprocess.Popen(
-            [airflow_program(), name, *options],
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+class _Components:
+    """The processes of Airflow's components; each leads a group of its own, which a dead leader may leave behind."""
+
+    def __init__(self, variables: dict[str, str], port: int) -> None:
+        self.variables, self.port = variables, port
+        self.running: dict[str, tuple[subprocess.Popen[bytes], float]] = {}
+        self.groups: list[int] = []
+
+    def start(self) -> None:
+        for name in COMPONENTS:
+            self._start(name)
+
+    def _start(self, name: str) -> None:
+        where = ["--port", str(self.port)] if name == "api-server" else []
+        _log(name).parent.mkdir(exist_ok=True)
+        with _log(name).open("ab") as log:
+            child = subprocess.Popen(
+                [airflow_program(), name, *COMPONENTS[name], *where],
+                env=self.variables,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.running[name] = child, time.monotonic()
+        self.groups.append(child.pid)
+
+    def revive(self) -> None:
+        """Start what has died again: the runs go on. Raises `EnvironmentFailure` for what does not stay up."""
+        for name, (child, started) in list(self.running.items()):
+            if child.poll() is None:
+                continue
+            if time.monotonic() - started < STABLE_S:
+                raise EnvironmentFailure(f"Airflow's {name} ended with status {child.returncode}", f"see {_log(name)}")
+            print(f"Airflow's {name} died (status {child.returncode}): starting it again", file=sys.stderr, flush=True)
+            self._start(name)
+
+    def stop(self) -> None:
+        with signals.ignored():
+            for group in self.groups:
+                signals.signal_group(group, signal.SIGTERM)
+            deadline = time.monotonic() + GRACE_S
+            for child, _ in self.running.values():
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(max(0.1, deadline - time.monotonic()))
+            for group in self.groups:
+                signals.signal_group(group, signal.SIGKILL)
+            for child, _ in self.running.values():
+                child.wait()
 
 
-def _wait_until_ready(children: dict[str, subprocess.Popen[bytes]], port: int) -> None:
+def _wait_until_ready(components: _Components, port: int) -> None:
     deadline = time.monotonic() + READY_S
     while not _answers(f"http://{HOST}:{port}/api/v2/monitor/health"):
-        _check_alive(children)
+        components.revive()
         if time.monotonic() > deadline:
             raise EnvironmentFailure(f"Airflow did not answer in {READY_S:g} s", f"see {_log('api-server')}")
         time.sleep(0.5)
@@ -104,27 +145,3 @@ def _answers(url: str) -> bool:
             return response.status == 200
     except (urllib.error.URLError, OSError):
         return False
-
-
-def _watch(children: dict[str, subprocess.Popen[bytes]]) -> None:
-    while True:
-        _check_alive(children)
-        time.sleep(1)
-
-
-def _check_alive(children: dict[str, subprocess.Popen[bytes]]) -> None:
-    for name, child in children.items():
-        if child.poll() is not None:
-            raise EnvironmentFailure(f"Airflow's {name} ended with status {child.returncode}", f"see {_log(name)}")
-
-
-def _stop(children: list[subprocess.Popen[bytes]]) -> None:
-    with signals.ignored():
-        for child in children:
-            signals.signal_group(child.pid, signal.SIGTERM)
-        deadline = time.monotonic() + GRACE_S
-        for child in children:
-            with suppress(subprocess.TimeoutExpired):
-                child.wait(max(0.1, deadline - time.monotonic()))
-            signals.signal_group(child.pid, signal.SIGKILL)
-            child.wait()

@@ -69,12 +69,17 @@ def _first_error(ti: Any) -> str | None:
 
 
 def judge(run: str) -> None:
-    """Log every verdict of the published run; fails with check, observed and expected of those that failed."""
+    """Log every verdict of the published run; fails when the run failed, or with check, observed and expected of each
+    verdict that did.
+    """
     from results import store
 
-    verdicts = store.finished(run).table("verdicts").to_dict("records")
+    published = store.finished(run)
+    verdicts = published.table("verdicts").to_dict("records") if published.has("verdicts") else []
     for verdict in verdicts:
         log.info("%-7s %s", verdict["verdict"], _sentence(verdict))
+    if published.status()["state"] != "done":
+        raise AirflowFailException(f"run {run} failed: {published.status()['error']}")
     failed = [_sentence(verdict) for verdict in verdicts if verdict["verdict"] == "fail"]
     if failed:
         raise AirflowFailException(f"{len(failed)} of {len(verdicts)} checks failed: {'; '.join(failed)}")

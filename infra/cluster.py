@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -10,6 +11,8 @@ from typing import Any, Protocol
 
 from experiments.spec import ClusterSpec
 from infra.processes import DeathProof
+
+HANDLE_FILE = "handle.json"
 
 
 class Role(StrEnum):
@@ -49,6 +52,16 @@ class Handle:
     def directory(self, host: str) -> Path:
         return Path(self.root) / "hosts" / host
 
+    def save(self) -> None:
+        """Write the handle to `handle.json` in the cluster's root, before anything is started there."""
+        scratch = Path(self.root) / ".handle.json"
+        scratch.write_text(json.dumps(self.to_json(), indent=1), encoding="utf-8")
+        scratch.replace(Path(self.root) / HANDLE_FILE)
+
+    @classmethod
+    def load(cls, root: Path) -> Handle:
+        return cls.from_json(json.loads((root / HANDLE_FILE).read_text(encoding="utf-8")))
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -85,6 +98,10 @@ class Driver(Protocol):
 
     def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
         """Ask a service to end (SIGTERM), and kill it and its children if it has not within `limit_s`."""
+        ...
+
+    def running(self, handle: Handle, host: str) -> set[str]:
+        """Names of the services of the host that have a live process."""
         ...
 
     def aim(self, handle: Handle, host: str) -> Aimed: ...

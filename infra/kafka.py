@@ -56,7 +56,9 @@ def wait_ready(broker: str, log: Path, limit_s: float = 60.0) -> None:
     try:
         KafkaAdminClient(bootstrap_servers=broker, bootstrap_timeout_ms=int(limit_s * 1000)).close()
     except RetriableError as error:
-        raise EnvironmentFailure(f"the broker at {broker} did not answer in {limit_s:g} s ({error})", f"see {log}") from None
+        raise EnvironmentFailure(
+            f"the broker at {broker} did not answer in {limit_s:g} s ({error})", f"see {log}"
+        ) from None
 
 
 def create_topics(broker: str, topics: dict[str, int]) -> None:

@@ -24,7 +24,7 @@ from experiments.spec import ClusterSpec
 from infra import kafka, spark
 from infra.cluster import Handle, Host, HostState, Role
 from infra.jars import ensure_jars
-from infra.jvm import find_java
+from infra.jvm import Java, find_java
 from infra.processes import MARK, Aim, listening, marks, members
 
 REPOSITORY = Path(__file__).parent.parent
@@ -35,7 +35,10 @@ GATEWAY_PORTS = (kafka.BROKER_PORT, kafka.CONTROLLER_PORT, spark.MASTER_PORT)
 
 
 class LocalDriver:
-    """Implements `infra.cluster.Driver` on this machine."""
+    """Implements `infra.cluster.Driver` on this machine; raises `EnvironmentFailure` when it has no JVM or jars."""
+
+    def __init__(self) -> None:
+        self.java, self.jars = find_java(), ensure_jars()
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Create the hosts and start broker, master and workers; returns when all workers have joined.
@@ -43,11 +46,10 @@ class LocalDriver:
         Raises `BadInput` for more workers than the machine can hold, `EnvironmentFailure` for the rest.
         """
         _check_capacity(spec, root)
-        find_java()
-        ensure_jars()
         with _one_at_a_time():
             subnet = _free_subnet()
             handle = _handle(spec, run_id, root, subnet)
+            handle.save()
             try:
                 self._start(handle)
             except BaseException:
@@ -60,7 +62,11 @@ class LocalDriver:
             (handle.directory(host.name) / "logs").mkdir(parents=True, exist_ok=True)
         self._start_broker(handle)
         self.spawn(handle, handle.gateway.name, "spark-master", spark.master_command(handle.gateway))
-        _wait_port(handle.gateway.address, spark.MASTER_PORT, handle.directory(handle.gateway.name) / "logs" / "spark-master.log")
+        _wait_port(
+            handle.gateway.address,
+            spark.MASTER_PORT,
+            handle.directory(handle.gateway.name) / "logs" / "spark-master.log",
+        )
         for worker in handle.workers:
             self._start_worker(handle, worker)
         log = handle.directory(handle.gateway.name) / "logs" / "broker.log"
@@ -74,17 +80,21 @@ class LocalDriver:
         folder.mkdir(exist_ok=True)
         config = folder / "server.properties"
         config.write_text(kafka.properties(gateway.address, folder / "data"))
-        java, jars = find_java().home / "bin" / "java", ensure_jars().broker
+        java, jars = self.java.launcher, self.jars.broker
         format_command = ["format", "--cluster-id", kafka.cluster_id(), "--config", str(config), "--ignore-formatted"]
         done = subprocess.run(
             kafka.java_command(java, jars, "kafka.tools.StorageTool", *format_command), capture_output=True, text=True
         )
         if done.returncode:
-            raise EnvironmentFailure(f"Kafka could not format its storage: {done.stderr.strip()[-300:]}", f"see {folder}")
+            raise EnvironmentFailure(
+                f"Kafka could not format its storage: {done.stderr.strip()[-300:]}", f"see {folder}"
+            )
         self.spawn(handle, gateway.name, "broker", kafka.java_command(java, jars, "kafka.Kafka", str(config)))
 
     def _start_worker(self, handle: Handle, worker: Host) -> None:
-        work = handle.directory(worker.name) / "work"
+        lives = handle.directory(worker.name) / "lives"
+        work = lives / str(len(list(lives.glob("*"))) + 1)
+        work.mkdir(parents=True)
         self.spawn(handle, worker.name, "spark-worker", spark.worker_command(worker, handle.master, work))
 
     def inspect(self, handle: Handle) -> list[HostState]:
@@ -95,10 +105,16 @@ class LocalDriver:
     def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
         """Start a service in a session of its own, its output appended to `logs/<service>.log`."""
         folder = handle.directory(host)
-        environment = _environment(handle, host, service)
+        environment = _environment(handle, host, service, self.java)
         with (folder / "logs" / f"{service}.log").open("ab") as log:
             process = subprocess.Popen(
-                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         return process.pid
 
@@ -114,9 +130,10 @@ class LocalDriver:
         for pid in members(mark):
             _signal(pid, signal.SIGKILL)
 
-    def running(self, handle: Handle, host: str, service: str) -> bool:
-        """Whether any process of the service is alive."""
-        return bool(members(f"{handle.token}/{host}/{service}"))
+    def running(self, handle: Handle, host: str) -> set[str]:
+        """Names of the services of the host that have a live process."""
+        prefix = f"{handle.token}/{host}/"
+        return {mark.removeprefix(prefix) for mark in marks(prefix)}
 
     def aim(self, handle: Handle, host: str) -> Aim:
         """Open handles on the host's processes; only a host of this cluster can be aimed at."""
@@ -124,10 +141,9 @@ class LocalDriver:
         return Aim(f"{handle.token}/{target.name}", target.address)
 
     def heal(self, handle: Handle, host: str) -> None:
-        """Start the worker again with an empty disk; a host that is up is left alone."""
+        """Start the worker again, its disk an empty folder; a host that is up is left alone."""
         target = _worker(handle, host)
         if not members(f"{handle.token}/{target.name}"):
-            shutil.rmtree(handle.directory(host) / "work", ignore_errors=True)
             self._start_worker(handle, target)
 
     def destroy(self, handle: Handle) -> None:
@@ -139,7 +155,9 @@ class LocalDriver:
             for pid in left:
                 _signal(pid, signal.SIGKILL)
             time.sleep(0.1)
-        raise EnvironmentFailure(f"processes {left} of run {handle.run_id} survive SIGKILL", "look at them with ps, then destroy again")
+        raise EnvironmentFailure(
+            f"processes {left} of run {handle.run_id} survive SIGKILL", "look at them with ps, then destroy again"
+        )
 
 
 def _handle(spec: ClusterSpec, run_id: str, root: Path, subnet: int) -> Handle:
@@ -159,13 +177,15 @@ def _handle(spec: ClusterSpec, run_id: str, root: Path, subnet: int) -> Handle:
     )
 
 
-def _environment(handle: Handle, host: str, service: str) -> dict[str, str]:
+def _environment(handle: Handle, host: str, service: str, java: Java) -> dict[str, str]:
     address = handle.hosts[host].address
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR", "AFTERSHOCK_CACHE") if name in os.environ}
+    kept = {
+        name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR", "AFTERSHOCK_CACHE") if name in os.environ
+    }
     return {
         **kept,
         **spark.daemon_environment(address),
-        "JAVA_HOME": str(find_java().home),
+        "JAVA_HOME": str(java.home),
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(REPOSITORY),
         "PYTHONUNBUFFERED": "1",
@@ -191,7 +211,8 @@ def _check_capacity(spec: ClusterSpec, root: Path) -> None:
     free_mb = shutil.disk_usage(root).free // 2**20
     if free_mb < MINIMUM_DISK_MB:
         raise EnvironmentFailure(
-            f"{free_mb} MB of disk are free under {root}", f"a run needs {MINIMUM_DISK_MB} MB: free some, or set AFTERSHOCK_HOME"
+            f"{free_mb} MB of disk are free under {root}",
+            f"a run needs {MINIMUM_DISK_MB} MB: free some, or set AFTERSHOCK_HOME",
         )
 
 
@@ -218,7 +239,8 @@ def _free_subnet() -> int:
         busy.update(found)
     ports = ", ".join(map(str, sorted(busy))) or "all"
     raise EnvironmentFailure(
-        f"no loopback subnet is free: port {ports} taken on every one of them", "stop the program that listens there (ss -ltnp)"
+        f"no loopback subnet is free: port {ports} taken on every one of them",
+        "stop the program that listens there (ss -ltnp)",
     )
 
 

@@ -45,7 +45,7 @@ def members(mark: str) -> list[int]:
 def marks(prefix: str) -> set[str]:
     """The distinct marks below a prefix that live processes carry."""
     needle = f"{MARK}={prefix}".encode()
-    entries = (entry for pid in _pids() for entry in _environment(pid) if entry.startswith(needle))
+    entries = (entry for pid in _pids() if _alive(pid) for entry in _environment(pid) if entry.startswith(needle))
     return {entry.decode().partition("=")[2] for entry in entries}
 
 

@@ -40,7 +40,9 @@ def worker_command(worker: Host, master: str, work: Path) -> list[str]:
     return [program, "org.apache.spark.deploy.worker.Worker", *options, master]
 
 
-def submit_command(master: str, program: Path, *arguments: str, memory: str = "768m", conf: dict[str, str]) -> list[str]:
+def submit_command(
+    master: str, program: Path, *arguments: str, memory: str = "768m", conf: dict[str, str]
+) -> list[str]:
     """spark-submit of a Python program in client mode."""
     options = ["--master", master, "--driver-memory", memory]
     for name, value in conf.items():

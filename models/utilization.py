@@ -128,16 +128,15 @@ def daly(failure_rate: Values, checkpoint_cost: Values, recovery_time: Values) -
 
 
 def daly_higher_order(failure_rate: Values, checkpoint_cost: Values) -> Values:
-    """Daly 2006, higher order, as a period T that includes the checkpoint, like every interval of this module.
+    """Daly 2006, higher order, as he prints it: tau, the computing time between two checkpoints.
 
-    With M = 1 / L and z = sqrt(c / (2 M)), Daly gives the computing time between two checkpoints,
-    tau = sqrt(2 c M) (1 + z / 3 + z^2 / 9) - c for c < 2 M and tau = M otherwise. The period is T = tau + c.
-    (So converted it meets T* in the three leading orders of sqrt(c L); tau itself can be below c, T cannot.)
+    With M = 1 / L and z = sqrt(c / (2 M)): tau = sqrt(2 c M) (1 + z / 3 + z^2 / 9) - c for c < 2 M, else tau = M.
+    The paper's T includes the checkpoint: tau + c meets T* in the three leading orders of sqrt(c L).
     """
     root = np.sqrt(_load(failure_rate, checkpoint_cost) / 2.0)
     with np.errstate(over="ignore"):
         series = young(failure_rate, checkpoint_cost) * (1.0 + root / 3.0 + root**2 / 9.0)
-        return np.where(root < 1.0, series, np.divide(1.0, failure_rate) + checkpoint_cost)[()]
+        return np.where(root < 1.0, series - checkpoint_cost, np.divide(1.0, failure_rate))[()]
 
 
 def zhuang(failure_rate: Values, checkpoint_cost: Values, recovery_time: Values) -> Values:

@@ -32,7 +32,7 @@ from results.store import Run
 INK, RULE, PAPER = "#1f2933", "#d5dae1", "#ffffff"
 BLUE, SKY, GREEN, ORANGE, RED, PINK, GREY = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#cc79a7", "#8a929c"
 CLASS_COLOURS = dict(zip(LEDGER_CLASSES, (GREEN, SKY, RED, ORANGE, PINK, GREY), strict=True))
-PHASE_COLOURS = {"detect": ORANGE, "restart": PINK, "restore": BLUE, "catch_up": SKY}
+PHASE_COLOURS = {"detect": ORANGE, "restart": PINK, "restore": BLUE, "catch_up": GREY}
 MOST_POINTS = 1200  # per line: more cannot be told apart at this width
 WIDTH_IN = 9.6
 STYLE = {

@@ -31,6 +31,7 @@ from results.verdict import Verdict
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_ROWS = 200
+WORST_FIRST = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS)
 PAGE_COLOURS = {INK: "var(--ink)", RULE: "var(--rule)", PAPER: "var(--card)", BLUE: "var(--blue)"}
 
 
@@ -48,6 +49,7 @@ def write_report(run: Run, experiment: Experiment) -> Path:
     """Write the plots and report.html; returns the path of the page. Shows what the run has, and says what it lacks."""
     plots = write_plots(run)
     verdicts = table_or_empty(run, "verdicts")
+    verdicts = verdicts.sort_values("verdict", key=lambda column: column.map(WORST_FIRST.index), kind="stable")
     page = (
         _environment()
         .get_template("report.html")

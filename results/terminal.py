@@ -160,7 +160,7 @@ def _verdict(row: pd.Series) -> list[str]:
     verdict = Verdict(row["verdict"])
     told = "" if pd.isna(row["observed"]) else row["observed"]
     if verdict is not Verdict.PASS:
-        told += f", expected {row['expected']}: " if told else ""
+        told += f" (expected {row['expected']}): " if told else ""
         told += row["detail"]
     first = f"  {MARKS[verdict]} {row['check']:28}"
     return textwrap.wrap(told, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))

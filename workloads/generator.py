@@ -56,7 +56,9 @@ class Feed:
             line, due = lines[p % count], self.schedule.due_ms(p)
             while True:
                 try:
-                    self._producer.produce(self.topic, line, partition=p % partitions, timestamp=due, on_delivery=self._done)
+                    self._producer.produce(
+                        self.topic, line, partition=p % partitions, timestamp=due, on_delivery=self._done
+                    )
                     break
                 except BufferError:
                     self._producer.poll(0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,13 +96,11 @@ def _errors(info: dict[str, Any] | None) -> Iterator[str]:
 
 
 def _sentence(result: ExpectationValidationResult) -> str:
-    config = result.expectation_config
-    words = config.type.removeprefix("expect_").replace("_", " ")
-    column = config.kwargs.get("column")
-    count, examples = result.result.get("unexpected_count"), result.result.get("partial_unexpected_list")
-    found = f"{count} of {result.result['element_count']} rows" if count else ""
-    if examples:
-        found += f", such as {examples[0]}"
-    elif "observed_value" in result.result:
-        found = f"found {result.result['observed_value']}"
-    return f"{column + ': ' if column else ''}{words} ({found})"
+    """Say what was not met, such as "seconds: 1 of 66 rows break 'values to be between', such as -0.5"."""
+    kind, found = result.expectation_config.type, result.result
+    kwargs = result.expectation_config.kwargs
+    column = kwargs.get("column") or f"{kwargs['column_A']} and {kwargs['column_B']}"
+    words = re.sub("^expect_column_(pair_)?", "", kind).replace("_", " ")
+    text = f"{column}: {found['unexpected_count']} of {found['element_count']} rows break '{words}'"
+    examples = found["partial_unexpected_list"]
+    return f"{text}, such as {examples[0]}" if examples else text

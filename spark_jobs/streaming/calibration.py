@@ -1,32 +1,48 @@
 """Measures how fast the query runs undisturbed, so that one micro-batch fills one checkpoint interval.
 
-Works on a topic and a checkpoint of its own. The result sizes the batches and the saturating load, and its
-service rate is the yardstick of the second utilization estimate.
+Works on topics and checkpoints of its own. The result sizes the batches and the saturating load.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 from infra.journal import Journal
 from spark_jobs.streaming.job import JobConfig, start
+from spark_jobs.streaming.topics import CALIBRATION_OUTPUT, FULL, WARM
 from workloads.generator import Feed, Schedule
 from workloads.wordcount import corpus
 
-WARM_RECORDS = 20_000
-WARM_BATCHES = 4
-FULL_BATCHES = 2
+WARM_RECORDS, WARM_BATCHES = 15_000, 14  # batches run until their rate settles, at most these
+SETTLED_BATCHES, SETTLED_WITHIN = 3, 0.15
+FULL_BATCHES = 3
 FILL = 0.95  # of the interval: leaves room for the spread of batch durations
 LOAD_FACTOR = 1.25  # a saturating source is this much faster than the query
+POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One batch: its records, how long it took and how much of that was its checkpoint [s]."""
+
+    records: int
+    duration_s: float
+    overhead_s: float
+
+    @property
+    def rate(self) -> float:
+        """Records per second of processing."""
+        return self.records / (self.duration_s - self.overhead_s)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Service rate [records/s of processing], cost outside processing [s/batch], and the batch that fills an interval."""
+    """Service rate [records/s of processing], cost outside it [s/batch], and the batch that fills an interval."""
 
     service_rate: float
     overhead_s: float
@@ -35,55 +51,67 @@ class Calibration:
 
 
 def calibrate(spark: SparkSession, config: JobConfig, journal: Journal) -> Calibration:
-    """Warm the executors up, then refine the service rate on batches of about one interval."""
+    """Warm the executors up until their rate settles, then measure batches of about one interval."""
     interval_s = config.engine.checkpoint_interval_s
-    rough = _measure(spark, config, journal, "warm", WARM_RECORDS, WARM_BATCHES, float(WARM_RECORDS))
-    result = _sized(rough, interval_s)
-    for name in ("first", "second"):
-        measured = _measure(spark, config, journal, name, result.batch_records, FULL_BATCHES, result.load_rate)
-        result = _sized(measured, interval_s)
-    journal.write("calibrated", **result.__dict__)
+    warm = _measure(spark, config, WARM, WARM_RECORDS, WARM_BATCHES, float(WARM_RECORDS))
+    journal.write("calibration", phase="warm", batches=[asdict(timing) for timing in warm])
+    rough = _sized(warm[-2:], interval_s)
+    full = _measure(spark, config, FULL, rough.batch_records, FULL_BATCHES, rough.load_rate)
+    journal.write("calibration", phase="full", batches=[asdict(timing) for timing in full])
+    result = _sized(full[1:], interval_s)
+    journal.write("calibrated", **asdict(result))
     return result
 
 
-def _sized(measured: list[tuple[int, float, float]], interval_s: float) -> Calibration:
-    """From (records, duration [s], overhead [s]) of warm batches."""
-    records, duration, overhead = (sum(column) / len(measured) for column in zip(*measured, strict=True))
-    rate = records / (duration - overhead)
-    batch = max(1, int(rate * max(interval_s * FILL - overhead, 0.1 * interval_s)))
-    return Calibration(rate, overhead, batch, LOAD_FACTOR * rate)
+def _sized(batches: list[Timing], interval_s: float) -> Calibration:
+    rate = sum(timing.records for timing in batches) / sum(timing.duration_s - timing.overhead_s for timing in batches)
+    overhead_s = sum(timing.overhead_s for timing in batches) / len(batches)
+    room_s = max(interval_s * FILL - overhead_s, 0.1 * interval_s)
+    return Calibration(rate, overhead_s, max(1, round(rate * room_s)), LOAD_FACTOR * rate)
 
 
 def _measure(
-    spark: SparkSession, config: JobConfig, journal: Journal, name: str, records: int, batches: int, rate: float
-) -> list[tuple[int, float, float]]:
-    """Run `batches` batches of `records` on a topic of their own; returns those after the first."""
-    topic = f"calibration-{name}"
+    spark: SparkSession, config: JobConfig, topic: str, records: int, batches: int, rate: float
+) -> list[Timing]:
+    """Run up to `batches` batches of `records`, due at `rate`, until their service rate has settled."""
     count = records * batches
-    schedule = Schedule(time.time_ns() - int(count / rate * 1e9), rate, config.engine.partitions)
+    schedule = Schedule(time.time_ns() - round(count / rate * 1e9), rate, config.engine.partitions)
     feed = Feed(config.broker, topic, corpus.lines(config.workload), schedule)
     feed.send_until(count)
     feed.finish()
-    checkpoint = f"{config.checkpoint}-{topic}"
     running = start(
-        spark, config, input_topic=topic, output_topic="calibration-output", checkpoint=checkpoint, batch_records=records,
+        spark,
+        config,
+        input_topic=topic,
+        output_topic=CALIBRATION_OUTPUT,
+        checkpoint=f"{config.checkpoint}-{topic}",
         interval_s=0.0,
+        batch_records=records,
     )
-    found: dict[int, tuple[int, float, float]] = {}
-    while len(found) < batches:
-        for progress in running.recentProgress:
-            if progress["numInputRows"]:
-                found[progress["batchId"]] = _timing(progress, config.cores)
-        if running.exception():
-            raise running.exception()
-        time.sleep(0.1)
+    found: dict[int, Timing] = {}
+    while len(found) < batches and not _settled(list(found.values())):
+        if failure := running.exception():
+            raise failure
+        time.sleep(POLL_S)
+        _gather(running, config, found)
     running.stop()
-    journal.write("calibration", name=name, batches=list(found.values()))
-    return [found[key] for key in sorted(found)][1:]
+    return [found[batch] for batch in sorted(found)]
 
 
-def _timing(progress: Any, cores: int) -> tuple[int, float, float]:
+def _gather(running: StreamingQuery, config: JobConfig, found: dict[int, Timing]) -> None:
+    for progress in running.recentProgress:
+        if progress["numInputRows"]:
+            found[progress["batchId"]] = _timing(progress, config)
+
+
+def _settled(batches: list[Timing]) -> bool:
+    rates = [timing.rate for timing in batches[-SETTLED_BATCHES:]]
+    return len(batches) > SETTLED_BATCHES and max(rates) - min(rates) <= SETTLED_WITHIN * min(rates)
+
+
+def _timing(progress: Any, config: JobConfig) -> Timing:
     durations = progress["durationMs"]
     duration_ms = durations["triggerExecution"]
     commits_ms = sum(operator["commitTimeMs"] for operator in progress["stateOperators"])
-    return progress["numInputRows"], duration_ms / 1e3, (duration_ms - durations["addBatch"] + commits_ms / cores) / 1e3
+    overhead_ms = duration_ms - durations["addBatch"] + commits_ms / min(config.cores, config.engine.partitions)
+    return Timing(progress["numInputRows"], duration_ms / 1e3, overhead_ms / 1e3)

@@ -14,7 +14,6 @@ import sys
 import time
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.listener import (
@@ -25,10 +24,11 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from experiments.spec import LoadMode, RecoveryMode
+from experiments.spec import RecoveryMode
 from infra.journal import Journal
 from spark_jobs.streaming.calibration import calibrate
-from spark_jobs.streaming.job import JobConfig, session, start
+from spark_jobs.streaming.job import JobConfig, live_executors, session, start
+from spark_jobs.streaming.topics import INPUT, OUTPUT
 
 POLL_S = 0.05
 
@@ -73,16 +73,16 @@ class QueryDriver:
             query.stop()
 
     def _await_workers(self) -> set[str]:
-        while not self.stopping and len(self._executors()) < self.config.workers:
+        while not self.stopping and len(live_executors(self.spark)) < self.config.workers:
             time.sleep(POLL_S)
-        return self._executors()
+        return live_executors(self.spark)
 
     def _start(self) -> StreamingQuery:
         return start(
             self.spark,
             self.config,
-            input_topic=self.config.input_topic,
-            output_topic=self.config.output_topic,
+            input_topic=INPUT,
+            output_topic=OUTPUT,
             checkpoint=self.config.checkpoint,
             interval_s=self.config.engine.checkpoint_interval_s,
             batch_records=self.batch_records,
@@ -91,23 +91,18 @@ class QueryDriver:
     def _watch(self, query: StreamingQuery, executors: set[str]) -> None:
         """Return when the query has failed, must be rolled back, or shall stop."""
         while not self.stopping:
-            lost = executors - self._executors()
+            lost = executors - live_executors(self.spark)
             if lost:
                 self.journal.write("executors-lost", executors=sorted(lost))
                 if self.config.engine.recovery is RecoveryMode.QUERY:
                     return
-                executors = self._executors()
+                executors = live_executors(self.spark)
             if not query.isActive:
                 failure = query.exception()
                 self.journal.write("query-failed", error=str(failure)[:2000])
                 return
-            executors |= self._executors()
+            executors |= live_executors(self.spark)
             time.sleep(POLL_S)
-
-    def _executors(self) -> set[str]:
-        """Ids of the executors that the scheduler holds to be alive."""
-        ids = self.spark.sparkContext._jsc.sc().getExecutorIds()
-        return {ids.apply(i) for i in range(ids.size())}
 
 
 def main() -> None:
@@ -130,7 +125,7 @@ def _batch_records(spark: SparkSession, config: JobConfig, journal: Journal, pat
     if not config.calibrate:
         return None
     if not path.exists():
-        while len(spark.sparkContext._jsc.sc().getExecutorIds().toList()) < config.workers:
+        while len(live_executors(spark)) < config.workers:
             time.sleep(POLL_S)
         scratch = path.with_suffix(".partial")
         scratch.write_text(json.dumps(calibrate(spark, config, journal).__dict__), encoding="utf-8")

@@ -27,8 +27,6 @@ class JobConfig:
     checkpoint: str
     event_log: str
     calibrate: bool
-    input_topic: str = "input"
-    output_topic: str = "output"
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> JobConfig:
@@ -47,6 +45,8 @@ def session(config: JobConfig) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": config.event_log,
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
@@ -55,6 +55,12 @@ def session(config: JobConfig) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, str(value))
     return builder.getOrCreate()
+
+
+def live_executors(spark: SparkSession) -> set[str]:
+    """Ids of the executors that the scheduler holds to be alive."""
+    ids = spark.sparkContext._jsc.sc().getExecutorIds()
+    return {ids.apply(i) for i in range(ids.size())}
 
 
 def start(

@@ -17,7 +17,9 @@ def query(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
     `records` has `value` (a line of text, binary) and `timestamp` (when it was due). The result has
     `window` (start, end), `key` and `count`; every window is emitted once, when the watermark passes its end.
     """
-    words = records.withWatermark("timestamp", f"{LATENESS_S} seconds").select("timestamp", F.explode(_words()).alias("key"))
+    words = records.withWatermark("timestamp", f"{LATENESS_S} seconds").select(
+        "timestamp", F.explode(_words()).alias("key")
+    )
     window = F.window("timestamp", f"{spec.window_s} seconds", f"{spec.slide_s} seconds")
     counts = words.groupBy(window, "key").agg(F.count("*").alias("count"))
     for level in range(2, spec.depth + 1):

@@ -191,17 +191,17 @@ def test_first_order_intervals_by_hand():
 
 
 @pytest.mark.parametrize(("mtbf_min", "printed_min"), [(1440, 117), (360, 57), (15, 9.1)])
-def test_daly_higher_order_less_the_checkpoint_is_what_daly_prints(mtbf_min, printed_min):
+def test_daly_higher_order_is_what_daly_prints(mtbf_min, printed_min):
     """Daly 2006, captions of figures 3 to 5: tau_opt for a dump time of 5 minutes."""
-    tau = daly_higher_order(1 / mtbf_min, 5.0) - 5.0
+    tau = daly_higher_order(1 / mtbf_min, 5.0)
     assert round(tau, 1 if printed_min < 10 else 0) == printed_min
 
 
 def test_daly_higher_order_meets_the_optimum_and_saturates():
     loads = np.array([1e-2, 1e-4, 1e-6])
-    error = np.abs(daly_higher_order(1.0, loads) / optimal_interval(1.0, loads) - 1)
+    error = np.abs((daly_higher_order(1.0, loads) + loads) / optimal_interval(1.0, loads) - 1)
     assert (error < loads**1.5).all()  # three orders of sqrt(c L) agree
-    assert daly_higher_order(0.1, 20.0) == 30.0  # c = 2 M: tau = M
+    assert daly_higher_order(0.1, 20.0) == 10.0  # c = 2 M: tau = M
 
 
 @given(any_positive, any_positive, any_positive, any_positive, depths)

@@ -1,0 +1,102 @@
+"""The live run: where its files are, what it runs, and how a step waits for something on its cluster."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from experiments import spec
+from experiments.errors import EnvironmentFailure
+from infra.cluster import HANDLE_FILE, Driver, Handle
+from infra.drivers import driver_of
+from infra.journal import read_journal
+from results import store
+
+log = logging.getLogger(__name__)
+POLL_S = 0.5
+LINE_EVERY_S = 10.0
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One live run, found again by its id in every step."""
+
+    run_id: str
+
+    @property
+    def root(self) -> Path:
+        """The cluster's root: hosts, checkpoints and the handle."""
+        return store.live_directory(self.run_id) / "cluster"
+
+    @property
+    def run(self) -> store.Run:
+        return store.live(self.run_id)
+
+    @cached_property
+    def experiment(self) -> spec.Experiment:
+        return spec.validate(store.read_json(self.run.root / "experiment.json"))
+
+    @cached_property
+    def driver(self) -> Driver:
+        return driver_of(self.experiment.cluster.driver)
+
+    @property
+    def provisioned(self) -> bool:
+        return (self.root / HANDLE_FILE).exists()
+
+    @cached_property
+    def handle(self) -> Handle:
+        return Handle.load(self.root)
+
+    @property
+    def gateway(self) -> Path:
+        """The gateway's directory, where its services find their configuration."""
+        return self.handle.directory(self.handle.gateway.name)
+
+    def journal_path(self, name: str) -> Path:
+        return self.run.raw / f"{name}.jsonl"
+
+    def journal(self, name: str) -> list[dict[str, Any]]:
+        return read_journal(self.journal_path(name))
+
+    def spawn(self, service: str, command: list[str]) -> None:
+        """Start a service on the gateway, unless it runs already."""
+        if service not in self.driver.running(self.handle, self.handle.gateway.name):
+            self.driver.spawn(self.handle, self.handle.gateway.name, service, command)
+
+    def stop(self, service: str, limit_s: float) -> None:
+        self.driver.stop(self.handle, self.handle.gateway.name, service, limit_s)
+
+    def dead_service(self, expected: set[str]) -> EnvironmentFailure | None:
+        """Why the run cannot go on, if one of these services of the gateway has died."""
+        missing = sorted(expected - self.driver.running(self.handle, self.handle.gateway.name))
+        if not missing:
+            return None
+        path = self.gateway / "logs" / f"{missing[0]}.log"
+        return EnvironmentFailure(
+            f"{missing[0]} on the gateway died ({_last_line(path)})", f"its log is {path.name} of the run"
+        )
+
+    def wait(self, what: str, met: Callable[[], bool], services: set[str], limit_s: float) -> None:
+        """Wait until `met()`, with a line of progress now and then; raises `EnvironmentFailure` when it cannot come."""
+        started = last_line = time.monotonic()
+        while not met():
+            if failure := self.dead_service(services):
+                raise failure
+            now = time.monotonic()
+            if now - started > limit_s:
+                raise EnvironmentFailure(f"still waiting for {what} after {limit_s:.0f} s", "see the logs of the run")
+            if now - last_line > LINE_EVERY_S:
+                last_line = now
+                log.info("waiting for %s (%.0f s)", what, now - started)
+            time.sleep(POLL_S)
+
+
+def _last_line(path: Path) -> str:
+    lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()] if path.exists() else []
+    return lines[-1][:200] if lines else "no output"

@@ -1,0 +1,48 @@
+"""How a run in its measurement window is doing, in one line."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from aftershock.bench import Bench
+from results import store
+
+RUNNING_SERVICES = {"broker", "spark-master", "query", "generator"}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """`line` is for a person; `error` is why the run cannot go on."""
+
+    line: str
+    ended: bool
+    error: str | None
+
+
+def progress(run_id: str) -> Progress:
+    """Look at a run's journals and services; cheap, and safe to call from anywhere at any time."""
+    bench = Bench(run_id)
+    window = store.read_json(bench.run.raw / "plan.json")
+    now_ns = time.time_ns()
+    elapsed_ns = min(now_ns, window["window_end_ns"]) - window["window_start_ns"]
+    failure = bench.dead_service(RUNNING_SERVICES)
+    clock = f"{max(elapsed_ns, 0) / 1e9:4.0f} s of {bench.experiment.window_s:.0f} s"
+    line = f"{clock} | {_doing(bench)} | {_faults(bench, window)}"
+    return Progress(line, now_ns >= window["window_end_ns"], str(failure) if failure else None)
+
+
+def _doing(bench: Bench) -> str:
+    last = next((e for e in reversed(bench.journal("query")) if e["event"] in ("progress", "executors-lost")), None)
+    if last is None:
+        return "starting"
+    if last["event"] == "executors-lost":
+        return "recovering"
+    batch: dict[str, Any] = last["progress"]
+    return f"batch {batch['batchId']} committed, {batch['processedRowsPerSecond']:,.0f} records/s"
+
+
+def _faults(bench: Bench, plan: dict[str, Any]) -> str:
+    events = [entry["event"] for entry in bench.journal("injector")]
+    return f"{events.count('injected')} of {len(plan['events'])} kills, {events.count('healed')} hosts back"

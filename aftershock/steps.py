@@ -1,0 +1,281 @@
+"""The steps of a run, in order. Each finds the run by its id and leaves what it did in the run's directory.
+
+They know nothing of Airflow. An `AftershockError` that a step raises is noted in the run, so that the teardown
+publishes the run as failed with that line and exit code.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, ParamSpec, TypeVar
+
+from aftershock.bench import Bench
+from aftershock.jobs import run_tables_job
+from aftershock.progress import Progress
+from aftershock.progress import progress as progress
+from chaos.plan import plan
+from experiments import spec
+from experiments.errors import AftershockError, BadInput
+from experiments.spec import LoadMode
+from infra import kafka, spark
+from infra.jars import ensure_jars
+from infra.local import REPOSITORY
+from results import store
+from results.checks import validate as evaluate
+from results.report import write_report
+from spark_jobs.streaming.topics import CALIBRATION_TOPICS, INPUT, OUTPUT
+
+__all__ = ["Progress", "progress"]
+log = logging.getLogger(__name__)
+
+P, R = ParamSpec("P"), TypeVar("R")
+QUERY_SERVICES = {"broker", "spark-master", "query"}
+HEADSTART_INTERVALS = 2.0
+STEADY_BATCHES = 2
+LEAD_S = 1.0
+CALIBRATION_LIMIT_S, STEADY_LIMIT_S, LAST_BATCH_LIMIT_S = 300.0, 180.0, 60.0
+
+
+def step(function: Callable[P, R]) -> Callable[P, R]:
+    """Note an error in the run's directory before it goes on its way."""
+
+    @functools.wraps(function)
+    def noted(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except AftershockError as error:
+            failure = {"step": function.__name__, "error": str(error), "exit_code": error.exit_code}
+            store.write_json(_failure_path(str(args[0])), failure)
+            raise
+
+    return noted
+
+
+def begin(document: dict[str, Any], run_id: str | None = None) -> str:
+    """Validate an experiment document and open a run for it; returns the run id."""
+    experiment = spec.validate(document)
+    run_id = store.check_run_id(run_id) if run_id else new_run_id(experiment)
+    bench = Bench(run_id)
+    if store.live_directory(run_id).exists() or (store.home() / "runs" / run_id).exists():
+        raise BadInput("run_id", run_id, "an id that no other run has")
+    bench.run.raw.mkdir(parents=True)
+    store.write_json(bench.run.root / "experiment.json", experiment.model_dump(mode="json"))
+    store.write_json(bench.run.root / "status.json", _status(run_id, experiment.name, time.time_ns()))
+    return run_id
+
+
+def new_run_id(experiment: spec.Experiment) -> str:
+    return f"{experiment.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+@step
+def provision(run_id: str) -> dict[str, Any]:
+    """Create the hosts with broker, Spark master and workers; returns the handle."""
+    bench = Bench(run_id)
+    workers = bench.experiment.cluster.workers
+    log.info("creating 1 gateway and %d workers (driver %s)", workers, bench.experiment.cluster.driver)
+    handle = bench.driver.provision(bench.experiment.cluster, run_id, bench.root)
+    shutil.copy(bench.root / "handle.json", bench.run.raw)
+    log.info("broker %s, Spark master %s, %d workers joined", handle.broker, handle.master, workers)
+    return handle.to_json()
+
+
+@step
+def deploy(run_id: str) -> None:
+    """Create the topics and start the query; under a saturating load it first measures its own service rate."""
+    bench = Bench(run_id)
+    experiment, partitions = bench.experiment, bench.experiment.engine.partitions
+    kafka.create_topics(bench.handle.broker, dict.fromkeys((INPUT, OUTPUT, *CALIBRATION_TOPICS), partitions))
+    (bench.run.raw / "spark-events").mkdir(exist_ok=True)
+    config = bench.gateway / "query.json"
+    config.write_text(json.dumps(_job_config(bench)), encoding="utf-8")
+    program = REPOSITORY / "spark_jobs" / "streaming" / "driver.py"
+    submit = spark.submit_command(
+        bench.handle.master, program, str(config), str(bench.journal_path("query")), conf=_spark_conf(bench)
+    )
+    bench.spawn("query", [sys.executable, "-m", "infra.supervisor", str(bench.journal_path("supervisor")), *submit])
+    if experiment.load.mode is LoadMode.SATURATING:
+        path = bench.gateway / "calibration.json"
+        bench.wait("the calibration of the query", path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S)
+        _check_calibration(experiment, store.read_json(path))
+        shutil.copy(path, bench.run.raw)
+    bench.wait("the query to start", lambda: _happened(bench, "ready"), QUERY_SERVICES, CALIBRATION_LIMIT_S)
+
+
+def _job_config(bench: Bench) -> dict[str, Any]:
+    experiment = bench.experiment
+    return {
+        "broker": bench.handle.broker,
+        "workload": experiment.workload.model_dump(mode="json"),
+        "engine": experiment.engine.model_dump(mode="json"),
+        "workers": experiment.cluster.workers,
+        "cores": experiment.cluster.workers * experiment.cluster.worker_cores,
+        "checkpoint": str(bench.root / "store" / "checkpoint"),
+        "event_log": str(bench.run.raw / "spark-events"),
+        "calibrate": experiment.load.mode is LoadMode.SATURATING,
+    }
+
+
+def _spark_conf(bench: Bench) -> dict[str, str]:
+    connector = ":".join(str(jar) for jar in ensure_jars().connector)
+    cluster, address = bench.experiment.cluster, bench.handle.gateway.address
+    return {
+        "spark.driver.host": address,
+        "spark.driver.bindAddress": address,
+        "spark.driver.extraClassPath": connector,
+        "spark.executor.extraClassPath": connector,
+        "spark.executor.cores": str(cluster.worker_cores),
+        "spark.executor.memory": f"{cluster.worker_memory_mb}m",
+    }
+
+
+def _check_calibration(experiment: spec.Experiment, calibration: dict[str, Any]) -> None:
+    interval_s, cost_s = experiment.engine.checkpoint_interval_s, calibration["overhead_s"]
+    log.info("service rate %.0f records/s, %.2f s a checkpoint", calibration["service_rate"], cost_s)
+    if interval_s <= cost_s:
+        allowed = f"more than the checkpoint cost, {cost_s:.2f} s as measured here"
+        raise BadInput("engine.checkpoint_interval_s", interval_s, allowed)
+
+
+@step
+def start_load(run_id: str) -> None:
+    """Start the generator and wait until the query runs steadily under it."""
+    bench = Bench(run_id)
+    engine, load = bench.experiment.engine, bench.experiment.load
+    saturating = load.mode is LoadMode.SATURATING
+    rate = store.read_json(bench.gateway / "calibration.json")["load_rate"] if saturating else load.rate
+    headstart_ns = round(HEADSTART_INTERVALS * engine.checkpoint_interval_s * 1e9) if saturating else 0
+    config = {
+        "broker": bench.handle.broker,
+        "topic": INPUT,
+        "workload": bench.experiment.workload.model_dump(mode="json"),
+        "schedule": {"start_ns": time.time_ns() - headstart_ns, "rate": rate, "partitions": engine.partitions},
+    }
+    path = bench.gateway / "generator.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    log.info("load: %.0f records/s (%s)", rate, load.mode.value)
+    bench.spawn(
+        "generator", [sys.executable, "-m", "workloads.generator", str(path), str(bench.journal_path("generator"))]
+    )
+    bench.spawn("sampler", [sys.executable, "-m", "infra.sampler", str(bench.root), str(bench.journal_path("hosts"))])
+    services = QUERY_SERVICES | {"generator"}
+    bench.wait("the query to run steadily", lambda: _batches(bench) >= STEADY_BATCHES, services, STEADY_LIMIT_S)
+
+
+@step
+def arm_faults(run_id: str) -> dict[str, int]:
+    """Draw the fault plan, hand it to the injector, and open the measurement window."""
+    bench = Bench(run_id)
+    events = plan(bench.experiment.fault_spec, bench.experiment.seed) if bench.experiment.faults.processes else []
+    start_ns = time.time_ns() + round(LEAD_S * 1e9)
+    window = {"window_start_ns": start_ns, "window_end_ns": start_ns + round(bench.experiment.window_s * 1e9)}
+    path = bench.run.raw / "plan.json"
+    store.write_json(path, {**window, "events": [event.to_json() for event in events]})
+    log.info("%d faults planned in a window of %.0f s", len(events), bench.experiment.window_s)
+    command = [sys.executable, "-m", "chaos.injector", str(bench.root), str(path), str(bench.journal_path("injector"))]
+    bench.spawn("injector", command)
+    return window
+
+
+@step
+def stop(run_id: str) -> None:
+    """Let the query commit once more after the window, then end injector, generator and query."""
+    bench = Bench(run_id)
+    bench.stop("injector", 10.0)
+    end_ns = store.read_json(bench.run.raw / "plan.json")["window_end_ns"]
+    limit_s = LAST_BATCH_LIMIT_S + 2 * bench.experiment.engine.checkpoint_interval_s
+    bench.wait("the last batch of the window", lambda: _commits_after(bench, end_ns), QUERY_SERVICES, limit_s)
+    for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
+        bench.stop(service, grace_s)
+
+
+@step
+def collect(run_id: str) -> None:
+    """Save what the broker holds: input, output, and the exact output by the oracle; and the logs of all hosts."""
+    bench = Bench(run_id)
+    for log_file in bench.root.glob("hosts/*/logs/*.log"):
+        target = bench.run.raw / "logs" / log_file.parent.parent.name
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copy(log_file, target)
+    run_tables_job("archive", bench.run, bench.handle.broker)
+
+
+@step
+def tabulate(run_id: str) -> None:
+    """Turn the raw logs into the result tables, by a Spark batch job."""
+    run_tables_job("build", Bench(run_id).run)
+
+
+@step
+def predict(run_id: str) -> None:
+    """Write what the models predict from the parameters measured in the run."""
+    from results.predictions import write_predictions
+
+    write_predictions(Bench(run_id).run, Bench(run_id).experiment)
+
+
+@step
+def validate(run_id: str) -> None:
+    """Evaluate every check on the tables."""
+    evaluate(Bench(run_id).run, Bench(run_id).experiment)
+
+
+@step
+def report(run_id: str) -> None:
+    """Write the plots and the report page."""
+    write_report(Bench(run_id).run, Bench(run_id).experiment)
+
+
+def teardown(run_id: str, error: str | None = None) -> str:
+    """Destroy the cluster and publish the run as done, or as failed with its partial logs; returns the state."""
+    bench = Bench(run_id)
+    if not bench.run.root.exists():
+        return store.finished(run_id).status()["state"]
+    if bench.provisioned:
+        bench.driver.destroy(bench.handle)
+    failure = store.read_json(_failure_path(run_id)) if _failure_path(run_id).exists() else {}
+    error = failure.get("error", error)
+    status = bench.run.status()
+    status |= {"state": "failed" if error else "done", "ended_ns": time.time_ns(), "error": error}
+    status["exit_code"] = failure.get("exit_code", AftershockError.exit_code) if error else 0
+    store.write_json(bench.run.root / "status.json", status)
+    store.publish(bench.run)
+    store.discard(store.live_directory(run_id))
+    return status["state"]
+
+
+def _status(run_id: str, experiment: str, started_ns: int) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "experiment": experiment,
+        "state": "running",
+        "started_ns": started_ns,
+        "ended_ns": None,
+        "error": None,
+        "exit_code": None,
+    }
+
+
+def _failure_path(run_id: str) -> Any:
+    return store.live(run_id).root / "failure.json"
+
+
+def _happened(bench: Bench, event: str) -> bool:
+    return any(entry["event"] == event for entry in bench.journal("query"))
+
+
+def _batches(bench: Bench) -> int:
+    """How many batches with input the query has committed."""
+    return sum(1 for e in bench.journal("query") if e["event"] == "progress" and e["progress"]["numInputRows"])
+
+
+def _commits_after(bench: Bench, moment_ns: int) -> bool:
+    return any(e["event"] == "progress" and e["at_ns"] > moment_ns for e in bench.journal("query"))

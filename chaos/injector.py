@@ -1,0 +1,113 @@
+"""Injects a fault plan on time, proves every death, and brings the dead hosts back.
+
+Run as a service on the gateway: `python -m chaos.injector ROOT PLAN.json JOURNAL.jsonl`. PLAN.json holds
+`window_start_ns` and `events` (as `chaos.plan` draws them). Every fault is journaled as it happens: `injected` with
+the proof of death, or `absorbed` when the host was down already; then `healed`. SIGTERM heals what is down and ends.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from infra.cluster import Driver, Handle
+from infra.drivers import driver_for
+from infra.journal import Journal
+
+AIM_AHEAD_S = 0.5
+LONGEST_NAP_S = 0.2
+
+
+@dataclass(order=True)
+class Action:
+    """Something due: a kill of a planned fault, or the return of a host that one struck."""
+
+    due_ns: int
+    fault: int
+    heals: bool
+    host: str = field(compare=False)
+    heal_after_s: float = field(compare=False, default=0.0)
+
+
+class Injector:
+    """Carries out the actions in the order in which they are due."""
+
+    def __init__(self, driver: Driver, handle: Handle, journal: Journal, plan: dict[str, Any]) -> None:
+        self.driver, self.handle, self.journal = driver, handle, journal
+        self.down: set[str] = set()
+        self.stopping = False
+        self.queue = [
+            Action(plan["window_start_ns"] + round(event["at"] * 1e9), fault, False, host, event["heal_after"])
+            for fault, event in enumerate(plan["events"])
+            for host in event["targets"]
+        ]
+        heapq.heapify(self.queue)
+
+    def request_stop(self, *_: object) -> None:
+        self.stopping = True
+
+    def run(self) -> None:
+        self.journal.write("armed", faults=len(self.queue))
+        while self.queue and self._wait_until(self.queue[0].due_ns - int(AIM_AHEAD_S * 1e9)):
+            action = heapq.heappop(self.queue)
+            if action.heals:
+                self._heal(action)
+            else:
+                self._strike(action)
+        for host in sorted(self.down):
+            self._heal(Action(time.time_ns(), -1, True, host))
+        self.journal.write("disarmed")
+
+    def _strike(self, action: Action) -> None:
+        aim = self.driver.aim(self.handle, action.host)
+        if not self._wait_until(action.due_ns):
+            return
+        if not aim.refresh():
+            self.journal.write("absorbed", fault=action.fault, host=action.host, planned_ns=action.due_ns)
+            return
+        proof = aim.fire()
+        self.down.add(action.host)
+        self.journal.write(
+            "injected",
+            fault=action.fault,
+            host=action.host,
+            planned_ns=action.due_ns,
+            fired_ns=proof.fired_ns,
+            proved_ns=proof.proved_ns,
+            processes_killed=proof.processes_killed,
+            survivors=proof.survivors,
+            open_ports=proof.open_ports,
+        )
+        due_ns = proof.fired_ns + int(action.heal_after_s * 1e9)
+        heapq.heappush(self.queue, Action(due_ns, action.fault, True, action.host))
+
+    def _heal(self, action: Action) -> None:
+        self._wait_until(action.due_ns)
+        self.driver.heal(self.handle, action.host)
+        self.down.discard(action.host)
+        self.journal.write("healed", fault=action.fault, host=action.host)
+
+    def _wait_until(self, due_ns: int) -> bool:
+        """Sleep until then; False when asked to stop meanwhile."""
+        while not self.stopping and (left_ns := due_ns - time.time_ns()) > 0:
+            time.sleep(min(left_ns / 1e9, LONGEST_NAP_S))
+        return not self.stopping
+
+
+def main() -> None:
+    root, plan_path, journal_path = map(Path, sys.argv[1:])
+    handle = Handle.load(root)
+    plan = json.loads(plan_path.read_text(encoding="utf-8"))
+    injector = Injector(driver_for(handle), handle, Journal(journal_path), plan)
+    signal.signal(signal.SIGTERM, injector.request_stop)
+    injector.run()
+
+
+if __name__ == "__main__":
+    main()

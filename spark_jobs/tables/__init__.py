@@ -1,0 +1,5 @@
+"""Batch jobs that turn the raw logs of a run into its result tables.
+
+`archive` saves what only the broker holds; `build` makes the tables from the run's directory alone, so that they can
+be made again. What is sequential and small is pure Python (timeline, ledger), what grows with the input is Spark.
+"""

@@ -1,0 +1,109 @@
+"""The committed micro-batches of a run: when each ran, what its checkpoint cost, and how its stages were chained."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+MS = 1_000_000  # nanoseconds
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One committed micro-batch; `checkpoint_ns` is the part of it that was spent on the checkpoint.
+
+    The checkpoint is all that is paid once per interval: reading the offsets, planning, the two logs (time of the
+    trigger outside `addBatch`) and the commits of the state stores (summed over tasks, divided by the cores that
+    ran them side by side).
+    """
+
+    batch: int
+    started_ns: int
+    ended_ns: int
+    checkpoint_ns: int
+    records: int
+    wal_s: float
+    commit_log_s: float
+    state_commit_s: float
+    state_rows: int
+    state_bytes: int
+    offsets: dict[str, tuple[int, int]]
+    stages: int | None
+    hop_delay_s: float | None
+
+    @property
+    def processing_ns(self) -> int:
+        return self.ended_ns - self.started_ns - self.checkpoint_ns
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The stages of one batch: how many, and the mean delay from the end of one to the start of the next [s]."""
+
+    stages: int
+    hop_delay_s: float | None
+
+
+def batches(query_journal: list[dict[str, Any]], chains: dict[int, Chain], parallel_commits: int) -> list[Batch]:
+    """Every committed batch in order, from the progress events of the query."""
+    found = [e["progress"] for e in query_journal if e["event"] == "progress" and "triggerExecution" in _durations(e)]
+    return [_batch(progress, chains.get(progress["batchId"]), parallel_commits) for progress in found]
+
+
+def _durations(entry: dict[str, Any]) -> dict[str, int]:
+    return entry["progress"]["durationMs"]
+
+
+def _batch(progress: dict[str, Any], chain: Chain | None, parallel_commits: int) -> Batch:
+    durations, operators = progress["durationMs"], progress["stateOperators"]
+    started_ns = round(datetime.fromisoformat(progress["timestamp"]).timestamp() * 1000) * MS
+    total_ms = durations["triggerExecution"]
+    commits_ms = sum(operator["commitTimeMs"] for operator in operators) / parallel_commits
+    outside_ms = total_ms - durations.get("addBatch", 0)
+    return Batch(
+        batch=progress["batchId"],
+        started_ns=started_ns,
+        ended_ns=started_ns + total_ms * MS,
+        checkpoint_ns=min(round((outside_ms + commits_ms) * MS), total_ms * MS),
+        records=progress["numInputRows"],
+        wal_s=durations.get("walCommit", 0) / 1e3,
+        commit_log_s=durations.get("commitOffsets", 0) / 1e3,
+        state_commit_s=commits_ms / 1e3,
+        state_rows=sum(operator["numRowsTotal"] for operator in operators),
+        state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
+        offsets=_offsets(progress["sources"][0]),
+        stages=chain.stages if chain else None,
+        hop_delay_s=chain.hop_delay_s if chain else None,
+    )
+
+
+def _offsets(source: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    starts, ends = ((next(iter(source[end].values())) if source[end] else {}) for end in ("startOffset", "endOffset"))
+    return {partition: (starts.get(partition, 0), end) for partition, end in ends.items()}
+
+
+def chains(events: Iterable[dict[str, Any]], query_id: str) -> dict[int, Chain]:
+    """From the Spark event log (job starts and stage completions): how each batch of the query was chained."""
+    batch_of: dict[int, int] = {}
+    spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for event in events:
+        if event["Event"] == "SparkListenerJobStart":
+            properties = event.get("Properties") or {}
+            if properties.get("sql.streaming.queryId") == query_id:
+                batch = int(properties["streaming.sql.batchId"])
+                batch_of |= {stage["Stage ID"]: batch for stage in event["Stage Infos"]}
+        else:
+            stage = event["Stage Info"]
+            if stage["Stage ID"] in batch_of and "Failure Reason" not in stage:
+                span = (stage["Submission Time"], stage["Completion Time"])
+                spans[batch_of[stage["Stage ID"]]].append(span)
+    return {batch: _chain(sorted(found)) for batch, found in spans.items()}
+
+
+def _chain(spans: list[tuple[int, int]]) -> Chain:
+    gaps = [max(0, later[0] - earlier[1]) for earlier, later in itertools.pairwise(spans)]
+    return Chain(len(spans), sum(gaps) / len(gaps) / 1e3 if gaps else None)

@@ -1,0 +1,146 @@
+"""Builds the result tables of a run from its raw logs: `build.py RESULT_DIRECTORY`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from experiments.spec import Experiment, LoadMode
+from infra.journal import read_journal
+from results.schema import TABLES
+from spark_jobs.tables import rows
+from spark_jobs.tables.batches import Batch, batches, chains
+from spark_jobs.tables.latency import latency
+from spark_jobs.tables.ledger import Pace, Segment, ledger, pace, steady
+from spark_jobs.tables.outages import Outage, moments, outages
+from spark_jobs.tables.quality import quality
+from spark_jobs.tables.recoveries import recoveries
+
+LOGGED = ("SparkListenerJobStart", "SparkListenerStageCompleted")
+
+
+@dataclass(frozen=True)
+class Logs:
+    """The raw logs of one run, and what is derived from them."""
+
+    spark: SparkSession
+    result: Path
+
+    @property
+    def raw(self) -> Path:
+        return self.result / "raw"
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        return Experiment.model_validate_json((self.result / "experiment.json").read_text(encoding="utf-8"))
+
+    @cached_property
+    def plan(self) -> dict[str, Any]:
+        return json.loads((self.raw / "plan.json").read_text(encoding="utf-8"))
+
+    @property
+    def window(self) -> tuple[int, int]:
+        return self.plan["window_start_ns"], self.plan["window_end_ns"]
+
+    def journal(self, name: str) -> list[dict[str, Any]]:
+        return read_journal(self.raw / f"{name}.jsonl")
+
+    @property
+    def schedule(self) -> dict[str, Any] | None:
+        """When input was due: the generator's first entry; None if it never started."""
+        return next((e for e in self.journal("generator") if e["event"] == "started"), None)
+
+    @property
+    def saturating(self) -> bool:
+        return self.experiment.load.mode is LoadMode.SATURATING
+
+    @cached_property
+    def batches(self) -> list[Batch]:
+        query = self.journal("query")
+        first = next((e["progress"] for e in query if e["event"] == "progress"), None)
+        found = chains(self._spark_events(), first["id"]) if first else {}
+        cluster = self.experiment.cluster
+        side_by_side = min(cluster.workers * cluster.worker_cores, self.experiment.engine.partitions)
+        return batches(query, found, side_by_side)
+
+    def _spark_events(self) -> Iterable[dict[str, Any]]:
+        lines = self.spark.read.text(str(self.raw / "spark-events"))
+        wanted = F.substring_index(F.substring_index("value", '"', 4), '"', -1).isin(*LOGGED)
+        return [json.loads(row.value) for row in lines.where(wanted).toLocalIterator()]
+
+    @cached_property
+    def outages(self) -> list[Outage]:
+        mode = self.experiment.engine.recovery
+        found = moments(self.journal("query"), self.journal("supervisor"), self.journal("injector"), mode)
+        until = self.window[1]
+        return [outage for outage in outages(found) if outage.death_ns < until]
+
+    @cached_property
+    def pace(self) -> Pace | None:
+        inside = [b for b in steady(self.batches, self.outages) if b.started_ns >= self.window[0]]
+        return pace(inside)
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        interval_ns = round(self.experiment.engine.checkpoint_interval_s * 1e9)
+        return ledger(self.window, self.batches, self.outages, self.pace, interval_ns)
+
+    def lag(self, at_ns: int) -> float:
+        """Records due but not committed."""
+        due = (at_ns - self.schedule["start_ns"]) / 1e9 * self.schedule["rate"] if self.schedule else 0.0
+        return max(0.0, due) - sum(batch.records for batch in self.batches if batch.ended_ns <= at_ns)
+
+
+def build(logs: Logs) -> None:
+    """Write every table that the raw logs allow."""
+    lag = logs.lag if logs.schedule and not logs.saturating else None
+    followed = recoveries(logs.outages, logs.batches, logs.segments, logs.pace, lag)
+    _write(logs, "faults", rows.faults(logs.plan, logs.journal("injector")))
+    _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
+    _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window))
+    _write(logs, "ledger", rows.ledger(logs.segments))
+    _write(logs, "throughput", rows.throughput(logs.batches, logs.schedule, logs.window))
+    _write(logs, "hosts", rows.hosts(logs.journal("hosts"), logs.window))
+    rate = logs.pace.rate * 1e9 if logs.pace else None
+    load_rate = logs.schedule["rate"] if logs.schedule else None
+    _write(
+        logs,
+        "runs",
+        [rows.run(logs.result.parent.name, logs.experiment, logs.plan, logs.segments, logs.batches, rate, load_rate)],
+    )
+    _save(latency(_raw(logs, "input"), logs.batches, logs.window), logs, "latency")
+    closed_ms = rows.closed_until_ms(logs.journal("query"))
+    _save(quality(_raw(logs, "sink"), _raw(logs, "oracle"), closed_ms), logs, "quality")
+
+
+def _raw(logs: Logs, name: str) -> DataFrame:
+    return logs.spark.read.parquet(str(logs.raw / f"{name}.parquet"))
+
+
+def _write(logs: Logs, table: str, found: list[tuple[object, ...]]) -> None:
+    _save(logs.spark.createDataFrame(found, from_arrow_schema(TABLES[table])), logs, table)
+
+
+def _save(frame: DataFrame, logs: Logs, table: str) -> None:
+    schema = from_arrow_schema(TABLES[table])
+    typed = frame.select(*(F.col(field.name).cast(field.dataType) for field in schema))
+    typed.coalesce(1).write.mode("overwrite").parquet(str(logs.result / "tables" / f"{table}.parquet"))
+
+
+def main() -> None:
+    spark = SparkSession.builder.appName("aftershock-tables").getOrCreate()
+    build(Logs(spark, Path(sys.argv[1])))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

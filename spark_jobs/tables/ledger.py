@@ -1,0 +1,140 @@
+"""The ledger: every instant of the measurement window belongs to one class, and the classes add up to it exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from statistics import median
+
+from spark_jobs.tables.batches import Batch
+from spark_jobs.tables.outages import Outage
+
+NS = 1_000_000_000
+FEWEST_STEADY = 2
+
+
+@dataclass(frozen=True)
+class Segment:
+    start_ns: int
+    end_ns: int
+    kind: str  # one of results.schema.LEDGER_CLASSES
+    batch: int | None = None
+    fault: int | None = None
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What an undisturbed batch takes: `rate` records per nanosecond of processing, and the checkpoint [ns]."""
+
+    rate: float
+    checkpoint_ns: float
+
+    def excess_ns(self, batch: Batch) -> int:
+        """How much longer than undisturbed a batch took."""
+        return max(0, round(batch.processing_ns - batch.records / self.rate))
+
+
+def steady(batches: list[Batch], outages: list[Outage]) -> list[Batch]:
+    """The batches with input that no outage touched: neither during them, nor as the first after a restart."""
+    firsts = {first.batch for outage in outages if (first := first_after(batches, outage))}
+    return [b for b in batches if b.records and b.batch not in firsts and not any(_touches(o, b) for o in outages)]
+
+
+def first_after(batches: list[Batch], outage: Outage) -> Batch | None:
+    """The first batch committed after the restart: the one that was in flight when the fault struck."""
+    return next((b for b in batches if outage.ready_ns and b.records and b.ended_ns > outage.ready_ns), None)
+
+
+def pace(steady_batches: list[Batch]) -> Pace | None:
+    """The usual pace; None when too few batches ran undisturbed to tell."""
+    if len(steady_batches) < FEWEST_STEADY:
+        return None
+    rate = median(batch.records / batch.processing_ns for batch in steady_batches)
+    return Pace(rate, median(batch.checkpoint_ns for batch in steady_batches))
+
+
+def ledger(
+    window: tuple[int, int], batches: list[Batch], outages: list[Outage], usual: Pace | None, interval_ns: int
+) -> list[Segment]:
+    """Contiguous segments that cover the window [start_ns, end_ns).
+
+    Between outages, batches alternate with idle time. The batch that an outage cut off is lost from its start to the
+    death. The first batch after a restart runs on cold executors: what it takes beyond the usual pace is restart
+    too. In a batch that outlived the death of a host (recovery by task), the excess is work done again: lost.
+    """
+    timeline = _Timeline(batches, outages, usual, interval_ns)
+    clipped = (_clip(segment, window) for segment in timeline.segments(window))
+    return [segment for segment in clipped if segment.end_ns > segment.start_ns]
+
+
+class _Timeline:
+    def __init__(self, batches: list[Batch], outages: list[Outage], usual: Pace | None, interval_ns: int) -> None:
+        self.batches = sorted(batches, key=lambda b: b.started_ns)
+        self.outages, self.usual, self.interval_ns = outages, usual, interval_ns
+
+    def segments(self, window: tuple[int, int]) -> Iterator[Segment]:
+        cursor, before = min([window[0], *(b.started_ns for b in self.batches)]), None
+        for outage in self.outages:
+            for segment in self._running(cursor, outage.death_ns, before, outage):
+                yield segment
+                cursor = segment.end_ns
+            for segment in _outage(outage, cursor, window[1]):
+                yield segment
+                cursor = segment.end_ns
+            before = outage
+        yield from self._running(cursor, max(window[1], cursor), before, None)
+
+    def _running(self, start_ns: int, until_ns: int, before: Outage | None, after: Outage | None) -> Iterator[Segment]:
+        """From a restart (or the beginning) to the next death (or the end)."""
+        cursor, last = start_ns, None
+        for batch in self.batches:
+            if start_ns < batch.ended_ns and batch.started_ns < until_ns:
+                gap = "restart" if before and last is None else "idle"
+                begin = max(batch.started_ns, cursor)
+                yield Segment(cursor, begin, gap, fault=before.fault if gap == "restart" else None)
+                yield from self._batch(batch, begin, before if last is None else None, after)
+                cursor, last = batch.ended_ns, batch
+        if cursor < until_ns:
+            yield from self._tail(cursor, until_ns, last, after)
+
+    def _batch(self, batch: Batch, begin: int, before: Outage | None, after: Outage | None) -> Iterator[Segment]:
+        checkpoint_from = max(begin, batch.ended_ns - batch.checkpoint_ns)
+        survived = after is not None and after.death_ns < batch.ended_ns
+        extra_ns = self.usual.excess_ns(batch) if self.usual and (before or survived) else 0
+        useful_from = min(begin + extra_ns, checkpoint_from)
+        extra, outage = ("restart", before) if before else ("lost", after)
+        if useful_from > begin:
+            yield Segment(begin, useful_from, extra, batch.batch, outage.fault)
+        yield Segment(useful_from, checkpoint_from, "useful", batch.batch)
+        yield Segment(checkpoint_from, batch.ended_ns, "checkpoint", batch.batch)
+
+    def _tail(self, cursor: int, until_ns: int, last: Batch | None, after: Outage | None) -> Iterator[Segment]:
+        """After the last committed batch: idle until the next was due, and that one lost if a fault cut it off."""
+        if after is None:
+            yield Segment(cursor, until_ns, "idle")
+            return
+        attempt = min(until_ns, self._next_start(last) if last else cursor)
+        yield Segment(cursor, attempt, "idle")
+        yield Segment(attempt, until_ns, "lost", fault=after.fault)
+
+    def _next_start(self, last: Batch) -> int:
+        """Spark triggers at multiples of the interval since the epoch, and at once when a batch overran."""
+        due = (last.started_ns // self.interval_ns + 1) * self.interval_ns
+        return max(last.ended_ns, due)
+
+
+def _outage(outage: Outage, cursor: int, end_ns: int) -> Iterator[Segment]:
+    death = max(outage.death_ns, cursor)
+    notice = max(outage.notice_ns or end_ns, death)
+    ready = max(outage.ready_ns or end_ns, notice)
+    yield Segment(death, notice, "detect", fault=outage.fault)
+    yield Segment(notice, ready, "restart", fault=outage.fault)
+
+
+def _touches(outage: Outage, batch: Batch) -> bool:
+    return outage.death_ns < batch.ended_ns and (outage.ready_ns is None or outage.ready_ns > batch.started_ns)
+
+
+def _clip(segment: Segment, window: tuple[int, int]) -> Segment:
+    start, end = max(segment.start_ns, window[0]), min(segment.end_ns, window[1])
+    return replace(segment, start_ns=start, end_ns=end)

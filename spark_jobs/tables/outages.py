@@ -1,0 +1,77 @@
+"""Outages of the query: from the death of a host over its notice to the query's restart.
+
+A fault that strikes before the query runs again extends the outage and is counted in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any
+
+from experiments.spec import RecoveryMode
+
+
+class Kind(IntEnum):
+    """In the order in which simultaneous events took place."""
+
+    DEATH = 0
+    NOTICE = 1
+    READY = 2
+
+
+@dataclass(frozen=True)
+class Moment:
+    at_ns: int
+    kind: Kind
+    fault: int | None = None
+
+
+@dataclass(frozen=True)
+class Outage:
+    """`fault` is the first one (None if the query failed by itself), `faults` how many struck until it ran again."""
+
+    fault: int | None
+    faults: int
+    death_ns: int
+    notice_ns: int | None = None
+    ready_ns: int | None = None
+
+
+def moments(
+    query: list[dict[str, Any]], supervisor: list[dict[str, Any]], injector: list[dict[str, Any]], mode: RecoveryMode
+) -> list[Moment]:
+    """Deaths, notices and restarts in the order of time, from the journals.
+
+    In mode `task` the loss of an executor is noticed but the query goes on: it is ready at once.
+    """
+    found = [Moment(e["fired_ns"], Kind.DEATH, e["fault"]) for e in injector if e["event"] == "injected"]
+    for entry in query:
+        if entry["event"] in ("executors-lost", "query-failed"):
+            found.append(Moment(entry["at_ns"], Kind.NOTICE))
+            if entry["event"] == "executors-lost" and mode is RecoveryMode.TASK:
+                found.append(Moment(entry["at_ns"], Kind.READY))
+        elif entry["event"] == "ready":
+            found.append(Moment(entry["at_ns"], Kind.READY))
+    found += [Moment(e["at_ns"], Kind.NOTICE) for e in supervisor if e["event"] == "program-ended"]
+    return sorted(found, key=lambda moment: (moment.at_ns, moment.kind))
+
+
+def outages(events: list[Moment]) -> list[Outage]:
+    """Fold the moments into outages; the last one may still be open."""
+    closed: list[Outage] = []
+    current: Outage | None = None
+    for moment in events:
+        match moment.kind:
+            case Kind.DEATH if current is None:
+                current = Outage(moment.fault, 1, moment.at_ns)
+            case Kind.DEATH:
+                current = replace(current, faults=current.faults + 1)
+            case Kind.NOTICE if current is None:
+                current = Outage(None, 0, moment.at_ns, moment.at_ns)
+            case Kind.NOTICE if current.notice_ns is None:
+                current = replace(current, notice_ns=moment.at_ns)
+            case Kind.READY if current is not None and current.notice_ns is not None:
+                closed.append(replace(current, ready_ns=moment.at_ns))
+                current = None
+    return closed + ([current] if current else [])

@@ -1,0 +1,44 @@
+"""Quality of the output: what the sink holds against what the oracle says it should hold, window by window."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+MS = 1_000_000
+
+
+def quality(sink: DataFrame, oracle: DataFrame, closed_until_ms: int) -> DataFrame:
+    """One row per window that the watermark has closed: records exact, emitted, lost, duplicated and wrong.
+
+    `sink` and `oracle` have start_ms, end_ms, key and count. A record is known by window and key. Lost: not in the
+    sink. Duplicated: copies beyond the first. Wrong: a key with a copy that differs from the exact count, or one
+    that should not be there at all.
+    """
+    record = ["start_ms", "end_ms", "key"]
+    copies = sink.groupBy(*record).agg(
+        F.count("*").alias("copies"), F.min("count").alias("lowest"), F.max("count").alias("highest")
+    )
+    both = oracle.withColumnRenamed("count", "exact").join(copies, record, "full")
+    both = both.where(F.col("end_ms") <= closed_until_ms)
+    differs = F.col("exact").isNull() | (F.col("lowest") != F.col("exact")) | (F.col("highest") != F.col("exact"))
+    return (
+        both.groupBy("start_ms", "end_ms")
+        .agg(
+            F.count("exact").alias("exact"),
+            F.coalesce(F.sum("copies"), F.lit(0)).alias("emitted"),
+            F.count_if(F.col("copies").isNull()).alias("lost"),
+            F.coalesce(F.sum(F.col("copies") - 1), F.lit(0)).alias("duplicated"),
+            F.count_if(F.col("copies").isNotNull() & differs).alias("wrong"),
+        )
+        .select(
+            (F.col("start_ms") * MS).alias("window_start_ns"),
+            (F.col("end_ms") * MS).alias("window_end_ns"),
+            "exact",
+            "emitted",
+            "lost",
+            "duplicated",
+            "wrong",
+        )
+        .orderBy("window_start_ns")
+    )

@@ -1,0 +1,96 @@
+"""Recoveries: outages followed to the progress before the fault, and to the normal lag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spark_jobs.tables.batches import Batch
+from spark_jobs.tables.ledger import NS, Pace, Segment, first_after
+from spark_jobs.tables.outages import Outage
+
+LagAt = Callable[[int], float]
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """One recovery; a time that the run did not see is None.
+
+    ready_ns     the query works at its usual pace again: its restart, and the warm-up of new executors
+    restored_ns  the batch that the fault cut off is committed: the progress before the fault is reached
+    normal_ns    the lag is back in its normal band
+    """
+
+    fault: int | None
+    faults: int
+    death_ns: int
+    notice_ns: int | None
+    ready_ns: int | None
+    restored_ns: int | None
+    normal_ns: int | None
+    lost_s: float
+
+    def row(self, number: int) -> tuple[object, ...]:
+        """In the order of the schema's columns; phases in seconds."""
+        ends = (self.notice_ns, self.ready_ns, self.restored_ns, self.normal_ns)
+        phases = [_between(a, b) for a, b in zip((self.death_ns, *ends), ends, strict=False)]
+        fault = -1 if self.fault is None else self.fault
+        return (number, fault, self.faults, self.death_ns, *ends, *phases, self.lost_s)
+
+
+def recoveries(
+    outages: list[Outage], batches: list[Batch], segments: list[Segment], usual: Pace | None, lag_at: LagAt | None
+) -> list[Recovery]:
+    """One recovery per outage; a fault that strikes before the progress is restored extends the recovery."""
+    found: list[Recovery] = []
+    for outage in outages:
+        recovery = _recovery(outage, batches, segments, usual)
+        if found and (found[-1].restored_ns is None or found[-1].restored_ns > outage.death_ns):
+            found[-1] = _extended(found[-1], recovery)
+        else:
+            found.append(recovery)
+    return _caught_up(found, batches, lag_at) if lag_at else found
+
+
+def _recovery(outage: Outage, batches: list[Batch], segments: list[Segment], usual: Pace | None) -> Recovery:
+    first = first_after(batches, outage)
+    ready = outage.ready_ns
+    if first and ready and usual and first.started_ns >= ready:
+        ready = first.started_ns + usual.excess_ns(first)
+    lost_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind == "lost" and s.fault == outage.fault)
+    restored = max(first.ended_ns, ready) if first and ready else None
+    return Recovery(outage.fault, outage.faults, outage.death_ns, outage.notice_ns, ready, restored, None, lost_ns / NS)
+
+
+def _extended(earlier: Recovery, later: Recovery) -> Recovery:
+    return Recovery(
+        earlier.fault,
+        earlier.faults + later.faults,
+        earlier.death_ns,
+        earlier.notice_ns,
+        later.ready_ns,
+        later.restored_ns,
+        None,
+        earlier.lost_s + later.lost_s,
+    )
+
+
+def _caught_up(found: list[Recovery], batches: list[Batch], lag_at: LagAt) -> list[Recovery]:
+    """Normal is the largest lag at a commit before the first fault; without such a commit it stays unknown."""
+    before = [lag_at(b.ended_ns) for b in batches if b.ended_ns < min((r.death_ns for r in found), default=0)]
+    if not before:
+        return found
+    normal = max(before)
+    return [_with_normal(recovery, batches, lag_at, normal) for recovery in found]
+
+
+def _with_normal(recovery: Recovery, batches: list[Batch], lag_at: LagAt, normal: float) -> Recovery:
+    restored = recovery.restored_ns
+    if restored is None:
+        return recovery
+    back = next((b.ended_ns for b in batches if b.ended_ns >= restored and lag_at(b.ended_ns) <= normal), None)
+    return Recovery(**{**recovery.__dict__, "normal_ns": back})
+
+
+def _between(start_ns: int | None, end_ns: int | None) -> float | None:
+    return None if start_ns is None or end_ns is None else (end_ns - start_ns) / NS

@@ -1,0 +1,164 @@
+"""The rows of the small tables, in the order of their schemas' columns (`results.schema`)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from datetime import datetime
+from typing import Any
+
+from experiments.spec import Experiment, LoadMode
+from spark_jobs.tables.batches import Batch
+from spark_jobs.tables.ledger import NS, Segment
+
+Row = tuple[object, ...]
+
+
+def faults(plan: dict[str, Any], injector: list[dict[str, Any]]) -> list[Row]:
+    """One row per planned fault: when it came, and the proof that it did."""
+    by_fault: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for entry in injector:
+        if "fault" in entry:
+            by_fault[entry["fault"]].append(entry)
+    return [
+        _fault(number, event, plan["window_start_ns"], by_fault[number]) for number, event in enumerate(plan["events"])
+    ]
+
+
+def _fault(number: int, event: dict[str, Any], start_ns: int, entries: list[dict[str, Any]]) -> Row:
+    planned_ns = start_ns + round(event["at"] * NS)
+    struck = [entry for entry in entries if entry["event"] == "injected"]
+    healed = [entry["at_ns"] for entry in entries if entry["event"] == "healed"]
+    actual_ns = min((entry["fired_ns"] for entry in struck), default=None)
+    late_s = max(((entry["fired_ns"] - planned_ns) / NS for entry in struck), key=abs, default=None)
+
+    def total(field: str) -> int | None:
+        return sum(entry[field] for entry in struck) if struck else None
+
+    return (
+        number,
+        event["kind"],
+        ",".join(event["targets"]),
+        event["cause"],
+        planned_ns,
+        actual_ns,
+        max((entry["proved_ns"] for entry in struck), default=None),
+        max(healed, default=None),
+        late_s,
+        bool(entries) and not struck,
+        total("processes_killed"),
+        total("survivors"),
+        total("open_ports"),
+    )
+
+
+def checkpoints(batches: list[Batch], window: tuple[int, int]) -> list[Row]:
+    return [
+        (
+            batch.batch,
+            batch.started_ns,
+            batch.ended_ns,
+            (batch.ended_ns - batch.started_ns) / NS,
+            batch.checkpoint_ns / NS,
+            batch.processing_ns / NS,
+            batch.wal_s,
+            batch.commit_log_s,
+            batch.state_commit_s,
+            batch.hop_delay_s,
+            batch.records,
+            batch.stages,
+            batch.state_rows,
+            batch.state_bytes,
+            window[0] <= batch.started_ns and batch.ended_ns <= window[1],
+        )
+        for batch in batches
+    ]
+
+
+def ledger(segments: list[Segment]) -> list[Row]:
+    return [(s.start_ns, s.end_ns, s.kind, (s.end_ns - s.start_ns) / NS, s.batch, s.fault) for s in segments]
+
+
+def throughput(batches: list[Batch], schedule: dict[str, Any] | None, window: tuple[int, int]) -> list[Row]:
+    """By second of the window: records that fell due, records committed, and the lag at the second's end."""
+    committed: Counter[int] = Counter()
+    for batch in batches:
+        committed[(batch.ended_ns - window[0]) // NS] += batch.records
+    done = sum(records for second, records in committed.items() if second < 0)
+    found = []
+    for second in range((window[1] - window[0]) // NS):
+        done += committed[second]
+        due_before, due = (_due(schedule, window[0] + (second + i) * NS) for i in (0, 1))
+        found.append((second, due - due_before, float(committed[second]), due - done))
+    return found
+
+
+def _due(schedule: dict[str, Any] | None, at_ns: int) -> float:
+    return max(0.0, (at_ns - schedule["start_ns"]) / NS * schedule["rate"]) if schedule else 0.0
+
+
+def hosts(samples: list[dict[str, Any]], window: tuple[int, int]) -> list[Row]:
+    """CPU time used by each host in each second, and its memory; a host that was reborn starts from zero."""
+    found, last = [], {}
+    for sample in samples:
+        host, at_ns = sample["host"], sample["at_ns"]
+        used = sample["cpu_s"] - last.get(host, sample["cpu_s"])
+        last[host] = sample["cpu_s"]
+        if window[0] <= at_ns < window[1]:
+            found.append(((at_ns - window[0]) // NS, host, max(0.0, used), sample["rss_bytes"]))
+    return found
+
+
+def run(
+    run_id: str,
+    experiment: Experiment,
+    plan: dict[str, Any],
+    segments: list[Segment],
+    batches: list[Batch],
+    service_rate: float | None,
+    load_rate: float | None,
+) -> Row:
+    """The run's one row. `service_rate` [1/s] is that of its undisturbed batches."""
+    start_ns, end_ns = plan["window_start_ns"], plan["window_end_ns"]
+    window_s = (end_ns - start_ns) / NS
+    kept_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind in ("useful", "idle"))
+    idle_s = sum(s.end_ns - s.start_ns for s in segments if s.kind == "idle") / NS
+    records = sum(batch.records * _share(batch, start_ns, end_ns) for batch in batches)
+    by_records = None
+    if service_rate and experiment.load.mode is LoadMode.SATURATING:
+        by_records = (records / service_rate + idle_s) / window_s
+    return (
+        run_id,
+        experiment.name,
+        experiment.workload.name.value,
+        experiment.engine.name.value,
+        experiment.engine.recovery.value,
+        experiment.engine.trigger.value,
+        experiment.cluster.driver.value,
+        experiment.seed,
+        experiment.cluster.workers,
+        experiment.workload.depth,
+        start_ns,
+        end_ns,
+        window_s,
+        experiment.engine.checkpoint_interval_s,
+        experiment.fault_spec.failure_rate,
+        service_rate,
+        load_rate,
+        kept_ns / (end_ns - start_ns),
+        by_records,
+        len(plan["events"]),
+        round(records),
+    )
+
+
+def _share(batch: Batch, start_ns: int, end_ns: int) -> float:
+    """The part of a batch that lies within the window."""
+    inside_ns = min(batch.ended_ns, end_ns) - max(batch.started_ns, start_ns)
+    return max(0, inside_ns) / (batch.ended_ns - batch.started_ns)
+
+
+def closed_until_ms(query: list[dict[str, Any]]) -> int:
+    """The watermark of the last committed batch [ms since the epoch]: windows that end by then were emitted."""
+    marks = [e["progress"]["eventTime"].get("watermark") for e in query if e["event"] == "progress"]
+    stamps = [round(datetime.fromisoformat(mark).timestamp() * 1000) for mark in marks if mark]
+    return max(stamps, default=0)
