@@ -17,7 +17,7 @@ The **trigger form** is the experiment: every field is typed, and starts with th
 | stop, collect | the services end; their logs are gathered |
 | tabulate, predict, validate, report | result tables, the model's prediction, verdicts, the report |
 | teardown | the cluster is destroyed; the run is published as done or failed |
-| judge | fails when a check failed, naming check, observed and expected |
+| judge | the DAG run's last word: fails when a step failed, or a check, naming check, observed and expected |
 
 No step is retried but *observe*, which only watches: the others act on a cluster that is being measured.
 """
@@ -61,16 +61,10 @@ with DAG(
     opened = begin().as_setup()
     provision = step("provision").as_setup()
     observe = Observe(task_id="observe", experiment_run_id=RUN, retries=3, retry_delay=timedelta(seconds=5))
-    report = step("report")
-    chain(
-        opened,
-        provision,
-        *map(step, ("deploy", "start_load", "arm_faults")),
-        observe,
-        *map(step, ("stop", "collect", "tabulate", "predict", "validate")),
-        report,
-    )
+    closing = list(map(step, ("stop", "collect", "tabulate", "predict", "validate", "report")))
+    chain(opened, provision, *map(step, ("deploy", "start_load", "arm_faults")), observe, *closing)
     # begin is a setup too: a provision that fails half-way still gets its teardown
     torn_down = teardown(RUN).as_teardown(setups=[opened, provision])
-    report >> torn_down
-    [report, torn_down] >> task(tasks.judge)(RUN)
+    # judge is one as well: it speaks last whatever happened before, and its word is the DAG run's state
+    judge = task(tasks.judge)(RUN).as_teardown(setups=opened, on_failure_fail_dagrun=True)
+    closing[-1] >> torn_down >> judge

@@ -1,0 +1,34 @@
+"""Airflow's metadata database, made by the real `airflow db migrate`."""
+
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from aftershock import airflow_environment
+from experiments.errors import EnvironmentFailure
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_two_processes_at_once_migrate_once(home):
+    command = [sys.executable, "-c", "from aftershock.airflow_environment import ensure_database as e; e()"]
+    children = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [child.communicate()[1] for child in children]
+    assert [child.returncode for child in children] == [0, 0], said
+    assert sorted("preparing" in text for text in said) == [False, True]
+    with sqlite3.connect(home / "airflow" / "airflow.db") as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert database.execute("SELECT count(*) FROM dag_run").fetchone() == (0,)
+
+
+def test_a_failed_migration_names_its_cause_and_is_tried_again(monkeypatch, home):
+    monkeypatch.setenv(airflow_environment.DATABASE_VARIABLE, f"sqlite:///{home}/no/such/folder/airflow.db")
+    with pytest.raises(EnvironmentFailure, match="airflow db migrate failed"):
+        airflow_environment.ensure_database()
+    assert not list((home / "airflow").glob("migrated-*"))

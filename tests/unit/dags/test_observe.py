@@ -1,0 +1,85 @@
+"""The deferrable wait: what it hands to Airflow, and what it does with what a run says of itself."""
+
+import asyncio
+import logging
+import sys
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.sdk.module_loading import import_string
+
+import aftershock
+from aftershock.observe import Observe, RunEnds
+from experiments.errors import EnvironmentFailure
+
+
+@dataclass
+class Progress:
+    line: str
+    ended: bool = False
+    error: str | None = None
+
+
+@pytest.fixture
+def run_says(monkeypatch):
+    """Let the run's progress be the given answers, one after the other."""
+
+    def answers(*given):
+        left = iter(given)
+
+        def progress(run_id):
+            answer = next(left)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        steps = SimpleNamespace(progress=progress)
+        monkeypatch.setitem(sys.modules, "aftershock.steps", steps)
+        monkeypatch.setattr(aftershock, "steps", steps, raising=False)
+
+    return answers
+
+
+def fire(trigger):
+    async def first():
+        return await anext(trigger.run())
+
+    return asyncio.run(first()).payload
+
+
+def test_trigger_can_be_rebuilt_from_what_airflow_stores():
+    path, fields = RunEnds("run-1", 2.5).serialize()
+    again = import_string(path)(**fields)
+    assert isinstance(again, RunEnds)
+    assert again.serialize() == (path, {"run_id": "run-1", "poll_interval_s": 2.5})
+
+
+def test_operator_defers_to_the_trigger():
+    with pytest.raises(TaskDeferred) as deferred:
+        Observe(task_id="observe", experiment_run_id="run-1", poll_interval_s=2).execute({})
+    assert deferred.value.trigger.serialize()[1] == {"run_id": "run-1", "poll_interval_s": 2}
+    assert deferred.value.method_name == "resume"
+
+
+def test_trigger_waits_for_the_end_and_logs_each_new_line_once(run_says, caplog):
+    run_says(Progress("2 s left"), Progress("2 s left"), Progress("1 s left"), Progress("done", ended=True))
+    with caplog.at_level(logging.INFO, logger="aftershock.observe"):
+        assert fire(RunEnds("run-1", 0)) == {"error": None}
+    assert caplog.messages == ["2 s left", "1 s left", "done"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (Progress("gone", error="the query driver is gone"), "the query driver is gone"),
+        (EnvironmentFailure("no live directory", "start again"), "no live directory; start again"),
+    ],
+)
+def test_an_error_of_the_run_ends_the_wait_and_fails_the_task(run_says, answer, error):
+    run_says(Progress("fine"), answer)
+    event = fire(RunEnds("run-1", 0))
+    assert event == {"error": error}
+    with pytest.raises(AirflowFailException, match=error):
+        Observe(task_id="observe", experiment_run_id="run-1").resume({}, event)

@@ -1,0 +1,108 @@
+"""What tasks make of a step's outcome, of another task's failure, and of verdicts."""
+
+import sys
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+import aftershock
+from aftershock import tasks, trigger_form
+from experiments import spec
+from experiments.errors import EnvironmentFailure
+from results import store
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    module = SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "aftershock.steps", module)
+    monkeypatch.setattr(aftershock, "steps", module, raising=False)
+    return module
+
+
+class TaskInstance:
+    """The part of Airflow's task instance that the tasks use, over plain dicts."""
+
+    dag_id, run_id, task_id = "benchmark", "manual", "tabulate"
+
+    def __init__(self, states):
+        self.states, self.pushed = states, {}
+
+    def get_task_states(self, dag_id, run_ids):
+        return {self.run_id: self.states}
+
+    def xcom_push(self, key, value):
+        self.pushed[self.task_id, key] = value
+
+    def xcom_pull(self, task_ids, key):
+        return self.pushed.get((task_ids, key))
+
+
+@pytest.fixture
+def publish(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+
+    def published(state, *verdicts, error=None):
+        run = store.live("run-1")
+        run.tables.mkdir(parents=True)
+        store.write_json(run.root / "status.json", {"run_id": "run-1", "state": state, "error": error})
+        rows = [{"check": c, "verdict": v, "observed": o, "expected": e} for c, v, o, e in verdicts]
+        pd.DataFrame(rows).to_parquet(run.tables / "verdicts.parquet")
+        store.publish(run)
+
+    return published
+
+
+def test_begin_hands_the_folded_experiment_and_the_run_id_on(steps):
+    steps.begin = lambda document, run_id: (spec.validate(document), run_id)
+    params = trigger_form.flatten(spec.load()) | {"run_id": "mine"}
+    assert tasks.begin(params) == (spec.load(), "mine")
+
+
+def test_a_known_error_fails_the_task_with_its_one_line(steps):
+    def deploy(run_id):
+        raise EnvironmentFailure(f"broker of {run_id} gone", "start again")
+
+    steps.deploy = deploy
+    with pytest.raises(AirflowFailException, match=r"^broker of run-1 gone; start again$"):
+        tasks.run_step("deploy", "run-1")
+
+
+def test_teardown_hears_which_task_failed_and_why(steps):
+    steps.teardown = lambda run_id, error: (run_id, error)
+    ti = TaskInstance({"begin": "success", "tabulate": "failed", "predict": "upstream_failed"})
+    tasks.note_error({"ti": ti, "exception": EnvironmentFailure("disk full", "free some\nspace")})
+    assert tasks.tear_down("run-1", ti) == ("run-1", "tabulate: disk full; free some space")
+
+
+def test_teardown_names_a_task_that_died_without_a_word(steps):
+    steps.teardown = lambda run_id, error: error
+    assert tasks.tear_down("run-1", TaskInstance({"collect": "failed"})).startswith("collect: ended without")
+
+
+def test_teardown_of_a_good_run_has_no_error(steps):
+    steps.teardown = lambda run_id, error: error
+    assert tasks.tear_down("run-1", TaskInstance({"collect": "success", "teardown": "running"})) is None
+
+
+def test_judge_accepts_pass_and_unknown(publish, caplog):
+    publish("done", ("ledger", "pass", "240", "240"), ("utilization", "unknown", None, "0.8"))
+    with caplog.at_level("INFO", logger="aftershock.tasks"):
+        tasks.judge("run-1")
+    assert [line.split()[0] for line in caplog.messages] == ["pass", "unknown"]
+
+
+def test_judge_names_check_observed_and_expected_of_what_failed(publish):
+    publish("done", ("ledger", "pass", "240", "240"), ("utilization", "fail", "0.61", "0.70 to 0.76"))
+    with pytest.raises(
+        AirflowFailException, match=r"1 of 2 checks failed: utilization: observed 0\.61, expected 0\.70 to"
+    ):
+        tasks.judge("run-1")
+
+
+def test_judge_fails_a_failed_run_though_no_verdict_failed(publish):
+    publish("failed", ("ledger", "pass", "240", "240"), error="report: disk full")
+    with pytest.raises(AirflowFailException, match="run run-1 failed: report: disk full"):
+        tasks.judge("run-1")
