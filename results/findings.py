@@ -85,9 +85,9 @@ def took_effect(faults: pd.DataFrame) -> pd.DataFrame:
 
 
 def judged_utilization(predictions: pd.DataFrame, faults: pd.DataFrame) -> pd.Series | None:
-    """The prediction that a run is judged by: planned faults, or for a control run the model without faults."""
+    """The prediction that a run is judged by: planned faults, or the model without faults where none took effect."""
     rows = predictions[predictions["quantity"] == "utilization"].drop_duplicates("model").set_index("model", drop=False)
-    wanted = [PLANNED_FAULTS_MODEL] if len(faults) else [NO_FAULTS_MODEL, PLANNED_FAULTS_MODEL]
+    wanted = [PLANNED_FAULTS_MODEL] if len(took_effect(faults)) else [NO_FAULTS_MODEL, PLANNED_FAULTS_MODEL]
     return next((rows.loc[model] for model in wanted if model in rows.index), None)
 
 
@@ -107,6 +107,8 @@ def model_inputs(run: Run) -> ModelInputs | None:
     if row is None:
         return None
     values = {name: number(row[name]) for name in ModelInputs.__annotations__}
+    if values["failure_rate"] == 0 and values["recovery_time_s"] is None:
+        values["recovery_time_s"] = 0.0  # a run without failures measures no recovery, and its model needs none
     return None if None in values.values() else ModelInputs(**values | {"depth": int(values["depth"])})
 
 

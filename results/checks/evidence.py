@@ -120,13 +120,13 @@ def closed_windows(evidence: Evidence) -> pd.DataFrame:
 def predicted_utilization(evidence: Evidence) -> pd.DataFrame:
     """Return the prediction that the run is judged by, as one row with `measured`, `predicted`, `low` and `high`."""
     faults = evidence.table("faults")
+    if not faults.empty and len(took_effect(faults)) < FEWEST_FAULTS:
+        raise NotEnough(f"{len(took_effect(faults))} faults took effect; at least {FEWEST_FAULTS} are needed")
     row = judged_utilization(evidence.rows("predictions", "table predictions has no row"), faults)
     if row is None:
         raise NotEnough("no utilization was predicted for this run")
     if row[["measured", "predicted", "low", "high"]].isna().any():
         raise NotEnough("the prediction has no interval, or nothing was measured to hold against it")
-    if not faults.empty and len(took_effect(faults)) < FEWEST_FAULTS:
-        raise NotEnough(f"{len(took_effect(faults))} faults took effect; at least {FEWEST_FAULTS} are needed")
     return row.to_frame().T.astype(dict.fromkeys(("measured", "predicted", "low", "high"), "float64"))
 
 

@@ -209,7 +209,9 @@ def _predictions(measured: float, rate: float) -> pd.DataFrame:
     row = {"quantity": "utilization", "measured": measured} | inputs
     interval = {"predicted": predicted, "low": predicted - 0.06, "high": predicted + 0.05}
     cost = {"quantity": "checkpoint cost", "model": "measured", "measured": CHECKPOINT_S, "low": 0.65, "high": 0.75}
-    models = ("eq. 10, planned faults", "eq. 10, observed faults")
+    models = ("eq. 10, planned faults", "eq. 10, failure law") if rate else ("no faults",)
+    if not rate:
+        row["recovery_time_s"] = None
     rows = [*(row | interval | {"model": model} for model in models), cost]
     return pd.DataFrame(rows, columns=TABLES["predictions"].names).astype({"depth": "Int64"})
 

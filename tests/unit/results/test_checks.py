@@ -115,6 +115,7 @@ LACKS = [
     ("utilization.predicted", "predictions", every("low", None), "no interval"),
     ("utilization.predicted", "predictions", every("measured", None), "nothing was measured"),
     ("utilization.predicted", "predictions", lambda frame: frame.iloc[2:], "no utilization was predicted"),
+    ("utilization.predicted", "faults", every("absorbed", True), "0 faults took effect; at least 5"),
     ("utilization.predicted", "faults", lambda frame: frame.iloc[:5], "4 faults took effect; at least 5"),
     ("utilization.estimates_agree", "runs", every("utilization_by_records", None), "no second estimate"),
     ("quality.nothing_lost", "quality", lambda frame: frame.iloc[:0], "no event-time window closed"),
@@ -198,6 +199,7 @@ def test_duplicates_are_told_but_not_judged(good_run: Run) -> None:
 def test_a_control_run_is_held_against_the_model_without_faults(control_run: Run) -> None:
     verdicts = control_run.table("verdicts").set_index("check")
     assert verdicts.loc["utilization.predicted", "verdict"] == "pass"
+    assert "(no faults: " in verdicts.loc["utilization.predicted", "expected"]
     unknown = set(verdicts.index[verdicts["verdict"] == "unknown"])
     nothing_to_judge = {"faults.values", "recoveries.values", "faults.on_time", "faults.proved_dead", "faults.healed"}
     assert unknown == nothing_to_judge
