@@ -1,0 +1,156 @@
+"""Outages, ledger and recoveries on small hand-made timelines; times in seconds are turned into nanoseconds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.spec import RecoveryMode
+from spark_jobs.tables.batches import Batch
+from spark_jobs.tables.ledger import NS, Pace, ledger, pace, steady
+from spark_jobs.tables.outages import Kind, Moment, Outage, moments, outages
+from spark_jobs.tables.recoveries import recoveries
+
+INTERVAL_NS = 10 * NS
+
+
+def batch(number, start_s, end_s, checkpoint_s=1.0, records=1000):
+    nanoseconds = (round(x * NS) for x in (start_s, end_s, checkpoint_s))
+    return Batch(number, *nanoseconds, records, 0.0, 0.0, 0.0, 0, 0, {"0": (0, 0)}, None, None)
+
+
+def outage(fault, death_s, notice_s, ready_s, faults=1):
+    return Outage(fault, faults, *(None if x is None else round(x * NS) for x in (death_s, notice_s, ready_s)))
+
+
+def classes(segments):
+    totals = {}
+    for segment in segments:
+        totals[segment.kind] = totals.get(segment.kind, 0) + (segment.end_ns - segment.start_ns) / NS
+    return totals
+
+
+def test_without_faults_a_batch_is_work_then_checkpoint_then_idle_until_the_next():
+    found = ledger((0, 20 * NS), [batch(0, 0, 9), batch(1, 10, 18, 2.0), batch(2, 20, 29)], [], None, INTERVAL_NS)
+    assert classes(found) == {"useful": 8 + 6, "checkpoint": 1 + 2, "idle": 1 + 2}
+
+
+def test_a_batch_that_a_fault_cuts_off_is_lost_from_its_start():
+    # batch 1 started at 10 (the trigger), the host died at 16, noticed at 16.5, the query ran again at 22
+    cut = outage(0, 16, 16.5, 22)
+    found = ledger((0, 40 * NS), [batch(0, 0, 9), batch(1, 22, 31), batch(2, 31, 40)], [cut], None, INTERVAL_NS)
+    assert classes(found) == {"useful": 24, "checkpoint": 3, "idle": 1, "lost": 6, "detect": 0.5, "restart": 5.5}
+
+
+def test_what_cold_executors_take_longer_is_restart():
+    cut = outage(0, 16, 16.5, 22)
+    usual = Pace(rate=1000 / (8 * NS), checkpoint_ns=NS)
+    found = ledger((0, 40 * NS), [batch(0, 0, 9), batch(1, 22, 34), batch(2, 34, 43)], [cut], usual, INTERVAL_NS)
+    assert classes(found)["restart"] == pytest.approx(5.5 + 3)
+    assert classes(found)["useful"] == pytest.approx(8 + 8 + 6)
+
+
+def test_a_fault_while_idle_loses_no_work():
+    found = ledger((0, 20 * NS), [batch(0, 0, 6)], [outage(0, 8, 8.5, 12)], None, INTERVAL_NS)
+    assert "lost" not in classes(found)
+    assert classes(found)["detect"] == 0.5
+
+
+def test_a_batch_that_outlives_a_fault_does_its_lost_work_again():
+    usual = Pace(rate=1000 / (8 * NS), checkpoint_ns=NS)
+    survived = outage(0, 4, 4.2, 4.2)  # recovery by task: ready at once
+    found = ledger((0, 12 * NS), [batch(0, 0, 12)], [survived], usual, INTERVAL_NS)
+    assert classes(found) == {"lost": 3, "useful": 8, "checkpoint": 1}
+
+
+def test_a_query_that_never_comes_back_is_restarting_until_the_end():
+    found = ledger((0, 30 * NS), [batch(0, 0, 9)], [outage(0, 12, 13, None)], None, INTERVAL_NS)
+    assert classes(found) == {"useful": 8, "checkpoint": 1, "idle": 1, "lost": 2, "detect": 1, "restart": 17}
+
+
+@st.composite
+def timelines(draw):
+    """Batches and outages as they alternate in a run, in milliseconds of any length."""
+    at, number, made, cuts = draw(st.integers(0, 20_000)), 0, [], []
+    for fault in range(draw(st.integers(0, 5))):
+        for _ in range(draw(st.integers(0, 4))):
+            length = draw(st.integers(1, 30_000))
+            made.append(batch(number, at / 1e3, (at + length) / 1e3, draw(st.integers(0, length)) / 1e3))
+            at, number = at + length + draw(st.integers(0, 5_000)), number + 1
+        death = at + draw(st.integers(-1, 9_000))
+        notice = death + draw(st.integers(0, 2_000))
+        ready = notice + draw(st.integers(0, 20_000))
+        cuts.append(outage(fault, death / 1e3, notice / 1e3, ready / 1e3))
+        at = max(at, ready) + draw(st.integers(0, 500))
+    return made, cuts
+
+
+@given(timelines(), st.integers(0, 60), st.integers(1, 120), st.booleans())
+def test_the_classes_add_up_to_the_window_exactly(timeline, start_s, length_s, with_pace):
+    made, cuts = timeline
+    usual = Pace(rate=1000 / (8 * NS), checkpoint_ns=NS) if with_pace else None
+    window = (start_s * NS, (start_s + length_s) * NS)
+    found = ledger(window, made, cuts, usual, INTERVAL_NS)
+    assert found[0].start_ns == window[0]
+    assert found[-1].end_ns == window[1]
+    assert all(a.end_ns == b.start_ns for a, b in zip(found, found[1:], strict=False))
+
+
+def test_the_usual_pace_is_that_of_undisturbed_batches():
+    made = [batch(0, 0, 9), batch(1, 10, 19), batch(2, 30, 49), batch(3, 49, 58), batch(4, 58, 59, records=0)]
+    quiet = steady(made, [outage(0, 22, 23, 30)])
+    assert [b.batch for b in quiet] == [0, 1, 3]
+    assert pace(quiet).rate == pytest.approx(1000 / (8 * NS))
+    assert pace(quiet[:1]) is None
+
+
+def test_a_fault_before_the_restart_extends_the_outage():
+    events = [(10, Kind.DEATH, 0), (11, Kind.NOTICE, None), (14, Kind.DEATH, 1), (20, Kind.READY, None)]
+    found = outages([Moment(at * NS, kind, fault) for at, kind, fault in events])
+    assert found == [outage(0, 10, 11, 20, faults=2)]
+
+
+def test_a_query_that_fails_by_itself_is_an_outage_without_a_fault():
+    found = outages([Moment(5 * NS, Kind.NOTICE), Moment(9 * NS, Kind.READY)])
+    assert found == [outage(None, 5, 5, 9, faults=0)]
+
+
+def test_an_outage_that_is_still_open_has_no_end():
+    assert outages([Moment(5 * NS, Kind.DEATH, 3)]) == [outage(3, 5, None, None)]
+
+
+def test_moments_of_the_journals_by_recovery_mode():
+    query = [{"event": "executors-lost", "at_ns": 7}, {"event": "ready", "at_ns": 9}, {"event": "progress", "at_ns": 10}]
+    injector = [{"event": "injected", "fired_ns": 5, "fault": 0}, {"event": "absorbed", "fault": 1}]
+    by_query = moments(query, [], injector, RecoveryMode.QUERY)
+    assert [m.kind for m in by_query] == [Kind.DEATH, Kind.NOTICE, Kind.READY]
+    by_task = moments(query[:1], [], injector, RecoveryMode.TASK)
+    assert [(m.at_ns, m.kind) for m in by_task] == [(5, Kind.DEATH), (7, Kind.NOTICE), (7, Kind.READY)]
+    ended = moments([], [{"event": "program-ended", "at_ns": 4}], [], RecoveryMode.QUERY)
+    assert ended == [Moment(4, Kind.NOTICE)]
+
+
+def test_phases_of_a_recovery():
+    made, cuts = [batch(0, 0, 9), batch(1, 22, 34), batch(2, 34, 43)], [outage(0, 16, 16.5, 22)]
+    usual = Pace(rate=1000 / (8 * NS), checkpoint_ns=NS)
+    segments = ledger((0, 43 * NS), made, cuts, usual, INTERVAL_NS)
+    (found,) = recoveries(cuts, made, segments, usual, None)
+    _, fault, faults, *_moments, detect, restart, restore, catch_up, lost = found.row(0)
+    assert (fault, faults) == (0, 1)
+    assert (detect, restart, restore) == (0.5, pytest.approx(8.5), pytest.approx(9))
+    assert catch_up is None
+    assert lost == pytest.approx(6)
+
+
+def test_a_fault_before_the_progress_is_restored_extends_the_recovery():
+    cuts = [outage(0, 16, 16.5, 22), outage(1, 25, 25.5, 30)]
+    (found,) = recoveries(cuts, [batch(0, 0, 9), batch(1, 30, 39)], [], None, None)
+    assert (found.faults, found.death_ns, found.notice_ns) == (2, 16 * NS, round(16.5 * NS))
+    assert (found.ready_ns, found.restored_ns) == (30 * NS, 39 * NS)
+
+
+def test_catch_up_ends_when_the_lag_is_back_in_its_band():
+    made = [batch(0, 0, 9), batch(1, 22, 31), batch(2, 31, 40), batch(3, 40, 49)]
+    lags = {9: 100.0, 31: 900.0, 40: 400.0, 49: 80.0}
+    cuts = [outage(0, 16, 16.5, 22)]
+    (found,) = recoveries(cuts, made, [], None, lambda at_ns: lags[at_ns // NS])
+    assert found.normal_ns == 49 * NS
