@@ -54,9 +54,7 @@ def send(path: Path | None) -> FileResponse:
     """Serve a document of a run; 404 if there is none."""
     if path is None:
         raise HTTPException(404, "This run has no such file.")
-    return FileResponse(
-        path, media_type=MEDIA_TYPES[path.suffix], headers={"Content-Security-Policy": DOCUMENT_POLICY}
-    )
+    return FileResponse(path, media_type=MEDIA_TYPES[path.suffix], headers={"Content-Security-Policy": DOCUMENT_POLICY})
 
 
 def _is_own_file(path: Path) -> bool:
