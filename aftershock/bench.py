@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,9 +65,10 @@ class Bench:
     def journal(self, name: str) -> list[dict[str, Any]]:
         return read_journal(self.journal_path(name))
 
-    def spawn(self, service: str, command: list[str]) -> None:
-        """Start a service on the gateway, unless it runs already."""
+    def spawn_module(self, service: str, module: str, *arguments: Path | str) -> None:
+        """Start a module of ours as a service on the gateway, unless it runs already."""
         if service not in self.driver.running(self.handle, self.handle.gateway.name):
+            command = [sys.executable, "-m", module, *map(str, arguments)]
             self.driver.spawn(self.handle, self.handle.gateway.name, service, command)
 
     def stop(self, service: str, limit_s: float) -> None:

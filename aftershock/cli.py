@@ -30,7 +30,9 @@ def parser() -> argparse.ArgumentParser:
     _benchmark(commands)
     predict = commands.add_parser("predict", help="what a model predicts").add_subparsers(dest="what", required=True)
     _predict_utilization(predict)
-    plan = commands.add_parser("plan", help="plans, drawn but not carried out").add_subparsers(dest="what", required=True)
+    plan = commands.add_parser("plan", help="plans, drawn but not carried out").add_subparsers(
+        dest="what", required=True
+    )
     _plan_faults(plan)
     results = _command(commands, "results", "list the runs, or show one", show_results)
     results.add_argument("run_id", nargs="?", help="a finished run; without it all are listed")
@@ -122,7 +124,8 @@ def predict_utilization(arguments: argparse.Namespace) -> int:
         f"utilization at T = {arguments.interval:g} s    {found['utilization']:.4f}",
         f"optimal interval T*        {found['optimal_interval']:.4g} s",
         f"utilization at T*          {found['optimal_utilization']:.4f}",
-        "other models' intervals    " + ", ".join(f"{name} {value:.4g} s" for name, value in found["intervals"].items()),
+        "other models' intervals    "
+        + ", ".join(f"{name} {value:.4g} s" for name, value in found["intervals"].items()),
     ]
     _show(arguments, found, "\n".join(lines))
     return 0

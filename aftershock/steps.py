@@ -11,7 +11,6 @@ import json
 import logging
 import secrets
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -23,7 +22,7 @@ from aftershock.progress import Progress
 from aftershock.progress import progress as progress
 from chaos.plan import plan
 from experiments import spec
-from experiments.errors import AftershockError, BadInput
+from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.spec import LoadMode
 from infra import kafka, spark
 from infra.jars import ensure_jars
@@ -40,8 +39,8 @@ P, R = ParamSpec("P"), TypeVar("R")
 QUERY_SERVICES = {"broker", "spark-master", "query"}
 HEADSTART_INTERVALS = 2.0
 STEADY_BATCHES = 2
-LEAD_S = 1.0
-CALIBRATION_LIMIT_S, STEADY_LIMIT_S, LAST_BATCH_LIMIT_S = 300.0, 180.0, 60.0
+LEAD_S = 4.0  # from the plan to the opening of the window: the injector must be up by then
+CALIBRATION_LIMIT_S, STEADY_LIMIT_S, ARMING_LIMIT_S, LAST_BATCH_LIMIT_S = 300.0, 180.0, 60.0, 60.0
 
 
 def step(function: Callable[P, R]) -> Callable[P, R]:
@@ -101,7 +100,7 @@ def deploy(run_id: str) -> None:
     submit = spark.submit_command(
         bench.handle.master, program, str(config), str(bench.journal_path("query")), conf=_spark_conf(bench)
     )
-    bench.spawn("query", [sys.executable, "-m", "infra.supervisor", str(bench.journal_path("supervisor")), *submit])
+    bench.spawn_module("query", "infra.supervisor", bench.journal_path("supervisor"), *submit)
     if experiment.load.mode is LoadMode.SATURATING:
         path = bench.gateway / "calibration.json"
         bench.wait("the calibration of the query", path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S)
@@ -162,10 +161,8 @@ def start_load(run_id: str) -> None:
     path = bench.gateway / "generator.json"
     path.write_text(json.dumps(config), encoding="utf-8")
     log.info("load: %.0f records/s (%s)", rate, load.mode.value)
-    bench.spawn(
-        "generator", [sys.executable, "-m", "workloads.generator", str(path), str(bench.journal_path("generator"))]
-    )
-    bench.spawn("sampler", [sys.executable, "-m", "infra.sampler", str(bench.root), str(bench.journal_path("hosts"))])
+    bench.spawn_module("generator", "workloads.generator", path, bench.journal_path("generator"))
+    bench.spawn_module("sampler", "infra.sampler", bench.root, bench.journal_path("hosts"))
     services = QUERY_SERVICES | {"generator"}
     bench.wait("the query to run steadily", lambda: _batches(bench) >= STEADY_BATCHES, services, STEADY_LIMIT_S)
 
@@ -180,8 +177,12 @@ def arm_faults(run_id: str) -> dict[str, int]:
     path = bench.run.raw / "plan.json"
     store.write_json(path, {**window, "events": [event.to_json() for event in events]})
     log.info("%d faults planned in a window of %.0f s", len(events), bench.experiment.window_s)
-    command = [sys.executable, "-m", "chaos.injector", str(bench.root), str(path), str(bench.journal_path("injector"))]
-    bench.spawn("injector", command)
+    bench.spawn_module("injector", "chaos.injector", bench.root, path, bench.journal_path("injector"))
+    bench.wait("the injector", lambda: bool(bench.journal("injector")), {"injector"}, ARMING_LIMIT_S)
+    if time.time_ns() > start_ns:
+        raise EnvironmentFailure(
+            "the injector was not ready when the window opened", "run again on a less busy machine"
+        )
     return window
 
 

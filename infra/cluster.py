@@ -82,6 +82,10 @@ class HostState:
 class Aimed(Protocol):
     """A kill made ready: `fire` ends every process of the host and proves it."""
 
+    def refresh(self) -> list[int]:
+        """Look again for processes of the host; returns their ids, none when it is down."""
+        ...
+
     def fire(self) -> DeathProof: ...
 
 

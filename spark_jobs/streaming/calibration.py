@@ -5,8 +5,10 @@ Works on topics and checkpoints of its own. The result sizes the batches and the
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -20,7 +22,8 @@ from workloads.wordcount import corpus
 
 WARM_RECORDS, WARM_BATCHES = 15_000, 14  # batches run until their rate settles, at most these
 SETTLED_BATCHES, SETTLED_WITHIN = 3, 0.15
-FULL_BATCHES = 3
+FULL_BATCHES = 2
+LARGEST_STEP = 4.0  # a batch grows at most this much from one topic to the next
 FILL = 0.95  # of the interval: leaves room for the spread of batch durations
 LOAD_FACTOR = 1.25  # a saturating source is this much faster than the query
 POLL_S = 0.1
@@ -51,23 +54,39 @@ class Calibration:
 
 
 def calibrate(spark: SparkSession, config: JobConfig, journal: Journal) -> Calibration:
-    """Warm the executors up until their rate settles, then measure batches of about one interval."""
-    interval_s = config.engine.checkpoint_interval_s
-    warm = _measure(spark, config, WARM, WARM_RECORDS, WARM_BATCHES, float(WARM_RECORDS))
-    journal.write("calibration", phase="warm", batches=[asdict(timing) for timing in warm])
-    rough = _sized(warm[-2:], interval_s)
-    full = _measure(spark, config, FULL, rough.batch_records, FULL_BATCHES, rough.load_rate)
-    journal.write("calibration", phase="full", batches=[asdict(timing) for timing in full])
-    result = _sized(full[1:], interval_s)
+    """Warm the executors up until their rate settles, then approach the batch that fills the interval.
+
+    A batch takes a fixed time and a time per record, so its size is found by the secant of the last two sizes.
+    """
+    target_s = FILL * config.engine.checkpoint_interval_s
+    records, rate = WARM_RECORDS, float(WARM_RECORDS)
+    seen = [Timing(0, 0.0, 0.0)]
+    for topic, batches in ((WARM, WARM_BATCHES), *((topic, FULL_BATCHES) for topic in FULL)):
+        measured = _measure(spark, config, topic, records, batches, rate)
+        journal.write("calibration", topic=topic, batches=[asdict(timing) for timing in measured])
+        seen.append(_typical(measured[-2:] if topic == WARM else measured[1:]))
+        records = _next_size(seen[-2], seen[-1], target_s)
+        rate = LOAD_FACTOR * records / target_s
+    last = seen[-1]
+    result = Calibration(last.rate, last.overhead_s, records, rate)
     journal.write("calibrated", **asdict(result))
     return result
 
 
-def _sized(batches: list[Timing], interval_s: float) -> Calibration:
-    rate = sum(timing.records for timing in batches) / sum(timing.duration_s - timing.overhead_s for timing in batches)
-    overhead_s = sum(timing.overhead_s for timing in batches) / len(batches)
-    room_s = max(interval_s * FILL - overhead_s, 0.1 * interval_s)
-    return Calibration(rate, overhead_s, max(1, round(rate * room_s)), LOAD_FACTOR * rate)
+def _typical(batches: list[Timing]) -> Timing:
+    return Timing(
+        round(median(timing.records for timing in batches)),
+        median(timing.duration_s for timing in batches),
+        median(timing.overhead_s for timing in batches),
+    )
+
+
+def _next_size(earlier: Timing, later: Timing, target_s: float) -> int:
+    """How many records fill `target_s`, by the line through two batches; bounded where they say too little."""
+    grown_s, grown = later.duration_s - earlier.duration_s, later.records - earlier.records
+    by_line = later.records + (target_s - later.duration_s) * grown / grown_s if grown * grown_s > 0 else math.inf
+    low, high = later.records / LARGEST_STEP, later.records * LARGEST_STEP
+    return max(1, round(min(max(by_line, low), high)))
 
 
 def _measure(

@@ -2,7 +2,6 @@
 
 Airflow makes its folder when it is first imported, so it is told before that to make it elsewhere than at home.
 """
-# ruff: noqa: E402
 
 from __future__ import annotations
 

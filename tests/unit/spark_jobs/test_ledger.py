@@ -1,5 +1,7 @@
 """Outages, ledger and recoveries on small hand-made timelines; times in seconds are turned into nanoseconds."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,7 +94,7 @@ def test_the_classes_add_up_to_the_window_exactly(timeline, start_s, length_s, w
     found = ledger(window, made, cuts, usual, INTERVAL_NS)
     assert found[0].start_ns == window[0]
     assert found[-1].end_ns == window[1]
-    assert all(a.end_ns == b.start_ns for a, b in zip(found, found[1:], strict=False))
+    assert all(a.end_ns == b.start_ns for a, b in itertools.pairwise(found))
 
 
 def test_the_usual_pace_is_that_of_undisturbed_batches():
@@ -119,7 +121,11 @@ def test_an_outage_that_is_still_open_has_no_end():
 
 
 def test_moments_of_the_journals_by_recovery_mode():
-    query = [{"event": "executors-lost", "at_ns": 7}, {"event": "ready", "at_ns": 9}, {"event": "progress", "at_ns": 10}]
+    query = [
+        {"event": "executors-lost", "at_ns": 7},
+        {"event": "ready", "at_ns": 9},
+        {"event": "progress", "at_ns": 10},
+    ]
     injector = [{"event": "injected", "fired_ns": 5, "fault": 0}, {"event": "absorbed", "fault": 1}]
     by_query = moments(query, [], injector, RecoveryMode.QUERY)
     assert [m.kind for m in by_query] == [Kind.DEATH, Kind.NOTICE, Kind.READY]
