@@ -82,7 +82,7 @@ class WorkloadSpec(Spec):
 
     name: WorkloadName = WorkloadName.WORDCOUNT
     depth: Annotated[int, Field(ge=1, le=8, description="stateful operators in the chain")] = 1
-    window_s: Positive = 10.0
+    window_s: Positive = 30.0
     slide_s: Positive = 5.0
     corpus: Annotated[
         str | None,

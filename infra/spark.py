@@ -8,7 +8,7 @@ from pathlib import Path
 from infra.cluster import Host
 
 MASTER_PORT = 7077
-DAEMON_OPTIONS = "-XX:+UseSerialGC -Xss512k -Dspark.deploy.maxExecutorRetries=-1"
+DAEMON_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -Dspark.deploy.maxExecutorRetries=-1"
 
 
 def home() -> Path:
@@ -44,7 +44,7 @@ def submit_command(
     master: str, program: Path, *arguments: str, memory: str = "768m", conf: dict[str, str]
 ) -> list[str]:
     """spark-submit of a Python program in client mode."""
-    options = ["--master", master, "--driver-memory", memory]
+    options = ["--master", master, "--driver-memory", memory, "--driver-java-options", "-XX:+UseSerialGC"]
     for name, value in conf.items():
         options += ["--conf", f"{name}={value}"]
     return [str(home() / "bin" / "spark-submit"), *options, str(program), *arguments]

@@ -50,4 +50,6 @@ def _fault(row: pd.Series) -> dict[str, Any]:
 
 def _recovery(row: pd.Series) -> dict[str, Any]:
     phases = ("detect", "restart", "restore", "catch_up")
-    return {"fault": int(row["fault"])} | {phase: number(row[f"{phase}_s"]) for phase in phases}
+    return {"fault": None if pd.isna(row["fault"]) else int(row["fault"])} | {
+        phase: number(row[f"{phase}_s"]) for phase in phases
+    }

@@ -8,31 +8,31 @@ import pyarrow.parquet as pq
 
 from experiments.spec import Experiment
 from models.uncertainty import Prediction, predict_run
-from results.findings import NO_FAULTS_MODEL, PLANNED_FAULTS_MODEL
+from results.findings import NO_FAULTS_MODEL, PLANNED_FAULTS_MODEL, took_effect
 from results.schema import TABLES
 from results.store import Run
 
 LAW_MODEL = "eq. 10, failure law"
 SEED = 20_190
+SLACK_NS = 500_000_000  # a batch that is being committed when its host dies ends before the outage begins
 
 
 def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
     """Predict at the rate of the plan (its faults over the window) and at the rate of the law that it was drawn from.
 
     The faults that count are those that struck a host that was up. The recovery time is detect + restart of the
-    recoveries that no further fault disturbed.
+    outages that no further fault disturbed.
     """
     row = run.table("runs").iloc[0]
-    checkpoints, recoveries, faults = (run.table(name) for name in ("checkpoints", "recoveries", "faults"))
+    checkpoints, ledger, faults = (run.table(name) for name in ("checkpoints", "ledger", "faults"))
     inside = checkpoints[checkpoints["in_window"] & (checkpoints["records"] > 0)]
-    undisturbed = recoveries[recoveries["faults"] == 1].dropna(subset=["detect_s", "restart_s"])
-    recovery_times = (undisturbed["detect_s"] + undisturbed["restart_s"]).astype(float).tolist()
-    struck = int((~faults["absorbed"] & faults["actual_ns"].notna()).sum())
+    struck_ns = took_effect(faults)["actual_ns"].astype(int).tolist()
+    struck = len(struck_ns)
     inputs = {
         "window_s": float(row["window_s"]),
         "interval_s": _interval_s(inside, experiment),
         "checkpoint_costs_s": inside["checkpoint_s"].astype(float).tolist(),
-        "recovery_times_s": recovery_times,
+        "recovery_times_s": _recovery_times_s(ledger, struck_ns, int(row["window_end_ns"])),
         "hop_delay_s": _mean(inside["hop_delay_s"]) or 0.0,
         "depth": round(_mean(inside["stages"]) or 1),
     }
@@ -43,6 +43,20 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
     table = pa.Table.from_pylist(found, schema=TABLES["predictions"])
     pq.write_table(table, run.tables / "predictions.parquet")
     return table.to_pandas()
+
+
+def _recovery_times_s(ledger: pd.DataFrame, struck_ns: list[int], window_end_ns: int) -> list[float]:
+    """Detect + restart of every outage that a single fault made and that ended within the window."""
+    down = ledger[ledger["class"].isin(["detect", "restart"]) & ledger["fault"].notna()]
+    outages = down.groupby("fault").agg(
+        start_ns=("start_ns", "min"), end_ns=("end_ns", "max"), seconds=("seconds", "sum")
+    )
+    ended = outages[outages["end_ns"] < window_end_ns]
+    return [
+        float(outage.seconds)
+        for outage in ended.itertuples()
+        if sum(outage.start_ns - SLACK_NS <= at_ns < outage.end_ns for at_ns in struck_ns) == 1
+    ]
 
 
 def _interval_s(inside: pd.DataFrame, experiment: Experiment) -> float:

@@ -41,7 +41,9 @@ TABLES: dict[str, pa.Schema] = {
         *_may(WHOLE, "processes_killed", "survivors", "open_ports"),
     ),
     "recoveries": _table(
-        *_must(WHOLE, "recovery", "fault", "faults", "death_ns"),
+        *_must(WHOLE, "recovery"),
+        *_may(WHOLE, "fault"),
+        *_must(WHOLE, "faults", "death_ns"),
         *_may(WHOLE, "notice_ns", "ready_ns", "restored_ns", "normal_ns"),
         *_may(REAL, "detect_s", "restart_s", "restore_s", "catch_up_s", "lost_s"),
     ),

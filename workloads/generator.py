@@ -22,6 +22,7 @@ from infra.journal import Journal
 from workloads.wordcount import corpus
 
 TICK_S = 0.02
+POLL_EVERY = 1000  # records between two looks at the broker's answers
 SETTINGS = {"linger.ms": 20, "batch.num.messages": 50_000, "queue.buffering.max.messages": 2_000_000, "acks": "1"}
 
 
@@ -42,30 +43,30 @@ class Schedule:
 
 
 class Feed:
-    """Sends the lines of a text, cycled, to a topic on a schedule."""
+    """Sends the passages of a text, cycled, to a topic on a schedule."""
 
-    def __init__(self, broker: str, topic: str, lines: Sequence[bytes], schedule: Schedule) -> None:
-        self.topic, self.lines, self.schedule = topic, lines, schedule
+    def __init__(self, broker: str, topic: str, texts: Sequence[bytes], schedule: Schedule) -> None:
+        self.topic, self.texts, self.schedule = topic, texts, schedule
         self.sent = self.failed = 0
         self._producer = Producer({"bootstrap.servers": broker, **SETTINGS})
 
     def send_until(self, position: int) -> None:
         """Send every record before `position` that was not sent yet."""
-        lines, count, partitions = self.lines, len(self.lines), self.schedule.partitions
+        texts, schedule = self.texts, self.schedule
         for p in range(self.sent, position):
-            line, due = lines[p % count], self.schedule.due_ms(p)
-            while True:
-                try:
-                    self._producer.produce(
-                        self.topic, line, partition=p % partitions, timestamp=due, on_delivery=self._done
-                    )
-                    break
-                except BufferError:
-                    self._producer.poll(0.1)
-            if p % 1000 == 0:
+            self._produce(texts[p % len(texts)], p % schedule.partitions, schedule.due_ms(p))
+            if p % POLL_EVERY == 0:
                 self._producer.poll(0)
         self.sent = max(self.sent, position)
         self._producer.poll(0)
+
+    def _produce(self, text: bytes, partition: int, due_ms: int) -> None:
+        while True:
+            try:
+                self._producer.produce(self.topic, text, partition=partition, timestamp=due_ms, on_delivery=self._done)
+                return
+            except BufferError:
+                self._producer.poll(0.1)
 
     def finish(self, limit_s: float = 30.0) -> None:
         self._producer.flush(limit_s)
@@ -78,7 +79,7 @@ class Feed:
 def run(config: dict, journal: Journal) -> None:
     """Send on schedule until SIGTERM; the journal says every second what was due, sent and refused."""
     schedule = Schedule(**config["schedule"])
-    feed = Feed(config["broker"], config["topic"], corpus.lines(WorkloadSpec(**config["workload"])), schedule)
+    feed = Feed(config["broker"], config["topic"], corpus.passages(WorkloadSpec(**config["workload"])), schedule)
     stopping: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: stopping.append(number))
     journal.write("started", **asdict(schedule))

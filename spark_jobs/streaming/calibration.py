@@ -20,7 +20,7 @@ from spark_jobs.streaming.topics import CALIBRATION_OUTPUT, FULL, WARM
 from workloads.generator import Feed, Schedule
 from workloads.wordcount import corpus
 
-WARM_RECORDS, WARM_BATCHES = 15_000, 14  # batches run until their rate settles, at most these
+WARM_RECORDS, WARM_BATCHES = 10_000, 14  # batches run until their rate settles, at most these
 SETTLED_BATCHES, SETTLED_WITHIN = 3, 0.15
 FULL_BATCHES = 2
 LARGEST_STEP = 4.0  # a batch grows at most this much from one topic to the next
@@ -95,7 +95,7 @@ def _measure(
     """Run up to `batches` batches of `records`, due at `rate`, until their service rate has settled."""
     count = records * batches
     schedule = Schedule(time.time_ns() - round(count / rate * 1e9), rate, config.engine.partitions)
-    feed = Feed(config.broker, topic, corpus.lines(config.workload), schedule)
+    feed = Feed(config.broker, topic, corpus.passages(config.workload), schedule)
     feed.send_until(count)
     feed.finish()
     running = start(

@@ -12,6 +12,8 @@ from pyspark.sql.streaming import StreamingQuery
 from experiments.spec import EngineSpec, RecoveryMode, TriggerMode, WorkloadSpec
 from workloads.wordcount.query import query
 
+# An executor lives for tens of seconds here: the second compiler would cost it more than it could win back.
+EXECUTOR_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -48,8 +50,7 @@ def session(config: JobConfig) -> SparkSession:
         "spark.eventLog.compress": "false",
         "spark.eventLog.rolling.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",
-        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": EXECUTOR_OPTIONS,
     }
     builder = SparkSession.builder.appName("aftershock")
     for name, value in settings.items():

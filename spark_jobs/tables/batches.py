@@ -87,21 +87,26 @@ def _offsets(source: dict[str, Any]) -> dict[str, tuple[int, int]]:
 
 
 def chains(events: Iterable[dict[str, Any]], query_id: str) -> dict[int, Chain]:
-    """From the Spark event log (job starts and stage completions): how each batch of the query was chained."""
-    batch_of: dict[int, int] = {}
-    spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    """From the Spark event log (job starts and stage completions): how each batch of the query was chained.
+
+    A batch that a fault cut off ran more than once: only the jobs of its last attempt count.
+    """
+    attempt_of: dict[int, tuple[int, str]] = {}
+    last: dict[int, str] = {}
+    spans: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
     for event in events:
         if event["Event"] == "SparkListenerJobStart":
             properties = event.get("Properties") or {}
             if properties.get("sql.streaming.queryId") == query_id:
-                batch = int(properties["streaming.sql.batchId"])
-                batch_of |= {stage["Stage ID"]: batch for stage in event["Stage Infos"]}
+                batch, query_run = int(properties["streaming.sql.batchId"]), properties["spark.jobGroup.id"]
+                attempt_of |= {stage["Stage ID"]: (batch, query_run) for stage in event["Stage Infos"]}
+                last[batch] = query_run
         else:
             stage = event["Stage Info"]
-            if stage["Stage ID"] in batch_of and "Failure Reason" not in stage:
-                span = (stage["Submission Time"], stage["Completion Time"])
-                spans[batch_of[stage["Stage ID"]]].append(span)
-    return {batch: _chain(sorted(found)) for batch, found in spans.items()}
+            if stage["Stage ID"] in attempt_of and "Failure Reason" not in stage:
+                spans[attempt_of[stage["Stage ID"]]].append((stage["Submission Time"], stage["Completion Time"]))
+    attempts = {batch: sorted(spans[batch, query_run]) for batch, query_run in last.items()}
+    return {batch: _chain(found) for batch, found in attempts.items() if found}
 
 
 def _chain(spans: list[tuple[int, int]]) -> Chain:

@@ -34,8 +34,7 @@ class Recovery:
         """In the order of the schema's columns; phases in seconds."""
         ends = (self.notice_ns, self.ready_ns, self.restored_ns, self.normal_ns)
         phases = [_between(a, b) for a, b in zip((self.death_ns, *ends), ends, strict=False)]
-        fault = -1 if self.fault is None else self.fault
-        return (number, fault, self.faults, self.death_ns, *ends, *phases, self.lost_s)
+        return (number, self.fault, self.faults, self.death_ns, *ends, *phases, self.lost_s)
 
 
 def recoveries(

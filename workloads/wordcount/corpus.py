@@ -10,11 +10,12 @@ from experiments.errors import BadInput
 from experiments.spec import WorkloadSpec
 
 TEXT_FILES = (".py", ".md", ".rst", ".txt", ".html")
+PASSAGE_BYTES = 200  # a record holds lines of one file until it is this long
 LONGEST_LINE = 400
 
 
-def lines(spec: WorkloadSpec) -> list[bytes]:
-    """Non-empty lines of text, at most `spec.corpus_mb` of them, in an order that depends on the files alone.
+def passages(spec: WorkloadSpec) -> list[bytes]:
+    """Passages of text, at most `spec.corpus_mb` of them, in an order that depends on the files alone.
 
     Raises `BadInput` when the corpus does not exist or holds no text.
     """
@@ -24,9 +25,9 @@ def lines(spec: WorkloadSpec) -> list[bytes]:
     found: list[bytes] = []
     room = int(spec.corpus_mb * 2**20)
     for path in _files(root):
-        for line in _read(path):
-            found.append(line)
-            room -= len(line)
+        for passage in _read(path):
+            found.append(passage)
+            room -= len(passage)
             if room <= 0:
                 return found
     if not found:
@@ -41,6 +42,11 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> Iterator[bytes]:
+    passage = b""
     for line in path.read_bytes().splitlines():
-        if text := line.strip()[:LONGEST_LINE]:
-            yield text
+        passage = (passage + b" " + line.strip()[:LONGEST_LINE]).strip()
+        if len(passage) >= PASSAGE_BYTES:
+            yield passage
+            passage = b""
+    if passage:
+        yield passage

@@ -14,7 +14,7 @@ SHORTEST_WORD = 2
 def query(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
     """Word counts by sliding window, regrouped `spec.depth - 1` times by ever shorter prefixes of the word.
 
-    `records` has `value` (a line of text, binary) and `timestamp` (when it was due). The result has
+    `records` has `value` (a passage of text, binary) and `timestamp` (when it was due). The result has
     `window` (start, end), `key` and `count`; every window is emitted once, when the watermark passes its end.
     """
     words = records.withWatermark("timestamp", f"{LATENESS_S} seconds").select(
