@@ -64,9 +64,18 @@ class Aim:
         """Look again for processes of the host; returns the ids of those now aimed at."""
         found = members(self.mark)
         for pid in found:
-            if pid not in self._open:
+            if pid not in self._open or self._ended(pid):
                 self._aim_at(pid)
         return found
+
+    def _ended(self, pid: int) -> bool:
+        """Whether the process aimed at has ended, and the id is another's now; closes the handle on it then."""
+        try:
+            signal.pidfd_send_signal(self._open[pid], 0)
+        except ProcessLookupError:
+            os.close(self._open.pop(pid))
+            return True
+        return False
 
     def _aim_at(self, pid: int) -> None:
         try:

@@ -1,0 +1,63 @@
+"""Journals: whole lines in the order of writing, whoever writes and however the writer ends."""
+
+import subprocess
+import sys
+import time
+
+from infra.journal import Journal, read_journal
+
+WRITES = """
+import sys
+from pathlib import Path
+from infra.journal import Journal
+journal = Journal(Path(sys.argv[1]))
+for number in range(200):
+    journal.write("tick", writer=sys.argv[2], number=number, text="x" * 5000)
+"""
+
+
+def test_events_come_back_as_they_were_written(tmp_path):
+    journal, before_ns = Journal(tmp_path / "new" / "log.jsonl"), time.time_ns()
+    journal.write("started", rate=2.5, targets=["worker-1"], text="naïve\nword")
+    journal.write("ended", at_ns=17)
+    first, second = read_journal(tmp_path / "new" / "log.jsonl")
+    assert before_ns <= first.pop("at_ns") <= time.time_ns()
+    assert first == {"event": "started", "rate": 2.5, "targets": ["worker-1"], "text": "naïve\nword"}
+    assert second == {"event": "ended", "at_ns": 17}
+
+
+def test_an_event_is_there_as_soon_as_it_is_written(tmp_path):
+    journal = Journal(tmp_path / "log.jsonl")
+    journal.write("started")
+    assert [entry["event"] for entry in read_journal(tmp_path / "log.jsonl")] == ["started"]
+    journal.close()
+
+
+def test_a_journal_that_was_never_begun_is_empty(tmp_path):
+    assert read_journal(tmp_path / "log.jsonl") == []
+
+
+def test_a_torn_last_line_is_left_out(tmp_path):
+    path = tmp_path / "log.jsonl"
+    Journal(path).write("whole")
+    with path.open("ab") as file:
+        file.write(b'{"event": "torn", "at_ns": 12')
+    assert [entry["event"] for entry in read_journal(path)] == ["whole"]
+
+
+def test_a_successor_goes_on_after_a_torn_line(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"event": "whole", "at_ns": 1}\n{"event": "torn", "at_')
+    Journal(path).write("restarted")
+    Journal(path).write("ready")
+    assert [entry["event"] for entry in read_journal(path)] == ["whole", "restarted", "ready"]
+
+
+def test_several_processes_write_whole_lines(tmp_path):
+    path = tmp_path / "log.jsonl"
+    writers = [subprocess.Popen([sys.executable, "-c", WRITES, str(path), name]) for name in "abc"]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    found = read_journal(path)
+    assert len(found) == 600
+    for name in "abc":
+        assert [entry["number"] for entry in found if entry["writer"] == name] == list(range(200))

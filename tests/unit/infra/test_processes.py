@@ -1,0 +1,172 @@
+"""A host's processes: found by their mark, killed for good, and proved dead. All processes here are real."""
+
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from infra.processes import Aim, listening, marks, members, usage
+from tests.unit.marked_processes import start, start_python, wait_for
+
+ADDRESS = "127.0.251.7"  # no cluster of another test or run has it
+LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
+IN_A_SESSION_OF_ITS_OWN = "import os, time; os.fork() or os.setsid(); time.sleep(60)"
+BORN_ALL_THE_TIME = "while :; do sleep 0.05 & sleep 0.01; done"
+LISTENING = f"import socket, time; s = socket.create_server(('{ADDRESS}', 0)); time.sleep(60)"
+
+
+def test_the_members_of_a_host_carry_its_mark_or_one_below_it(token):
+    host, service = start(f"{token}/worker-1"), start(f"{token}/worker-1/spark-worker")
+    start(f"{token}/worker-10"), start(f"{token}-2/worker-1"), start(None)
+    assert set(members(f"{token}/worker-1")) == {host.pid, service.pid}
+    for pid in members(f"{token}-2"):
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_children_inherit_the_mark(token):
+    shell = start(f"{token}/worker-1", "sh", "-c", "sleep 60 & sleep 60")
+    wait_for(lambda: len(members(f"{token}/worker-1")) == 3)
+    assert shell.pid in members(f"{token}/worker-1")
+
+
+def test_a_zombie_is_dead(token):
+    process = start(f"{token}/worker-1", "true")
+    wait_for(lambda: not members(token))
+    assert process.poll() == 0
+
+
+def test_marks_below_a_prefix(token):
+    for mark in ("gateway/broker", "gateway/broker", "worker-1/spark-worker"):
+        start(f"{token}/{mark}")
+    assert marks(f"{token}/gateway/") == {f"{token}/gateway/broker"}
+    assert marks(f"{token}/") == {f"{token}/gateway/broker", f"{token}/worker-1/spark-worker"}
+
+
+def test_a_kill_ends_every_process_of_the_host_and_no_other(token):
+    own = [start(f"{token}/worker-1/service") for _ in range(3)]
+    others = [start(f"{token}/worker-2"), start(f"{token}/worker-11"), start(None)]
+    before_ns = time.time_ns()
+    proof = Aim(f"{token}/worker-1", ADDRESS).fire()
+    assert (proof.processes_killed, proof.survivors, proof.open_ports) == (3, 0, 0)
+    assert before_ns <= proof.fired_ns <= proof.proved_ns <= time.time_ns()
+    assert [process.wait(5) for process in own] == [-signal.SIGKILL] * 3
+    assert [process.poll() for process in others] == [None] * 3
+    others[-1].kill()
+
+
+def test_a_process_that_left_its_session_and_group_does_not_escape(token):
+    parent = start_python(f"{token}/worker-1", IN_A_SESSION_OF_ITS_OWN)
+    wait_for(lambda: {os.getsid(pid) for pid in members(token)} > {os.getsid(parent.pid)})
+    (child,) = set(members(token)) - {parent.pid}
+    assert os.getpgid(child) != os.getpgid(parent.pid)
+    proof = Aim(f"{token}/worker-1", ADDRESS).fire()
+    assert (proof.processes_killed, proof.survivors) == (2, 0)
+    assert members(token) == []
+
+
+def test_processes_that_are_born_meanwhile_do_not_escape(token):
+    shell = start(f"{token}/worker-1", "sh", "-c", BORN_ALL_THE_TIME)
+    aim = Aim(f"{token}/worker-1", ADDRESS)
+    wait_for(lambda: set(members(token)) - {shell.pid} - set(aim.refresh()) == set())
+    time.sleep(0.1)
+    assert aim.fire().survivors == 0
+    assert members(token) == []
+
+
+def test_the_proof_counts_the_ports_that_the_kill_closed(token):
+    start_python(f"{token}/worker-1", LISTENING)
+    wait_for(lambda: len(listening(ADDRESS)) == 1)
+    proof = Aim(f"{token}/worker-1", ADDRESS).fire()
+    assert (proof.processes_killed, proof.open_ports) == (1, 0)
+    assert listening(ADDRESS) == []
+
+
+def test_a_port_that_stays_open_is_no_proof_and_its_foreign_owner_lives_on(token):
+    process = start(f"{token}/worker-1")
+    with socket.create_server((ADDRESS, 0)):
+        proof = Aim(f"{token}/worker-1", ADDRESS).fire(limit_s=0.2)
+    assert (proof.processes_killed, proof.survivors, proof.open_ports) == (1, 0, 1)
+    assert process.wait(5) == -signal.SIGKILL
+
+
+def test_aiming_finds_what_was_started_since(token):
+    first = start(f"{token}/worker-1")
+    aim = Aim(f"{token}/worker-1", ADDRESS)
+    second = start(f"{token}/worker-1")
+    assert set(aim.refresh()) == {first.pid, second.pid}
+    assert aim.fire().processes_killed == 2
+
+
+def test_a_host_that_is_down_has_nothing_to_aim_at(token):
+    aim = Aim(f"{token}/worker-1", ADDRESS)
+    assert aim.refresh() == []
+    proof = aim.fire()
+    assert (proof.processes_killed, proof.survivors, proof.open_ports) == (0, 0, 0)
+
+
+def test_a_process_id_that_was_used_again_is_not_hit(token):
+    first = start(f"{token}/worker-1")
+    aim = Aim(f"{token}/worker-1", ADDRESS)
+    first.kill()
+    first.wait()
+    stranger = _with_id(first.pid, None)
+    aim.fire()
+    assert stranger.poll() is None
+    stranger.kill()
+
+
+def test_a_new_process_of_the_host_is_hit_also_under_a_used_id(token):
+    first = start(f"{token}/worker-1")
+    aim = Aim(f"{token}/worker-1", ADDRESS)
+    first.kill()
+    first.wait()
+    successor = _with_id(first.pid, f"{token}/worker-1")
+    proof = aim.fire(limit_s=1.0)
+    assert proof.survivors == 0
+    assert successor.wait(5) == -signal.SIGKILL
+
+
+def _with_id(pid: int, mark: str | None):
+    """Start a process under this id, which was just set free; only root can choose the next id."""
+    for _ in range(50):
+        try:
+            LAST_PID.write_text(str(pid - 1))
+        except OSError as error:
+            pytest.skip(f"only root, with {LAST_PID} writable, can have a process id used again ({error.strerror})")
+        process = start(mark)
+        if process.pid == pid:
+            return process
+        process.kill()
+        process.wait()
+    return pytest.skip("other programs took the process id first, 50 times over")
+
+
+def test_listening_ports_of_exactly_one_address():
+    with (
+        socket.create_server((ADDRESS, 0)) as ours,
+        socket.create_server(("127.0.251.8", 0)),
+        socket.create_connection(ours.getsockname()),
+    ):
+        assert listening(ADDRESS) == [ours.getsockname()[1]]
+
+
+def test_a_jvm_listens_on_the_mapped_address():
+    with socket.socket(socket.AF_INET6) as server:
+        server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        server.bind((f"::ffff:{ADDRESS}", 0))
+        server.listen()
+        assert listening(ADDRESS) == [server.getsockname()[1]]
+
+
+def test_usage_adds_up_live_processes(token):
+    busy = start(f"{token}/worker-1", "sh", "-c", "while :; do :; done")
+    idle = start(f"{token}/worker-1")
+    wait_for(lambda: usage([busy.pid]).cpu_s > 0.05)
+    both = usage([busy.pid, idle.pid])
+    assert both.rss_bytes > usage([idle.pid]).rss_bytes > 0
+    busy.kill()
+    busy.wait()
+    assert usage([busy.pid]).cpu_s == 0
