@@ -32,7 +32,7 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
         "window_s": float(row["window_s"]),
         "interval_s": _interval_s(inside, experiment),
         "checkpoint_costs_s": inside["checkpoint_s"].astype(float).tolist(),
-        "recovery_times_s": _recovery_times_s(ledger, struck_ns, int(row["window_end_ns"])),
+        "recovery_times_s": _recovery_times_s(ledger, struck_ns),
         "hop_delay_s": _mean(inside["hop_delay_s"]) or 0.0,
         "depth": round(_mean(inside["stages"]) or 1),
     }
@@ -45,17 +45,17 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
     return table.to_pandas()
 
 
-def _recovery_times_s(ledger: pd.DataFrame, struck_ns: list[int], window_end_ns: int) -> list[float]:
-    """Detect + restart of every outage that a single fault made and that ended within the window."""
+def _recovery_times_s(ledger: pd.DataFrame, struck_ns: list[int]) -> list[float]:
+    """Detect + restart, warm-up included, of every outage that a single fault made and that led to useful work."""
+    at_work = set(ledger.loc[ledger["class"] == "useful", "start_ns"])
     down = ledger[ledger["class"].isin(["detect", "restart"]) & ledger["fault"].notna()]
-    outages = down.groupby("fault").agg(
-        start_ns=("start_ns", "min"), end_ns=("end_ns", "max"), seconds=("seconds", "sum")
-    )
-    ended = outages[outages["end_ns"] < window_end_ns]
+    spans = {"start_ns": ("start_ns", "min"), "end_ns": ("end_ns", "max"), "seconds": ("seconds", "sum")}
+    outages = down.groupby("fault").agg(**spans)
     return [
         float(outage.seconds)
-        for outage in ended.itertuples()
-        if sum(outage.start_ns - SLACK_NS <= at_ns < outage.end_ns for at_ns in struck_ns) == 1
+        for outage in outages.itertuples()
+        if outage.end_ns in at_work
+        and sum(outage.start_ns - SLACK_NS <= at_ns < outage.end_ns for at_ns in struck_ns) == 1
     ]
 
 
