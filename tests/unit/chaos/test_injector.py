@@ -1,0 +1,129 @@
+"""The injector on hosts that are one sleeping process each: the kills, the proofs and the returns are real."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from chaos.injector import Injector
+from infra.cluster import Handle, Host, Role
+from infra.journal import Journal, read_journal
+from infra.processes import Aim, members
+from tests.unit.marked_processes import start
+
+LEAD_S = 0.7  # from arming to the window: more than the injector looks ahead
+
+
+class SleepingHosts:
+    """A driver whose workers are real processes that sleep; what is asked of it during an injection, no more."""
+
+    def __init__(self, token: str, root: Path, workers: int) -> None:
+        names = [f"worker-{i}" for i in range(1, workers + 1)]
+        hosts = {name: Host(name, f"127.0.252.{i}", Role.WORKER, 1, 512) for i, name in enumerate(names, 2)}
+        self.handle = Handle("run-1", "local", token, str(root), hosts)
+        self.reborn: Counter[str] = Counter()
+        self.processes = {name: start(f"{token}/{name}/service") for name in names}
+
+    def aim(self, handle: Handle, host: str) -> Aim:
+        return Aim(f"{handle.token}/{host}", handle.hosts[host].address)
+
+    def heal(self, handle: Handle, host: str) -> None:
+        self.reborn[host] += 1
+        self.processes[host] = start(f"{handle.token}/{host}/service")
+
+    def is_up(self, host: str) -> bool:
+        return bool(members(f"{self.handle.token}/{host}"))
+
+
+def fault(at, *targets, heal_after=60.0):
+    return {"at": at, "kind": "kill", "targets": list(targets), "cause": "test", "heal_after": heal_after}
+
+
+@pytest.fixture
+def hosts(token, tmp_path):
+    return SleepingHosts(token, tmp_path, 3)
+
+
+def inject(hosts, *faults, stop_after_s=None):
+    """Run the plan to its end, or until it is asked to stop so long after the window has opened."""
+    path = Path(hosts.handle.root) / "injector.jsonl"
+    start_ns = time.time_ns() + round(LEAD_S * 1e9)
+    injector = Injector(hosts, hosts.handle, Journal(path), {"window_start_ns": start_ns, "events": list(faults)})
+    if stop_after_s is not None:
+        threading.Timer(LEAD_S + stop_after_s, injector.request_stop, (signal.SIGTERM, None)).start()
+    injector.run()
+    entries = read_journal(path)
+    assert (entries[0]["event"], entries[-1]["event"]) == ("armed", "disarmed")
+    return start_ns, entries[1:-1]
+
+
+def story(entries):
+    return [(entry["event"], entry["host"]) for entry in entries]
+
+
+def test_a_kill_comes_when_it_is_planned_with_its_proof(hosts):
+    victim = hosts.processes["worker-2"]
+    start_ns, (injected, healed) = inject(hosts, fault(0.1, "worker-2", heal_after=0.0))
+    assert victim.wait(5) == -signal.SIGKILL
+    assert injected["planned_ns"] == start_ns + 100_000_000
+    assert 0 <= injected["fired_ns"] - injected["planned_ns"] < 250_000_000
+    assert injected["fired_ns"] <= injected["proved_ns"]
+    proof = {name: injected[name] for name in ("processes_killed", "survivors", "open_ports")}
+    assert proof == {"processes_killed": 1, "survivors": 0, "open_ports": 0}
+    assert (injected["fault"], healed["fault"]) == (0, 0)
+    assert hosts.processes["worker-1"].poll() is None
+
+
+def test_a_host_comes_back_after_its_delay(hosts):
+    _, (injected, healed) = inject(hosts, fault(0.0, "worker-1", heal_after=0.3))
+    assert story([injected, healed]) == [("injected", "worker-1"), ("healed", "worker-1")]
+    assert 0.3 <= (healed["at_ns"] - injected["fired_ns"]) / 1e9 < 0.6
+    assert hosts.reborn == {"worker-1": 1}
+    assert hosts.is_up("worker-1")
+
+
+def test_a_kill_of_a_host_that_is_down_is_absorbed(hosts):
+    _, entries = inject(hosts, fault(0.0, "worker-1", heal_after=0.4), fault(0.2, "worker-1", heal_after=0.0))
+    assert story(entries) == [("injected", "worker-1"), ("absorbed", "worker-1"), ("healed", "worker-1")]
+    assert entries[1]["fault"] == 1
+    assert hosts.reborn == {"worker-1": 1}
+
+
+def test_a_host_that_came_back_can_be_killed_again(hosts):
+    faults = [fault(0.0, "worker-1", heal_after=0.1), fault(0.8, "worker-1", heal_after=0.0)]
+    _, entries = inject(hosts, *faults)
+    assert [entry["event"] for entry in entries] == ["injected", "healed", "injected", "healed"]
+    assert [entry["fault"] for entry in entries] == [0, 0, 1, 1]
+
+
+def test_a_shock_takes_all_its_targets(hosts):
+    _, entries = inject(hosts, fault(0.0, "worker-1", "worker-3", heal_after=0.2))
+    assert sorted(story(entries)) == [
+        ("healed", "worker-1"), ("healed", "worker-3"), ("injected", "worker-1"), ("injected", "worker-3"),
+    ]  # fmt: skip
+    assert {entry["fault"] for entry in entries} == {0}
+    assert hosts.processes["worker-2"].poll() is None
+
+
+def test_sigterm_brings_back_what_is_down_and_leaves_out_what_is_to_come(hosts):
+    began = time.monotonic()
+    _, entries = inject(hosts, fault(0.0, "worker-1"), fault(30.0, "worker-2"), stop_after_s=0.3)
+    assert time.monotonic() - began < 5
+    assert story(entries) == [("injected", "worker-1"), ("healed", "worker-1")]
+    assert hosts.is_up("worker-1")
+    assert hosts.processes["worker-2"].poll() is None
+
+
+def test_sigterm_just_before_a_kill_calls_it_off(hosts):
+    _, entries = inject(hosts, fault(0.3, "worker-1"), stop_after_s=0.1)
+    assert entries == []
+    assert hosts.processes["worker-1"].poll() is None
+
+
+def test_a_plan_without_faults_ends_at_once(hosts):
+    assert inject(hosts)[1] == []

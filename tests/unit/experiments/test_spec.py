@@ -1,0 +1,126 @@
+"""The experiment: what is accepted, what overrides do, and how a mistake is named."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments import spec
+from experiments.errors import BadInput
+from experiments.spec import Experiment, FaultSpec
+
+
+@pytest.fixture
+def experiment_file(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: mine\nfaults: {processes: [{rate: 0.01}, {rate: 0.02, scope: domain}]}\n", encoding="utf-8")
+    return str(path)
+
+
+def test_every_example_is_valid_and_survives_json():
+    assert "wordcount" in spec.available()
+    for name in spec.available():
+        experiment = spec.load(name)
+        assert spec.validate(json.loads(json.dumps(experiment.model_dump(mode="json")))) == experiment
+
+
+def test_an_empty_file_is_the_default_experiment(tmp_path):
+    path = tmp_path / "empty.yaml"
+    path.touch()
+    assert spec.load(str(path)) == Experiment()
+
+
+@pytest.mark.parametrize(
+    ("override", "read"),
+    [
+        ("load.rate=5000", lambda e: e.load.rate == 5000.0),
+        ("engine.recovery=task", lambda e: e.engine.recovery is spec.RecoveryMode.TASK),
+        ("workload.corpus=/usr/share/doc", lambda e: e.workload.corpus == "/usr/share/doc"),
+        ("workload.corpus=null", lambda e: e.workload.corpus is None),
+        ("faults.processes.1.rate=0.5", lambda e: [p.rate for p in e.faults.processes] == [0.01, 0.5]),
+        ("faults.processes=[]", lambda e: e.faults.processes == ()),
+        ("faults.processes.0.heal_after={low: 1, high: 3}", lambda e: e.faults.processes[0].heal_after.high == 3),
+        ("faults.processes.0={rate: 0.3}", lambda e: [p.rate for p in e.faults.processes] == [0.3, 0.02]),
+    ],
+)
+def test_an_override_replaces_one_field(experiment_file, override, read):
+    changed = spec.load(experiment_file, [override])
+    assert read(changed)
+    assert changed.name == "mine"
+
+
+def test_the_last_override_of_a_field_holds(experiment_file):
+    assert spec.load(experiment_file, ["seed=1", "seed=2"]).seed == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "field", "allowed"),
+    [
+        ("cluster.wrokers=3", "cluster.wrokers", "no such field"),
+        ("nothing=3", "nothing", "no such field"),
+        ("cluster.workers=many", "cluster.workers", "valid integer"),
+        ("cluster.workers=2.5", "cluster.workers", "valid integer"),
+        ("cluster.workers=0", "cluster.workers", "greater than or equal to 1"),
+        ("cluster.driver=docker", "cluster.driver", "'local'"),
+        ("engine.checkpoint_interval_s=-1", "engine.checkpoint_interval_s", "greater than 0"),
+        ("engine.checkpoint_interval_s=.nan", "engine.checkpoint_interval_s", "finite"),
+        ("load.rate=-5", "load.rate", "greater than 0"),
+        ("window_s=.inf", "window_s", "less than or equal to"),
+        ("name=A Name", "name", "pattern"),
+        ("faults.processes.1.rate=-0.1", "faults.processes.1.rate", "greater than 0"),
+        ("faults.processes.0.heal_after=-1", "faults.processes.0.heal_after", "greater than or equal to 0"),
+        ("faults.processes.0.heal_after={low: 5, high: 1}", "faults.processes.0.heal_after", "not be below low"),
+        ("faults.processes.0.spread=3", "faults.processes.0", "spread is for scope domain"),
+        ("faults.processes.0.kind=pause", "experiment", "only kind kill"),
+        ("faults.hosts={worker-77: []}", "experiment", "'worker-77'; the hosts are worker-1"),
+        ("faults.duration=999999", "experiment", "must not exceed window_s"),
+        ("workload={window_s: 30, slide_s: 7}", "workload", "must be a multiple of slide_s"),
+        ("seed", "--set", "field.subfield=value"),
+        ("=5", "--set", "field.subfield=value"),
+        ("load.rate={", "--set", "a YAML value after ="),
+        ("name.first=x", "--set", "a field below a mapping; name is a value"),
+        ("faults.processes.9.rate=1", "--set", "a position from 0 to 1"),
+        ("faults.processes.first.rate=1", "--set", "a position from 0 to 1"),
+    ],
+)
+def test_a_mistake_is_named_in_one_line(experiment_file, override, field, allowed):
+    with pytest.raises(BadInput) as mistake:
+        spec.load(experiment_file, [override])
+    assert mistake.value.field == field
+    assert allowed in mistake.value.allowed
+    assert "\n" not in str(mistake.value)
+    assert mistake.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"), [("[1, 2]", "a YAML mapping"), ("a: [", "valid YAML"), ("name: \xff", "valid YAML")]
+)
+def test_a_file_that_is_no_mapping_is_named(tmp_path, text, allowed):
+    path = tmp_path / "broken.yaml"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(BadInput, match=allowed) as mistake:
+        spec.load(str(path))
+    assert mistake.value.value == str(path)
+    assert "\n" not in str(mistake.value)
+
+
+@pytest.mark.parametrize("source", ["no-such-example", "no/such/file.yaml", "."])
+def test_an_experiment_that_is_not_there_is_named_with_the_examples(source):
+    with pytest.raises(BadInput, match="wordcount") as mistake:
+        spec.load(source)
+    assert (mistake.value.field, mistake.value.value) == ("experiment", source)
+
+
+def test_faults_default_to_all_workers_and_the_whole_window():
+    experiment = Experiment.model_validate({"cluster": {"workers": 2}, "window_s": 50})
+    assert experiment.fault_spec.duration == 50
+    assert experiment.fault_spec.hosts == {"worker-1": (), "worker-2": ()}
+
+
+@given(st.floats(1e-6, 10), st.floats(1e-6, 10), st.integers(1, 9), st.integers(1, 4))
+def test_the_failure_rate_is_the_sum_over_all_clocks(per_host, per_domain, hosts, domains):
+    members = {f"h{i}": (f"d{i % domains}",) for i in range(hosts)}
+    law = {"hosts": members, "processes": [{"rate": per_host}, {"rate": per_domain, "scope": "domain"}]}
+    expected = hosts * per_host + min(hosts, domains) * per_domain
+    assert FaultSpec.model_validate(law).failure_rate == pytest.approx(expected)
