@@ -1,0 +1,201 @@
+"""The rows of the small tables from hand-made logs, column by column as the schema names them."""
+
+from typing import Any
+
+import pytest
+
+from experiments.spec import Experiment
+from results.schema import TABLES
+from spark_jobs.tables import rows
+from spark_jobs.tables.batches import Batch
+from spark_jobs.tables.ledger import NS, Segment
+
+START_NS = 1_000 * NS
+WINDOW = (START_NS, START_NS + 20 * NS)
+
+
+def named(table: str, found: list[tuple]) -> list[dict[str, Any]]:
+    return [dict(zip(TABLES[table].names, row, strict=True)) for row in found]
+
+
+def batch(number, start_s, end_s, records=1000):
+    span = (START_NS + round(start_s * NS), START_NS + round(end_s * NS))
+    return Batch(number, *span, NS // 2, records, 0.1, 0.2, 0.3, 50, 6000, {"0": (0, 0)}, 2, 0.05)
+
+
+def planned(*events):
+    keys = ("at", "targets", "kind", "cause", "heal_after")
+    made = [dict(zip(keys, (at, targets, "kill", "clock", 2.0), strict=True)) for at, *targets in events]
+    return {"window_start_ns": WINDOW[0], "window_end_ns": WINDOW[1], "events": made}
+
+
+def injected(fault, host, at_s, processes=4, survivors=0, ports=0):
+    fired_ns = START_NS + round(at_s * NS)
+    proof = {"processes_killed": processes, "survivors": survivors, "open_ports": ports}
+    stamps = {"at_ns": fired_ns + 9, "fired_ns": fired_ns, "proved_ns": fired_ns + 5}
+    return {"event": "injected", "fault": fault, "host": host, **stamps, **proof}
+
+
+def healed(fault, host, at_s):
+    return {"event": "healed", "fault": fault, "host": host, "at_ns": START_NS + round(at_s * NS)}
+
+
+def test_a_fault_with_its_proof():
+    log = [{"event": "armed", "at_ns": 1}, injected(0, "worker-1", 3.25), healed(0, "worker-1", 5)]
+    (found,) = named("faults", rows.faults(planned((3.0, "worker-1")), log))
+    assert found == {
+        "fault": 0, "kind": "kill", "targets": "worker-1", "cause": "clock", "planned_ns": START_NS + 3 * NS,
+        "actual_ns": START_NS + round(3.25 * NS), "proved_ns": START_NS + round(3.25 * NS) + 5,
+        "healed_ns": START_NS + 5 * NS, "lateness_s": 0.25, "absorbed": False,
+        "processes_killed": 4, "survivors": 0, "open_ports": 0,
+    }  # fmt: skip
+
+
+def test_a_fault_on_several_hosts_is_one_row_with_the_worst_of_them():
+    log = [injected(0, "worker-1", 3.01), injected(0, "worker-2", 3.4, processes=2, survivors=1, ports=3)]
+    log += [healed(0, "worker-2", 5), healed(0, "worker-1", 7)]
+    (found,) = named("faults", rows.faults(planned((3.0, "worker-1", "worker-2")), log))
+    assert found["targets"] == "worker-1,worker-2"
+    assert found["actual_ns"] == START_NS + round(3.01 * NS)
+    assert found["proved_ns"] == START_NS + round(3.4 * NS) + 5
+    assert found["healed_ns"] == START_NS + 7 * NS
+    assert found["lateness_s"] == pytest.approx(0.4)
+    assert (found["processes_killed"], found["survivors"], found["open_ports"]) == (6, 1, 3)
+
+
+def test_the_lateness_is_the_largest_in_size_with_its_sign():
+    log = [injected(0, "worker-1", 2.9), injected(0, "worker-2", 3.05)]
+    (found,) = named("faults", rows.faults(planned((3.0, "worker-1", "worker-2")), log))
+    assert found["lateness_s"] == pytest.approx(-0.1)
+
+
+def test_a_fault_on_hosts_that_were_all_down_is_absorbed():
+    log = [{"event": "absorbed", "fault": 1, "host": "worker-1", "at_ns": 5}, injected(0, "worker-2", 1)]
+    found = named("faults", rows.faults(planned((1.0, "worker-2"), (2.0, "worker-1")), log))
+    assert [fault["absorbed"] for fault in found] == [False, True]
+    assert {found[1][name] for name in ("actual_ns", "lateness_s", "processes_killed", "survivors")} == {None}
+
+
+def test_a_fault_that_found_one_of_its_hosts_up_is_not_absorbed():
+    log = [{"event": "absorbed", "fault": 0, "host": "worker-1", "at_ns": 5}, injected(0, "worker-2", 3)]
+    (found,) = named("faults", rows.faults(planned((3.0, "worker-1", "worker-2")), log))
+    assert (found["absorbed"], found["processes_killed"]) == (False, 4)
+
+
+def test_a_fault_that_never_came_is_neither_absorbed_nor_actual():
+    (found,) = named("faults", rows.faults(planned((3.0, "worker-1")), [{"event": "armed", "at_ns": 1}]))
+    assert (found["absorbed"], found["actual_ns"], found["healed_ns"]) == (False, None, None)
+
+
+def test_checkpoints_say_which_batches_lie_within_the_window():
+    made = [batch(0, -3, 1), batch(1, 1, 9), batch(2, 15, 20), batch(3, 20, 29)]
+    found = named("checkpoints", rows.checkpoints(made, WINDOW))
+    assert [row["in_window"] for row in found] == [False, True, True, False]
+    assert (found[1]["duration_s"], found[1]["checkpoint_s"], found[1]["processing_s"]) == (8.0, 0.5, 7.5)
+    assert (found[1]["wal_s"], found[1]["commit_log_s"], found[1]["state_commit_s"]) == (0.1, 0.2, 0.3)
+
+
+def test_throughput_by_second_with_the_lag_at_its_end():
+    schedule = {"start_ns": START_NS - 10 * NS, "rate": 100.0}
+    window = (START_NS, START_NS + 4 * NS)
+    made = [batch(0, -5, -2, 600), batch(1, -2, 1.5, 300), batch(2, 1.5, 3.0, 200), batch(3, 3, 4.5, 500)]
+    found = named("throughput", rows.throughput(made, schedule, window))
+    assert [row["second"] for row in found] == [0, 1, 2, 3]
+    assert [row["due_records"] for row in found] == [100.0] * 4
+    assert [row["committed_records"] for row in found] == [0, 300, 0, 200]
+    assert [row["lag_records"] for row in found] == [500, 300, 400, 300]
+
+
+def test_throughput_without_a_generator_knows_of_nothing_due():
+    found = named("throughput", rows.throughput([batch(0, 0, 1.5)], None, (START_NS, START_NS + 2 * NS)))
+    assert [row["due_records"] for row in found] == [0, 0]
+
+
+def sample(host, at_s, cpu_s, rss=7):
+    return {"event": "sample", "host": host, "at_ns": START_NS + round(at_s * NS), "cpu_s": cpu_s, "rss_bytes": rss}
+
+
+def test_hosts_use_what_their_clocks_gained_since_the_last_sample():
+    log = [sample("a", -0.5, 10.0), sample("b", -0.5, 1.0), sample("a", 0.5, 10.75), sample("b", 0.5, 1.25)]
+    found = named("hosts", rows.hosts([*log, sample("a", 1.5, 11.5), sample("a", 20.0, 99.0)], WINDOW))
+    assert [(row["second"], row["host"], row["cpu_s"]) for row in found] == [
+        (0, "a", 0.75), (0, "b", 0.25), (1, "a", 0.75),
+    ]  # fmt: skip
+
+
+def test_a_host_that_died_or_was_reborn_used_nothing_it_had_used_before():
+    log = [sample("a", 0.5, 10.0), sample("a", 1.5, 0.0, rss=0), sample("a", 2.5, 0.5)]
+    assert [row["cpu_s"] for row in named("hosts", rows.hosts(log, WINDOW))] == [0.0, 0.0, 0.5]
+
+
+def run_row(batches, segments, service_rate=100.0, **fields):
+    experiment = Experiment.model_validate({"faults": {"processes": [{"rate": 0.01}]}, "seed": 3} | fields)
+    row = rows.run("run-1", experiment, planned((1.0, "worker-1")), segments, batches, service_rate, 125.0)
+    return named("runs", [row])[0]
+
+
+def segments(**seconds):
+    made, at = [], START_NS
+    for kind, length_s in seconds.items():
+        made.append(Segment(at, at + round(length_s * NS), kind))
+        at = made[-1].end_ns
+    return made
+
+
+def test_a_batch_at_the_edge_of_the_window_counts_by_its_share():
+    half_before, inside, quarter_after = batch(0, -4, 4, 800), batch(1, 4, 14, 1000), batch(2, 18, 26, 800)
+    found = run_row([half_before, inside, quarter_after], segments(useful=16, checkpoint=4))
+    assert found["records_committed"] == 400 + 1000 + 200
+    assert found["utilization"] == pytest.approx(16 / 20)
+    assert found["utilization_by_records"] == pytest.approx(1600 / 100 / 20)
+
+
+def test_a_batch_that_spans_the_window_or_misses_it():
+    assert run_row([batch(0, -20, 40, 6000)], segments(useful=20))["records_committed"] == 2000
+    assert run_row([batch(0, -9, 0), batch(1, 20, 30)], segments(idle=20))["records_committed"] == 0
+
+
+def test_idle_time_is_utilization_too():
+    found = run_row([batch(0, 0, 10, 500)], segments(useful=5, idle=10, lost=5))
+    assert found["utilization"] == pytest.approx(15 / 20)
+    assert found["utilization_by_records"] == pytest.approx((500 / 100 + 10) / 20)
+
+
+def test_the_second_estimate_needs_a_saturated_source_and_a_service_rate():
+    assert run_row([batch(0, 0, 10)], segments(useful=20), service_rate=None)["utilization_by_records"] is None
+    found = run_row([batch(0, 0, 10)], segments(useful=20), load={"mode": "rate"})
+    assert found["utilization_by_records"] is None
+
+
+def test_the_run_names_what_it_ran():
+    found = run_row([], segments(idle=20), cluster={"workers": 2}, workload={"depth": 2})
+    named_so = {"run_id": "run-1", "engine": "structured-streaming", "recovery": "query", "seed": 3, "workers": 2}
+    named_so |= {"depth": 2, "window_s": 20.0, "failure_rate": 0.02, "load_rate": 125.0, "faults": 1}
+    assert named_so.items() <= found.items()
+
+
+def test_the_ledger_in_seconds():
+    found = named("ledger", rows.ledger([Segment(START_NS, START_NS + NS // 4, "lost", None, 2)]))
+    assert found == [
+        {
+            "start_ns": START_NS,
+            "end_ns": START_NS + NS // 4,
+            "class": "lost",
+            "seconds": 0.25,
+            "batch": None,
+            "fault": 2,
+        }
+    ]
+
+
+def with_watermark(text):
+    return {"event": "progress", "progress": {"eventTime": {"watermark": text} if text else {}}}
+
+
+def test_windows_are_closed_up_to_the_last_watermark():
+    log = [with_watermark("1970-01-01T00:00:00.000Z"), {"event": "ready"}, with_watermark("2026-11-20T11:23:19.675Z")]
+    assert rows.closed_until_ms([*log, with_watermark(None)]) == 1_795_173_799_675
+
+
+def test_without_a_watermark_no_window_is_closed():
+    assert rows.closed_until_ms([with_watermark(None)]) == rows.closed_until_ms([]) == 0

@@ -1,0 +1,44 @@
+"""The schedule of the open-loop generator: when each record is due."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workloads.generator import Schedule
+
+START_NS = 1_795_173_799_675_000_000
+RATES = st.floats(0.1, 1e7)
+
+
+def test_records_are_due_at_an_even_pace():
+    schedule = Schedule(START_NS, 4.0, 3)
+    start_ms = START_NS // 10**6
+    assert [schedule.due_ms(p) - start_ms for p in range(5)] == [0, 250, 500, 750, 1000]
+    assert schedule.due_count(START_NS + 10**9) == 4
+
+
+def test_nothing_is_due_before_the_start():
+    schedule = Schedule(START_NS, 1000.0, 1)
+    assert schedule.due_count(START_NS - 5 * 10**9) == schedule.due_count(START_NS) == 0
+
+
+@given(RATES, st.integers(0, 3600 * 10**9))
+def test_what_is_sent_is_due_and_what_is_not_sent_is_not(rate, elapsed_ns):
+    schedule, now_ns = Schedule(START_NS, rate, 3), START_NS + elapsed_ns
+    count = schedule.due_count(now_ns)
+    now_ms = now_ns / 1e6
+    assert schedule.due_ms(max(0, count - 1)) <= now_ms
+    assert schedule.due_ms(count + 1) >= now_ms - 1, "the stamp is cut to whole milliseconds"
+
+
+@given(RATES, st.integers(0, 10**9), st.integers(0, 10**6))
+def test_due_times_never_go_back(rate, position, further):
+    schedule = Schedule(START_NS, rate, 3)
+    assert schedule.due_ms(position) <= schedule.due_ms(position + further)
+
+
+@given(RATES, st.integers(0, 3600 * 10**9), st.integers(0, 10**9))
+def test_the_count_over_a_time_is_rate_times_time(rate, elapsed_ns, later_ns):
+    schedule = Schedule(START_NS, rate, 3)
+    sent = schedule.due_count(START_NS + elapsed_ns + later_ns) - schedule.due_count(START_NS + elapsed_ns)
+    assert sent == pytest.approx(rate * later_ns / 1e9, abs=1.001)
