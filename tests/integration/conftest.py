@@ -1,0 +1,64 @@
+"""Real clusters and a real Spark session. They end with the module that used them: the next one needs the memory."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from experiments.spec import ClusterSpec
+from infra.cluster import Handle
+from infra.jars import ensure_jars
+from infra.jvm import find_java
+from infra.local import LocalDriver
+from spark_jobs.streaming.job import STATE_STORE
+
+ONE_WORKER = ClusterSpec(workers=1, worker_memory_mb=512)
+
+
+def new_run_id() -> str:
+    return f"test-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="session")
+def driver() -> LocalDriver:
+    return LocalDriver()
+
+
+@pytest.fixture(scope="module")
+def cluster(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:
+    """A cluster with one worker; the tests of a module share it and leave its worker up."""
+    root: Path = tmp_path_factory.mktemp("cluster")
+    try:
+        yield driver.provision(ONE_WORKER, new_run_id(), root)
+    finally:
+        if (root / "handle.json").exists():
+            driver.destroy(Handle.load(root))
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """A local Spark session on two cores, with the Kafka connector and the state store of the query driver."""
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraClassPath": ":".join(map(str, ensure_jars().connector)),
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
+        "spark.sql.session.timeZone": "UTC",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("aftershock-tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_HOME", str(find_java().home))
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        session = builder.getOrCreate()
+        yield session
+        session.stop()

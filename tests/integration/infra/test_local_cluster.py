@@ -1,0 +1,232 @@
+"""The local driver with everything real: broker, Spark master and workers, a Spark application, and their deaths."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+
+from experiments.errors import BadInput, EnvironmentFailure
+from experiments.spec import ClusterSpec
+from infra import kafka, local, spark
+from infra.cluster import Handle, Role
+from infra.local import LocalDriver
+from infra.processes import MARK, listening, marks, members
+from tests.integration.conftest import ONE_WORKER, new_run_id
+from tests.unit.marked_processes import wait_for
+
+PYTHON_TASKS = """
+import time
+from pyspark.sql import SparkSession
+context = SparkSession.builder.appName("python-tasks").getOrCreate().sparkContext
+context.parallelize([0], 1).foreach(lambda _: time.sleep(600))
+"""
+PROVISION = """
+import sys
+from pathlib import Path
+from infra.local import LocalDriver
+from tests.integration.conftest import ONE_WORKER
+LocalDriver().provision(ONE_WORKER, "test-cut-off", Path(sys.argv[1]))
+"""
+JOINED = "Successfully registered with master"
+
+
+def worker_mark(cluster: Handle) -> str:
+    return f"{cluster.token}/worker-1"
+
+
+def times_joined(cluster: Handle) -> int:
+    return (cluster.directory("worker-1") / "logs" / "spark-worker.log").read_text(errors="replace").count(JOINED)
+
+
+def python_processes(cluster: Handle) -> list[int]:
+    commands = {pid: Path(f"/proc/{pid}/cmdline") for pid in members(worker_mark(cluster))}
+    return [pid for pid, command in commands.items() if command.exists() and b"pyspark.daemon" in command.read_bytes()]
+
+
+@pytest.fixture
+def busy_cluster(driver: LocalDriver, cluster: Handle, tmp_path: Path) -> Iterator[Handle]:
+    """The cluster while a Spark application runs a Python task on the worker; healed in the end."""
+    program = tmp_path / "python_tasks.py"
+    program.write_text(PYTHON_TASKS, encoding="utf-8")
+    address = cluster.gateway.address
+    conf = {"spark.driver.host": address, "spark.driver.bindAddress": address, "spark.ui.enabled": "false"}
+    conf["spark.executor.memory"] = "512m"
+    driver.spawn(cluster, "gateway", "python-tasks", spark.submit_command(cluster.master, program, conf=conf))
+    wait_for(lambda: len(python_processes(cluster)) == 2, limit_s=90)  # pyspark's daemon, and the worker it forked
+    yield cluster
+    driver.stop(cluster, "gateway", "python-tasks", 5)
+    driver.heal(cluster, "worker-1")
+
+
+def test_a_provisioned_cluster_is_up_and_answers(driver: LocalDriver, cluster: Handle) -> None:
+    states = {state.name: state for state in driver.inspect(cluster)}
+    assert set(states) == {"gateway", "worker-1"}
+    assert all(state.up for state in states.values())
+    assert driver.running(cluster, "gateway") >= {"broker", "spark-master"}
+    assert driver.running(cluster, "worker-1") == {"spark-worker"}
+    assert set(local.GATEWAY_PORTS) <= set(listening(cluster.gateway.address))
+    assert [host.role for host in cluster.hosts.values()] == [Role.GATEWAY, Role.WORKER]
+    assert Handle.load(Path(cluster.root)) == cluster
+
+
+def test_every_process_listens_on_the_address_of_its_host(cluster: Handle) -> None:
+    worker = cluster.hosts["worker-1"]
+    assert listening(worker.address)
+    open_to_all = [port for port in local.GATEWAY_PORTS if port in listening("0.0.0.0")]
+    assert open_to_all == []
+
+
+def test_topics_are_created_once(cluster: Handle) -> None:
+    kafka.create_topics(cluster.broker, {"twice": 3})
+    kafka.create_topics(cluster.broker, {"twice": 5, "new": 2})
+    admin = KafkaAdminClient(bootstrap_servers=cluster.broker)
+    found = {topic["name"]: len(topic["partitions"]) for topic in admin.describe_topics(["twice", "new"])}
+    admin.close()
+    assert found == {"twice": 3, "new": 2}
+
+
+def test_a_killed_worker_leaves_no_process_and_no_port_and_comes_back(
+    driver: LocalDriver, busy_cluster: Handle
+) -> None:
+    worker, before = busy_cluster.hosts["worker-1"], members(worker_mark(busy_cluster))
+    assert {os.getpgid(pid) for pid in before} > {os.getsid(before[0])}, "pyspark's daemon made a group of its own"
+    joined = times_joined(busy_cluster)
+    proof = driver.aim(busy_cluster, "worker-1").fire()
+    assert proof.processes_killed >= len(before) >= 4, "worker, executor, pyspark's daemon and its worker"
+    assert (proof.survivors, proof.open_ports) == (0, 0)
+    assert (members(worker_mark(busy_cluster)), listening(worker.address)) == ([], [])
+    assert [state.up for state in driver.inspect(busy_cluster)] == [True, False]
+    driver.heal(busy_cluster, "worker-1")
+    wait_for(lambda: times_joined(busy_cluster) == joined + 1, limit_s=30)
+
+
+def test_a_healed_worker_starts_with_an_empty_disk_and_one_that_is_up_is_left_alone(
+    driver: LocalDriver, cluster: Handle
+) -> None:
+    lives = cluster.directory("worker-1") / "lives"
+    before, pids = len(list(lives.iterdir())), members(worker_mark(cluster))
+    driver.heal(cluster, "worker-1")
+    assert (len(list(lives.iterdir())), members(worker_mark(cluster))) == (before, pids)
+    (lives / str(before) / "left-over").touch()
+    driver.aim(cluster, "worker-1").fire()
+    driver.heal(cluster, "worker-1")
+    assert not (lives / str(before + 1) / "left-over").exists()
+    assert len(list(lives.iterdir())) == before + 1
+
+
+@pytest.mark.parametrize("host", ["gateway", "worker-2", "worker-1/..", ""])
+def test_only_workers_of_the_cluster_are_aimed_at(driver: LocalDriver, cluster: Handle, host: str) -> None:
+    before = set(members(f"{cluster.token}/gateway"))
+    for act in (driver.aim, driver.heal):
+        with pytest.raises(BadInput, match=f"a worker of run {cluster.run_id}: worker-1") as refused:
+            act(cluster, host)
+        assert refused.value.value == host
+    assert set(members(f"{cluster.token}/gateway")) == before
+
+
+def test_a_service_is_asked_to_end_and_killed_when_it_does_not(driver: LocalDriver, cluster: Handle) -> None:
+    deaf = "trap '' TERM; while :; do sleep 0.2; done"
+    driver.spawn(cluster, "gateway", "polite", ["sleep", "60"])
+    driver.spawn(cluster, "gateway", "deaf", ["sh", "-c", deaf])
+    wait_for(lambda: driver.running(cluster, "gateway") >= {"polite", "deaf"})
+    driver.stop(cluster, "gateway", "polite", 5)
+    assert "polite" not in driver.running(cluster, "gateway")
+    driver.stop(cluster, "gateway", "deaf", 0.3)
+    wait_for(lambda: "deaf" not in driver.running(cluster, "gateway"))
+    driver.stop(cluster, "gateway", "never-started", 5)
+    assert driver.running(cluster, "gateway") >= {"broker", "spark-master"}
+
+
+def test_two_clusters_share_nothing_and_one_ends_without_the_other(
+    driver: LocalDriver, cluster: Handle, tmp_path: Path
+) -> None:
+    second = driver.provision(ONE_WORKER, new_run_id(), tmp_path)
+    try:
+        addresses = [{host.address for host in handle.hosts.values()} for handle in (cluster, second)]
+        assert addresses[0].isdisjoint(addresses[1])
+        assert {a.rpartition(".")[0] for a in addresses[0]}.isdisjoint({a.rpartition(".")[0] for a in addresses[1]})
+        before = set(members(f"{cluster.token}/gateway"))
+    finally:
+        LocalDriver().destroy(Handle.load(tmp_path))  # as another process would, from the handle alone
+    assert members(second.token) == []
+    assert all(listening(host.address) == [] for host in second.hosts.values())
+    driver.destroy(second)
+    assert set(members(f"{cluster.token}/gateway")) == before
+    assert driver.running(cluster, "worker-1") == {"spark-worker"}
+
+
+def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle(driver: LocalDriver, tmp_path: Path) -> None:
+    provisioner = subprocess.Popen([sys.executable, "-c", PROVISION, str(tmp_path)], cwd=local.REPOSITORY)
+    wait_for((tmp_path / "handle.json").exists, limit_s=30)
+    left = Handle.load(tmp_path)
+    wait_for(lambda: "spark-master" in driver.running(left, "gateway"), limit_s=60)
+    provisioner.kill()
+    provisioner.wait()
+    assert members(left.token)
+    driver.destroy(left)
+    assert (members(left.token), marks(left.token)) == ([], set())
+
+
+def test_a_provision_that_fails_leaves_nothing_running(driver: LocalDriver, tmp_path: Path) -> None:
+    in_the_way = tmp_path / "hosts" / "worker-1" / "lives"
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.touch()
+    with pytest.raises(OSError, match="lives"):
+        driver.provision(ONE_WORKER, new_run_id(), tmp_path)
+    assert (tmp_path / "hosts" / "gateway" / "logs" / "broker.log").exists(), "it had begun"
+    assert members(Handle.load(tmp_path).token) == []
+
+
+def test_destroying_what_was_never_started_is_fine(driver: LocalDriver, cluster: Handle) -> None:
+    driver.destroy(replace(cluster, token="t0-0000000000000000"))
+    assert driver.running(cluster, "gateway") >= {"broker", "spark-master"}
+
+
+def test_more_workers_than_fit_are_refused(driver: LocalDriver, tmp_path: Path) -> None:
+    spec = ClusterSpec(workers=250, worker_memory_mb=262_144)
+    with pytest.raises(BadInput, match=r"cluster\.workers: 250 is not usable; allowed: at most \d+ of 262144 MB"):
+        driver.provision(spec, new_run_id(), tmp_path / "root")
+    assert not (tmp_path / "root").exists()
+
+
+def test_too_little_disk_is_told(driver: LocalDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "MINIMUM_DISK_MB", 10**9)
+    with pytest.raises(EnvironmentFailure, match=r"\d+ MB of disk are free under .*; a run needs 1000000000 MB"):
+        driver.provision(ONE_WORKER, new_run_id(), tmp_path)
+    assert not (tmp_path / "handle.json").exists()
+
+
+def test_a_port_that_is_taken_everywhere_is_named(
+    driver: LocalDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as occupant:
+        port = occupant.getsockname()[1]  # the real ports cannot be had while clusters of others run
+        monkeypatch.setattr(local, "GATEWAY_PORTS", (port, *local.GATEWAY_PORTS))
+        with pytest.raises(EnvironmentFailure, match=f"port {port}.* taken on every one of them") as failure:
+            driver.provision(ONE_WORKER, new_run_id(), tmp_path)
+    assert failure.value.remedy == "stop the program that listens there (ss -ltnp)"
+    assert not (tmp_path / "handle.json").exists()
+
+
+def test_a_broker_that_is_gone_is_told(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFailure, match=r"the broker at 127\.0\.250\.1:9092 did not answer in 1 s"):
+        kafka.wait_ready("127.0.250.1:9092", tmp_path / "broker.log", limit_s=1)
+
+
+def test_services_do_not_inherit_the_secrets_of_whoever_starts_them(
+    driver: LocalDriver, cluster: Handle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_PASSWORD", "hunter2")
+    pid = driver.spawn(cluster, "gateway", "napper", ["sleep", "60"])
+    environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    driver.stop(cluster, "gateway", "napper", 5)
+    assert f"{MARK}={cluster.token}/gateway/napper".encode() in environment
+    assert not any(entry.startswith(b"DATABASE_PASSWORD") for entry in environment)
