@@ -1,0 +1,55 @@
+"""Latency of hand-made records: from due time to the commit of their batch, by second of the commit."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.tables.batches import MS, Batch
+from spark_jobs.tables.latency import latency
+
+START_MS = 1_795_173_800_000
+WINDOW = (START_MS * MS, (START_MS + 10_000) * MS)
+SCHEMA = "partition int, offset long, due_ms long"
+
+
+def batch(number: int, committed_s: float, **ends: tuple[int, int]) -> Batch:
+    ended_ns = (START_MS + round(committed_s * 1000)) * MS
+    offsets = {name.removeprefix("p"): span for name, span in ends.items()}
+    return Batch(number, ended_ns - 10**9, ended_ns, 0, 0, 0.0, 0.0, 0.0, 0, 0, offsets, None, None)
+
+
+def due(spark: SparkSession, *records: tuple[int, int, float]) -> DataFrame:
+    rows = [(partition, offset, START_MS + round(due_s * 1000)) for partition, offset, due_s in records]
+    return spark.createDataFrame(rows, SCHEMA)
+
+
+def found(records: DataFrame, batches: list[Batch]) -> list[tuple[float, ...]]:
+    return [tuple(row) for row in latency(records, batches, WINDOW).collect()]
+
+
+def test_a_record_is_as_late_as_the_commit_of_the_batch_that_held_it(spark: SparkSession) -> None:
+    batches = [batch(0, 2.5, p0=(0, 2), p1=(0, 1)), batch(1, 6.25, p0=(2, 3), p1=(1, 1))]
+    records = due(spark, (0, 0, 1.5), (0, 1, 0.5), (1, 0, -1.5), (0, 2, 2.25))
+    assert found(records, batches) == [
+        (2, 3, 2.0, pytest.approx(3.96), pytest.approx(3.996)),
+        (6, 1, 4.0, 4.0, 4.0),
+    ]
+
+
+def test_batches_that_commit_in_one_second_are_seen_together(spark: SparkSession) -> None:
+    batches = [batch(0, 3.1, p0=(0, 1)), batch(1, 3.9, p0=(1, 2))]
+    ((second, records, median, *_),) = found(due(spark, (0, 0, 3.0), (0, 1, 3.0)), batches)
+    assert (second, records, median) == (3, 2, pytest.approx(0.5))
+
+
+def test_batches_may_come_in_any_order(spark: SparkSession) -> None:
+    batches = [batch(1, 5.0, p0=(1, 2)), batch(0, 4.0, p0=(0, 1))]
+    rows = found(due(spark, (0, 0, 3.0), (0, 1, 3.0)), batches)
+    assert [(second, median) for second, _, median, *_ in rows] == [(4, 1.0), (5, 2.0)]
+
+
+def test_commits_outside_the_window_are_not_seen(spark: SparkSession) -> None:
+    batches = [batch(0, -0.001, p0=(0, 1)), batch(1, 0.0, p0=(1, 2)), batch(2, 10.0, p0=(2, 3))]
+    rows = found(due(spark, (0, 0, -3.0), (0, 1, -3.0), (0, 2, -3.0)), batches)
+    assert [(second, records, median) for second, records, median, *_ in rows] == [(0, 1, 3.0)]

@@ -1,0 +1,63 @@
+"""Quality of hand-made output: lost, duplicated, wrong and spurious records."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.tables.quality import quality
+
+SCHEMA = "start_ms long, end_ms long, key string, count long"
+MS = 10**6
+CLOSED_MS = 20_000
+
+
+@pytest.fixture(scope="module")
+def frame(spark: SparkSession):
+    def make(*records: tuple[int, str, int]) -> DataFrame:
+        rows = [(start_ms, start_ms + 10_000, key, count) for start_ms, key, count in records]
+        return spark.createDataFrame(rows, SCHEMA)
+
+    return make
+
+
+def judged(sink: DataFrame, oracle: DataFrame) -> dict[int, tuple[int, ...]]:
+    """By start of window [ms]: exact, emitted, lost, duplicated, wrong."""
+    found = quality(sink, oracle, CLOSED_MS).collect()
+    assert all(row["window_end_ns"] - row["window_start_ns"] == 10_000 * MS for row in found)
+    names = ("exact", "emitted", "lost", "duplicated", "wrong")
+    return {row["window_start_ns"] // MS: tuple(row[name] for name in names) for row in found}
+
+
+def test_output_that_is_exact(frame) -> None:
+    exact = frame((0, "an", 3), (0, "the", 2), (5000, "an", 4))
+    assert judged(exact, exact) == {0: (2, 2, 0, 0, 0), 5000: (1, 1, 0, 0, 0)}
+
+
+def test_every_kind_of_fault_is_counted_in_its_window(frame) -> None:
+    oracle = frame((0, "lost", 1), (0, "twice", 2), (0, "wrong", 3), (0, "right", 4), (5000, "right", 5))
+    sink = frame(
+        (0, "twice", 2), (0, "twice", 2), (0, "twice", 2), (0, "wrong", 9), (0, "right", 4), (0, "spurious", 1),
+        (5000, "right", 5),
+    )  # fmt: skip
+    assert judged(sink, oracle) == {0: (4, 6, 1, 2, 2), 5000: (1, 1, 0, 0, 0)}
+
+
+def test_copies_that_disagree_are_duplicated_and_wrong(frame) -> None:
+    oracle = frame((0, "low", 3), (0, "high", 3))
+    sink = frame((0, "low", 3), (0, "low", 2), (0, "high", 4), (0, "high", 3))
+    assert judged(sink, oracle) == {0: (2, 4, 0, 2, 2)}
+
+
+def test_a_window_that_nobody_expected_is_wrong_and_one_that_never_came_is_lost(frame) -> None:
+    found = judged(frame((0, "an", 1), (0, "the", 1)), frame((5000, "an", 1)))
+    assert found == {0: (0, 2, 0, 0, 2), 5000: (1, 0, 1, 0, 0)}
+
+
+def test_windows_that_are_still_open_are_not_judged(frame) -> None:
+    oracle = frame((10_000, "due", 1), (10_001, "open", 1))
+    assert judged(frame(), oracle) == {10_000: (1, 0, 1, 0, 0)}
+
+
+def test_no_output_at_all_where_none_was_due(frame) -> None:
+    assert judged(frame(), frame()) == {}
