@@ -15,6 +15,8 @@ from pathlib import Path
 
 MARK = "AFTERSHOCK_HOST"
 LISTEN = "0A"
+VSIZE, ENV_END = 20, 48  # positions in /proc/PID/stat, from the state on
+EXEC_LOOKS, EXEC_PAUSE_S = 1000, 0.0005
 
 
 @dataclass(frozen=True)
@@ -141,10 +143,22 @@ def _pids() -> Iterator[int]:
 
 
 def _environment(pid: int) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
+    """The environment of a process; a process amid an exec shows none for a moment, so that one is awaited."""
+    for _ in range(EXEC_LOOKS):
+        try:
+            entries = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return []
+        if entries or not _amid_exec(pid):
+            return entries.split(b"\0")
+        time.sleep(EXEC_PAUSE_S)
+    return []
+
+
+def _amid_exec(pid: int) -> bool:
+    """Whether the process has memory (a kernel thread and a zombie have none) that holds no environment yet."""
+    fields = _stat(pid)
+    return bool(fields) and int(fields[VSIZE]) > 0 and int(fields[ENV_END]) == 0
 
 
 def _carries(pid: int, needle: bytes) -> bool:

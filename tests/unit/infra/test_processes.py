@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import subprocess
 import time
 from pathlib import Path
 
@@ -30,6 +31,21 @@ def test_children_inherit_the_mark(token):
     shell = start(f"{token}/worker-1", "sh", "-c", "sleep 60 & sleep 60")
     wait_for(lambda: len(members(f"{token}/worker-1")) == 3)
     assert shell.pid in members(f"{token}/worker-1")
+
+
+def test_a_process_amid_its_exec_is_found(token):
+    for number in range(300):
+        process = start(f"{token}/worker-{number}")
+        assert members(f"{token}/worker-{number}") == [process.pid]
+        process.kill()
+
+
+def test_a_process_without_any_environment_is_a_member_of_nothing(token):
+    bare = subprocess.Popen(["sleep", "60"], env={})
+    began = time.monotonic()
+    assert bare.pid not in members(token)
+    assert time.monotonic() - began < 0.4, "it is not taken for one amid an exec"
+    bare.kill()
 
 
 def test_a_zombie_is_dead(token):
