@@ -97,9 +97,10 @@ def finished(run_id: str) -> Run:
 
 
 def all_finished() -> list[Run]:
-    """Every finished run, newest first."""
+    """Every finished run, newest first; what else lies in the folder is passed over."""
     folder = home() / "runs"
-    found = [finished(path.name) for path in folder.iterdir() if RUN_ID.fullmatch(path.name)] if folder.is_dir() else []
+    names = [status.parent.name for status in folder.glob("*/status.json")]
+    found = [finished(name) for name in names if RUN_ID.fullmatch(name)]
     return sorted(found, key=lambda run: run.status()["started_ns"], reverse=True)
 
 

@@ -1,0 +1,90 @@
+"""The run store: runs appear whole, stay as they are, and nothing else counts as one."""
+
+import json
+
+import pytest
+
+from experiments.errors import BadInput
+from results import store
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    return tmp_path
+
+
+def live_run(run_id, started_ns=0):
+    run = store.live(run_id)
+    status = {"run_id": run_id, "experiment": "e", "state": "done", "started_ns": started_ns, "ended_ns": 1}
+    store.write_json(run.root / "status.json", status | {"error": None, "exit_code": 0})
+    return run
+
+
+def test_a_run_is_finished_once_it_is_published(home):
+    run = live_run("run-1")
+    assert store.all_finished() == []
+    with pytest.raises(BadInput, match="the id of a finished run"):
+        store.finished("run-1")
+    published = store.publish(run)
+    assert published.root == home / "runs" / "run-1"
+    assert store.finished("run-1") == published
+    assert not run.root.exists()
+
+
+def test_a_run_that_is_there_already_is_not_touched():
+    first = store.publish(live_run("run-1", started_ns=5))
+    store.publish(live_run("run-1", started_ns=9))
+    assert first.status()["started_ns"] == 5
+
+
+def test_runs_are_listed_newest_first():
+    for run_id, started_ns in (("a", 20), ("b", 30), ("c", 10)):
+        store.publish(live_run(run_id, started_ns))
+    assert [run.run_id for run in store.all_finished()] == ["b", "a", "c"]
+
+
+def test_what_is_no_run_is_passed_over(home):
+    store.publish(live_run("run-1"))
+    (home / "runs" / "stray").mkdir()
+    (home / "runs" / "lost+found").mkdir()
+    (home / "runs" / "My Notes").mkdir()
+    (home / "runs" / "My Notes" / "status.json").write_text("{}")
+    (home / "runs" / "notes.txt").touch()
+    assert [run.run_id for run in store.all_finished()] == ["run-1"]
+    with pytest.raises(BadInput, match="the id of a finished run"):
+        store.finished("stray")
+
+
+@pytest.mark.parametrize("run_id", ["", "..", "../runs/run-1", "a/b", "Run", "a b", "-a", "a" * 129, "a\n"])
+def test_a_run_id_is_never_a_path(run_id):
+    for use in (store.finished, store.live, store.live_directory):
+        with pytest.raises(BadInput, match="lower-case letters"):
+            use(run_id)
+
+
+def test_an_unknown_table_is_named():
+    with pytest.raises(BadInput, match="ledger"):
+        live_run("run-1").table("../status")
+
+
+def test_json_replaces_what_was_there_and_leaves_no_scratch(tmp_path):
+    path = tmp_path / "new" / "document.json"
+    store.write_json(path, {"a": 1})
+    store.write_json(path, {"a": 2})
+    assert json.loads(path.read_text()) == store.read_json(path) == {"a": 2}
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_document_that_cannot_be_written_leaves_the_old_one(tmp_path):
+    path = tmp_path / "document.json"
+    store.write_json(path, {"a": 1})
+    with pytest.raises(TypeError):
+        store.write_json(path, {"a": object()})
+    assert store.read_json(path) == {"a": 1}
+
+
+def test_the_home_can_be_chosen_and_defaults_to_the_checkout(home, monkeypatch):
+    assert store.home() == home
+    monkeypatch.delenv("AFTERSHOCK_HOME")
+    assert store.home().name == ".aftershock"
