@@ -27,7 +27,7 @@ class Observe(BaseOperator):
 
     template_fields: Sequence[str] = ("experiment_run_id",)
 
-    def __init__(self, *, experiment_run_id: str, poll_interval_s: float = 3.0, **kwargs: Any) -> None:
+    def __init__(self, *, experiment_run_id: str, poll_interval_s: float = 5.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.experiment_run_id, self.poll_interval_s = experiment_run_id, poll_interval_s
 

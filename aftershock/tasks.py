@@ -69,7 +69,7 @@ def _first_error(ti: Any) -> str | None:
 
 
 def judge(run: str) -> None:
-    """Log every verdict of the published run; fails when the run failed, or with check, observed and expected of each
+    """Log the verdicts of the published run but those that passed; fails when the run failed, or with check, observed and expected of each
     verdict that did.
     """
     from results import store
@@ -77,7 +77,9 @@ def judge(run: str) -> None:
     published = store.finished(run)
     verdicts = published.table("verdicts").to_dict("records") if published.has("verdicts") else []
     for verdict in verdicts:
-        log.info("%-7s %s", verdict["verdict"], _sentence(verdict))
+        if verdict["verdict"] != "pass":
+            log.info("%-7s %s", verdict["verdict"], _sentence(verdict))
+    log.info("%d of %d checks passed", sum(verdict["verdict"] == "pass" for verdict in verdicts), len(verdicts))
     if published.status()["state"] != "done":
         raise AirflowFailException(f"run {run} failed: {published.status()['error']}")
     failed = [_sentence(verdict) for verdict in verdicts if verdict["verdict"] == "fail"]

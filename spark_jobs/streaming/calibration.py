@@ -5,7 +5,6 @@ Works on topics and checkpoints of its own. The result sizes the batches and the
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import asdict, dataclass
 from statistics import median
@@ -23,7 +22,7 @@ from workloads.wordcount import corpus
 WARM_RECORDS, WARM_BATCHES = 10_000, 14  # batches run until their rate settles, at most these
 SETTLED_BATCHES, SETTLED_WITHIN = 3, 0.15
 FULL_BATCHES = 2
-LARGEST_STEP = 4.0  # a batch grows at most this much from one topic to the next
+CLOSE_ENOUGH = 0.1  # of the time that a batch shall take
 FILL = 0.95  # of the interval: leaves room for the spread of batch durations
 LOAD_FACTOR = 1.25  # a saturating source is this much faster than the query
 POLL_S = 0.1
@@ -54,21 +53,20 @@ class Calibration:
 
 
 def calibrate(spark: SparkSession, config: JobConfig, journal: Journal) -> Calibration:
-    """Warm the executors up until their rate settles, then approach the batch that fills the interval.
+    """Warm the executors up until their rate settles, then approach the batch that fills the interval from below.
 
-    A batch takes a fixed time and a time per record, so its size is found by the secant of the last two sizes.
+    A batch takes a fixed time besides its time per record, so one that is enlarged in proportion stays too small.
     """
     target_s = FILL * config.engine.checkpoint_interval_s
-    records, rate = WARM_RECORDS, float(WARM_RECORDS)
-    seen = [Timing(0, 0.0, 0.0)]
+    records = WARM_RECORDS
     for topic, batches in ((WARM, WARM_BATCHES), *((topic, FULL_BATCHES) for topic in FULL)):
-        measured = _measure(spark, config, topic, records, batches, rate)
+        measured = _measure(spark, config, topic, records, batches, LOAD_FACTOR * records / target_s)
         journal.write("calibration", topic=topic, batches=[asdict(timing) for timing in measured])
-        seen.append(_typical(measured[-2:] if topic == WARM else measured[1:]))
-        records = _next_size(seen[-2], seen[-1], target_s)
-        rate = LOAD_FACTOR * records / target_s
-    last = seen[-1]
-    result = Calibration(last.rate, last.overhead_s, records, rate)
+        found = _typical(measured[-2:] if topic == WARM else measured[1:])
+        records = max(1, round(found.records * target_s / found.duration_s))
+        if topic != WARM and abs(found.duration_s / target_s - 1) <= CLOSE_ENOUGH:
+            break
+    result = Calibration(found.rate, found.overhead_s, records, LOAD_FACTOR * records / target_s)
     journal.write("calibrated", **asdict(result))
     return result
 
@@ -79,14 +77,6 @@ def _typical(batches: list[Timing]) -> Timing:
         median(timing.duration_s for timing in batches),
         median(timing.overhead_s for timing in batches),
     )
-
-
-def _next_size(earlier: Timing, later: Timing, target_s: float) -> int:
-    """How many records fill `target_s`, by the line through two batches; bounded where they say too little."""
-    grown_s, grown = later.duration_s - earlier.duration_s, later.records - earlier.records
-    by_line = later.records + (target_s - later.duration_s) * grown / grown_s if grown * grown_s > 0 else math.inf
-    low, high = later.records / LARGEST_STEP, later.records * LARGEST_STEP
-    return max(1, round(min(max(by_line, low), high)))
 
 
 def _measure(
