@@ -69,8 +69,9 @@ def _first_error(ti: Any) -> str | None:
 
 
 def judge(run: str) -> None:
-    """Log the verdicts of the published run but those that passed; fails when the run failed, or with check, observed and expected of each
-    verdict that did.
+    """Log the verdicts of the published run, those that passed as a number.
+
+    Fails when the run failed, or with check, observed and expected of each verdict that did.
     """
     from results import store
 

@@ -1,0 +1,99 @@
+"""The injector and the sampler as services of a real cluster, killing and watching a real Spark worker."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.spec import ToleranceSpec
+from infra.cluster import Handle
+from infra.journal import read_journal
+from infra.local import LocalDriver
+from infra.processes import members
+from tests.unit.marked_processes import wait_for
+
+LEAD_S = 2.0
+
+
+class Injection:
+    """A plan handed to an injector on the gateway, and what it journals."""
+
+    def __init__(self, driver: LocalDriver, cluster: Handle, folder: Path) -> None:
+        self.driver, self.cluster = driver, cluster
+        self.plan, self.path = folder / "plan.json", folder / "injector.jsonl"
+
+    def arm(self, *faults: tuple[float, float]) -> None:
+        """Plan kills of worker-1 at seconds into the window, each with the delay of its return."""
+        events = [
+            {"at": at, "kind": "kill", "targets": ["worker-1"], "cause": "test", "heal_after": heal_after}
+            for at, heal_after in faults
+        ]
+        start_ns = time.time_ns() + round(LEAD_S * 1e9)
+        self.plan.write_text(json.dumps({"window_start_ns": start_ns, "events": events}), encoding="utf-8")
+        command = [sys.executable, "-m", "chaos.injector", self.cluster.root, str(self.plan), str(self.path)]
+        self.driver.spawn(self.cluster, "gateway", "injector", command)
+
+    def journal(self) -> list[dict[str, Any]]:
+        return read_journal(self.path)
+
+    def events(self) -> list[str]:
+        return [entry["event"] for entry in self.journal()]
+
+    def is_up(self) -> bool:
+        return bool(members(f"{self.cluster.token}/worker-1"))
+
+
+@pytest.fixture
+def injection(driver: LocalDriver, cluster: Handle, tmp_path: Path) -> Injection:
+    return Injection(driver, cluster, tmp_path)
+
+
+def test_planned_kills_land_on_time_with_their_proof_and_the_worker_returns(injection: Injection) -> None:
+    injection.arm((0.5, 0.2), (2.5, 0.0))
+    wait_for(lambda: "disarmed" in injection.events(), limit_s=20)
+    assert injection.events() == ["armed", "injected", "healed", "injected", "healed", "disarmed"]
+    for entry in injection.journal():
+        if entry["event"] == "injected":
+            assert 0 <= (entry["fired_ns"] - entry["planned_ns"]) / 1e9 < ToleranceSpec().kill_lateness_s
+            assert entry["processes_killed"] >= 1
+            assert (entry["survivors"], entry["open_ports"]) == (0, 0)
+    assert injection.is_up()
+
+
+def test_stopping_the_injector_brings_back_what_is_down(injection: Injection) -> None:
+    injection.arm((0.2, 600.0), (500.0, 1.0))
+    wait_for(lambda: "injected" in injection.events(), limit_s=20)
+    assert not injection.is_up()
+    injection.driver.stop(injection.cluster, "gateway", "injector", 10)
+    assert injection.events() == ["armed", "injected", "healed", "disarmed"]
+    assert injection.is_up()
+
+
+def test_an_injector_that_is_killed_leaves_its_kills_on_record(injection: Injection) -> None:
+    injection.arm((0.2, 600.0))
+    wait_for(lambda: "injected" in injection.events(), limit_s=20)
+    injection.driver.stop(injection.cluster, "gateway", "injector", 0)
+    assert injection.events() == ["armed", "injected"]
+    injection.driver.heal(injection.cluster, "worker-1")
+    assert injection.is_up()
+
+
+def test_the_sampler_sees_a_host_die(driver: LocalDriver, cluster: Handle, tmp_path: Path) -> None:
+    journal = tmp_path / "hosts.jsonl"
+    driver.spawn(cluster, "gateway", "sampler", [sys.executable, "-m", "infra.sampler", cluster.root, str(journal)])
+
+    def last(host: str) -> dict[str, Any] | None:
+        return next((entry for entry in reversed(read_journal(journal)) if entry["host"] == host), None)
+
+    wait_for(lambda: last("worker-1") is not None)
+    assert last("worker-1")["rss_bytes"] > 0
+    driver.aim(cluster, "worker-1").fire()
+    wait_for(lambda: last("worker-1")["rss_bytes"] == last("worker-1")["cpu_s"] == 0)
+    assert last("gateway")["cpu_s"] > 0
+    driver.stop(cluster, "gateway", "sampler", 1)
+    driver.heal(cluster, "worker-1")
