@@ -1,0 +1,201 @@
+"""The command line's contract: one JSON document on stdout, one line of error on stderr, the exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from aftershock.cli import main
+from chaos.plan import load_fault_spec, plan
+from models import utilization as model
+from results import store
+from tests.unit.results import synthetic
+
+RATE, COST, RECOVERY, INTERVAL, DELAY, DEPTH = 0.01, 1.0, 5.0, 20.0, 0.1, 3
+PREDICT = f"predict utilization --failure-rate {RATE} --checkpoint-cost {COST} --recovery-time {RECOVERY}"
+FAULTS = """
+duration: 3600
+hosts: {node-1: [rack-a], node-2: [rack-a], node-3: [rack-b]}
+processes:
+  - {kind: kill, scope: host, rate: 0.001, heal_after: 30}
+  - {kind: pause, scope: domain, rate: 0.002, spread: 20, heal_after: {low: 1, high: 2}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def faults(tmp_path):
+    path = tmp_path / "faults.yaml"
+    path.write_text(FAULTS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def call(capsys):
+    """Run one call; returns exit code, stdout and stderr."""
+
+    def run(words):
+        code = main(words.split())
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def as_json(call):
+    """Run one call that succeeds with --json; all of its stdout is the document."""
+
+    def run(words):
+        code, out, err = call(f"{words} --json")
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+    return run
+
+
+def test_predict_utilization_is_the_model(as_json):
+    found = as_json(f"{PREDICT} --interval {INTERVAL} --hop-delay {DELAY} --depth {DEPTH}")
+    assert found == {
+        "utilization": model.utilization(RATE, COST, RECOVERY, INTERVAL, DELAY, DEPTH),
+        "optimal_interval": model.optimal_interval(RATE, COST),
+        "optimal_utilization": model.optimal_utilization(RATE, COST, RECOVERY, DELAY, DEPTH),
+        "intervals": {
+            "young": model.young(RATE, COST),
+            "daly": model.daly(RATE, COST, RECOVERY),
+            "daly_higher_order": model.daly_higher_order(RATE, COST),
+            "zhuang": model.zhuang(RATE, COST, RECOVERY),
+        },
+    }
+
+
+def test_predict_utilization_defaults_to_one_operator_without_delay(as_json):
+    found = as_json(f"{PREDICT} --interval {INTERVAL}")
+    assert found["utilization"] == model.utilization(RATE, COST, RECOVERY, INTERVAL, 0.0, 1)
+
+
+def test_predict_utilization_for_a_person(call):
+    code, out, err = call(f"{PREDICT} --interval {INTERVAL}")
+    assert (code, err) == (0, "")
+    assert f"utilization at T = 20 s    {model.utilization(RATE, COST, RECOVERY, INTERVAL):.4f}" in out
+    assert "young" in out
+
+
+def test_plan_faults_is_the_plan(as_json, faults):
+    drawn = [event.to_json() for event in plan(load_fault_spec(faults), 5)]
+    assert as_json(f"plan faults {faults} --seed 5") == {"events": drawn}
+    assert len(drawn) > 5
+    assert set(drawn[0]) == {"at", "kind", "targets", "cause", "heal_after"}
+    assert as_json(f"plan faults {faults} --seed 6")["events"] != drawn
+
+
+def test_plan_faults_for_a_person(call, faults):
+    drawn = plan(load_fault_spec(faults), 5)
+    code, out, err = call(f"plan faults {faults} --seed 5")
+    assert (code, err, out.count("\n")) == (0, "", len(drawn) + 1)
+    faults.write_text("duration: 1\nhosts: {h: []}\nprocesses: [{rate: 1.0e-9}]\n", encoding="utf-8")
+    assert call(f"plan faults {faults} --seed 5")[1] == "no fault within the duration\n"
+
+
+def test_results_lists_the_runs(call, as_json, home):
+    assert as_json("results") == {"runs": []}
+    assert call("results")[1].startswith("no run yet")
+    older, newer = (synthetic.make_run(home / "runs", run_id=name) for name in ("older", "newer"))
+    store.write_json(newer.root / "status.json", newer.status() | {"started_ns": synthetic.START_NS})
+    (home / "runs" / "stray").mkdir()
+    assert as_json("results") == {"runs": [newer.status(), older.status()]}
+    code, out, _ = call("results")
+    assert (code, [line.split()[-1] for line in out.splitlines()[1:]]) == (0, ["newer", "older"])
+
+
+def test_results_shows_a_run_as_the_benchmark_does(call, as_json, home):
+    run = synthetic.make_run(home / "runs", run_id="run-1")
+    found = as_json("results run-1")
+    assert list(found) == ["run_id", "verdicts", "utilization", "ledger", "faults", "recoveries", "quality"]
+    assert found["run_id"] == "run-1"
+    assert sum(v for k, v in found["ledger"].items() if k != "window") == pytest.approx(found["ledger"]["window"])
+    assert len(found["faults"]) == len(run.table("faults"))
+    assert set(found["recoveries"][0]) == {"fault", "detect", "restart", "restore", "catch_up"}
+    code, out, err = call("results run-1")
+    assert (code, err) == (0, "")
+    assert "run-1" in out
+
+
+def test_results_of_a_failed_run_say_why(call, as_json, home):
+    run = synthetic.make_run(home / "runs", run_id="run-1", without=("ledger",))
+    failed = run.status() | {"state": "failed", "error": "no broker; start one", "exit_code": 3}
+    store.write_json(run.root / "status.json", failed)
+    assert as_json("results run-1") == failed
+    assert "no broker; start one" in call("results run-1")[1]
+    assert "no broker; start one" in call("results")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("", "COMMAND"),
+        ("nonsense", "'nonsense'"),
+        ("predict", "what"),
+        ("predict utilization --interval 5", "--failure-rate"),
+        (f"{PREDICT} --interval ten", "'ten'"),
+        (f"{PREDICT} --interval 0.5", "above checkpoint_cost (1)"),
+        (f"{PREDICT} --interval nan", "interval: nan"),
+        (f"{PREDICT} --interval 20 --depth 0", "depth: 0"),
+        (f"{PREDICT} --interval 20 --depth 1.5", "'1.5'"),
+        (f"{PREDICT} --interval 20 --hop-delay -1", "hop_delay: -1.0"),
+        (f"{PREDICT} --interval 20 --failure-rate 0", "failure_rate: 0.0"),
+        ("plan faults no/such/file.yaml --seed 1", "'no/such/file.yaml'"),
+        ("plan faults FILE", "--seed"),
+        ("plan faults FILE --seed -1", "--seed: -1"),
+        ("plan faults FILE --seed 1.5", "'1.5'"),
+        ("results no-such-run", "'no-such-run'"),
+        ("results ../../etc", "'../../etc'"),
+        ("benchmark no-such-experiment", "'no-such-experiment'"),
+        ("benchmark wordcount --set cluster.workers=0", "cluster.workers: 0"),
+        ("benchmark wordcount --set nonsense", "--set: 'nonsense'"),
+    ],
+)
+@pytest.mark.parametrize("json_wanted", [False, True])
+def test_bad_input_is_one_line_and_exit_code_2(call, faults, words, named, json_wanted):
+    words = words.replace("FILE", str(faults)) + (" --json" if json_wanted and " " in words else "")
+    code, out, err = call(words)
+    assert (code, out) == (2, "")
+    assert err.startswith("aftershock: ")
+    assert err.count("\n") == 1
+    assert named in err
+    assert "allowed: " in err
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("duration: -1", "duration: -1"),
+        ("duration: 5\nhosts: {h: []}\nprocesses: [{rate: 1, kind: explode}]", "processes.0.kind: 'explode'"),
+        ("duration: 5\nprocesses: []", "hosts"),
+        ("hosts: {h: []}\nprocesses: [{rate: 1}]", "duration"),
+        ("nonsense: 1", "nonsense: 1"),
+        ("- 1", "a YAML mapping"),
+        ("a: [", "valid YAML"),
+    ],
+)
+def test_a_fault_spec_that_cannot_be_used_is_named(call, faults, text, named):
+    faults.write_text(text, encoding="utf-8")
+    code, out, err = call(f"plan faults {faults} --seed 1 --json")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert named in err
+
+
+def test_the_command_itself_exits_with_the_code(home):
+    command = [sys.executable, "-m", "aftershock.cli", "results", "no-such-run", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    listed = subprocess.run([*command[:4], "--json"], capture_output=True, text=True, check=False)
+    assert (listed.returncode, json.loads(listed.stdout), listed.stderr) == (0, {"runs": []}, "")
