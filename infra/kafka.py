@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import uuid
 from pathlib import Path
 
@@ -41,7 +42,9 @@ def properties(address: str, data: Path) -> str:
 
 
 def cluster_id() -> str:
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    """A random id as Kafka writes it; one that begins with a hyphen would be read as an option."""
+    candidates = (base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") for _ in itertools.count())
+    return next(candidate for candidate in candidates if not candidate.startswith("-"))
 
 
 def java_command(java: Path, jars: list[Path], main: str, *arguments: str, heap: str = HEAP) -> list[str]:
