@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -14,23 +13,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import BrowserContext, FrameLocator, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, FrameLocator, Page, expect
 
 from aftershock import airflow_environment
 from experiments import spec
 from results.checks import validate
 from results.report import write_report
+from tests.e2e.browser import PATIENCE_S, logged_in_browser, needs_chromium, screenshot
 from tests.e2e.example_run import DAG_RUN, START_NS, addresses, write_failed_run, write_run
-
-CHROMIUM = shutil.which("chromium")
-ARTIFACTS = Path(__file__).parents[2] / "artifacts"
-PATIENCE_S = 90
-OPTIONS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: apt install chromium")
 
 
 @pytest.fixture(scope="module")
@@ -98,19 +88,8 @@ def request(server: str, path: str, token: str | None = None, method: str = "GET
 @pytest.fixture(scope="module")
 def logged_in(server: str) -> Iterator[BrowserContext]:
     """A browser in which the admin has logged in through Airflow's login page."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=OPTIONS)
-        context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True)
-        context.set_default_timeout(PATIENCE_S * 1000)
-        page = context.new_page()
-        page.goto(server)
-        page.locator("input[name=username]").fill(airflow_environment.ADMIN)
-        page.locator("input[name=password]").fill(airflow_environment.admin_password())
-        page.get_by_role("button", name="Sign in").click()
-        page.get_by_role("link", name="Aftershock").wait_for()
-        page.close()
+    with logged_in_browser(server) as context:
         yield context
-        browser.close()
 
 
 @pytest.fixture
@@ -139,11 +118,6 @@ def open_run(page: Page, server: str, run_id: str) -> FrameLocator:
 def assert_nothing_blocked_or_from_outside(page: Page) -> None:
     assert {urlsplit(url).hostname for url in page.requests if url.startswith("http")} == {"127.0.0.1"}
     assert not [line for line in page.complaints if "Content Security Policy" in line]
-
-
-def screenshot(page: Page, name: str) -> None:
-    ARTIFACTS.mkdir(exist_ok=True)
-    page.screenshot(path=ARTIFACTS / f"{name}.png")
 
 
 @needs_chromium

@@ -1,0 +1,46 @@
+"""A headless Chromium, logged in to an Airflow through its login page."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, sync_playwright
+
+from aftershock import airflow_environment
+
+CHROMIUM = shutil.which("chromium")
+ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+PATIENCE_S = 90
+OPTIONS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: apt install chromium")
+
+
+@contextmanager
+def logged_in_browser(server: str) -> Iterator[BrowserContext]:
+    """A browser in which the admin of the Airflow at this address has logged in."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=OPTIONS)
+        context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True)
+        context.set_default_timeout(PATIENCE_S * 1000)
+        page = context.new_page()
+        page.goto(server)
+        page.locator("input[name=username]").fill(airflow_environment.ADMIN)
+        page.locator("input[name=password]").fill(airflow_environment.admin_password())
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("link", name="Aftershock").wait_for()
+        page.close()
+        yield context
+        browser.close()
+
+
+def screenshot(page: Page, name: str) -> None:
+    ARTIFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=ARTIFACTS / f"{name}.png")

@@ -1,0 +1,131 @@
+"""`aftershock benchmark` as a user runs it: the whole DAG on a real cluster and broker, kills included."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from infra.processes import MARK
+from results.schema import LEDGER_CLASSES
+
+PROGRAM = Path(sys.executable).with_name("aftershock")
+SHORT = ["window_s=70", "faults.processes.0.rate=0.012", "seed=9", "engine.checkpoint_interval_s=5"]
+PLANNED_KILLS = 2  # of seed 9 in 70 s
+LIMIT_S = 900
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
+        monkeypatch.delenv(name)
+    yield tmp_path
+    assert processes_of(tmp_path) == []
+
+
+def processes_of(home):
+    """Processes that a run under this home has left: they work below it, or name it."""
+    found = []
+    for process in psutil.process_iter(["pid", "cmdline", "environ"]):
+        environment = process.info["environ"] or {}
+        if MARK in environment and any(str(home) in word for word in process.info["cmdline"] or []):
+            found.append(process.info["cmdline"])
+    return found
+
+
+def start(*words):
+    return subprocess.Popen([PROGRAM, "benchmark", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def settings(*pairs):
+    return [word for pair in pairs for word in ("--set", pair)]
+
+
+def wait_for(path_pattern, home, process):
+    deadline = time.monotonic() + LIMIT_S
+    while process.poll() is None and time.monotonic() < deadline:
+        if found := list(home.glob(path_pattern)):
+            return found[0]
+        time.sleep(0.1)
+    pytest.fail(f"{path_pattern} never came: {process.communicate()[1][-3000:]}")
+
+
+def test_a_run_under_kills_keeps_the_contract(home):
+    process = start("--json", *settings(*SHORT))
+    out, told = process.communicate(timeout=LIMIT_S)
+    assert out, told[-3000:]
+    document = json.loads(out)
+
+    verdicts = {verdict["check"]: verdict["verdict"] for verdict in document["verdicts"]}
+    assert process.returncode == (1 if "fail" in verdicts.values() else 0)
+    for check in ("ledger.adds_up", "faults.proved_dead", "quality.nothing_lost", "quality.nothing_wrong"):
+        assert verdicts[check] == "pass", document["verdicts"]
+
+    ledger = document["ledger"]
+    assert ledger["window"] == pytest.approx(70)
+    assert sum(ledger[name] for name in LEDGER_CLASSES) == pytest.approx(ledger["window"], rel=1e-9)
+    assert ledger["useful"] > 0
+    assert ledger["restart"] > 0
+    measured = document["utilization"]["measured"]
+    assert measured == pytest.approx((ledger["useful"] + ledger["idle"]) / ledger["window"])
+
+    assert len(document["faults"]) == PLANNED_KILLS
+    assert all(fault["kind"] == "kill" and fault["actual_at"] is not None for fault in document["faults"])
+    assert {recovery["fault"] for recovery in document["recoveries"]} <= {0, 1}
+    assert all(recovery["detect"] > 0 for recovery in document["recoveries"])
+    assert document["quality"]["lost"] == 0
+    assert document["quality"]["exact"] > 0
+
+    shown = subprocess.run([PROGRAM, "results", document["run_id"]], capture_output=True, text=True, check=True).stdout
+    assert "Where the time went" in shown
+    again = subprocess.run(
+        [PROGRAM, "results", document["run_id"], "--json"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(again.stdout) == document
+    run = home / "runs" / document["run_id"]
+    assert (run / "report.html").is_file()
+    assert not list((home / "live").iterdir())
+
+
+def test_airflow_killed_outright_leaves_a_failed_run_with_its_logs(home):
+    process = start(*settings(*SHORT))
+    handle = wait_for("live/*/cluster/handle.json", home, process)
+    (airflow,) = [child for child in psutil.Process(process.pid).children() if child.is_running()]
+    os.killpg(airflow.pid, signal.SIGKILL)
+    _, told = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 3, told
+    (run,) = (home / "runs").iterdir()
+    status = json.loads((run / "status.json").read_text())
+    assert status["state"] == "failed"
+    assert status["error"] in told
+    assert (run / "raw").is_dir()
+    assert not handle.exists()
+
+
+def test_a_port_that_is_taken_is_one_clear_line_and_leaves_nothing(home):
+    taken = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import socket,time; s=socket.create_server(('0.0.0.0',9092)); print('up',flush=True); time.sleep(600)",
+        ],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert taken.stdout.readline() == b"up\n"
+        process = start(*settings(*SHORT))
+        out, told = process.communicate(timeout=LIMIT_S)
+    finally:
+        taken.kill()
+    assert (process.returncode, out) == (3, "")
+    (line,) = [line for line in told.splitlines() if line.startswith("aftershock: ")]
+    assert "9092" in line
+    assert not list((home / "live").iterdir())
