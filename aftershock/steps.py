@@ -20,12 +20,12 @@ from aftershock.bench import Bench
 from aftershock.jobs import run_tables_job
 from aftershock.progress import Progress
 from aftershock.progress import progress as progress
+from aftershock.query import job_config, spark_conf
 from chaos.plan import plan
 from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.spec import LoadMode
 from infra import kafka, spark
-from infra.jars import ensure_jars
 from infra.local import REPOSITORY
 from results import store
 from results.checks import validate as evaluate
@@ -95,10 +95,15 @@ def deploy(run_id: str) -> None:
     kafka.create_topics(bench.handle.broker, dict.fromkeys((INPUT, OUTPUT, *CALIBRATION_TOPICS), partitions))
     (bench.run.raw / "spark-events").mkdir(exist_ok=True)
     config = bench.gateway / "query.json"
-    config.write_text(json.dumps(_job_config(bench)), encoding="utf-8")
+    places = {"checkpoint": bench.root / "store" / "checkpoint", "event_log": bench.run.raw / "spark-events"}
+    config.write_text(json.dumps(job_config(experiment, bench.handle, **places)), encoding="utf-8")
     program = REPOSITORY / "spark_jobs" / "streaming" / "driver.py"
     submit = spark.submit_command(
-        bench.handle.master, program, str(config), str(bench.journal_path("query")), conf=_spark_conf(bench)
+        bench.handle.master,
+        program,
+        str(config),
+        str(bench.journal_path("query")),
+        conf=spark_conf(experiment, bench.handle),
     )
     bench.spawn_module("query", "infra.supervisor", bench.journal_path("supervisor"), *submit)
     if experiment.load.mode is LoadMode.SATURATING:
@@ -107,33 +112,6 @@ def deploy(run_id: str) -> None:
         _check_calibration(experiment, store.read_json(path))
         shutil.copy(path, bench.run.raw)
     bench.wait("the query to start", lambda: _happened(bench, "ready"), QUERY_SERVICES, CALIBRATION_LIMIT_S)
-
-
-def _job_config(bench: Bench) -> dict[str, Any]:
-    experiment = bench.experiment
-    return {
-        "broker": bench.handle.broker,
-        "workload": experiment.workload.model_dump(mode="json"),
-        "engine": experiment.engine.model_dump(mode="json"),
-        "workers": experiment.cluster.workers,
-        "cores": experiment.cluster.workers * experiment.cluster.worker_cores,
-        "checkpoint": str(bench.root / "store" / "checkpoint"),
-        "event_log": str(bench.run.raw / "spark-events"),
-        "calibrate": experiment.load.mode is LoadMode.SATURATING,
-    }
-
-
-def _spark_conf(bench: Bench) -> dict[str, str]:
-    connector = ":".join(str(jar) for jar in ensure_jars().connector)
-    cluster, address = bench.experiment.cluster, bench.handle.gateway.address
-    return {
-        "spark.driver.host": address,
-        "spark.driver.bindAddress": address,
-        "spark.driver.extraClassPath": connector,
-        "spark.executor.extraClassPath": connector,
-        "spark.executor.cores": str(cluster.worker_cores),
-        "spark.executor.memory": f"{cluster.worker_memory_mb}m",
-    }
 
 
 def _check_calibration(experiment: spec.Experiment, calibration: dict[str, Any]) -> None:

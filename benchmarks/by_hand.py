@@ -1,0 +1,37 @@
+"""The word count as one would start it by hand: `by_hand.py CONFIG.json PROGRESS.jsonl RECORDS`.
+
+The other side of `no_fault_overhead.py`: the same session settings and the same query, but nothing of ours around it:
+no listener, no watch, no supervisor.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from spark_jobs.streaming.job import JobConfig, session, start
+from spark_jobs.streaming.topics import INPUT, OUTPUT
+
+
+def main() -> None:
+    config_path, progress_path = map(Path, sys.argv[1:3])
+    config = JobConfig.from_json(json.loads(config_path.read_text(encoding="utf-8")))
+    query = start(
+        session(config),
+        config,
+        input_topic=INPUT,
+        output_topic=OUTPUT,
+        checkpoint=config.checkpoint,
+        interval_s=config.engine.checkpoint_interval_s,
+        batch_records=json.loads(config_path.with_name("calibration.json").read_text(encoding="utf-8"))[
+            "batch_records"
+        ],
+    )
+    while sum(progress["numInputRows"] for progress in query.recentProgress) < int(sys.argv[3]):
+        time.sleep(0.5)
+    progress_path.write_text("".join(progress.json + "\n" for progress in query.recentProgress), encoding="utf-8")
+    query.stop()
+
+
+if __name__ == "__main__":
+    main()

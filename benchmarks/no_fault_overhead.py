@@ -1,0 +1,111 @@
+"""What Aftershock itself costs: throughput of the word count without faults, under it and started by hand.
+
+`.venv/bin/python benchmarks/no_fault_overhead.py` makes a cluster, fills a topic, and lets the same query read it in
+batches of one size, by turns started by hand with spark-submit and as a benchmark starts it (supervisor, driver with
+its listener and watch, sampler, armed injector). Prints records per second of each turn, and the ratio of the medians.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+from aftershock.query import job_config, spark_conf
+from experiments import spec
+from infra import kafka, spark
+from infra.cluster import Driver, Handle
+from infra.drivers import driver_of
+from infra.journal import read_journal
+from infra.local import REPOSITORY
+from spark_jobs.streaming.topics import INPUT, OUTPUT
+from workloads.generator import Feed, Schedule
+from workloads.wordcount import corpus
+
+TURNS, BATCHES, WARM_BATCHES, BATCH_RECORDS, RATE = 3, 14, 5, 20_000, 6_000.0
+
+
+def main() -> None:
+    experiment, root = spec.load(), Path(tempfile.mkdtemp(prefix="aftershock-overhead-"))
+    driver = driver_of(experiment.cluster.driver)
+    handle = driver.provision(experiment.cluster, "overhead", root)
+    try:
+        _fill(handle, experiment)
+        rates: dict[str, list[float]] = {"by hand": [], "aftershock": []}
+        for turn in range(TURNS):
+            for name, run in (("by hand", _by_hand), ("aftershock", _benchmarked)):
+                rates[name].append(_rate(run(driver, handle, experiment, root / f"{name.replace(' ', '-')}-{turn}")))
+                print(f"turn {turn + 1}  {name:10}  {rates[name][-1]:8,.0f} records/s", flush=True)
+        ratio = median(rates["aftershock"]) / median(rates["by hand"])
+        print(f"aftershock / by hand, medians of {TURNS} turns: {ratio:.3f}")
+    finally:
+        driver.destroy(handle)
+        shutil.rmtree(root)
+
+
+def _fill(handle: Handle, experiment: spec.Experiment) -> None:
+    partitions = experiment.engine.partitions
+    kafka.create_topics(handle.broker, {INPUT: partitions, OUTPUT: partitions})
+    feed = Feed(handle.broker, INPUT, corpus.passages(experiment.workload), Schedule(time.time_ns(), RATE, partitions))
+    feed.send_until(BATCHES * BATCH_RECORDS)
+    feed.finish()
+
+
+def _config(handle: Handle, experiment: spec.Experiment, folder: Path) -> Path:
+    """The query's configuration, without any wait between batches, and a batch size as if it had been calibrated."""
+    events, config = folder / "events", folder / "query.json"
+    events.mkdir(parents=True)
+    engine = experiment.engine.model_copy(update={"checkpoint_interval_s": 0.01})
+    unpaced = experiment.model_copy(update={"engine": engine})
+    document = job_config(unpaced, handle, checkpoint=folder / "checkpoint", event_log=events)
+    config.write_text(json.dumps(document), encoding="utf-8")
+    (folder / "calibration.json").write_text(json.dumps({"batch_records": BATCH_RECORDS}), encoding="utf-8")
+    return config
+
+
+def _by_hand(driver: Driver, handle: Handle, experiment: spec.Experiment, folder: Path) -> list[dict]:
+    config, conf = _config(handle, experiment, folder), spark_conf(experiment, handle)
+    program, progress = REPOSITORY / "benchmarks" / "by_hand.py", folder / "progress.jsonl"
+    words = (str(config), str(progress), str((BATCHES - 1) * BATCH_RECORDS))
+    driver.spawn(handle, "gateway", "query", spark.submit_command(handle.master, program, *words, conf=conf))
+    while "query" in driver.running(handle, "gateway"):
+        time.sleep(1)
+    return [json.loads(line) for line in progress.read_text(encoding="utf-8").splitlines()]
+
+
+def _benchmarked(driver: Driver, handle: Handle, experiment: spec.Experiment, folder: Path) -> list[dict]:
+    config, conf = _config(handle, experiment, folder), spark_conf(experiment, handle)
+    program, journal = REPOSITORY / "spark_jobs" / "streaming" / "driver.py", folder / "query.jsonl"
+    plan = folder / "plan.json"
+    late_ns = time.time_ns() + 3600 * 10**9
+    event = {"at": 0.0, "kind": "kill", "targets": ["worker-1"], "cause": "never in this benchmark", "heal_after": 0.0}
+    plan.write_text(json.dumps({"window_start_ns": late_ns, "events": [event]}), encoding="utf-8")
+    submit = spark.submit_command(handle.master, program, str(config), str(journal), conf=conf)
+    module = [sys.executable, "-m"]
+    driver.spawn(handle, "gateway", "query", [*module, "infra.supervisor", str(folder / "supervisor.jsonl"), *submit])
+    driver.spawn(handle, "gateway", "sampler", [*module, "infra.sampler", handle.root, str(folder / "hosts.jsonl")])
+    words = [handle.root, str(plan), str(folder / "injector.jsonl")]
+    driver.spawn(handle, "gateway", "injector", [*module, "chaos.injector", *words])
+    while sum(progress["numInputRows"] for progress in _progress(journal)) < (BATCHES - 1) * BATCH_RECORDS:
+        time.sleep(1)
+    for service in ("injector", "sampler", "query"):
+        driver.stop(handle, "gateway", service, 30.0)
+    return _progress(journal)
+
+
+def _progress(journal: Path) -> list[dict]:
+    return [entry["progress"] for entry in read_journal(journal) if entry["event"] == "progress"]
+
+
+def _rate(progress: list[dict]) -> float:
+    """Records per second of trigger time, once the executors are warm."""
+    warm = [found for found in progress if found["numInputRows"]][WARM_BATCHES:]
+    return sum(p["numInputRows"] for p in warm) / sum(p["durationMs"]["triggerExecution"] for p in warm) * 1000
+
+
+if __name__ == "__main__":
+    main()
