@@ -1,0 +1,187 @@
+"""All tables of a run from hand-made raw logs, built as the run does: by spark-submit on the run's directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from aftershock.jobs import run_tables_job
+from experiments.errors import EnvironmentFailure
+from experiments.spec import Experiment
+from infra.journal import Journal
+from results.schema import LEDGER_CLASSES, TABLES
+from results.store import Run, write_json
+
+START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+START_NS, S = round(START.timestamp()) * 10**9, 10**9
+WINDOW_S, INTERVAL_S, RATE, RECORDS = 60, 10, 100.0, 800
+QUERY, FIRST_RUN, SECOND_RUN = "query-id", "first-run", "second-run"
+DEATH_S, NOTICE_S, READY_S = 34.0, 34.5, 38.0
+BATCHES_S = ((-10, -1), (0, 9), (10, 19), (20, 29), (38, 49), (50, 59), (60, 69))  # the one from 30 was cut off
+
+
+def at(second: float) -> int:
+    return START_NS + round(second * S)
+
+
+def stamp(second: float) -> str:
+    return f"{datetime.fromtimestamp(at(second) / S, UTC):%Y-%m-%dT%H:%M:%S.000Z}"
+
+
+def progress(batch: int, start_s: float, end_s: float) -> dict[str, Any]:
+    total_ms = round((end_s - start_s) * 1000)
+    offsets = [{"input": {"0": n * RECORDS}} for n in (batch, batch + 1)]
+    return {
+        "id": QUERY,
+        "batchId": batch,
+        "timestamp": stamp(start_s),
+        "numInputRows": RECORDS,
+        "durationMs": {"addBatch": total_ms - 900, "walCommit": 100, "commitOffsets": 50, "triggerExecution": total_ms},
+        "eventTime": {"watermark": stamp(start_s - 2)},
+        "stateOperators": [{"commitTimeMs": 300, "numRowsTotal": 10, "memoryUsedBytes": 100}],
+        "sources": [{"startOffset": offsets[0], "endOffset": offsets[1]}],
+    }
+
+
+def spark_events() -> Iterable[dict[str, Any]]:
+    yield {"Event": "SparkListenerApplicationStart", "App Name": "aftershock"}
+    for batch, (start_s, _) in enumerate(BATCHES_S):
+        stages, run = [{"Stage ID": 2 * batch + i} for i in (0, 1)], FIRST_RUN if batch < 4 else SECOND_RUN
+        properties = {"sql.streaming.queryId": QUERY, "streaming.sql.batchId": str(batch), "spark.jobGroup.id": run}
+        yield {"Event": "SparkListenerJobStart", "Stage Infos": stages, "Properties": properties}
+        for i, stage in enumerate(stages):
+            span = [at(start_s + 1 + i * 3 + edge) // 10**6 for edge in (0.05 * i, 3)]
+            times = dict(zip(("Submission Time", "Completion Time"), span, strict=True))
+            yield {"Event": "SparkListenerStageCompleted", "Stage Info": stage | times}
+
+
+def journal(raw: Path, name: str, *entries: tuple[str, float, dict[str, Any]]) -> None:
+    log = Journal(raw / f"{name}.jsonl")
+    for event, second, fields in entries:
+        log.write(event, at(second), **fields)
+    log.close()
+
+
+def write_journals(raw: Path) -> None:
+    spans = enumerate(BATCHES_S)
+    done = [("progress", end_s, {"progress": progress(batch, start_s, end_s)}) for batch, (start_s, end_s) in spans]
+    lost, back = ("executors-lost", NOTICE_S, {"executors": ["1"]}), ("ready", READY_S, {"executors": ["2"]})
+    began = [("driver-started", -30, {}), ("ready", -20, {"executors": ["1"]})]
+    journal(raw, "query", *began, *done[:4], lost, back, *done[4:])
+    journal(raw, "supervisor", ("program-started", -40, {"pid": 7}))
+    journal(raw, "generator", ("started", -12, {"start_ns": at(-12), "rate": RATE, "partitions": 1}))
+    times = {"planned_ns": at(33.99), "fired_ns": at(DEATH_S), "proved_ns": at(DEATH_S) + 10**7}
+    proof = {"processes_killed": 4, "survivors": 0, "open_ports": 0}
+    kill = ("injected", DEATH_S, {"fault": 0, "host": "worker-1", **times, **proof})
+    journal(raw, "injector", ("armed", -1, {"faults": 1}), kill, ("healed", 36, {"fault": 0, "host": "worker-1"}))
+    busy = {"host": "worker-1", "rss_bytes": 9}
+    journal(raw, "hosts", *(("sample", second + 0.5, {**busy, "cpu_s": second / 2}) for second in range(5)))
+
+
+def write_records(raw: Path) -> None:
+    offsets = range(RECORDS * len(BATCHES_S))
+    due_ms = [at(-12 + offset / RATE) // 10**6 for offset in offsets]
+    records = pa.table({"partition": [0] * len(due_ms), "offset": offsets, "due_ms": due_ms})
+    pq.write_table(records, raw / "input.parquet")
+    columns, counts = ("start_ms", "end_ms", "key", "count"), {"an": 3, "x": 1}
+    spans = [(at(second) // 10**6, at(second + 10) // 10**6) for second in range(-10, 70, 5)]
+    exact = [(*span, key, count) for span in spans for key, count in counts.items()]
+    missing, twice = (at(5) // 10**6, at(15) // 10**6, "x", 1), exact[0]
+    for name, rows in (("oracle", exact), ("sink", [row for row in exact if row != missing] + [twice])):
+        pq.write_table(pa.table(dict(zip(columns, zip(*rows, strict=True), strict=True))), raw / f"{name}.parquet")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    made = Run("run-1", tmp_path_factory.mktemp("live") / "run-1" / "result")
+    experiment = {
+        "cluster": {"workers": 1},
+        "engine": {"checkpoint_interval_s": INTERVAL_S},
+        "load": {"mode": "rate", "rate": RATE},
+        "faults": {"processes": [{"rate": 0.02}]},
+        "window_s": WINDOW_S,
+    }
+    write_json(made.root / "experiment.json", Experiment.model_validate(experiment).model_dump(mode="json"))
+    event = {"at": 33.99, "kind": "kill", "targets": ["worker-1"], "cause": "clock", "heal_after": 2.0}
+    window = {"window_start_ns": at(0), "window_end_ns": at(WINDOW_S)}
+    write_json(made.raw / "plan.json", {**window, "events": [event]})
+    write_journals(made.raw)
+    write_records(made.raw)
+    (made.raw / "spark-events").mkdir()
+    lines = (json.dumps(event, separators=(",", ":")) for event in spark_events())
+    (made.raw / "spark-events" / "app-1").write_text("\n".join(lines), encoding="utf-8")
+    run_tables_job("build", made)
+    return made
+
+
+@pytest.mark.parametrize("name", sorted(set(TABLES) - {"predictions", "verdicts"}))
+def test_every_table_has_the_columns_of_its_schema(run: Run, name: str) -> None:
+    found = pq.read_table(run.tables / f"{name}.parquet")
+    assert found.num_rows
+    assert [(field.name, field.type) for field in found.schema] == [(f.name, f.type) for f in TABLES[name]]
+    required = [field.name for field in TABLES[name] if not field.nullable]
+    assert {column: found[column].null_count for column in required} == dict.fromkeys(required, 0)
+
+
+def test_the_ledger_covers_the_window_and_shows_the_outage(run: Run) -> None:
+    ledger = run.table("ledger")
+    seconds = ledger.groupby("class")["seconds"].sum().to_dict()
+    assert sum(seconds.values()) == pytest.approx(WINDOW_S, abs=1e-9)
+    assert set(seconds) <= set(LEDGER_CLASSES)
+    assert seconds["detect"] == pytest.approx(NOTICE_S - DEATH_S)
+    assert seconds["lost"] == pytest.approx(DEATH_S - 30)
+    warm_up_s = (49 - 38) - 9
+    assert seconds["restart"] == pytest.approx(READY_S - NOTICE_S + warm_up_s)
+    assert seconds["checkpoint"] == pytest.approx(5 * 1.2)
+    row = run.table("runs").iloc[0]
+    assert row["utilization"] == pytest.approx((seconds["useful"] + seconds["idle"]) / WINDOW_S)
+    assert (row["run_id"], row["records_committed"]) == ("run-1", 5 * RECORDS)
+
+
+def test_the_fault_and_its_recovery(run: Run) -> None:
+    (fault,), (recovery,) = (run.table(name).to_dict("records") for name in ("faults", "recoveries"))
+    assert fault["lateness_s"] == pytest.approx(0.01)
+    assert (recovery["fault"], recovery["detect_s"]) == (0, pytest.approx(0.5))
+    assert recovery["restored_ns"] == at(49)
+
+
+def test_checkpoints_know_their_chain(run: Run) -> None:
+    checkpoints = run.table("checkpoints").set_index("batch")
+    assert checkpoints["in_window"].tolist() == [False, True, True, True, True, True, False]
+    assert set(checkpoints["stages"]) == {2}
+    assert checkpoints["hop_delay_s"].tolist() == pytest.approx([0.05] * len(BATCHES_S))
+
+
+def test_latency_shows_the_outage_as_late_records(run: Run) -> None:
+    latency = run.table("latency").set_index("second")
+    assert sorted(latency.index) == [9, 19, 29, 49, 59]
+    assert set(latency["records"]) == {RECORDS}
+    middle_of_the_first_s = -12 + 1.5 * RECORDS / RATE
+    assert latency["p50_s"][9] == pytest.approx(9 - middle_of_the_first_s, abs=0.02)
+    assert latency["p50_s"][49] > latency["p50_s"][29] + 10
+
+
+def test_quality_counts_what_is_missing_and_what_came_twice(run: Run) -> None:
+    quality = run.table("quality")
+    by_start = {(row.window_start_ns - START_NS) // S: row for row in quality.itertuples()}
+    assert (by_start[5].lost, by_start[5].exact, by_start[5].emitted) == (1, 2, 1)
+    assert (by_start[-10].duplicated, by_start[-10].emitted) == (1, 3)
+    assert quality[["lost", "duplicated", "wrong"]].sum().tolist() == [1, 1, 0]
+    assert max(by_start) == 45, "the last watermark is at 58 s"
+
+
+def test_a_job_that_fails_names_its_cause_and_log(tmp_path: Path) -> None:
+    broken = Run("run-1", tmp_path / "run-1" / "result")
+    broken.root.mkdir(parents=True)
+    with pytest.raises(
+        EnvironmentFailure, match=r"the job build failed \(.*experiment\.json.*see build\.log"
+    ) as failure:
+        run_tables_job("build", broken)
+    assert "\n" not in str(failure.value)
