@@ -1,0 +1,115 @@
+"""The life of a run's directory around its steps, without a cluster: begun, noted when a step fails, published."""
+
+import json
+
+import pytest
+
+from aftershock import steps
+from experiments.errors import BadInput, EnvironmentFailure
+from experiments.spec import Experiment
+from infra.cluster import HANDLE_FILE
+from results import store
+
+DOCUMENT = {"name": "mine", "window_s": 30}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    return tmp_path
+
+
+@steps.step
+def broken_step(run_id):
+    raise EnvironmentFailure("the broker is gone", "look at its log")
+
+
+@steps.step
+def refused_step(run_id):
+    raise BadInput("cluster.workers", 99, "at most 3")
+
+
+def test_a_run_begins_with_its_experiment_on_record():
+    run_id = steps.begin(DOCUMENT)
+    run = store.live(run_id)
+    assert run_id.startswith("mine-")
+    assert Experiment.model_validate(store.read_json(run.root / "experiment.json")) == Experiment(**DOCUMENT)
+    status = run.status()
+    assert (status["run_id"], status["experiment"], status["state"]) == (run_id, "mine", "running")
+    assert status["ended_ns"] is status["error"] is status["exit_code"] is None
+    assert store.all_finished() == []
+
+
+def test_runs_that_begin_in_the_same_second_differ():
+    assert len({steps.begin(DOCUMENT) for _ in range(3)}) == 3
+
+
+def test_bad_input_leaves_nothing(home):
+    with pytest.raises(BadInput, match="window_s"):
+        steps.begin({"window_s": -1})
+    with pytest.raises(BadInput, match="lower-case letters"):
+        steps.begin(DOCUMENT, "../elsewhere")
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize("publish", [False, True])
+def test_a_run_id_is_used_once(publish):
+    steps.begin(DOCUMENT, "run-1")
+    if publish:
+        steps.teardown("run-1")
+    with pytest.raises(BadInput, match="an id that no other run has"):
+        steps.begin(DOCUMENT, "run-1")
+
+
+def test_a_run_whose_step_failed_is_published_with_its_error_and_logs(home):
+    steps.begin(DOCUMENT, "run-1")
+    (store.live("run-1").raw / "query.jsonl").write_text("{}\n")
+    with pytest.raises(EnvironmentFailure):
+        broken_step("run-1")
+    assert steps.teardown("run-1", error="a later error that the first one caused") == "failed"
+    run = store.finished("run-1")
+    status = run.status()
+    assert (status["state"], status["error"]) == ("failed", "the broker is gone; look at its log")
+    assert status["exit_code"] == 3
+    assert status["ended_ns"] >= status["started_ns"]
+    assert (run.raw / "query.jsonl").exists()
+    assert json.loads((run.root / "failure.json").read_text())["step"] == "broken_step"
+    assert list((home / "live").iterdir()) == []
+
+
+def test_a_step_that_refuses_input_gives_its_exit_code():
+    steps.begin(DOCUMENT, "run-1")
+    with pytest.raises(BadInput):
+        refused_step("run-1")
+    steps.teardown("run-1")
+    assert store.finished("run-1").status()["exit_code"] == 2
+
+
+def test_an_error_from_outside_the_steps_fails_the_run_too():
+    steps.begin(DOCUMENT, "run-1")
+    assert steps.teardown("run-1", error="interrupted") == "failed"
+    status = store.finished("run-1").status()
+    assert (status["error"], status["exit_code"]) == ("interrupted", 3)
+
+
+def test_a_run_without_an_error_is_done():
+    steps.begin(DOCUMENT, "run-1")
+    assert steps.teardown("run-1") == "done"
+    assert store.finished("run-1").status()["exit_code"] == 0
+
+
+def test_teardown_a_second_time_changes_nothing():
+    steps.begin(DOCUMENT, "run-1")
+    steps.teardown("run-1", error="interrupted")
+    before = store.finished("run-1").status()
+    assert steps.teardown("run-1") == "failed"
+    assert store.finished("run-1").status() == before
+
+
+def test_only_a_run_with_a_handle_has_a_cluster_to_destroy():
+    steps.begin(DOCUMENT, "run-1")
+    bench = steps.Bench("run-1")
+    assert not bench.provisioned
+    bench.root.mkdir(parents=True)
+    (bench.root / HANDLE_FILE).touch()
+    assert bench.provisioned
