@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.spec import Experiment
-from results.checks.catalogue import CHECKS
+from results.checks.catalogue import checks_for
 from results.checks.evidence import Evidence
 from results.schema import TABLES
 from results.store import Run, discard, write_json
@@ -27,7 +27,7 @@ def validate(run: Run, experiment: Experiment) -> pd.DataFrame:
     discard(run.checks)
     context = open_context(run.checks / "data_docs")
     evidence = Evidence(run, experiment)
-    judged = [judge(context, check, evidence) for check in CHECKS]
+    judged = [judge(context, check, evidence) for check in checks_for(experiment)]
     write_json(run.checks / "results.json", [result for _, result in judged])
     context.build_data_docs()
     discard(run.checks / "data_docs" / "static")  # 5 MB of fonts and pictures that our pages do not use

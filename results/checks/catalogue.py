@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
+from experiments.spec import Experiment, LoadMode
 from results.checks import evidence as derive
 from results.checks.evidence import Evidence
 from results.schema import LEDGER_CLASSES, TABLES
@@ -39,6 +40,21 @@ class Check:
     rules: Callable[[Evidence], list[Rule]]
     observed: Callable[[pd.DataFrame], str]
     expected: Callable[[Evidence], str]
+    applies: Callable[[Experiment], bool] = lambda experiment: True
+
+
+def has_faults(experiment: Experiment) -> bool:
+    return bool(experiment.faults.processes)
+
+
+def saturates(experiment: Experiment) -> bool:
+    """Only then is time without input no part of the run: the model assumes it, the second estimate needs it."""
+    return experiment.load.mode is LoadMode.SATURATING
+
+
+def checks_for(experiment: Experiment) -> list[Check]:
+    """The checks that have a meaning for this experiment."""
+    return [check for check in CHECKS if check.applies(experiment)]
 
 
 def between(column: str, low: float | None, high: float | None, share: float = 1.0) -> Rule:
@@ -91,6 +107,7 @@ def _values_check(table: str) -> Check:
         rules=lambda evidence: value_rules(table),
         observed=lambda frame: f"{len(frame):,} row{'s' * (len(frame) != 1)}",
         expected=lambda evidence: "no value missing or out of range",
+        applies=has_faults if table in ("faults", "recoveries") else lambda experiment: True,
     )
 
 
@@ -126,6 +143,7 @@ CHECKS: tuple[Check, ...] = (
         ],
         observed=lambda frame: f"{frame['late_s'].max() * 1e3:.1f} ms off at most, {len(frame)} faults",
         expected=lambda evidence: f"{evidence.experiment.tolerances.kill_lateness_s * 1e3:g} ms at p99",
+        applies=has_faults,
     ),
     Check(
         name="faults.proved_dead",
@@ -140,6 +158,7 @@ CHECKS: tuple[Check, ...] = (
             f"{frame['proved_ns'].notna().sum()} of {len(frame)} proved"
         ),
         expected=lambda evidence: "0 survivors, 0 open ports, all proved",
+        applies=has_faults,
     ),
     Check(
         name="faults.healed",
@@ -148,6 +167,7 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: [in_set("healed", True)],
         observed=lambda frame: f"{frame['healed_ns'].notna().sum()} of {len(frame)} hosts came back",
         expected=lambda evidence: "all that were due before the end",
+        applies=has_faults,
     ),
     Check(
         name="quality.nothing_lost",
@@ -175,6 +195,7 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: [between("measured", _prediction(evidence)["low"], _prediction(evidence)["high"])],
         observed=lambda frame: f"{frame['measured'].iat[0]:.3f}",
         expected=lambda evidence: "{low:.3f} to {high:.3f} ({model}: {predicted:.3f})".format(**_prediction(evidence)),
+        applies=lambda experiment: saturates(experiment) or not has_faults(experiment),
     ),
     Check(
         name="utilization.estimates_agree",
@@ -183,5 +204,6 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: [between("distance", 0, evidence.experiment.tolerances.estimates)],
         observed=lambda frame: f"{frame['by_time'].iat[0]:.3f} by time, {frame['by_records'].iat[0]:.3f} by records",
         expected=lambda evidence: f"equal within {evidence.experiment.tolerances.estimates:g}",
+        applies=saturates,
     ),
 )

@@ -15,7 +15,7 @@ import pytest
 
 from experiments.spec import Experiment
 from results.checks import validate
-from results.checks.catalogue import CHECKS
+from results.checks.catalogue import CHECKS, checks_for
 from results.checks.evidence import Evidence
 from results.checks.judge import judge, open_context
 from results.schema import TABLES
@@ -200,10 +200,15 @@ def test_a_control_run_is_held_against_the_model_without_faults(control_run: Run
     verdicts = control_run.table("verdicts").set_index("check")
     assert verdicts.loc["utilization.predicted", "verdict"] == "pass"
     assert "(no faults: " in verdicts.loc["utilization.predicted", "expected"]
-    unknown = set(verdicts.index[verdicts["verdict"] == "unknown"])
-    nothing_to_judge = {"faults.values", "recoveries.values", "faults.on_time", "faults.proved_dead", "faults.healed"}
-    assert unknown == nothing_to_judge
-    assert "fail" not in set(verdicts["verdict"])
+    meaningless = {"faults.values", "recoveries.values", "faults.on_time", "faults.proved_dead", "faults.healed"}
+    assert meaningless.isdisjoint(verdicts.index)
+    assert set(verdicts["verdict"]) == {"pass"}
+
+
+def test_a_set_rate_is_not_held_against_a_model_of_saturation() -> None:
+    at_a_rate = {check.name for check in checks_for(synthetic.experiment(load={"mode": "rate"}))}
+    saturating = {check.name for check in checks_for(synthetic.experiment())}
+    assert saturating - at_a_rate == {"utilization.predicted", "utilization.estimates_agree"}
 
 
 def test_observed_and_expected_are_short_texts(good_run: Run) -> None:
