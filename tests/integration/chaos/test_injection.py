@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -77,7 +79,9 @@ def test_stopping_the_injector_brings_back_what_is_down(injection: Injection) ->
 def test_an_injector_that_is_killed_leaves_its_kills_on_record(injection: Injection) -> None:
     injection.arm((0.2, 600.0))
     wait_for(lambda: "injected" in injection.events(), limit_s=20)
-    injection.driver.stop(injection.cluster, "gateway", "injector", 0)
+    (injector,) = members(f"{injection.cluster.token}/gateway/injector")
+    os.kill(injector, signal.SIGKILL)
+    wait_for(lambda: "injector" not in injection.driver.running(injection.cluster, "gateway"))
     assert injection.events() == ["armed", "injected"]
     injection.driver.heal(injection.cluster, "worker-1")
     assert injection.is_up()
