@@ -20,6 +20,15 @@ EXAMPLES = Path(__file__).parent
 UNION_FORM = re.compile(r"constrained-float|function-after\[.*\]")  # pydantic's names of a union's forms, no fields
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
+
+
+class Misfit(ValueError):
+    """A field that is fine by itself but does not go with the others; the message says what does."""
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        super().__init__(allowed)
+        self.field, self.value = field, value
 
 
 class Spec(BaseModel):
@@ -78,10 +87,13 @@ class ClusterSpec(Spec):
 
 
 class WorkloadSpec(Spec):
-    """The word count: words counted in sliding event-time windows, then regrouped by ever shorter prefixes."""
+    """The word count: words counted in sliding event-time windows, then regrouped by ever shorter prefixes.
+
+    At depth 0 there is no window and no state: every record yields the words of its own passage.
+    """
 
     name: WorkloadName = WorkloadName.WORDCOUNT
-    depth: Annotated[int, Field(ge=1, le=8, description="stateful operators in the chain")] = 1
+    depth: Annotated[int, Field(ge=0, le=8, description="stateful operators in the chain; 0: words by record")] = 1
     window_s: Positive = 30.0
     slide_s: Positive = 5.0
     corpus: Annotated[
@@ -184,6 +196,11 @@ class Experiment(Spec):
     tolerances: ToleranceSpec = ToleranceSpec()
 
     @property
+    def cores(self) -> int:
+        """Cores of all workers together."""
+        return self.cluster.workers * self.cluster.worker_cores
+
+    @property
     def worker_names(self) -> list[str]:
         return [f"worker-{i}" for i in range(1, self.cluster.workers + 1)]
 
@@ -202,6 +219,24 @@ class Experiment(Spec):
             raise ValueError(f"faults.duration ({self.faults.duration:g}) must not exceed window_s ({self.window_s:g})")
         if any(process.kind is not FaultKind.KILL for process in self.faults.processes):
             raise ValueError("faults.processes: only kind kill can be injected so far")
+        return self
+
+    @model_validator(mode="after")
+    def _real_time_mode_can_run_it(self) -> Experiment:
+        if self.engine.trigger is not TriggerMode.REAL_TIME:
+            return self
+        depth, interval_s, partitions = self.workload.depth, self.engine.checkpoint_interval_s, self.engine.partitions
+        if depth:
+            raise Misfit("workload.depth", depth, "0 in real-time mode: Spark runs no stateful operator in it")
+        if self.load.mode is not LoadMode.RATE:
+            allowed = "rate in real-time mode: its batches have a set length, which no load can fill"
+            raise Misfit("load.mode", self.load.mode.value, allowed)
+        if interval_s < SHORTEST_REAL_TIME_S:
+            allowed = f"at least {SHORTEST_REAL_TIME_S:g} in real-time mode, the shortest batch that Spark runs in it"
+            raise Misfit("engine.checkpoint_interval_s", interval_s, allowed)
+        if partitions > self.cores:
+            allowed = f"at most {self.cores} in real-time mode: all tasks run at once, on workers x worker_cores"
+            raise Misfit("engine.partitions", partitions, allowed)
         return self
 
 
@@ -248,6 +283,8 @@ def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
         return model.model_validate(document)
     except ValidationError as error:
         first = _telling(error)
+        if isinstance(misfit := first.get("ctx", {}).get("error"), Misfit):
+            raise BadInput(misfit.field, misfit.value, str(misfit)) from None
         field = ".".join(str(part) for part in first["loc"] if not UNION_FORM.fullmatch(str(part))) or whole
         raise BadInput(field, first["input"], _allowed(first)) from None
 

@@ -74,12 +74,16 @@ def start(
     interval_s: float,
     batch_records: int | None,
 ) -> StreamingQuery:
-    """Start the query from its last checkpoint: one micro-batch of at most `batch_records` records per `interval_s`."""
+    """Start the query from its last checkpoint.
+
+    One micro-batch of at most `batch_records` records per `interval_s`; in real-time mode batches of that length, which
+    emit each record as it comes and take no bound on their records.
+    """
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", config.broker)
     reader = reader.option("subscribe", input_topic).option("startingOffsets", "earliest")
     if batch_records:
         reader = reader.option("maxOffsetsPerTrigger", batch_records)
-    counts = query(reader.load().select("value", "timestamp"), config.workload)
+    counts = query(reader.load(), config.workload)
     writer = _as_messages(counts).writeStream.format("kafka").option("kafka.bootstrap.servers", config.broker)
     writer = writer.option("topic", output_topic).option("checkpointLocation", checkpoint)
     interval = f"{round(interval_s * 1000)} milliseconds"

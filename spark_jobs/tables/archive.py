@@ -1,7 +1,8 @@
 """Saves input, output and exact output of a run from the broker: `archive.py RESULT_DIRECTORY BROKER`.
 
 raw/input.parquet   partition, offset, due_ms        of every record that the query has committed
-raw/sink.parquet    start_ms, end_ms, key, count     of every record in the output topic, copies included
+raw/sink.parquet    start_ms, end_ms, key, count     of every record in the output topic, copies included,
+                    arrived_ms                       and when it was handed to the sink's producer
 raw/oracle.parquet  start_ms, end_ms, key, count     exactly what should be there, windows still open included
 """
 
@@ -36,8 +37,9 @@ def archive(spark: SparkSession, raw: Path, broker: str, workload: WorkloadSpec)
     due.write.parquet(str(raw / "input.parquet"))
     oracle(records, workload).write.parquet(str(raw / "oracle.parquet"))
     message = F.from_json(F.col("value").cast("string"), MESSAGE)
-    sink = _topic(spark, broker, OUTPUT, "latest").select(message.alias("message")).select("message.*")
-    sink.write.parquet(str(raw / "sink.parquet"))
+    arrived = F.unix_millis("timestamp").alias("arrived_ms")
+    sink = _topic(spark, broker, OUTPUT, "latest").select(message.alias("message"), arrived)
+    sink.select("message.*", "arrived_ms").write.parquet(str(raw / "sink.parquet"))
 
 
 def _topic(spark: SparkSession, broker: str, topic: str, until: str) -> DataFrame:

@@ -14,15 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from experiments.spec import Experiment, LoadMode
+from experiments.spec import Experiment, LoadMode, TriggerMode
 from infra.journal import read_journal
 from results.schema import TABLES
 from spark_jobs.tables import rows
+from spark_jobs.tables.archive import committed_offsets
 from spark_jobs.tables.batches import Batch, batches, chains
-from spark_jobs.tables.latency import latency
+from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import Pace, Segment, ledger, pace, steady
 from spark_jobs.tables.outages import Outage, moments, outages
-from spark_jobs.tables.quality import quality
+from spark_jobs.tables.quality import closed, quality
 from spark_jobs.tables.recoveries import recoveries
 
 LOGGED = ("SparkListenerJobStart", "SparkListenerStageCompleted")
@@ -63,14 +64,16 @@ class Logs:
     def saturating(self) -> bool:
         return self.experiment.load.mode is LoadMode.SATURATING
 
+    @property
+    def real_time(self) -> bool:
+        return self.experiment.engine.trigger is TriggerMode.REAL_TIME
+
     @cached_property
     def batches(self) -> list[Batch]:
         query = self.journal("query")
         first = next((e["progress"] for e in query if e["event"] == "progress"), None)
         found = chains(self._spark_events(), first["id"]) if first else {}
-        cluster = self.experiment.cluster
-        side_by_side = min(cluster.workers * cluster.worker_cores, self.experiment.engine.partitions)
-        return batches(query, found, side_by_side)
+        return batches(query, found, min(self.experiment.cores, self.experiment.engine.partitions))
 
     def _spark_events(self) -> Iterable[dict[str, Any]]:
         lines = self.spark.read.text(str(self.raw / "spark-events"))
@@ -87,7 +90,7 @@ class Logs:
     @cached_property
     def pace(self) -> Pace | None:
         inside = [b for b in steady(self.batches, self.outages) if b.started_ns >= self.window[0]]
-        return pace(inside)
+        return pace(inside, self.real_time)
 
     @cached_property
     def segments(self) -> list[Segment]:
@@ -110,16 +113,19 @@ def build(logs: Logs) -> None:
     _write(logs, "ledger", rows.ledger(logs.segments))
     _write(logs, "throughput", rows.throughput(logs.batches, logs.schedule, logs.window))
     _write(logs, "hosts", rows.hosts(logs.journal("hosts"), logs.window))
-    rate = logs.pace.rate * 1e9 if logs.pace else None
+    rate = logs.pace.rate * 1e9 if logs.pace and logs.pace.rate else None
     load_rate = logs.schedule["rate"] if logs.schedule else None
     _write(
         logs,
         "runs",
         [rows.run(logs.result.parent.name, logs.experiment, logs.plan, logs.segments, logs.batches, rate, load_rate)],
     )
-    _save(latency(_raw(logs, "input"), logs.batches, logs.window), logs, "latency")
-    closed_ms = rows.closed_until_ms(logs.journal("query"))
-    _save(quality(_raw(logs, "sink"), _raw(logs, "oracle"), closed_ms), logs, "quality")
+    sink = _raw(logs, "sink")
+    seen = seen_in_sink(sink) if logs.real_time else seen_at_commit(_raw(logs, "input"), logs.batches)
+    _save(latency(seen, logs.window), logs, "latency")
+    watermark_ms = rows.closed_until_ms(logs.journal("query"))
+    final = closed(logs.experiment.workload.depth, watermark_ms, committed_offsets(logs.raw))
+    _save(quality(sink, _raw(logs, "oracle"), final), logs, "quality")
 
 
 def _raw(logs: Logs, name: str) -> DataFrame:

@@ -1,4 +1,7 @@
-"""Latency of the input records, from when each was due to the commit of the batch that held it."""
+"""Latency of the input records, from when each was due until its result could be seen.
+
+Micro-batches show their results by their commit, a query in real-time mode as soon as it has them.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,40 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.tables.batches import MS, Batch
+from workloads.wordcount.query import position
 
 QUANTILES = {"p50_s": 0.5, "p99_s": 0.99, "p999_s": 0.999}
 
 
-def latency(records: DataFrame, batches: list[Batch], window: tuple[int, int]) -> DataFrame:
-    """Latency percentiles by second in which the records were committed, counted from the window's start.
+def latency(seen: DataFrame, window: tuple[int, int]) -> DataFrame:
+    """Latency percentiles by second in which the records were seen, counted from the window's start.
 
-    `records` has partition, offset and due_ms. By the second of the commit, as an onlooker at the sink sees it: an
-    outage shows as seconds without any, then as late records.
+    `seen` has seen_ms and due_ms of every record. By the second in which an onlooker sees the result: an outage
+    shows as seconds without any, then as late records.
     """
-    delayed = records.groupBy("partition").applyInArrow(_commit_times(batches), "committed_ms long, due_ms long")
     start_ms, end_ms = window[0] // MS, window[1] // MS
-    second = F.floor((F.col("committed_ms") - start_ms) / 1000)
-    delay = (F.col("committed_ms") - F.col("due_ms")) / 1000
-    inside = delayed.where((F.col("committed_ms") >= start_ms) & (F.col("committed_ms") < end_ms))
+    second = F.floor((F.col("seen_ms") - start_ms) / 1000)
+    delay = (F.col("seen_ms") - F.col("due_ms")) / 1000
+    inside = seen.where((F.col("seen_ms") >= start_ms) & (F.col("seen_ms") < end_ms))
     by_second = inside.groupBy(second.alias("second"))
     percentiles = [F.percentile(delay, share).alias(name) for name, share in QUANTILES.items()]
     return by_second.agg(F.count("*").alias("records"), *percentiles).orderBy("second")
+
+
+def seen_at_commit(records: DataFrame, batches: list[Batch]) -> DataFrame:
+    """Records (partition, offset, due_ms) as seen when the batch that held each was committed."""
+    return records.groupBy("partition").applyInArrow(_commit_times(batches), "seen_ms long, due_ms long")
+
+
+def seen_in_sink(sink: DataFrame) -> DataFrame:
+    """Input records of a query of depth 0 as seen when the last of their words first came to the sink.
+
+    `sink` has start_ms, key and arrived_ms. A copy that a restarted batch wrote is not the first. A record without
+    words is never seen.
+    """
+    first = sink.groupBy("start_ms", "key").agg(F.min("arrived_ms").alias("first_ms"))
+    whole = first.groupBy("start_ms", *position("key")).agg(F.max("first_ms").alias("seen_ms"))
+    return whole.select("seen_ms", F.col("start_ms").alias("due_ms"))
 
 
 def _commit_times(batches: list[Batch]) -> Callable[[pa.Table], pa.Table]:
@@ -43,6 +62,6 @@ def _commit_times(batches: list[Batch]) -> Callable[[pa.Table], pa.Table]:
         partition = str(table["partition"][0].as_py())
         index = np.searchsorted(ends[partition], table["offset"].to_numpy(), side="right")
         committed = np.asarray(commits[partition], dtype=np.int64)[index]
-        return pa.table({"committed_ms": committed, "due_ms": table["due_ms"]})
+        return pa.table({"seen_ms": committed, "due_ms": table["due_ms"]})
 
     return assign

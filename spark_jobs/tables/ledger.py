@@ -24,14 +24,18 @@ class Segment:
 
 @dataclass(frozen=True)
 class Pace:
-    """What an undisturbed batch takes: `rate` records per nanosecond of processing, and the checkpoint [ns]."""
+    """How fast undisturbed batches process: `rate` [records/ns].
 
-    rate: float
-    checkpoint_ns: float
+    Real-time batches have a set length instead: whatever their records, they process for `length_ns`.
+    """
+
+    rate: float | None
+    length_ns: float = 0.0
 
     def excess_ns(self, batch: Batch) -> int:
         """How much longer than undisturbed a batch took."""
-        return max(0, round(batch.processing_ns - batch.records / self.rate))
+        usual_ns = batch.records / self.rate if self.rate else self.length_ns
+        return max(0, round(batch.processing_ns - usual_ns))
 
 
 def steady(batches: list[Batch], outages: list[Outage]) -> list[Batch]:
@@ -45,12 +49,13 @@ def first_after(batches: list[Batch], outage: Outage) -> Batch | None:
     return next((b for b in batches if outage.ready_ns and b.records and b.ended_ns > outage.ready_ns), None)
 
 
-def pace(steady_batches: list[Batch]) -> Pace | None:
+def pace(steady_batches: list[Batch], real_time: bool) -> Pace | None:
     """The usual pace; None when too few batches ran undisturbed to tell."""
     if len(steady_batches) < FEWEST_STEADY:
         return None
-    rate = median(batch.records / batch.processing_ns for batch in steady_batches)
-    return Pace(rate, median(batch.checkpoint_ns for batch in steady_batches))
+    if real_time:
+        return Pace(None, median(batch.processing_ns for batch in steady_batches))
+    return Pace(median(batch.records / batch.processing_ns for batch in steady_batches))
 
 
 def ledger(

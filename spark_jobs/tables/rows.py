@@ -159,6 +159,6 @@ def _share(batch: Batch, start_ns: int, end_ns: int) -> float:
 
 def closed_until_ms(query: list[dict[str, Any]]) -> int:
     """The watermark of the last committed batch [ms since the epoch]: windows that end by then were emitted."""
-    marks = [e["progress"]["eventTime"].get("watermark") for e in query if e["event"] == "progress"]
+    marks = [e["progress"].get("eventTime", {}).get("watermark") for e in query if e["event"] == "progress"]
     stamps = [round(datetime.fromisoformat(mark).timestamp() * 1000) for mark in marks if mark]
     return max(stamps, default=0)

@@ -9,14 +9,18 @@ from experiments.spec import WorkloadSpec
 
 LATENESS_S = 2.0  # the generator sends records of all partitions in the order in which they are due
 SHORTEST_WORD = 2
+SEPARATOR = ":"  # no word has it
 
 
 def query(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
     """Word counts by sliding window, regrouped `spec.depth - 1` times by ever shorter prefixes of the word.
 
-    `records` has `value` (a passage of text, binary) and `timestamp` (when it was due). The result has
-    `window` (start, end), `key` and `count`; every window is emitted once, when the watermark passes its end.
+    `records` has `value` (a passage of text, binary), `timestamp` (when it was due), and `partition` and `offset` in
+    its topic. The result has `window` (start, end), `key` and `count`; every window is emitted once, when the
+    watermark passes its end. At depth 0 there is no state: see `_by_record`.
     """
+    if not spec.depth:
+        return _by_record(records)
     words = records.withWatermark("timestamp", f"{LATENESS_S} seconds").select(
         "timestamp", F.explode(_words()).alias("key")
     )
@@ -31,8 +35,14 @@ def oracle(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
     """The exact result of `query` without faults: `start_ms`, `end_ms` (of the window), `key`, `count`.
 
     Counts once per pane (a slide's length) and adds up the panes of each window, so that it shares
-    neither the window function nor the state of the streaming query.
+    neither the window function nor the state of the streaming query. At depth 0 it groups what was exploded, where
+    the query works within each record's array.
     """
+    if not spec.depth:
+        words = records.select("partition", "offset", "timestamp", F.explode(_words()).alias("word"))
+        counts = words.groupBy("partition", "offset", "timestamp", "word").agg(F.count("*").alias("count"))
+        due = F.unix_millis("timestamp")
+        return counts.select(due.alias("start_ms"), due.alias("end_ms"), _key().alias("key"), "count")
     slide_ms, panes = int(spec.slide_s * 1000), round(spec.window_s / spec.slide_s)
     key = _prefix(spec.depth, spec.depth) if spec.depth > 1 else F.col("key")
     pane = F.floor(F.unix_millis("timestamp") / slide_ms)
@@ -44,6 +54,26 @@ def oracle(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
     return by_window.agg(F.sum("count").alias("count")).select(
         start.alias("start_ms"), (start + panes * slide_ms).alias("end_ms"), "key", "count"
     )
+
+
+def position(key: str) -> tuple[Column, Column]:
+    """Partition and offset (as strings) of the input record that an output of depth 0 belongs to, from its key."""
+    parts = F.split(key, SEPARATOR)
+    return parts[0], parts[1]
+
+
+def _by_record(records: DataFrame) -> DataFrame:
+    """The words of every record by themselves: one row per distinct word; its window is the moment of the due time."""
+    words = records.select("partition", "offset", "timestamp", _words().alias("words"))
+    each = words.select("*", F.explode(F.array_distinct("words")).alias("word"))
+    count = F.size(F.filter("words", lambda word: word == F.col("word")))
+    window = F.struct(F.col("timestamp").alias("start"), F.col("timestamp").alias("end"))
+    return each.select(window.alias("window"), _key().alias("key"), count.alias("count"))
+
+
+def _key() -> Column:
+    """A key that no other input record shares."""
+    return F.concat_ws(SEPARATOR, "partition", "offset", "word")
 
 
 def _words() -> Column:

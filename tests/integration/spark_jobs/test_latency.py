@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_jobs.tables.batches import MS, Batch
-from spark_jobs.tables.latency import latency
+from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
 
 START_MS = 1_795_173_800_000
 WINDOW = (START_MS * MS, (START_MS + 10_000) * MS)
@@ -25,7 +25,7 @@ def due(spark: SparkSession, *records: tuple[int, int, float]) -> DataFrame:
 
 
 def found(records: DataFrame, batches: list[Batch]) -> list[tuple[float, ...]]:
-    return [tuple(row) for row in latency(records, batches, WINDOW).collect()]
+    return [tuple(row) for row in latency(seen_at_commit(records, batches), WINDOW).collect()]
 
 
 def test_a_record_is_as_late_as_the_commit_of_the_batch_that_held_it(spark: SparkSession) -> None:
@@ -53,3 +53,13 @@ def test_commits_outside_the_window_are_not_seen(spark: SparkSession) -> None:
     batches = [batch(0, -0.001, p0=(0, 1)), batch(1, 0.0, p0=(1, 2)), batch(2, 10.0, p0=(2, 3))]
     rows = found(due(spark, (0, 0, -3.0), (0, 1, -3.0), (0, 2, -3.0)), batches)
     assert [(second, records, median) for second, records, median, *_ in rows] == [(0, 1, 3.0)]
+
+
+def test_in_real_time_mode_a_record_is_seen_when_the_last_of_its_words_first_came_to_the_sink(
+    spark: SparkSession,
+) -> None:
+    copies = [(0.5, "0:7:an", 0.75), (0.5, "0:7:the", 1.0), (0.5, "0:7:the", 8.5), (0.5, "1:7:an", 2.25)]
+    rows = [(START_MS + round(due_s * 1e3), key, START_MS + round(seen_s * 1e3)) for due_s, key, seen_s in copies]
+    sink = spark.createDataFrame(rows, "start_ms long, key string, arrived_ms long")
+    seen = latency(seen_in_sink(sink), WINDOW).collect()
+    assert [tuple(row) for row in seen] == [(1, 1, 0.5, 0.5, 0.5), (2, 1, 1.75, 1.75, 1.75)]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from spark_jobs.tables.quality import quality
+from spark_jobs.tables.quality import closed, quality
 
 SCHEMA = "start_ms long, end_ms long, key string, count long"
 MS = 10**6
@@ -23,7 +24,7 @@ def frame(spark: SparkSession):
 
 def judged(sink: DataFrame, oracle: DataFrame) -> dict[int, tuple[int, ...]]:
     """By start of window [ms]: exact, emitted, lost, duplicated, wrong."""
-    found = quality(sink, oracle, CLOSED_MS).collect()
+    found = quality(sink, oracle, closed(1, CLOSED_MS, {})).collect()
     assert all(row["window_end_ns"] - row["window_start_ns"] == 10_000 * MS for row in found)
     names = ("exact", "emitted", "lost", "duplicated", "wrong")
     return {row["window_start_ns"] // MS: tuple(row[name] for name in names) for row in found}
@@ -61,3 +62,10 @@ def test_windows_that_are_still_open_are_not_judged(frame) -> None:
 
 def test_no_output_at_all_where_none_was_due(frame) -> None:
     assert judged(frame(), frame()) == {}
+
+
+@pytest.mark.parametrize(("committed", "keys"), [({"0": 10, "1": 3}, {"0:9:an", "1:2:an"}), ({}, set())])
+def test_without_state_a_record_is_final_once_its_input_is_committed(spark: SparkSession, committed, keys) -> None:
+    found = spark.createDataFrame([(f"{record}:an",) for record in ("0:9", "0:10", "1:2", "1:9", "2:0")], "key string")
+    final = found.withColumn("end_ms", F.lit(0)).where(closed(0, CLOSED_MS, committed))
+    assert {row["key"] for row in final.collect()} == keys

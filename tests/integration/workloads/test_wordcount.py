@@ -21,7 +21,7 @@ from spark_jobs.streaming.driver import ProgressJournal
 from spark_jobs.streaming.job import JobConfig, start
 from spark_jobs.streaming.topics import INPUT
 from spark_jobs.tables import archive
-from spark_jobs.tables.quality import quality
+from spark_jobs.tables.quality import closed, quality
 from spark_jobs.tables.rows import closed_until_ms
 from tests.unit.marked_processes import wait_for
 from workloads.generator import Feed, Schedule
@@ -54,6 +54,15 @@ class Sent:
                 if len(word) > 1:
                     key = word if depth == 1 else word[:1]
                     found.update((newest - i * slide_ms, key) for i in range(panes))
+        return dict(found)
+
+    def words_by_record(self) -> dict[tuple[int, int, str], int]:
+        """Words by due time [ms], twice, and a key made of partition, offset and word."""
+        found: Counter[tuple[int, int, str]] = Counter()
+        for position in range(RECORDS):
+            due_ms, record = self.schedule.due_ms(position), f"{position % PARTITIONS}:{position // PARTITIONS}"
+            words = self.texts[position % len(self.texts)].decode().lower().replace(",", " ").split()
+            found.update((due_ms, due_ms, f"{record}:{word}") for word in words if len(word) > 1)
         return dict(found)
 
 
@@ -116,8 +125,9 @@ class Bench:
     def judge(self) -> list[dict[str, int]]:
         """The quality of every closed window, from the archive of the run."""
         archive.archive(self.spark, self.raw, self.sent.broker, self.sent.workload(self.depth))
-        closed_ms = closed_until_ms(read_journal(self.raw / "query.jsonl"))
-        return [row.asDict() for row in quality(self.table("sink"), self.table("oracle"), closed_ms).collect()]
+        watermark_ms = closed_until_ms(read_journal(self.raw / "query.jsonl"))
+        final = closed(self.depth, watermark_ms, archive.committed_offsets(self.raw))
+        return [row.asDict() for row in quality(self.table("sink"), self.table("oracle"), final).collect()]
 
 
 @pytest.fixture
@@ -142,6 +152,17 @@ def test_every_closed_window_is_exact(bench: Bench, depth: int) -> None:
     assert {window[name] for window in windows for name in ("lost", "duplicated", "wrong")} == {0}
     oracle = {(row["start_ms"], row["key"]): row["count"] for row in bench.table("oracle").collect()}
     assert oracle == bench.sent.counts(depth)
+
+
+@pytest.mark.parametrize("depth", [0])
+def test_without_state_every_record_yields_its_own_words(bench: Bench) -> None:
+    bench.run_until(RECORDS)
+    moments = bench.judge()
+    assert sum(moment["exact"] for moment in moments) == sum(moment["emitted"] for moment in moments)
+    assert {moment[name] for moment in moments for name in ("lost", "duplicated", "wrong")} == {0}
+    found = {(row["start_ms"], row["end_ms"], row["key"]): row["count"] for row in bench.table("oracle").collect()}
+    assert found == bench.sent.words_by_record()
+    assert bench.table("sink").count() == len(found)
 
 
 @pytest.mark.parametrize("depth", [2])

@@ -93,6 +93,37 @@ def test_a_mistake_is_named_in_one_line(experiment_file, override, field, allowe
     assert mistake.value.exit_code == 2
 
 
+REAL_TIME = ["engine.trigger=real-time", "workload.depth=0", "load.mode=rate", "engine.partitions=3"]
+
+
+def test_real_time_mode_with_what_goes_with_it(experiment_file):
+    assert spec.load(experiment_file, REAL_TIME).engine.trigger is spec.TriggerMode.REAL_TIME
+    assert spec.load(experiment_file, [*REAL_TIME, "engine.checkpoint_interval_s=5"])
+    assert spec.load(experiment_file, [*REAL_TIME, "cluster.worker_cores=4", "engine.partitions=12"]).cores == 12
+
+
+@pytest.mark.parametrize(
+    ("override", "field", "value", "allowed"),
+    [
+        ("workload.depth=1", "workload.depth", 1, "0 in real-time mode: Spark runs no stateful"),
+        ("load.mode=saturating", "load.mode", "saturating", "rate in real-time mode"),
+        ("engine.checkpoint_interval_s=4.9", "engine.checkpoint_interval_s", 4.9, "at least 5 in real-time mode"),
+        ("engine.partitions=4", "engine.partitions", 4, "at most 3 in real-time mode"),
+        ("cluster.workers=2", "engine.partitions", 3, "at most 2 in real-time mode"),
+    ],
+)
+def test_what_real_time_mode_cannot_run_is_named_in_one_line(experiment_file, override, field, value, allowed):
+    with pytest.raises(BadInput, match=allowed) as mistake:
+        spec.load(experiment_file, [*REAL_TIME, override])
+    assert (mistake.value.field, mistake.value.value) == (field, value)
+    assert "\n" not in str(mistake.value)
+
+
+@pytest.mark.parametrize("override", ["workload.depth=0", "workload.depth=8", "engine.checkpoint_interval_s=0.5"])
+def test_micro_batches_run_at_any_depth_and_interval(experiment_file, override):
+    assert spec.load(experiment_file, [override])
+
+
 @pytest.mark.parametrize(
     ("text", "allowed"), [("[1, 2]", "a YAML mapping"), ("a: [", "valid YAML"), ("name: \xff", "valid YAML")]
 )

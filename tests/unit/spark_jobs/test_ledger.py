@@ -45,7 +45,7 @@ def test_a_batch_that_a_fault_cuts_off_is_lost_from_its_start():
 
 def test_what_cold_executors_take_longer_is_restart():
     cut = outage(0, 16, 16.5, 22)
-    usual = Pace(rate=1000 / (8 * NS), checkpoint_ns=NS)
+    usual = Pace(rate=1000 / (8 * NS))
     found = ledger((0, 40 * NS), [batch(0, 0, 9), batch(1, 22, 34), batch(2, 34, 43)], [cut], usual, INTERVAL_NS)
     assert classes(found)["restart"] == pytest.approx(5.5 + 3)
     assert classes(found)["useful"] == pytest.approx(8 + 8 + 6)
@@ -58,7 +58,7 @@ def test_a_fault_while_idle_loses_no_work():
 
 
 def test_a_batch_that_outlives_a_fault_does_its_lost_work_again():
-    usual = Pace(rate=1000 / (8 * NS), checkpoint_ns=NS)
+    usual = Pace(rate=1000 / (8 * NS))
     survived = outage(0, 4, 4.2, 4.2)  # recovery by task: ready at once
     found = ledger((0, 12 * NS), [batch(0, 0, 12)], [survived], usual, INTERVAL_NS)
     assert classes(found) == {"lost": 3, "useful": 8, "checkpoint": 1}
@@ -89,7 +89,7 @@ def timelines(draw):
 @given(timelines(), st.integers(0, 60), st.integers(1, 120), st.booleans())
 def test_the_classes_add_up_to_the_window_exactly(timeline, start_s, length_s, with_pace):
     made, cuts = timeline
-    usual = Pace(rate=1000 / (8 * NS), checkpoint_ns=NS) if with_pace else None
+    usual = Pace(rate=1000 / (8 * NS)) if with_pace else None
     window = (start_s * NS, (start_s + length_s) * NS)
     found = ledger(window, made, cuts, usual, INTERVAL_NS)
     assert found[0].start_ns == window[0]
@@ -101,8 +101,24 @@ def test_the_usual_pace_is_that_of_undisturbed_batches():
     made = [batch(0, 0, 9), batch(1, 10, 19), batch(2, 30, 49), batch(3, 49, 58), batch(4, 58, 59, records=0)]
     quiet = steady(made, [outage(0, 22, 23, 30)])
     assert [b.batch for b in quiet] == [0, 1, 3]
-    assert pace(quiet).rate == pytest.approx(1000 / (8 * NS))
-    assert pace(quiet[:1]) is None
+    assert pace(quiet, real_time=False).rate == pytest.approx(1000 / (8 * NS))
+    assert pace(quiet[:1], real_time=False) is None
+
+
+def test_a_real_time_batch_takes_its_set_length_whatever_its_records():
+    usual = pace([batch(0, 0, 6), batch(1, 6, 12, records=20), batch(2, 12, 18, records=700)], real_time=True)
+    assert usual.rate is None
+    assert usual.excess_ns(batch(3, 20, 26, records=9000)) == 0
+    assert usual.excess_ns(batch(3, 20, 27.5, records=9000)) == round(1.5 * NS)
+    assert pace([batch(0, 0, 6)], real_time=True) is None
+
+
+def test_real_time_batches_follow_at_once_and_one_that_a_fault_cuts_off_is_lost_from_its_start():
+    # T is 10 s of processing; batch 3 started at 33, the host died at 40, the query ran again at 45
+    made = [batch(0, 0, 11), batch(1, 11, 22), batch(2, 22, 33), batch(3, 45, 57), batch(4, 57, 68)]
+    cut = [outage(0, 40, 41, 45)]
+    found = ledger((0, 68 * NS), made, cut, pace(steady(made, cut), real_time=True), INTERVAL_NS)
+    assert classes(found) == {"useful": 50, "checkpoint": 5, "lost": 7, "detect": 1, "restart": 4 + 1}
 
 
 def test_a_fault_before_the_restart_extends_the_outage():
@@ -137,7 +153,7 @@ def test_moments_of_the_journals_by_recovery_mode():
 
 def test_phases_of_a_recovery():
     made, cuts = [batch(0, 0, 9), batch(1, 22, 34), batch(2, 34, 43)], [outage(0, 16, 16.5, 22)]
-    usual = Pace(rate=1000 / (8 * NS), checkpoint_ns=NS)
+    usual = Pace(rate=1000 / (8 * NS))
     segments = ledger((0, 43 * NS), made, cuts, usual, INTERVAL_NS)
     (found,) = recoveries(cuts, made, segments, usual, None)
     _, fault, faults, *_moments, detect, restart, restore, catch_up, lost = found.row(0)
