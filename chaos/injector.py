@@ -14,13 +14,16 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from itertools import compress
+from operator import not_
 from pathlib import Path
 from typing import Any
 
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_for
 from infra.journal import Journal
+from infra.processes import DeathProof
 
 AIM_AHEAD_S, LOOK_AHEAD_S = 0.5, 0.1  # looking for a host's processes takes tens of milliseconds
 LONGEST_NAP_S = 0.2
@@ -42,7 +45,7 @@ class Injector:
 
     def __init__(self, driver: Driver, handle: Handle, journal: Journal, plan: dict[str, Any]) -> None:
         self.driver, self.handle, self.journal = driver, handle, journal
-        self.down: set[str] = set()
+        self.down: dict[str, int] = {}  # host -> the fault that struck it
         self.stopping = False
         self.queue = [
             Action(plan["window_start_ns"] + round(event["at"] * 1e9), fault, False, host, event["heal_after"])
@@ -61,40 +64,42 @@ class Injector:
             if action.heals:
                 self._heal(action)
             else:
-                self._strike(action)
-        for host in sorted(self.down):
-            self._heal(Action(time.time_ns(), -1, True, host))
+                self._strike([action, *self._due_with(action)])
+        for host, fault in sorted(self.down.items()):
+            self._heal(Action(time.time_ns(), fault, True, host))
         self.journal.write("disarmed")
 
-    def _strike(self, action: Action) -> None:
-        aim = self.driver.aim(self.handle, action.host)
-        self._wait_until(action.due_ns - int(LOOK_AHEAD_S * 1e9))
-        up = aim.refresh()
-        if not self._wait_until(action.due_ns):
+    def _due_with(self, action: Action) -> list[Action]:
+        """Take what strikes other hosts at the same moment: they must not wait for the proof of the first death."""
+        found = []
+        while self.queue and self.queue[0].due_ns == action.due_ns and not self.queue[0].heals:
+            found.append(heapq.heappop(self.queue))
+        return found
+
+    def _strike(self, volley: list[Action]) -> None:
+        due_ns = volley[0].due_ns
+        aims = [self.driver.aim(self.handle, action.host) for action in volley]
+        self._wait_until(due_ns - int(LOOK_AHEAD_S * 1e9))
+        up = [bool(aim.refresh()) for aim in aims]
+        if not self._wait_until(due_ns):
             return
-        if not up:
-            self.journal.write("absorbed", fault=action.fault, host=action.host, planned_ns=action.due_ns)
-            return
-        proof = aim.fire()
-        self.down.add(action.host)
-        self.journal.write(
-            "injected",
-            fault=action.fault,
-            host=action.host,
-            planned_ns=action.due_ns,
-            fired_ns=proof.fired_ns,
-            proved_ns=proof.proved_ns,
-            processes_killed=proof.processes_killed,
-            survivors=proof.survivors,
-            open_ports=proof.open_ports,
-        )
-        due_ns = proof.fired_ns + int(action.heal_after_s * 1e9)
-        heapq.heappush(self.queue, Action(due_ns, action.fault, True, action.host))
+        for aim in compress(aims, up):
+            aim.shoot()
+        for action in compress(volley, map(not_, up)):
+            self.journal.write("absorbed", fault=action.fault, host=action.host, planned_ns=due_ns)
+        for action, aim in compress(zip(volley, aims, strict=True), up):
+            self._prove(action, aim.fire())
+
+    def _prove(self, action: Action, proof: DeathProof) -> None:
+        self.down[action.host] = action.fault
+        self.journal.write("injected", fault=action.fault, host=action.host, planned_ns=action.due_ns, **asdict(proof))
+        heal_ns = proof.fired_ns + int(action.heal_after_s * 1e9)
+        heapq.heappush(self.queue, Action(heal_ns, action.fault, True, action.host))
 
     def _heal(self, action: Action) -> None:
         self._wait_until(action.due_ns)
         self.driver.heal(self.handle, action.host)
-        self.down.discard(action.host)
+        self.down.pop(action.host, None)
         self.journal.write("healed", fault=action.fault, host=action.host)
 
     def _wait_until(self, due_ns: int) -> bool:

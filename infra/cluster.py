@@ -80,11 +80,13 @@ class HostState:
 
 
 class Aimed(Protocol):
-    """A kill made ready: `fire` ends every process of the host and proves it."""
+    """A kill made ready: `shoot` strikes at once, `fire` ends every process of the host and proves it."""
 
     def refresh(self) -> list[int]:
         """Look again for processes of the host; returns their ids, none when it is down."""
         ...
+
+    def shoot(self) -> None: ...
 
     def fire(self) -> DeathProof: ...
 

@@ -60,6 +60,7 @@ class Aim:
     def __init__(self, mark: str, address: str) -> None:
         self.mark, self.address = mark, address
         self._open: dict[int, int] = {}
+        self._fired_ns: int | None = None
         self.refresh()
 
     def refresh(self) -> list[int]:
@@ -89,17 +90,23 @@ class Aim:
         else:
             os.close(handle)
 
-    def fire(self, limit_s: float = 5.0) -> DeathProof:
-        """Kill every process of the host and prove it; gives up looking after `limit_s`."""
-        fired_ns, deadline = time.time_ns(), time.monotonic() + limit_s
+    def shoot(self) -> None:
+        """Kill the processes aimed at, without a look at what came of it: several hosts can be shot at one moment."""
+        self._fired_ns = time.time_ns()
         self._signal()
+
+    def fire(self, limit_s: float = 5.0) -> DeathProof:
+        """Kill every process of the host, if it was not shot at yet, and prove it; stops looking after `limit_s`."""
+        if self._fired_ns is None:
+            self.shoot()
+        deadline = time.monotonic() + limit_s
         while True:
             left, ports = self.refresh(), listening(self.address)
             if not (left or ports) or time.monotonic() > deadline:
                 break
             self._signal()
             time.sleep(0.002)
-        proof = DeathProof(fired_ns, time.time_ns(), len(self._open), len(left), len(ports))
+        proof = DeathProof(self._fired_ns, time.time_ns(), len(self._open), len(left), len(ports))
         self.close()
         return proof
 
