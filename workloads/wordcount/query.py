@@ -66,7 +66,7 @@ def _by_record(records: DataFrame) -> DataFrame:
     """The words of every record by themselves: one row per distinct word; its window is the moment of the due time."""
     words = records.select("partition", "offset", "timestamp", _words().alias("words"))
     each = words.select("*", F.explode(F.array_distinct("words")).alias("word"))
-    count = F.size(F.filter("words", lambda word: word == F.col("word")))
+    count = F.size("words") - F.size(F.array_remove("words", F.col("word")))
     window = F.struct(F.col("timestamp").alias("start"), F.col("timestamp").alias("end"))
     return each.select(window.alias("window"), _key().alias("key"), count.alias("count"))
 
