@@ -83,14 +83,19 @@ class Logs:
     @cached_property
     def outages(self) -> list[Outage]:
         mode = self.experiment.engine.recovery
-        found = moments(self.journal("query"), self.journal("supervisor"), self.journal("injector"), mode)
+        journals = (self.journal(name) for name in ("query", "supervisor", "injector"))
+        found = moments(*journals, mode, [batch.ended_ns for batch in self.batches])
         until = self.window[1]
         return [outage for outage in outages(found) if outage.death_ns < until]
 
     @cached_property
+    def undisturbed(self) -> list[Batch]:
+        """The batches of the window that no outage touched."""
+        return [b for b in steady(self.batches, self.outages) if b.started_ns >= self.window[0]]
+
+    @cached_property
     def pace(self) -> Pace | None:
-        inside = [b for b in steady(self.batches, self.outages) if b.started_ns >= self.window[0]]
-        return pace(inside, self.real_time)
+        return pace(self.undisturbed, self.real_time)
 
     @cached_property
     def segments(self) -> list[Segment]:
@@ -106,7 +111,7 @@ class Logs:
 def build(logs: Logs) -> None:
     """Write every table that the raw logs allow."""
     lag = logs.lag if logs.schedule and not logs.saturating else None
-    followed = recoveries(logs.outages, logs.batches, logs.segments, logs.pace, lag)
+    followed = recoveries(logs.outages, logs.batches, logs.undisturbed, logs.segments, logs.pace, lag)
     _write(logs, "faults", rows.faults(logs.plan, logs.journal("injector")))
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
     _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window))

@@ -38,9 +38,17 @@ class Recovery:
 
 
 def recoveries(
-    outages: list[Outage], batches: list[Batch], segments: list[Segment], usual: Pace | None, lag_at: LagAt | None
+    outages: list[Outage],
+    batches: list[Batch],
+    undisturbed: list[Batch],
+    segments: list[Segment],
+    usual: Pace | None,
+    lag_at: LagAt | None,
 ) -> list[Recovery]:
-    """One recovery per outage; a fault that strikes before the progress is restored extends the recovery."""
+    """One recovery per outage; a fault that strikes before the progress is restored extends the recovery.
+
+    `undisturbed` are the batches of the window that no outage touched: they tell which lag is normal.
+    """
     found: list[Recovery] = []
     for outage in outages:
         recovery = _recovery(outage, batches, segments, usual)
@@ -48,7 +56,7 @@ def recoveries(
             found[-1] = _extended(found[-1], recovery)
         else:
             found.append(recovery)
-    return _caught_up(found, batches, lag_at) if lag_at else found
+    return _caught_up(found, batches, undisturbed, lag_at) if lag_at else found
 
 
 def _recovery(outage: Outage, batches: list[Batch], segments: list[Segment], usual: Pace | None) -> Recovery:
@@ -74,9 +82,9 @@ def _extended(earlier: Recovery, later: Recovery) -> Recovery:
     )
 
 
-def _caught_up(found: list[Recovery], batches: list[Batch], lag_at: LagAt) -> list[Recovery]:
-    """Normal is the largest lag at a commit before the first fault; without such a commit it stays unknown."""
-    before = [lag_at(b.ended_ns) for b in batches if b.ended_ns < min((r.death_ns for r in found), default=0)]
+def _caught_up(found: list[Recovery], batches: list[Batch], undisturbed: list[Batch], lag_at: LagAt) -> list[Recovery]:
+    """Normal is the largest lag at an undisturbed commit before the first fault; without one it stays unknown."""
+    before = [lag_at(b.ended_ns) for b in undisturbed if b.ended_ns < min((r.death_ns for r in found), default=0)]
     if not before:
         return found
     normal = max(before)

@@ -143,19 +143,46 @@ def test_moments_of_the_journals_by_recovery_mode():
         {"event": "progress", "at_ns": 10},
     ]
     injector = [{"event": "injected", "fired_ns": 5, "fault": 0}, {"event": "absorbed", "fault": 1}]
-    by_query = moments(query, [], injector, RecoveryMode.QUERY)
+    by_query = moments(query, [], injector, RecoveryMode.QUERY, [8, 10])
     assert [m.kind for m in by_query] == [Kind.DEATH, Kind.NOTICE, Kind.READY]
-    by_task = moments(query[:1], [], injector, RecoveryMode.TASK)
-    assert [(m.at_ns, m.kind) for m in by_task] == [(5, Kind.DEATH), (7, Kind.NOTICE), (7, Kind.READY)]
-    ended = moments([], [{"event": "program-ended", "at_ns": 4}], [], RecoveryMode.QUERY)
+    by_task = moments(query[:1], [], injector, RecoveryMode.TASK, [6])
+    assert [(m.at_ns, m.kind) for m in by_task] == [(5, Kind.DEATH), (6, Kind.ALIVE), (7, Kind.ALIVE)]
+    ended = moments([], [{"event": "program-ended", "at_ns": 4}], [], RecoveryMode.QUERY, [])
     assert ended == [Moment(4, Kind.NOTICE)]
+
+
+def by_task(query, deaths_s, commits_s=()):
+    """The outages in mode task from the query's events (name, second), with deaths of faults 0, 1, ..."""
+    injector = [{"event": "injected", "fired_ns": s * NS, "fault": fault} for fault, s in enumerate(deaths_s)]
+    journal = [{"event": event, "at_ns": s * NS} for event, s in query]
+    return outages(moments(journal, [], injector, RecoveryMode.TASK, [s * NS for s in commits_s]))
+
+
+def test_by_task_a_death_that_nobody_notices_ends_with_the_next_commit():
+    # fault 1 kills a healed host before its executor has registered: only fault 2 is noticed again, at 61
+    query = [("executors-lost", 11), ("executors-lost", 61)]
+    made = [batch(n, s, s + 9) for n, s in enumerate(range(0, 70, 10))]
+    found = by_task(query, [10, 15, 60], [b.ended_ns // NS for b in made])
+    assert found == [outage(0, 10, 11, 11), outage(1, 15, 19, 19), outage(2, 60, 61, 61)]
+    spent = classes(ledger((0, 70 * NS), made, found, pace(steady(made, found), real_time=False), INTERVAL_NS))
+    assert spent["detect"] == 1 + 1  # 10 to 11 and 60 to 61; the batch that was running at 15 was committed
+    assert spent["useful"] == 7 * 8 - 1 - 1
+
+
+def test_by_task_a_second_notice_is_no_outage():
+    assert by_task([("executors-lost", 12), ("executors-lost", 13)], [10, 11]) == [outage(0, 10, 12, 12, faults=2)]
+
+
+def test_by_task_a_query_that_failed_is_down_until_it_is_ready():
+    query = [("query-failed", 12), ("ready", 15)]
+    assert by_task(query, [10], [9, 19]) == [outage(0, 10, 12, 15)]
 
 
 def test_phases_of_a_recovery():
     made, cuts = [batch(0, 0, 9), batch(1, 22, 34), batch(2, 34, 43)], [outage(0, 16, 16.5, 22)]
     usual = Pace(rate=1000 / (8 * NS))
     segments = ledger((0, 43 * NS), made, cuts, usual, INTERVAL_NS)
-    (found,) = recoveries(cuts, made, segments, usual, None)
+    (found,) = recoveries(cuts, made, steady(made, cuts), segments, usual, None)
     _, fault, faults, *_moments, detect, restart, restore, catch_up, lost = found.row(0)
     assert (fault, faults) == (0, 1)
     assert (detect, restart, restore) == (0.5, pytest.approx(8.5), pytest.approx(9))
@@ -165,7 +192,7 @@ def test_phases_of_a_recovery():
 
 def test_a_fault_before_the_progress_is_restored_extends_the_recovery():
     cuts = [outage(0, 16, 16.5, 22), outage(1, 25, 25.5, 30)]
-    (found,) = recoveries(cuts, [batch(0, 0, 9), batch(1, 30, 39)], [], None, None)
+    (found,) = recoveries(cuts, [batch(0, 0, 9), batch(1, 30, 39)], [], [], None, None)
     assert (found.faults, found.death_ns, found.notice_ns) == (2, 16 * NS, round(16.5 * NS))
     assert (found.ready_ns, found.restored_ns) == (30 * NS, 39 * NS)
 
@@ -174,5 +201,15 @@ def test_catch_up_ends_when_the_lag_is_back_in_its_band():
     made = [batch(0, 0, 9), batch(1, 22, 31), batch(2, 31, 40), batch(3, 40, 49)]
     lags = {9: 100.0, 31: 900.0, 40: 400.0, 49: 80.0}
     cuts = [outage(0, 16, 16.5, 22)]
-    (found,) = recoveries(cuts, made, [], None, lambda at_ns: lags[at_ns // NS])
+    (found,) = recoveries(cuts, made, steady(made, cuts), [], None, lambda at_ns: lags[at_ns // NS])
     assert found.normal_ns == 49 * NS
+
+
+def test_the_lag_of_a_cold_start_is_not_normal():
+    # the window begins at 10: the backlog at 9 is that of the start
+    made = [batch(0, 0, 9), batch(1, 10, 19), batch(2, 32, 41), batch(3, 41, 50), batch(4, 50, 59)]
+    lags = {9: 5000.0, 19: 100.0, 41: 900.0, 50: 400.0, 59: 80.0}
+    cuts = [outage(0, 26, 26.5, 32)]
+    for undisturbed, normal_ns in (([made[1], made[4]], 59 * NS), ([made[4]], None)):
+        (found,) = recoveries(cuts, made, undisturbed, [], None, lambda at_ns: lags[at_ns // NS])
+        assert found.normal_ns == normal_ns
