@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from experiments.errors import BadInput
 
@@ -20,7 +20,17 @@ EXAMPLES = Path(__file__).parent
 UNION_FORM = re.compile(r"constrained-float|function-after\[.*\]")  # pydantic's names of a union's forms, no fields
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+LONGEST_S = 7 * 86_400
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
+
+
+def _whole_ms(value_s: float) -> float:
+    if round(value_s * 1000) / 1000 != value_s:
+        raise ValueError("a whole number of milliseconds, at least 0.001 s")
+    return value_s
+
+
+Milliseconds = Annotated[float, Field(gt=0, le=LONGEST_S, allow_inf_nan=False), AfterValidator(_whole_ms)]
 
 
 class Misfit(ValueError):
@@ -94,17 +104,25 @@ class WorkloadSpec(Spec):
 
     name: WorkloadName = WorkloadName.WORDCOUNT
     depth: Annotated[int, Field(ge=0, le=8, description="stateful operators in the chain; 0: words by record")] = 1
-    window_s: Positive = 30.0
-    slide_s: Positive = 5.0
+    window_s: Milliseconds = 30.0
+    slide_s: Milliseconds = 5.0
     corpus: Annotated[
         str | None,
         Field(description="file or folder of text; by default the docs and sources of installed packages"),
     ] = None
     corpus_mb: Annotated[float, Field(gt=0, le=1024)] = 4.0
 
+    @property
+    def window_ms(self) -> int:
+        return round(self.window_s * 1000)
+
+    @property
+    def slide_ms(self) -> int:
+        return round(self.slide_s * 1000)
+
     @model_validator(mode="after")
     def _slide_divides_window(self) -> WorkloadSpec:
-        if self.window_s % self.slide_s:
+        if self.window_ms % self.slide_ms:
             raise ValueError(f"window_s ({self.window_s:g}) must be a multiple of slide_s ({self.slide_s:g})")
         return self
 
@@ -167,10 +185,18 @@ class FaultSpec(Spec):
 
     @property
     def failure_rate(self) -> float:
-        """Rate of fault events in the cluster [1/s]: the sum over the clocks of hosts and of domains."""
-        domains = {domain for host in self.hosts.values() for domain in host}
-        clocks = {FaultScope.HOST: len(self.hosts), FaultScope.DOMAIN: len(domains)}
-        return sum(process.rate * clocks[process.scope] for process in self.processes)
+        """Rate of fault events in the cluster [1/s]: the sum over the clocks of hosts and of domains.
+
+        A shock that is spread over time is one event for each host of its domain.
+        """
+        return sum(process.rate * self._events_per_tick(process) for process in self.processes)
+
+    def _events_per_tick(self, process: FaultProcess) -> int:
+        """How many events there are when every clock of a process has ticked once."""
+        if process.scope is FaultScope.HOST:
+            return len(self.hosts)
+        members = [domain for domains in self.hosts.values() for domain in set(domains)]
+        return len(members if process.spread else set(members))
 
 
 class ToleranceSpec(Spec):
@@ -191,7 +217,7 @@ class Experiment(Spec):
     engine: EngineSpec = EngineSpec()
     load: LoadSpec = LoadSpec()
     faults: FaultSpec = FaultSpec()
-    window_s: Annotated[float, Field(gt=0, le=7 * 86_400)] = 240.0
+    window_s: Annotated[float, Field(gt=0, le=LONGEST_S)] = 240.0
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     tolerances: ToleranceSpec = ToleranceSpec()
 

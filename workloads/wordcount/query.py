@@ -24,7 +24,7 @@ def query(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
     words = records.withWatermark("timestamp", f"{LATENESS_S} seconds").select(
         "timestamp", F.explode(_words()).alias("key")
     )
-    window = F.window("timestamp", f"{spec.window_s} seconds", f"{spec.slide_s} seconds")
+    window = F.window("timestamp", f"{spec.window_ms} milliseconds", f"{spec.slide_ms} milliseconds")
     counts = words.groupBy(window, "key").agg(F.count("*").alias("count"))
     for level in range(2, spec.depth + 1):
         counts = counts.groupBy("window", _prefix(level, spec.depth).alias("key")).agg(F.sum("count").alias("count"))
@@ -43,7 +43,7 @@ def oracle(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
         counts = words.groupBy("partition", "offset", "timestamp", "word").agg(F.count("*").alias("count"))
         due = F.unix_millis("timestamp")
         return counts.select(due.alias("start_ms"), due.alias("end_ms"), _key().alias("key"), "count")
-    slide_ms, panes = int(spec.slide_s * 1000), round(spec.window_s / spec.slide_s)
+    slide_ms, panes = spec.slide_ms, spec.window_ms // spec.slide_ms
     key = _prefix(spec.depth, spec.depth) if spec.depth > 1 else F.col("key")
     pane = F.floor(F.unix_millis("timestamp") / slide_ms)
     words = records.select(pane.alias("pane"), F.explode(_words()).alias("key"))

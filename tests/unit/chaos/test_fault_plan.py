@@ -163,7 +163,7 @@ def test_a_fault_spec_is_read_as_the_design_writes_it(tmp_path):
     )
     law = load_fault_spec(path)
     assert law.hosts == HOSTS
-    assert law.failure_rate == pytest.approx(3 * 0.001 + 2 * 0.0002 + 3 * 0.0005)
+    assert law.failure_rate == pytest.approx(3 * 0.001 + 3 * 0.0002 + 3 * 0.0005)
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,10 @@ def test_the_last_override_of_a_field_holds(experiment_file):
         ("faults.hosts={worker-77: []}", "experiment", "'worker-77'; the hosts are worker-1"),
         ("faults.duration=999999", "experiment", "must not exceed window_s"),
         ("workload={window_s: 30, slide_s: 7}", "workload", "must be a multiple of slide_s"),
+        ("workload={window_s: 1, slide_s: 0.3}", "workload", "must be a multiple of slide_s"),
+        ("workload.slide_s=1.0005", "workload.slide_s", "whole number of milliseconds"),
+        ("workload.slide_s=0.0004", "workload.slide_s", "whole number of milliseconds"),
+        ("workload.window_s=1e306", "workload.window_s", "less than or equal to"),
         ("seed", "--set", "field.subfield=value"),
         ("=5", "--set", "field.subfield=value"),
         ("load.rate={", "--set", "a YAML value after ="),
@@ -149,9 +153,29 @@ def test_faults_default_to_all_workers_and_the_whole_window():
     assert experiment.fault_spec.hosts == {"worker-1": (), "worker-2": ()}
 
 
+@given(st.integers(1, 10_000), st.integers(1, 50))
+def test_any_window_of_whole_milliseconds_is_accepted_whatever_its_float(slide_ms, panes):
+    workload = spec.WorkloadSpec(window_s=slide_ms * panes / 1000, slide_s=slide_ms / 1000)
+    assert (workload.window_ms, workload.slide_ms) == (slide_ms * panes, slide_ms)
+
+
+def test_a_window_of_one_second_slides_by_a_tenth():
+    workload = spec.WorkloadSpec(window_s=1, slide_s=0.1)
+    assert (workload.window_ms, workload.slide_ms) == (1000, 100)
+
+
 @given(st.floats(1e-6, 10), st.floats(1e-6, 10), st.integers(1, 9), st.integers(1, 4))
 def test_the_failure_rate_is_the_sum_over_all_clocks(per_host, per_domain, hosts, domains):
     members = {f"h{i}": (f"d{i % domains}",) for i in range(hosts)}
     law = {"hosts": members, "processes": [{"rate": per_host}, {"rate": per_domain, "scope": "domain"}]}
     expected = hosts * per_host + min(hosts, domains) * per_domain
     assert FaultSpec.model_validate(law).failure_rate == pytest.approx(expected)
+
+
+def test_a_spread_shock_is_one_event_for_each_host_of_its_domain():
+    hosts = {"h1": ("rack", "row"), "h2": ("rack", "row"), "h3": ("row",), "h4": ()}
+    shock = {"rate": 0.5, "scope": "domain"}
+    at_once = FaultSpec.model_validate({"hosts": hosts, "processes": [shock]})
+    spread = FaultSpec.model_validate({"hosts": hosts, "processes": [shock | {"spread": 3}]})
+    assert at_once.failure_rate == 0.5 * 2
+    assert spread.failure_rate == 0.5 * (2 + 3)
