@@ -81,7 +81,7 @@ class Bench:
             return None
         path = self.gateway / "logs" / f"{missing[0]}.log"
         return EnvironmentFailure(
-            f"{missing[0]} on the gateway died ({_last_line(path)})", f"its log is {path.name} of the run"
+            f"{missing[0]} on the gateway died ({complaint(path)})", f"see {path.name} of the run"
         )
 
     def wait(self, what: str, met: Callable[[], bool], services: set[str], limit_s: float) -> None:
@@ -99,6 +99,9 @@ class Bench:
             time.sleep(POLL_S)
 
 
-def _last_line(path: Path) -> str:
-    lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()] if path.exists() else []
-    return lines[-1][:200] if lines else "no output"
+def complaint(log_file: Path) -> str:
+    """The last line of a log that names an error, or else its last line."""
+    text = log_file.read_text(errors="replace") if log_file.exists() else ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if "Error" in line or "Exception" in line]
+    return (errors or lines or ["no output"])[-1][:300]

@@ -80,15 +80,20 @@ def benchmark(arguments: argparse.Namespace) -> int:
     experiment = spec.load(arguments.experiment, arguments.overrides)
     run_id = steps.new_run_id(experiment)
     print(f"run {run_id}", file=sys.stderr)
+    airflow_status = None
     try:
-        orchestrate.run_dag(experiment.model_dump(mode="json"), run_id)
+        airflow_status = orchestrate.run_dag(experiment.model_dump(mode="json"), run_id)
     finally:
-        if store.live_directory(run_id).exists():
-            steps.teardown(run_id, "interrupted before its end")
+        steps.teardown(run_id, "interrupted before its end")
+    if not store.is_finished(run_id):
+        log = orchestrate.log_file(run_id)
+        raise EnvironmentFailure(f"Airflow ended with status {airflow_status} before the run began", f"see {log}")
     run = store.finished(run_id)
     status = run.status()
     if status["state"] == "failed":
         print(f"aftershock: {status['error']} (its logs: {run.raw})", file=sys.stderr)
+        if arguments.json:
+            print(json.dumps(status))
         return status["exit_code"]
     _show(arguments, document(run), summary(run))
     print(f"report: {run.report}", file=sys.stderr)

@@ -6,18 +6,23 @@ import os
 import subprocess
 import sys
 
+from aftershock.bench import complaint
 from experiments.errors import EnvironmentFailure
 from infra import spark
 from infra.jars import ensure_jars
 from infra.jvm import find_java
 from infra.local import REPOSITORY
+from infra.processes import MARK
 from results.store import Run
 
 LIMIT_S = 900
 
 
-def run_tables_job(name: str, run: Run, *arguments: str) -> None:
-    """Run a job on the run's directory, its output in raw/logs; raises `EnvironmentFailure` when it fails."""
+def run_tables_job(name: str, run: Run, *arguments: str, owner: str) -> None:
+    """Run a job on the run's directory, its output in raw/logs; raises `EnvironmentFailure` when it fails.
+
+    `owner` is the token of the run's cluster: destroying that ends a job whose caller has died, too.
+    """
     connector = ":".join(str(jar) for jar in ensure_jars().connector)
     program = REPOSITORY / "spark_jobs" / "tables" / f"{name}.py"
     conf = {
@@ -28,21 +33,20 @@ def run_tables_job(name: str, run: Run, *arguments: str) -> None:
         "spark.sql.shuffle.partitions": "4",
     }
     command = spark.submit_command("local[*]", program, str(run.root), *arguments, memory="1536m", conf=conf)
-    log_path = run.raw / "logs" / f"{name}.log"
-    log_path.parent.mkdir(parents=True, exist_ok=True)
+    log = run.raw / "logs" / f"{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
     environment = {
         **os.environ,
         "SPARK_HOME": str(spark.home()),
         "JAVA_HOME": str(find_java().home),
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(REPOSITORY),
+        MARK: f"{owner}/controller/{name}",
     }
-    with log_path.open("wb") as log:
-        done = subprocess.run(command, stdout=log, stderr=log, timeout=LIMIT_S, env=environment, check=False)
-    if done.returncode:
-        lines = [
-            line for line in log_path.read_text(errors="replace").splitlines() if "Error" in line or "Exception" in line
-        ]
-        raise EnvironmentFailure(
-            f"the job {name} failed ({(lines or ['no output'])[-1][:300]})", f"see {log_path.name} of the run"
-        )
+    try:
+        with log.open("wb") as output:
+            subprocess.run(command, stdout=output, stderr=output, timeout=LIMIT_S, env=environment, check=True)
+    except subprocess.TimeoutExpired:
+        raise EnvironmentFailure(f"the job {name} took more than {LIMIT_S} s", f"see {log.name} of the run") from None
+    except subprocess.CalledProcessError:
+        raise EnvironmentFailure(f"the job {name} failed ({complaint(log)})", f"see {log.name} of the run") from None

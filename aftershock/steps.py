@@ -31,6 +31,7 @@ from results import store
 from results.checks import validate as evaluate
 from results.report import write_report
 from spark_jobs.streaming.topics import CALIBRATION_TOPICS, INPUT, OUTPUT
+from workloads.wordcount import corpus
 
 __all__ = ["Progress", "progress"]
 log = logging.getLogger(__name__)
@@ -61,9 +62,10 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
 def begin(document: dict[str, Any], run_id: str | None = None) -> str:
     """Validate an experiment document and open a run for it; returns the run id."""
     experiment = spec.validate(document)
+    corpus.passages(experiment.workload)
     run_id = store.check_run_id(run_id) if run_id else new_run_id(experiment)
     bench = Bench(run_id)
-    if store.live_directory(run_id).exists() or (store.home() / "runs" / run_id).exists():
+    if store.live_directory(run_id).exists() or store.is_finished(run_id):
         raise BadInput("run_id", run_id, "an id that no other run has")
     bench.run.raw.mkdir(parents=True)
     store.write_json(bench.run.root / "experiment.json", experiment.model_dump(mode="json"))
@@ -178,19 +180,16 @@ def stop(run_id: str) -> None:
 
 @step
 def collect(run_id: str) -> None:
-    """Save what the broker holds: input, output, and the exact output by the oracle; and the logs of all hosts."""
+    """Save what the broker holds: input and output; and the exact output, by the oracle."""
     bench = Bench(run_id)
-    for log_file in bench.root.glob("hosts/*/logs/*.log"):
-        target = bench.run.raw / "logs" / log_file.parent.parent.name
-        target.mkdir(parents=True, exist_ok=True)
-        shutil.copy(log_file, target)
-    run_tables_job("archive", bench.run, bench.handle.broker)
+    run_tables_job("archive", bench.run, bench.handle.broker, owner=bench.handle.token)
 
 
 @step
 def tabulate(run_id: str) -> None:
     """Turn the raw logs into the result tables, by a Spark batch job."""
-    run_tables_job("build", Bench(run_id).run)
+    bench = Bench(run_id)
+    run_tables_job("build", bench.run, owner=bench.handle.token)
 
 
 @step
@@ -213,22 +212,37 @@ def report(run_id: str) -> None:
     write_report(Bench(run_id).run, Bench(run_id).experiment)
 
 
-def teardown(run_id: str, error: str | None = None) -> str:
-    """Destroy the cluster and publish the run as done, or as failed with its partial logs; returns the state."""
+def teardown(run_id: str, error: str | None = None) -> str | None:
+    """Destroy the cluster and publish the run as done, or as failed with its partial logs.
+
+    Returns the state; None for a run that never began. Safe to call again, whatever stopped an earlier call.
+    """
     bench = Bench(run_id)
-    if not bench.run.root.exists():
-        return store.finished(run_id).status()["state"]
     if bench.provisioned:
         bench.driver.destroy(bench.handle)
-    failure = store.read_json(_failure_path(run_id)) if _failure_path(run_id).exists() else {}
-    error = failure.get("error", error)
-    status = bench.run.status()
-    status |= {"state": "failed" if error else "done", "ended_ns": time.time_ns(), "error": error}
-    status["exit_code"] = failure.get("exit_code", AftershockError.exit_code) if error else 0
-    store.write_json(bench.run.root / "status.json", status)
-    store.publish(bench.run)
+    if bench.run.root.exists():
+        _gather_logs(bench)
+        store.write_json(bench.run.root / "status.json", _final_status(bench, error))
+        store.publish(bench.run)
     store.discard(store.live_directory(run_id))
-    return status["state"]
+    return store.finished(run_id).status()["state"] if store.is_finished(run_id) else None
+
+
+def _final_status(bench: Bench, error: str | None) -> dict[str, Any]:
+    path = _failure_path(bench.run_id)
+    failure = store.read_json(path) if path.exists() else {}
+    error = failure.get("error", error)
+    outcome = {"state": "failed" if error else "done", "ended_ns": time.time_ns(), "error": error}
+    exit_code = failure.get("exit_code", AftershockError.exit_code) if error else 0
+    return {**bench.run.status(), **outcome, "exit_code": exit_code}
+
+
+def _gather_logs(bench: Bench) -> None:
+    """Keep what the services on the hosts printed."""
+    for log_file in bench.root.glob("hosts/*/logs/*.log"):
+        target = bench.run.raw / "logs" / log_file.parent.parent.name
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copy(log_file, target)
 
 
 def _status(run_id: str, experiment: str, started_ns: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
 import psutil
@@ -35,18 +36,21 @@ GATEWAY_PORTS = (kafka.BROKER_PORT, kafka.CONTROLLER_PORT, spark.MASTER_PORT)
 
 
 class LocalDriver:
-    """Implements `infra.cluster.Driver` on this machine; raises `EnvironmentFailure` when it has no JVM or jars."""
+    """Implements `infra.cluster.Driver` on this machine; what starts a JVM raises `EnvironmentFailure` without one."""
 
-    def __init__(self) -> None:
-        self.java, self.jars = find_java(), ensure_jars()
+    @cached_property
+    def java(self) -> Java:
+        return find_java()
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Create the hosts and start broker, master and workers; returns when all workers have joined.
 
         Raises `BadInput` for more workers than the machine can hold, `EnvironmentFailure` for the rest.
         """
-        _check_capacity(spec, root)
+        find_java()
+        ensure_jars()
         with _one_at_a_time():
+            _check_capacity(spec, root)
             subnet = _free_subnet()
             handle = _handle(spec, run_id, root, subnet)
             handle.save()
@@ -80,7 +84,7 @@ class LocalDriver:
         folder.mkdir(exist_ok=True)
         config = folder / "server.properties"
         config.write_text(kafka.properties(gateway.address, folder / "data"))
-        java, jars = self.java.launcher, self.jars.broker
+        java, jars = self.java.launcher, ensure_jars().broker
         format_command = ["format", "--cluster-id", kafka.cluster_id(), "--config", str(config), "--ignore-formatted"]
         done = subprocess.run(
             kafka.java_command(java, jars, "kafka.tools.StorageTool", *format_command), capture_output=True, text=True
@@ -148,16 +152,10 @@ class LocalDriver:
 
     def destroy(self, handle: Handle) -> None:
         """Kill everything that carries the cluster's token; the directories stay until the run is published."""
-        for _ in range(50):
-            left = members(handle.token)
-            if not left:
-                return
-            for pid in left:
-                _signal(pid, signal.SIGKILL)
-            time.sleep(0.1)
-        raise EnvironmentFailure(
-            f"processes {left} of run {handle.run_id} survive SIGKILL", "look at them with ps, then destroy again"
-        )
+        proof = Aim(handle.token, handle.gateway.address).fire()
+        if proof.survivors:
+            cause = f"{proof.survivors} processes of run {handle.run_id} survive SIGKILL"
+            raise EnvironmentFailure(cause, "look for them with ps, then destroy again")
 
 
 def _handle(spec: ClusterSpec, run_id: str, root: Path, subnet: int) -> Handle:
@@ -218,9 +216,12 @@ def _check_capacity(spec: ClusterSpec, root: Path) -> None:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Provisioning is serialised on the machine, so that two runs never choose the same subnet."""
+    """Provisioning is serialised on the machine, whoever does it, so that two runs never choose the same subnet."""
     path = Path(tempfile.gettempdir()) / "aftershock-provision.lock"
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY, 0o644)
+    except FileExistsError:
+        descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

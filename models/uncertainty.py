@@ -10,7 +10,7 @@ import numpy.typing as npt
 from experiments.errors import BadInput
 from models.utilization import check_inputs, utilization
 
-FEWEST_COSTS = 3
+FEWEST_SAMPLES = 3
 PERCENTILES = (2.5, 97.5)
 
 
@@ -88,11 +88,10 @@ def predict_run(
       - the chance of when failures strike (and of how many, when `failures` is None),
       - the scatter of single checkpoints and recoveries, drawn from the samples,
       - the uncertainty of their means: every simulated run first resamples the samples themselves.
-    It does not hold an error of the period, of the hop delay or of the model. One single recovery sample shows no
-    scatter, so its interval is too narrow.
+    It does not hold an error of the period, of the hop delay or of the model.
 
     recovery_times_s: detection + restart of recoveries that no further failure disturbed.
-    With fewer than 3 checkpoint costs, or no recovery time where failures can strike, low, high and mean
+    With fewer than 3 checkpoint costs, or than 3 recovery times where failures can strike, low, high and mean
     are None; so is `predicted` where a mean is missing. Raises `BadInput` as `check_inputs` does.
     """
     _check(window_s, failures, failure_rate, runs)
@@ -111,7 +110,7 @@ def predict_run(
         depth=depth,
     )
     predicted = float(utilization(rate, cost_s, recovery_s, interval_s, hop_delay_s, depth))
-    if costs_s.size < FEWEST_COSTS:
+    if costs_s.size < FEWEST_SAMPLES or (rate > 0 and recoveries_s.size < FEWEST_SAMPLES):
         return Prediction(predicted, None, None, None)
     lag_s = (depth - 1) * hop_delay_s
     process = _Process(window_s, interval_s, lag_s, costs_s, recoveries_s, failures, failure_rate)

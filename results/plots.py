@@ -177,7 +177,7 @@ PLOTS: dict[str, tuple[str, Callable[[Run], Figure | None]]] = {
     "utilization": ("Utilization over the checkpoint interval", utilization_over_interval),
     "timeline": ("Timeline: throughput, lag, kills", timeline),
     "recoveries": ("Recovery of every kill", recoveries),
-    "latency": ("Latency", latency),
+    "latency": ("Latency (under a saturating load it grows without bound, by construction)", latency),
     "hosts": ("CPU of the hosts", host_cpu),
 }
 

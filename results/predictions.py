@@ -37,12 +37,18 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
         "depth": round(_mean(inside["stages"]) or 1),
     }
     cases = [(PLANNED_FAULTS_MODEL if struck else NO_FAULTS_MODEL, struck, struck / inputs["window_s"])]
-    if law := experiment.fault_spec.failure_rate if experiment.faults.processes else 0.0:
-        cases.append((LAW_MODEL, None, law))
+    if experiment.faults.processes:
+        cases.append((LAW_MODEL, None, _law(experiment)))
     found = [_row(name, count, rate, inputs, row["utilization"]) for name, count, rate in cases]
     table = pa.Table.from_pylist(found, schema=TABLES["predictions"])
     pq.write_table(table, run.tables / "predictions.parquet")
     return table.to_pandas()
+
+
+def _law(experiment: Experiment) -> float:
+    """Faults per second that the law expects over the whole window."""
+    faults = experiment.fault_spec
+    return faults.failure_rate * faults.duration / experiment.window_s
 
 
 def _recovery_times_s(ledger: pd.DataFrame, struck_ns: list[int]) -> list[float]:
@@ -60,9 +66,15 @@ def _recovery_times_s(ledger: pd.DataFrame, struck_ns: list[int]) -> list[float]
 
 
 def _interval_s(inside: pd.DataFrame, experiment: Experiment) -> float:
-    """The interval as it was run: a batch that overruns the trigger interval makes the interval longer."""
-    longest = experiment.engine.checkpoint_interval_s
-    return max(longest, _mean(inside["duration_s"]) or longest)
+    """The interval as it was run: the mean time from the start of one undisturbed batch to that of the next.
+
+    Spark aligns its triggers to multiples of the set interval and starts at once after a batch that overran it.
+    """
+    batches = inside.sort_values("batch")
+    follows = batches["undisturbed"] & batches["undisturbed"].shift(-1, fill_value=False)
+    follows &= batches["batch"].diff(-1) == -1
+    periods_s = (batches["started_ns"].shift(-1) - batches["started_ns"])[follows].astype(float) / 1e9
+    return _mean(periods_s) or experiment.engine.checkpoint_interval_s
 
 
 def _row(model: str, failures: int | None, rate: float, inputs: dict, measured: float) -> dict[str, object]:

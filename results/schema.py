@@ -53,7 +53,7 @@ TABLES: dict[str, pa.Schema] = {
         *_may(REAL, "wal_s", "commit_log_s", "state_commit_s", "hop_delay_s"),
         *_must(WHOLE, "records"),
         *_may(WHOLE, "stages", "state_rows", "state_bytes"),
-        *_must(FLAG, "in_window"),
+        *_must(FLAG, "in_window", "undisturbed"),
     ),
     "ledger": _table(
         *_must(WHOLE, "start_ns", "end_ns"),

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.errors import BadInput
+from experiments.errors import BadInput, EnvironmentFailure
 from results.schema import TABLES
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
@@ -88,10 +88,14 @@ def live(run_id: str) -> Run:
     return Run(run_id, live_directory(run_id) / "result")
 
 
+def is_finished(run_id: str) -> bool:
+    return (home() / "runs" / check_run_id(run_id) / "status.json").is_file()
+
+
 def finished(run_id: str) -> Run:
     """A finished run; raises `BadInput` when there is none of that id."""
     run = Run(run_id, home() / "runs" / check_run_id(run_id))
-    if not (run.root / "status.json").is_file():
+    if not is_finished(run_id):
         raise BadInput("run_id", run_id, "the id of a finished run; `aftershock results` lists them")
     return run
 
@@ -114,7 +118,11 @@ def publish(run: Run) -> Run:
 
 
 def read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
+    """Read a JSON document; raises `EnvironmentFailure` for a damaged one."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise EnvironmentFailure(f"{path} is damaged ({error})", "restore it, or remove its run") from None
 
 
 def write_json(path: Path, document: Any) -> None:

@@ -1,12 +1,20 @@
-"""What every test shares: its kind is the folder it lives in, and nothing reports usage from a test."""
+"""What every test shares: its kind is the folder it lives in, and nothing reports usage from a test.
+
+Airflow makes its folder when it is first imported, so it is told here, before that, to make it in one that goes away
+with the test run.
+"""
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
 os.environ["AIRFLOW__USAGE_DATA_COLLECTION__ENABLED"] = "false"
+
+AIRFLOW_HOME = tempfile.TemporaryDirectory(prefix="aftershock-airflow-")
+os.environ["AIRFLOW_HOME"] = AIRFLOW_HOME.name
 
 HERE = Path(__file__).parent
 

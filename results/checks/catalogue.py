@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from experiments.spec import Experiment, LoadMode
+from experiments.spec import Experiment, LoadMode, RecoveryMode
 from results.checks import evidence as derive
 from results.checks.evidence import Evidence
 from results.schema import LEDGER_CLASSES, TABLES
 
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
 UNSIGNED_OR_NOT = frozenset({"seed", "second", "batch", "fault", "lateness_s", "lag_records"})  # no bound at zero
+MANY_FAULTS = 20
 ON_ANY_SCALE = frozenset({"measured", "predicted", "low", "high"})  # their unit is that of the predicted quantity
 
 
@@ -50,6 +51,18 @@ def has_faults(experiment: Experiment) -> bool:
 def saturates(experiment: Experiment) -> bool:
     """Only then is time without input no part of the run: the model assumes it, the second estimate needs it."""
     return experiment.load.mode is LoadMode.SATURATING
+
+
+def model_describes(experiment: Experiment) -> bool:
+    """The utilization model is about global rollback under a saturating load; without faults it always holds."""
+    rolls_back = experiment.engine.recovery is RecoveryMode.QUERY
+    return not has_faults(experiment) or (rolls_back and saturates(experiment))
+
+
+def expects_many_faults(experiment: Experiment) -> bool:
+    """So many that the long-run prediction is a fair measure of one run."""
+    faults = experiment.fault_spec
+    return faults.failure_rate * faults.duration >= MANY_FAULTS
 
 
 def checks_for(experiment: Experiment) -> list[Check]:
@@ -195,7 +208,16 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: [between("measured", _prediction(evidence)["low"], _prediction(evidence)["high"])],
         observed=lambda frame: f"{frame['measured'].iat[0]:.3f}",
         expected=lambda evidence: "{low:.3f} to {high:.3f} ({model}: {predicted:.3f})".format(**_prediction(evidence)),
-        applies=lambda experiment: saturates(experiment) or not has_faults(experiment),
+        applies=model_describes,
+    ),
+    Check(
+        name="utilization.within_tolerance",
+        table="predictions",
+        subject=derive.distance_to_prediction,
+        rules=lambda evidence: [between("distance", 0, evidence.experiment.tolerances.utilization)],
+        observed=lambda frame: f"{frame['distance'].iat[0]:.3f} apart",
+        expected=lambda evidence: f"within {evidence.experiment.tolerances.utilization:g} over a run of many faults",
+        applies=lambda experiment: model_describes(experiment) and expects_many_faults(experiment),
     ),
     Check(
         name="utilization.estimates_agree",

@@ -91,12 +91,12 @@ def ledger_joints(evidence: Evidence) -> pd.DataFrame:
 
 
 def effective_faults(evidence: Evidence) -> pd.DataFrame:
-    """Return the planned faults that found their host alive, with `late_s`: distance from the plan in seconds."""
+    """Return the planned faults that found their host alive, with `late_s`: how far the worst host was off."""
     faults = evidence.rows("faults", "the run had no planned fault")
     faults = faults[~faults["absorbed"]].copy()
     if faults.empty:
         raise NotEnough("every planned fault was absorbed: its host was down already")
-    faults["late_s"] = (faults["actual_ns"] - faults["planned_ns"]).abs() / 1e9
+    faults["late_s"] = faults["lateness_s"].abs()
     return faults
 
 
@@ -128,6 +128,12 @@ def predicted_utilization(evidence: Evidence) -> pd.DataFrame:
     if row[["measured", "predicted", "low", "high"]].isna().any():
         raise NotEnough("the prediction has no interval, or nothing was measured to hold against it")
     return row.to_frame().T.astype(dict.fromkeys(("measured", "predicted", "low", "high"), "float64"))
+
+
+def distance_to_prediction(evidence: Evidence) -> pd.DataFrame:
+    """Return one row with the distance of measured from predicted utilization."""
+    row = predicted_utilization(evidence)
+    return pd.DataFrame({"distance": (row["measured"] - row["predicted"]).abs().to_list()})
 
 
 def both_estimates(evidence: Evidence) -> pd.DataFrame:

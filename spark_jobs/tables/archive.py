@@ -15,6 +15,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from experiments.errors import EnvironmentFailure
 from experiments.spec import WorkloadSpec
 from infra.journal import read_journal
 from spark_jobs.streaming.topics import INPUT, OUTPUT
@@ -30,9 +31,11 @@ def committed_offsets(raw: Path) -> dict[str, int]:
 
 
 def archive(spark: SparkSession, raw: Path, broker: str, workload: WorkloadSpec) -> None:
-    """Write the three files; a query that committed nothing leaves them empty."""
+    """Write the three files; raises `EnvironmentFailure` when the query committed nothing."""
     ends = committed_offsets(raw)
-    records = _topic(spark, broker, INPUT, json.dumps({INPUT: ends}) if ends else "earliest")
+    if not ends:
+        raise EnvironmentFailure("the query committed no batch in this run", "see the query's log for why")
+    records = _topic(spark, broker, INPUT, json.dumps({INPUT: ends}))
     due = records.select("partition", "offset", F.unix_millis("timestamp").alias("due_ms"))
     due.write.parquet(str(raw / "input.parquet"))
     oracle(records, workload).write.parquet(str(raw / "oracle.parquet"))

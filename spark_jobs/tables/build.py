@@ -114,7 +114,7 @@ def build(logs: Logs) -> None:
     followed = recoveries(logs.outages, logs.batches, logs.undisturbed, logs.segments, logs.pace, lag)
     _write(logs, "faults", rows.faults(logs.plan, logs.journal("injector")))
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
-    _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window))
+    _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window, steady(logs.batches, logs.outages)))
     _write(logs, "ledger", rows.ledger(logs.segments))
     _write(logs, "throughput", rows.throughput(logs.batches, logs.schedule, logs.window))
     _write(logs, "hosts", rows.hosts(logs.journal("hosts"), logs.window))

@@ -51,7 +51,8 @@ def _fault(number: int, event: dict[str, Any], start_ns: int, entries: list[dict
     )
 
 
-def checkpoints(batches: list[Batch], window: tuple[int, int]) -> list[Row]:
+def checkpoints(batches: list[Batch], window: tuple[int, int], undisturbed: list[Batch]) -> list[Row]:
+    steady = {batch.batch for batch in undisturbed}
     return [
         (
             batch.batch,
@@ -69,6 +70,7 @@ def checkpoints(batches: list[Batch], window: tuple[int, int]) -> list[Row]:
             batch.state_rows,
             batch.state_bytes,
             window[0] <= batch.started_ns and batch.ended_ns <= window[1],
+            batch.batch in steady,
         )
         for batch in batches
     ]
@@ -97,14 +99,21 @@ def _due(schedule: dict[str, Any] | None, at_ns: int) -> float:
 
 
 def hosts(samples: list[dict[str, Any]], window: tuple[int, int]) -> list[Row]:
-    """CPU time used by each host in each second, and its memory; a host that was reborn starts from zero."""
-    found, last = [], {}
+    """CPU seconds per second that each host used since its last sample, and its memory.
+
+    A host that was reborn starts from zero, and so does one that has no sample before.
+    """
+    found: list[Row] = []
+    last: dict[str, dict[str, Any]] = {}
     for sample in samples:
         host, at_ns = sample["host"], sample["at_ns"]
-        used = sample["cpu_s"] - last.get(host, sample["cpu_s"])
-        last[host] = sample["cpu_s"]
+        before = last.get(host, sample)
+        last[host] = sample
         if window[0] <= at_ns < window[1]:
-            found.append(((at_ns - window[0]) // NS, host, max(0.0, used), sample["rss_bytes"]))
+            elapsed_ns = at_ns - before["at_ns"]
+            gained_s = max(0.0, sample["cpu_s"] - before["cpu_s"])
+            used = gained_s / (elapsed_ns / NS) if elapsed_ns > 0 else 0.0
+            found.append(((at_ns - window[0]) // NS, host, used, sample["rss_bytes"]))
     return found
 
 

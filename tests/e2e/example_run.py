@@ -136,6 +136,7 @@ def _checkpoint(batch: int) -> dict[str, Any]:
     return {
         "batch": batch, "started_ns": _at(batch), "completed_ns": _at(batch + 0.9), "duration_s": 0.9,
         "checkpoint_s": 0.2, "processing_s": 0.7, "records": 17_000 + batch, "in_window": True,
+        "undisturbed": True,
     }  # fmt: skip
 
 

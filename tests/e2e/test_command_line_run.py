@@ -122,11 +122,12 @@ def test_a_port_that_is_taken_is_one_clear_line_and_leaves_nothing(home):
     )
     try:
         assert taken.stdout.readline() == b"up\n"
-        process = start(*settings(*SHORT))
+        process = start("--json", *settings(*SHORT))
         out, told = process.communicate(timeout=LIMIT_S)
     finally:
         taken.kill()
-    assert (process.returncode, out) == (3, "")
+    assert process.returncode == 3
+    assert json.loads(out)["state"] == "failed"
     (line,) = [line for line in told.splitlines() if line.startswith("aftershock: ")]
     assert "9092" in line
     assert not list((home / "live").iterdir())

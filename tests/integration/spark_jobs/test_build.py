@@ -117,7 +117,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     (made.raw / "spark-events").mkdir()
     lines = (json.dumps(event, separators=(",", ":")) for event in spark_events())
     (made.raw / "spark-events" / "app-1").write_text("\n".join(lines), encoding="utf-8")
-    run_tables_job("build", made)
+    run_tables_job("build", made, owner="test")
     return made
 
 
@@ -183,5 +183,5 @@ def test_a_job_that_fails_names_its_cause_and_log(tmp_path: Path) -> None:
     with pytest.raises(
         EnvironmentFailure, match=r"the job build failed \(.*experiment\.json.*see build\.log"
     ) as failure:
-        run_tables_job("build", broken)
+        run_tables_job("build", broken, owner="test")
     assert "\n" not in str(failure.value)

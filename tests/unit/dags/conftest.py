@@ -1,8 +1,6 @@
-"""Airflow reads its configuration when it is first imported: point it at a folder of this test run before that."""
+"""Airflow reads its configuration when it is first imported: it is told before that what it runs for."""
 
 import os
-import tempfile
 
-os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="aftershock-airflow-"))
 os.environ.setdefault("AIRFLOW__CORE__UNIT_TEST_MODE", "True")
 os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")

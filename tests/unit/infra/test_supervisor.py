@@ -62,3 +62,9 @@ def test_a_program_that_does_not_listen_is_killed(tmp_path):
         supervisor.terminate()
         assert supervisor.wait(10) == 0
     assert [entry["status"] for entry in events(journal, "program-ended")] == [-signal.SIGKILL]
+
+
+def test_a_program_that_ends_too_soon_too_often_is_given_up(tmp_path):
+    journal = tmp_path / "supervisor.jsonl"
+    assert supervise(journal, "sh", "-c", "exit 3").wait(30) == 0
+    assert len(events(journal, "program-ended")) == 3

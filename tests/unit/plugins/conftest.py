@@ -1,16 +1,9 @@
-"""Airflow's own authentication around the pages: a real auth manager, real tokens, an empty metadata database.
-
-Airflow makes its folder when it is first imported, so it is told before that to make it elsewhere than at home.
-"""
+"""Airflow's own authentication around the pages: a real auth manager, real tokens, an empty metadata database."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-
-os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="aftershock-airflow-"))
 
 import pytest
 from airflow import settings

@@ -86,7 +86,8 @@ def _walk(kills: tuple[float, ...], window_s: float) -> tuple[list[tuple], list[
             break
         segments.append((now, end - CHECKPOINT_S, "useful", batch, None))
         segments.append((end - CHECKPOINT_S, end, "checkpoint", batch, None))
-        checkpoints.append({"batch": batch, "started": now, "completed": end})
+        cold = segments[-3][2] == "restart" if len(segments) > 2 else False
+        checkpoints.append({"batch": batch, "started": now, "completed": end, "undisturbed": not cold})
         now, batch = end, batch + 1
     return segments, recoveries, checkpoints
 
@@ -158,7 +159,7 @@ def _checkpoints(rows: list[dict]) -> pd.DataFrame:
         "checkpoint_s": CHECKPOINT_S * wiggle, "processing_s": INTERVAL_S - CHECKPOINT_S * wiggle,
         "wal_s": 0.11 * wiggle, "commit_log_s": 0.09 * wiggle, "state_commit_s": 0.5 * wiggle, "hop_delay_s": 0.0,
         "records": int(RATE * INTERVAL_S), "stages": 2, "state_rows": 41_233, "state_bytes": 12_400_000,
-        "in_window": True,
+        "in_window": True, "undisturbed": [row["undisturbed"] for row in rows],
     })  # fmt: skip
 
 

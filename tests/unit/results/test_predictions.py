@@ -76,8 +76,12 @@ def test_batches_outside_the_window_or_without_input_say_nothing_of_the_cost(tmp
 
 
 def test_batches_that_overrun_the_trigger_make_the_interval_longer(tmp_path):
-    _, found = predict(tmp_path, changes={"checkpoints": lambda same: same.assign(duration_s=9.5)})
-    assert found[PLANNED_FAULTS_MODEL]["interval_s"] == pytest.approx(9.5)
+    def overrun(frame):
+        first_ns = frame["started_ns"].iloc[0]
+        return frame.assign(started_ns=first_ns + (frame["started_ns"] - first_ns) * 5 // 4)
+
+    _, found = predict(tmp_path, changes={"checkpoints": overrun})
+    assert found[PLANNED_FAULTS_MODEL]["interval_s"] == pytest.approx(1.25 * synthetic.INTERVAL_S)
 
 
 def test_an_outage_that_a_second_fault_disturbed_is_no_sample_of_the_recovery_time(tmp_path):
@@ -114,3 +118,14 @@ def test_the_same_run_gives_the_same_interval(tmp_path):
     _, first = predict(tmp_path / "first")
     _, again = predict(tmp_path / "again")
     assert first[LAW_MODEL] == again[LAW_MODEL]
+
+
+def test_the_interval_is_the_time_between_undisturbed_batches(tmp_path):
+    _, found = predict(tmp_path)  # the first batch after each kill starts much later than an interval
+    assert found[PLANNED_FAULTS_MODEL]["interval_s"] == pytest.approx(synthetic.INTERVAL_S, rel=0.01)
+
+
+def test_the_law_expects_no_faults_beyond_its_duration(tmp_path):
+    faults = {"duration": 60, "processes": [{"rate": 0.01}]}
+    _, found = predict(tmp_path, synthetic.experiment(faults=faults))
+    assert found[LAW_MODEL]["failure_rate"] == pytest.approx(3 * 0.01 * 60 / WINDOW_S)

@@ -36,6 +36,10 @@ def test_the_answer_is_on_top(good_run: Run) -> None:
     assert answer.start() < page.index("<h2>")
 
 
+def test_the_report_says_what_latency_is_under_a_saturating_load(good_run: Run) -> None:
+    assert re.search(r"<h2>Latency [^<]*saturating load[^<]*without bound[^<]*</h2>", good_run.report.read_text())
+
+
 def test_what_the_tables_say_is_escaped(tmp_path: Path) -> None:
     spoil = {
         "runs": lambda frame: frame.assign(experiment=HOSTILE, run_id=HOSTILE),

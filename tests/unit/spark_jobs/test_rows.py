@@ -89,8 +89,9 @@ def test_a_fault_that_never_came_is_neither_absorbed_nor_actual():
 
 def test_checkpoints_say_which_batches_lie_within_the_window():
     made = [batch(0, -3, 1), batch(1, 1, 9), batch(2, 15, 20), batch(3, 20, 29)]
-    found = named("checkpoints", rows.checkpoints(made, WINDOW))
+    found = named("checkpoints", rows.checkpoints(made, WINDOW, made[1:]))
     assert [row["in_window"] for row in found] == [False, True, True, False]
+    assert [row["undisturbed"] for row in found] == [False, True, True, True]
     assert (found[1]["duration_s"], found[1]["checkpoint_s"], found[1]["processing_s"]) == (8.0, 0.5, 7.5)
     assert (found[1]["wal_s"], found[1]["commit_log_s"], found[1]["state_commit_s"]) == (0.1, 0.2, 0.3)
 
@@ -121,6 +122,12 @@ def test_hosts_use_what_their_clocks_gained_since_the_last_sample():
     assert [(row["second"], row["host"], row["cpu_s"]) for row in found] == [
         (0, "a", 0.75), (0, "b", 0.25), (1, "a", 0.75),
     ]  # fmt: skip
+
+
+def test_the_use_of_a_host_is_per_second_however_far_its_samples_lie_apart():
+    log = [sample("a", 0.5, 10.0), sample("a", 2.5, 11.5), sample("a", 2.75, 11.75)]
+    found = named("hosts", rows.hosts(log, WINDOW))
+    assert [(row["second"], row["cpu_s"]) for row in found] == [(0, 0.0), (2, 0.75), (2, 1.0)]
 
 
 def test_a_host_that_died_or_was_reborn_used_nothing_it_had_used_before():
