@@ -54,8 +54,12 @@ def main() -> None:
     result, broker = Path(sys.argv[1]), sys.argv[2]
     experiment = json.loads((result / "experiment.json").read_text(encoding="utf-8"))
     spark = SparkSession.builder.appName("aftershock-archive").getOrCreate()
-    archive(spark, result / "raw", broker, WorkloadSpec(**experiment["workload"]))
-    spark.stop()
+    try:
+        archive(spark, result / "raw", broker, WorkloadSpec(**experiment["workload"]))
+    except EnvironmentFailure as error:
+        sys.exit(f"Error: {error}")  # whoever reads this log looks for a line that names an error
+    finally:
+        spark.stop()
 
 
 if __name__ == "__main__":
