@@ -189,7 +189,7 @@ class FaultSpec(Spec):
 
         A shock that is spread over time is one event for each host of its domain.
         """
-        return sum(process.rate * self._events_per_tick(process) for process in self.processes)
+        return sum(process.rate * self._events_per_tick(process) for process in self.processes) or 0.0
 
     def _events_per_tick(self, process: FaultProcess) -> int:
         """How many events there are when every clock of a process has ticked once."""
