@@ -17,7 +17,7 @@ def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path, even
         "workload": experiment.workload.model_dump(mode="json"),
         "engine": experiment.engine.model_dump(mode="json"),
         "workers": experiment.cluster.workers,
-        "cores": experiment.cluster.workers * experiment.cluster.worker_cores,
+        "cores": experiment.cores,
         "checkpoint": str(checkpoint),
         "event_log": str(event_log),
         "calibrate": experiment.load.mode is LoadMode.SATURATING,

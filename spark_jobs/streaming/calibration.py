@@ -15,6 +15,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from infra.journal import Journal
 from spark_jobs.streaming.job import JobConfig, start
+from spark_jobs.streaming.progress import checkpoint_ms
 from spark_jobs.streaming.topics import CALIBRATION_OUTPUT, FULL, WARM
 from workloads.generator import Feed, Schedule
 from workloads.wordcount import corpus
@@ -119,8 +120,5 @@ def _settled(batches: list[Timing]) -> bool:
 
 
 def _timing(progress: Any, config: JobConfig) -> Timing:
-    durations = progress["durationMs"]
-    duration_ms = durations["triggerExecution"]
-    commits_ms = sum(operator["commitTimeMs"] for operator in progress["stateOperators"])
-    overhead_ms = duration_ms - durations["addBatch"] + commits_ms / min(config.cores, config.engine.partitions)
-    return Timing(progress["numInputRows"], duration_ms / 1e3, overhead_ms / 1e3)
+    overhead_ms = checkpoint_ms(progress, min(config.cores, config.engine.partitions))
+    return Timing(progress["numInputRows"], progress["durationMs"]["triggerExecution"] / 1e3, overhead_ms / 1e3)

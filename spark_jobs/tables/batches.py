@@ -9,17 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from spark_jobs.streaming.progress import checkpoint_ms, state_commit_ms
+
 MS = 1_000_000  # nanoseconds
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One committed micro-batch; `checkpoint_ns` is the part of it that was spent on the checkpoint.
-
-    The checkpoint is all that is paid once per interval: reading the offsets, planning, the two logs (time of the
-    trigger outside `addBatch`) and the commits of the state stores (summed over tasks, divided by the cores that
-    ran them side by side).
-    """
+    """One committed micro-batch; `checkpoint_ns` is the part of it that was spent on the checkpoint."""
 
     batch: int
     started_ns: int
@@ -48,31 +45,29 @@ class Chain:
     hop_delay_s: float | None
 
 
-def batches(query_journal: list[dict[str, Any]], chains: dict[int, Chain], parallel_commits: int) -> list[Batch]:
+def batches(query_journal: list[dict[str, Any]], chains: dict[int, Chain], side_by_side: int) -> list[Batch]:
     """Every committed batch in order, from the progress events of the query."""
     found = [e["progress"] for e in query_journal if e["event"] == "progress" and "triggerExecution" in _durations(e)]
-    return [_batch(progress, chains.get(progress["batchId"]), parallel_commits) for progress in found]
+    return [_batch(progress, chains.get(progress["batchId"]), side_by_side) for progress in found]
 
 
 def _durations(entry: dict[str, Any]) -> dict[str, int]:
     return entry["progress"]["durationMs"]
 
 
-def _batch(progress: dict[str, Any], chain: Chain | None, parallel_commits: int) -> Batch:
+def _batch(progress: dict[str, Any], chain: Chain | None, side_by_side: int) -> Batch:
     durations, operators = progress["durationMs"], progress["stateOperators"]
     started_ns = round(datetime.fromisoformat(progress["timestamp"]).timestamp() * 1000) * MS
     total_ms = durations["triggerExecution"]
-    commits_ms = sum(operator["commitTimeMs"] for operator in operators) / parallel_commits
-    outside_ms = total_ms - durations.get("addBatch", 0)
     return Batch(
         batch=progress["batchId"],
         started_ns=started_ns,
         ended_ns=started_ns + total_ms * MS,
-        checkpoint_ns=min(round((outside_ms + commits_ms) * MS), total_ms * MS),
+        checkpoint_ns=round(checkpoint_ms(progress, side_by_side) * MS),
         records=progress["numInputRows"],
         wal_s=durations.get("walCommit", 0) / 1e3,
         commit_log_s=durations.get("commitOffsets", 0) / 1e3,
-        state_commit_s=commits_ms / 1e3,
+        state_commit_s=state_commit_ms(progress, side_by_side) / 1e3,
         state_rows=sum(operator["numRowsTotal"] for operator in operators),
         state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
         offsets=_offsets(progress["sources"][0]),

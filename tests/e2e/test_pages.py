@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from results.checks import validate
 from results.report import write_report
 from tests.e2e.browser import PATIENCE_S, logged_in_browser, needs_chromium, screenshot
 from tests.e2e.example_run import DAG_RUN, START_NS, addresses, write_failed_run, write_run
+from tests.e2e.web import free_port, request
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         validate(run, spec.load())
         write_report(run, spec.load())
         write_failed_run("wordcount-two", "the broker is gone; see raw/broker.log", started_ns=START_NS - 10**12)
-        port = _free_port()
+        port = free_port()
         variables = airflow_environment.environment(port)
         airflow_environment.ensure_database(variables)
         with (home / "api-server.log").open("w") as log:
@@ -46,11 +46,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 yield f"http://127.0.0.1:{port}"
             finally:
                 _stop(process)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def _wait_until_healthy(port: int, process: subprocess.Popen, log: Path) -> None:
@@ -72,17 +67,6 @@ def _stop(process: subprocess.Popen) -> None:
             process.wait(timeout=30)
         except (ProcessLookupError, subprocess.TimeoutExpired):
             continue
-
-
-def request(server: str, path: str, token: str | None = None, method: str = "GET") -> tuple[int, str]:
-    """Send exactly this path, which no client library would leave as it is; returns status and body."""
-    connection = http.client.HTTPConnection(urlsplit(server).netloc, timeout=PATIENCE_S)
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    connection.request(method, path, headers=headers)
-    response = connection.getresponse()
-    text = response.read().decode(errors="replace")
-    connection.close()
-    return response.status, text
 
 
 @pytest.fixture(scope="module")
