@@ -17,7 +17,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from experiments.errors import AftershockError
 
 if TYPE_CHECKING:
-    from aftershock.steps import Progress
+    from aftershock.progress import Progress
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +68,6 @@ class RunEnds(BaseTrigger):
 
 
 def _progress(run_id: str) -> Progress:
-    from aftershock import steps  # here, since the DAG file must parse fast, and the triggerer's loop must not wait
+    from aftershock import progress  # here, since the DAG file must parse fast, and the triggerer's loop must not wait
 
-    return steps.progress(run_id)
+    return progress.progress(run_id)

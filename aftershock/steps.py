@@ -18,8 +18,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from aftershock.bench import Bench
 from aftershock.jobs import run_tables_job
-from aftershock.progress import Progress
-from aftershock.progress import progress as progress
 from aftershock.query import job_config, spark_conf
 from chaos.plan import plan
 from experiments import spec
@@ -33,7 +31,6 @@ from results.report import write_report
 from spark_jobs.streaming.topics import CALIBRATION_TOPICS, INPUT, OUTPUT
 from workloads.wordcount import corpus
 
-__all__ = ["Progress", "progress"]
 log = logging.getLogger(__name__)
 
 P, R = ParamSpec("P"), TypeVar("R")

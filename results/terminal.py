@@ -6,7 +6,6 @@ import textwrap
 
 import pandas as pd
 
-from results.document import document
 from results.findings import (
     FAILURE_CLASSES,
     advice,
@@ -24,8 +23,6 @@ from results.findings import (
 from results.schema import LEDGER_CLASSES
 from results.store import Run
 from results.verdict import Verdict
-
-__all__ = ["document", "summary"]
 
 WIDTH = 92
 BAR = 30

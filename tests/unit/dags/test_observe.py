@@ -35,9 +35,9 @@ def run_says(monkeypatch):
                 raise answer
             return answer
 
-        steps = SimpleNamespace(progress=progress)
-        monkeypatch.setitem(sys.modules, "aftershock.steps", steps)
-        monkeypatch.setattr(aftershock, "steps", steps, raising=False)
+        module = SimpleNamespace(progress=progress)
+        monkeypatch.setitem(sys.modules, "aftershock.progress", module)
+        monkeypatch.setattr(aftershock, "progress", module, raising=False)
 
     return answers
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from results.checks import validate
+from results.document import document
 from results.schema import LEDGER_CLASSES, TABLES
 from results.store import Run
-from results.terminal import document, summary
+from results.terminal import summary
 from tests.unit.results import synthetic
 
 
