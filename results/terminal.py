@@ -159,5 +159,5 @@ def _verdict(row: pd.Series) -> list[str]:
     if verdict is not Verdict.PASS:
         told += f" (expected {row['expected']}): " if told else ""
         told += row["detail"]
-    first = f"  {MARKS[verdict]} {row['check']:28}"
+    first = f"  {MARKS[verdict]} {row['check']:30}"
     return textwrap.wrap(told, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
