@@ -177,5 +177,6 @@ def headline(run: Run) -> str:
         if found.low is not None and found.high is not None:
             text += f" ({found.low:.3f} to {found.high:.3f})"
     if best is not None:
-        text += f"; at the optimal interval of {best.optimal_interval_s:.1f} s it would be {best.optimal_predicted:.3f}"
+        optimum = f"{best.optimal_predicted:.3f} at its optimal interval of {best.optimal_interval_s:.1f} s"
+        text += f". The model predicts {optimum}"
     return text + "."

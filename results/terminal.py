@@ -79,7 +79,7 @@ def _utilization(run: Run) -> list[str]:
     found, facts = utilizations(run), the_run(run)
     if found.measured is None or facts is None:
         return []
-    lines = ["Utilization: the share of time for useful work", f"  measured   {found.measured:.3f}"]
+    lines = ["Utilization: the share of time that is useful or idle", f"  measured   {found.measured:.3f}"]
     by_records = number(facts["utilization_by_records"])
     if by_records is not None:
         lines[-1] += f"   from the ledger; from the records committed {by_records:.3f}"
