@@ -55,7 +55,7 @@ class Logs:
     def journal(self, name: str) -> list[dict[str, Any]]:
         return read_journal(self.raw / f"{name}.jsonl")
 
-    @property
+    @cached_property
     def schedule(self) -> dict[str, Any] | None:
         """When input was due: the generator's first entry; None if it never started."""
         return next((e for e in self.journal("generator") if e["event"] == "started"), None)
@@ -104,8 +104,7 @@ class Logs:
 
     def lag(self, at_ns: int) -> float:
         """Records due but not committed."""
-        due = (at_ns - self.schedule["start_ns"]) / 1e9 * self.schedule["rate"] if self.schedule else 0.0
-        return max(0.0, due) - sum(batch.records for batch in self.batches if batch.ended_ns <= at_ns)
+        return rows.due(self.schedule, at_ns) - sum(batch.records for batch in self.batches if batch.ended_ns <= at_ns)
 
 
 def build(logs: Logs) -> None:

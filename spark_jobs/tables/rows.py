@@ -89,12 +89,13 @@ def throughput(batches: list[Batch], schedule: dict[str, Any] | None, window: tu
     found = []
     for second in range((window[1] - window[0]) // NS):
         done += committed[second]
-        due_before, due = (_due(schedule, window[0] + (second + i) * NS) for i in (0, 1))
-        found.append((second, due - due_before, float(committed[second]), due - done))
+        due_before, due_now = (due(schedule, window[0] + (second + i) * NS) for i in (0, 1))
+        found.append((second, due_now - due_before, float(committed[second]), due_now - done))
     return found
 
 
-def _due(schedule: dict[str, Any] | None, at_ns: int) -> float:
+def due(schedule: dict[str, Any] | None, at_ns: int) -> float:
+    """How many records the generator's schedule has made due by then; none without a schedule."""
     return max(0.0, (at_ns - schedule["start_ns"]) / NS * schedule["rate"]) if schedule else 0.0
 
 
