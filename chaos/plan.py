@@ -17,7 +17,8 @@ from random import Random
 from typing import Any
 
 from experiments.errors import BadInput
-from experiments.spec import FaultKind, FaultProcess, FaultScope, FaultSpec, HealDelay, parse, read_mapping
+from experiments.parsing import parse, read_mapping
+from experiments.spec import FaultKind, FaultProcess, FaultScope, FaultSpec, HealDelay
 
 DECIMALS = 6  # a logarithm may differ in its last digit between machines; a plan in microseconds does not
 MOST_EVENTS = 1_000_000

@@ -9,17 +9,15 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from experiments.errors import BadInput
+from experiments.parsing import Misfit, NonNegative, Positive, Spec, parse, read_mapping
 
 EXAMPLES = Path(__file__).parent
-UNION_FORM = re.compile(r"constrained-float|function-after\[.*\]")  # pydantic's names of a union's forms, no fields
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 LONGEST_S = 7 * 86_400
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
 
@@ -31,23 +29,6 @@ def _whole_ms(value_s: float) -> float:
 
 
 Milliseconds = Annotated[float, Field(gt=0, le=LONGEST_S, allow_inf_nan=False), AfterValidator(_whole_ms)]
-
-
-class Misfit(ValueError):
-    """A field that is fine by itself but does not go with the others; the message says what does."""
-
-    def __init__(self, field: str, value: object, allowed: str) -> None:
-        super().__init__(allowed)
-        self.field, self.value = field, value
-
-
-class Spec(BaseModel):
-    """Base of every part of a spec: an unknown field or a wrong type is an error, and specs are values."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
-
-
-SpecT = TypeVar("SpecT", bound=Spec)
 
 
 class ClusterDriver(StrEnum):
@@ -180,7 +161,7 @@ class FaultSpec(Spec):
     """
 
     duration: Positive | None = None
-    hosts: dict[str, tuple[str, ...]] = {}
+    hosts: dict[str, tuple[str, ...]] = Field({})
     processes: tuple[FaultProcess, ...] = ()
 
     @property
@@ -286,46 +267,6 @@ def load(source: str = "wordcount", overrides: list[str] | None = None) -> Exper
 def validate(document: dict[str, Any]) -> Experiment:
     """Validate a document; the first problem is raised as `BadInput`."""
     return parse(Experiment, document, "experiment")
-
-
-def read_mapping(path: Path, field: str, source: str, alternative: str = "") -> dict[str, Any]:
-    """Read a YAML mapping (an empty file is an empty one); raises `BadInput` about `field` and its `source`."""
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(field, source, f"a readable YAML file ({error.strerror}){alternative}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadInput(field, source, f"valid YAML ({' '.join(str(error).split())})") from None
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
-        raise BadInput(field, source, "a YAML mapping of fields")
-    return document
-
-
-def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
-    """Validate a document as `model`; raises the first problem as `BadInput`, about `whole` if no field is to blame."""
-    try:
-        return model.model_validate(document)
-    except ValidationError as error:
-        first = _telling(error)
-        if isinstance(misfit := first.get("ctx", {}).get("error"), Misfit):
-            raise BadInput(misfit.field, misfit.value, str(misfit)) from None
-        field = ".".join(str(part) for part in first["loc"] if not UNION_FORM.fullmatch(str(part))) or whole
-        raise BadInput(field, first["input"], _allowed(first)) from None
-
-
-def _telling(error: ValidationError) -> dict[str, Any]:
-    """The first problem, but not that a mapping is no number where it is the other form of the field that was meant."""
-    problems = error.errors(include_url=False)
-    meant = [p for p in problems if not (p["type"] == "float_type" and isinstance(p["input"], dict))]
-    return (meant or problems)[0]
-
-
-def _allowed(problem: dict[str, Any]) -> str:
-    if problem["type"] == "extra_forbidden":
-        return "no such field; see the trigger form or experiments/ for the known ones"
-    return problem["msg"].removeprefix("Value error, ")
 
 
 def _apply(document: dict[str, Any], override: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from experiments.errors import BadInput
+from models.inputs import require, require_count
 from models.utilization import check_inputs, utilization
 
 FEWEST_SAMPLES = 3
@@ -121,14 +121,11 @@ def predict_run(
 
 
 def _check(window_s: float, failures: int | None, failure_rate: float, runs: int) -> None:
-    if not 0 < window_s < math.inf:
-        raise BadInput("window_s", window_s, "a finite time above 0")
-    if failures is not None and failures < 0:
-        raise BadInput("failures", failures, "a count of 0 or more, or none")
-    if not 0 <= failure_rate < math.inf:
-        raise BadInput("failure_rate", failure_rate, "a finite rate of 0 or more")
-    if runs < 1:
-        raise BadInput("runs", runs, "1 or more")
+    require("window_s", window_s, window_s > 0, "a finite time above 0")
+    if failures is not None:
+        require_count("failures", failures, 0)
+    require("failure_rate", failure_rate, failure_rate >= 0, "a finite rate of 0 or more")
+    require_count("runs", runs)
 
 
 def _draw(rng: np.random.Generator, samples: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:

@@ -9,12 +9,11 @@ accepts no function overflows, cancels or returns NaN (an expected time beyond t
 """
 
 import math
-from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
 
-from experiments.errors import BadInput
+from models.inputs import require, require_count, require_rate, require_time
 
 Values = float | npt.NDArray[np.float64]
 
@@ -33,18 +32,13 @@ def check_inputs(
     depth: int = 1,
 ) -> None:
     """Raise `BadInput` naming the first argument that the model does not cover."""
-    _require("failure_rate", failure_rate, failure_rate > 0, "a finite rate above 0")
-    _require("checkpoint_cost", checkpoint_cost, checkpoint_cost >= 0, "a finite time of 0 or more")
-    _require("recovery_time", recovery_time, recovery_time >= 0, "a finite time of 0 or more")
+    require_rate("failure_rate", failure_rate)
+    require_time("checkpoint_cost", checkpoint_cost)
+    require_time("recovery_time", recovery_time)
     above_cost = f"a finite time above checkpoint_cost ({checkpoint_cost:g})"
-    _require("interval", interval, interval > checkpoint_cost, above_cost)
-    _require("hop_delay", hop_delay, hop_delay >= 0, "a finite time of 0 or more")
-    _require("depth", depth, isinstance(depth, Integral) and depth >= 1, "a whole number of 1 or more")
-
-
-def _require(field: str, value: float, holds: bool, allowed: str) -> None:
-    if not (holds and math.isfinite(value)):
-        raise BadInput(field, value, allowed)
+    require("interval", interval, interval > checkpoint_cost, above_cost)
+    require_time("hop_delay", hop_delay)
+    require_count("depth", depth)
 
 
 def mean_time_to_failure(failure_rate: Values, interval: Values) -> Values:

@@ -1,0 +1,45 @@
+"""Numeric input of the models, checked once where it enters: one line naming field, value and what is allowed."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral
+
+import numpy as np
+import numpy.typing as npt
+
+from experiments.errors import BadInput
+
+RATE, TIME, COUNT = "a finite rate above 0", "a finite time of 0 or more", "a whole number of {} or more"
+
+
+def require(field: str, value: float, holds: bool, allowed: str) -> None:
+    """Raise `BadInput` about `field` unless `holds` and `value` is finite."""
+    if not (holds and math.isfinite(value)):
+        raise BadInput(field, value, allowed)
+
+
+def require_rate(field: str, value: float) -> None:
+    """A finite number above 0."""
+    require(field, value, value > 0, RATE)
+
+
+def require_time(field: str, value: float) -> None:
+    """A finite number of 0 or more."""
+    require(field, value, value >= 0, TIME)
+
+
+def require_count(field: str, value: int, least: int = 1) -> None:
+    """A whole number, at least `least`."""
+    require(field, value, isinstance(value, Integral) and value >= least, COUNT.format(least))
+
+
+def samples(field: str, values: npt.ArrayLike, fewest: int = 0) -> npt.NDArray[np.float64]:
+    """Measured durations as a flat array; raises `BadInput` for one that is negative or not finite, or for too few."""
+    found = np.asarray(values, dtype=float).ravel()
+    bad = found[~(np.isfinite(found) & (found >= 0))]
+    if bad.size:
+        raise BadInput(field, float(bad[0]), "finite times of 0 or more")
+    if found.size < fewest:
+        raise BadInput(field, found.size, f"{fewest} samples or more")
+    return found
