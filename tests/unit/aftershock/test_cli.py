@@ -143,7 +143,7 @@ def test_results_of_a_failed_run_say_why(call, as_json, home):
     [
         ("", "COMMAND"),
         ("nonsense", "'nonsense'"),
-        ("predict", "what"),
+        ("predict", "WHAT"),
         ("predict utilization --interval 5", "--failure-rate"),
         (f"{PREDICT} --interval ten", "'ten'"),
         (f"{PREDICT} --interval 0.5", "above checkpoint_cost (1)"),

@@ -1,0 +1,48 @@
+"""`aftershock benchmark`: run an experiment through the benchmark DAG, and show its result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from aftershock.commands.declare import command, show, verdict_code
+from experiments.errors import EnvironmentFailure
+
+
+def add(commands: Any) -> None:
+    declared = command(commands, "benchmark", "run an experiment through the benchmark DAG", benchmark)
+    declared.add_argument("experiment", nargs="?", default="wordcount", help="a YAML file, or a name in experiments/")
+    declared.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", dest="overrides")
+
+
+def benchmark(arguments: argparse.Namespace) -> int:
+    """Run an experiment and show its result; a run that failed exits as its error says."""
+    from aftershock import orchestrate, steps
+    from experiments import spec
+    from results import store
+    from results.document import document
+    from results.terminal import summary
+
+    experiment = spec.load(arguments.experiment, arguments.overrides)
+    run_id = steps.new_run_id(experiment)
+    print(f"run {run_id}", file=sys.stderr)
+    airflow_status = None
+    try:
+        airflow_status = orchestrate.run_dag(experiment.model_dump(mode="json"), run_id)
+    finally:
+        steps.teardown(run_id, "interrupted before its end")
+    if not store.is_finished(run_id):
+        log = orchestrate.log_file(run_id)
+        raise EnvironmentFailure(f"Airflow ended with status {airflow_status} before the run began", f"see {log}")
+    run = store.finished(run_id)
+    status = run.status()
+    if status["state"] == "failed":
+        print(f"aftershock: {status['error']} (its logs: {run.raw})", file=sys.stderr)
+        if arguments.json:
+            print(json.dumps(status))
+        return status["exit_code"]
+    show(arguments, document(run), summary(run))
+    print(f"report: {run.report}", file=sys.stderr)
+    return verdict_code(list(run.table("verdicts")["verdict"]))

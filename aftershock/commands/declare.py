@@ -1,0 +1,54 @@
+"""How commands are declared, and how they show what they found."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from experiments.errors import BadInput
+
+PASSED, NOT_ALL_PASSED = 0, 1
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong with the words of a call in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadInput("command line", message, f"see `{self.prog} --help`")
+
+
+def group(commands: Any, name: str, text: str) -> Any:
+    """Declare a word that further words follow, such as `plan`."""
+    return commands.add_parser(name, help=text, description=text).add_subparsers(
+        dest="what", required=True, metavar="WHAT", parser_class=Parser
+    )
+
+
+def command(commands: Any, name: str, text: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+    """Declare a command; `run` carries it out and returns the exit code."""
+    declared = commands.add_parser(name, help=text, description=text)
+    declared.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    declared.set_defaults(run=run)
+    return declared
+
+
+def add_seed(declared: argparse.ArgumentParser) -> None:
+    declared.add_argument("--seed", type=int, required=True, help="a whole number; the same one draws the same")
+
+
+def require_seed(seed: int) -> None:
+    """Raise `BadInput` for a seed below 0."""
+    if seed < 0:
+        raise BadInput("--seed", seed, "a whole number, not below 0")
+
+
+def show(arguments: argparse.Namespace, found: dict[str, Any], text: str) -> None:
+    """Print what was found: the document for a program, the text for a person."""
+    print(json.dumps(found) if arguments.json else text)
+
+
+def verdict_code(verdicts: list[str]) -> int:
+    """The exit code of a list of verdicts: an unknown one is no pass."""
+    return PASSED if set(verdicts) == {"pass"} else NOT_ALL_PASSED

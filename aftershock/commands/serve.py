@@ -1,0 +1,22 @@
+"""`aftershock serve`: Airflow with the DAGs and the pages on this machine."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from aftershock.commands.declare import PASSED
+
+
+def add(commands: Any) -> None:
+    declared = commands.add_parser("serve", help="open Airflow with the DAGs and the pages on this machine")
+    declared.add_argument("--port", type=int, default=8080)
+    declared.set_defaults(run=open_airflow)
+
+
+def open_airflow(arguments: argparse.Namespace) -> int:
+    """Serve Airflow until it is interrupted."""
+    from aftershock.serve import serve
+
+    serve(arguments.port)
+    return PASSED
