@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from aftershock.cli import main
 from chaos.plan import load_fault_spec, plan
 from models import utilization as model
 from results import store
@@ -25,41 +24,11 @@ processes:
 """
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
-
-
 @pytest.fixture
 def faults(tmp_path):
     path = tmp_path / "faults.yaml"
     path.write_text(FAULTS, encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def call(capsys):
-    """Run one call; returns exit code, stdout and stderr."""
-
-    def run(words):
-        code = main(words.split())
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
-@pytest.fixture
-def as_json(call):
-    """Run one call that succeeds with --json; all of its stdout is the document."""
-
-    def run(words):
-        code, out, err = call(f"{words} --json")
-        assert (code, err) == (0, "")
-        return json.loads(out)
-
-    return run
 
 
 def test_predict_utilization_is_the_model(as_json):

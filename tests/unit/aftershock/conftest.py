@@ -1,0 +1,37 @@
+"""What the tests of the command line share."""
+
+import json
+
+import pytest
+
+from aftershock.cli import main
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def call(capsys):
+    """Run one call; returns exit code, stdout and stderr."""
+
+    def run(words):
+        code = main(words.split())
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def as_json(call):
+    """Run one call that succeeds with --json; all of its stdout is the document."""
+
+    def run(words):
+        code, out, err = call(f"{words} --json")
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+    return run
