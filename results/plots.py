@@ -1,19 +1,17 @@
 """The plots of a run, written as PNG and SVG: where the time went, utilization over T, the timeline, and more.
 
-Each plot is a function from a run to a figure, or None where the run lacks what it shows. Colours are those of Okabe
-and Ito, which people with any colour vision tell apart; the figures use few others, so that a page can restyle them.
+Each plot is a function from a run to a figure, or None where the run lacks what it shows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from results.findings import (
@@ -28,21 +26,24 @@ from results.findings import (
 )
 from results.schema import LEDGER_CLASSES
 from results.store import Run
+from results.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PAPER,
+    PINK,
+    RED,
+    SKY,
+    WIDTH_IN,
+    new_figure,
+    write_figure,
+)
 
-INK, RULE, PAPER = "#1f2933", "#d5dae1", "#ffffff"
-BLUE, SKY, GREEN, ORANGE, RED, PINK, GREY = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#cc79a7", "#8a929c"
 CLASS_COLOURS = dict(zip(LEDGER_CLASSES, (GREEN, SKY, RED, ORANGE, PINK, GREY), strict=True))
 PHASE_COLOURS = {"detect": ORANGE, "restart": PINK, "restore": BLUE, "catch_up": GREY}
 MOST_POINTS = 1200  # per line: more cannot be told apart at this width
-WIDTH_IN = 9.6
-STYLE = {
-    "font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 11, "axes.titleweight": "bold",
-    "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
-    "axes.axisbelow": True, "grid.color": RULE, "grid.linewidth": 0.7, "axes.edgecolor": RULE, "text.color": INK,
-    "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "figure.facecolor": PAPER,
-    "axes.facecolor": PAPER, "legend.frameon": False, "legend.fontsize": 9, "lines.linewidth": 1.6,
-    "svg.fonttype": "path",
-}  # fmt: skip
 
 
 def ledger(run: Run) -> Figure | None:
@@ -50,7 +51,7 @@ def ledger(run: Run) -> Figure | None:
     seconds = ledger_seconds(run)
     if seconds is None:
         return None
-    figure, axes = _figure(1.9)
+    figure, axes = new_figure(1.9)
     left = 0.0
     for name in LEDGER_CLASSES:
         share = 100 * seconds[name] / seconds["window"]
@@ -73,7 +74,7 @@ def utilization_over_interval(run: Run) -> Figure | None:
     cost, here = inputs.checkpoint_cost_s, inputs.interval_s
     points = [here] if best is None else [here, best.optimal_interval_s]
     intervals = np.geomspace(max(1.05 * cost, min(points) / 20), 12 * max(points), 400)
-    figure, axes = _figure(3.9)
+    figure, axes = new_figure(3.9)
     axes.plot(intervals, inputs.at(intervals), color=BLUE, label="model, with the costs measured in this run")
     if found.predicted is not None and found.low is not None and found.high is not None:
         arms = [[found.predicted - found.low], [found.high - found.predicted]]
@@ -122,7 +123,7 @@ def latency(run: Run) -> Figure | None:
     if rows.empty:
         return None
     rows = _thinned(rows, "max")
-    figure, axes = _figure(3.2)
+    figure, axes = new_figure(3.2)
     for name, label, colour in (("p999_s", "p99.9", RED), ("p99_s", "p99", ORANGE), ("p50_s", "median", BLUE)):
         axes.plot(rows["second"], rows[name], color=colour, label=label, marker=".", ms=4)
     _mark_events(axes, run, legend=False)
@@ -138,7 +139,7 @@ def recoveries(run: Run) -> Figure | None:
     kills = kills[kills["faults"].notna()]
     if kills.empty:
         return None
-    figure, axes = _figure(min(1.5 + 0.34 * len(kills), 12.0))
+    figure, axes = new_figure(min(1.5 + 0.34 * len(kills), 12.0))
     left = np.zeros(len(kills))
     rows = np.arange(len(kills))
     for phase, colour in PHASE_COLOURS.items():
@@ -185,23 +186,8 @@ PLOTS: dict[str, tuple[str, Callable[[Run], Figure | None]]] = {
 def write_plots(run: Run) -> dict[str, Path]:
     """Write every plot that the run has the data for as plots/NAME.png and .svg; returns the SVG of each by name."""
     run.plots.mkdir(parents=True, exist_ok=True)
-    written = {}
-    for name, (_, draw) in PLOTS.items():
-        # a salt of its own keeps the ids of one figure apart from those of the others on the same page
-        with rc_context(STYLE | {"svg.hashsalt": name}):
-            figure = draw(run)
-            if figure is None:
-                continue
-            FigureCanvasAgg(figure)
-            figure.savefig(run.plots / f"{name}.png", dpi=144)
-            written[name] = run.plots / f"{name}.svg"
-            figure.savefig(written[name], metadata={"Date": None})
-    return written
-
-
-def _figure(height_in: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
-    return figure, figure.subplots()
+    written = {name: write_figure(run.plots, name, partial(draw, run)) for name, (_, draw) in PLOTS.items()}
+    return {name: path for name, path in written.items() if path is not None}
 
 
 def _thinned(rows: pd.DataFrame, how: str = "mean") -> pd.DataFrame:

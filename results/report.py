@@ -24,9 +24,10 @@ from results.findings import (
     took_effect,
     utilizations,
 )
-from results.plots import BLUE, INK, PAPER, PLOTS, RULE, write_plots
+from results.plots import PLOTS, write_plots
 from results.schema import TABLES
 from results.store import Run
+from results.style import BLUE, INK, PAPER, RULE
 from results.verdict import Verdict
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -1,4 +1,4 @@
-"""Checks of a run with Great Expectations: suites on its tables, a verdict for each, and Data Docs.
+"""Checks with Great Expectations: suites on tables, a verdict for each, and Data Docs; and the checks of a run.
 
 May import the rest of `results` and `experiments`. Great Expectations is imported only when a run is validated.
 """
@@ -13,7 +13,7 @@ from experiments.spec import Experiment
 from results.checks.catalogue import checks_for
 from results.checks.evidence import Evidence
 from results.schema import TABLES
-from results.store import Run, discard, write_json
+from results.store import Run
 
 
 def validate(run: Run, experiment: Experiment) -> pd.DataFrame:
@@ -22,16 +22,10 @@ def validate(run: Run, experiment: Experiment) -> pd.DataFrame:
     Writes tables/verdicts.parquet, checks/results.json and checks/data_docs/, and returns the verdicts. A check that
     cannot be evaluated (a table or rows are missing, too few samples, an error inside Great Expectations) is unknown.
     """
-    from results.checks.judge import judge, open_context
+    from results.checks.judge import judge_all
 
-    discard(run.checks)
-    context = open_context(run.checks / "data_docs")
-    evidence = Evidence(run, experiment)
-    judged = [judge(context, check, evidence) for check in checks_for(experiment)]
-    write_json(run.checks / "results.json", [result for _, result in judged])
-    context.build_data_docs()
-    discard(run.checks / "data_docs" / "static")  # 5 MB of fonts and pictures that our pages do not use
-    table = pa.Table.from_pylist([row for row, _ in judged], schema=TABLES["verdicts"])
+    rows = judge_all(run.checks, checks_for(experiment), Evidence(run, experiment))
+    table = pa.Table.from_pylist(rows, schema=TABLES["verdicts"])
     run.tables.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, run.tables / "verdicts.parquet")
     return run.table("verdicts")

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow as pa
 from experiments.spec import Experiment, LoadMode, RecoveryMode
 from results.checks import evidence as derive
 from results.checks.evidence import Evidence
+from results.checks.rules import Rule, TableCheck, between, in_set, pairs_equal, present
 from results.schema import LEDGER_CLASSES, TABLES
 
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
@@ -24,23 +24,10 @@ MANY_FAULTS = 20
 ON_ANY_SCALE = frozenset({"measured", "predicted", "low", "high"})  # their unit is that of the predicted quantity
 
 
-class Rule(NamedTuple):
-    """An expectation by its class name in Great Expectations, with its arguments."""
-
-    expectation: str
-    arguments: dict[str, Any]
-
-
 @dataclass(frozen=True)
-class Check:
-    """One check; `subject` raises `NotEnough` on a run that does not allow a verdict."""
+class Check(TableCheck[Evidence]):
+    """One check of a run, and the experiments for which it has a meaning."""
 
-    name: str
-    table: str
-    subject: Callable[[Evidence], pd.DataFrame]
-    rules: Callable[[Evidence], list[Rule]]
-    observed: Callable[[pd.DataFrame], str]
-    expected: Callable[[Evidence], str]
     applies: Callable[[Experiment], bool] = lambda experiment: True
 
 
@@ -68,24 +55,6 @@ def expects_many_faults(experiment: Experiment) -> bool:
 def checks_for(experiment: Experiment) -> list[Check]:
     """The checks that have a meaning for this experiment."""
     return [check for check in CHECKS if check.applies(experiment)]
-
-
-def between(column: str, low: float | None, high: float | None, share: float = 1.0) -> Rule:
-    """Values lie within the bounds, both included, in at least this share of the rows."""
-    bounds = {"min_value": low, "max_value": high, "mostly": share}
-    return Rule("ExpectColumnValuesToBeBetween", {"column": column, **bounds})
-
-
-def in_set(column: str, *allowed: object) -> Rule:
-    return Rule("ExpectColumnValuesToBeInSet", {"column": column, "value_set": list(allowed)})
-
-
-def present(column: str) -> Rule:
-    return Rule("ExpectColumnValuesToNotBeNull", {"column": column})
-
-
-def pairs_equal(stored: str, expected: str) -> Rule:
-    return Rule("ExpectColumnPairValuesToBeEqual", {"column_A": stored, "column_B": expected})
 
 
 def value_rules(table: str) -> list[Rule]:

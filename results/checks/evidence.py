@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from experiments.spec import Experiment, FaultProcess, HealDelay
+from results.checks.rules import NotEnough
 from results.findings import judged_utilization, took_effect
 from results.schema import TABLES
 from results.store import Run
@@ -21,16 +22,16 @@ HOST_START_S = 30.0  # a healed host counts as back when its worker runs again, 
 PYTHON_TYPES = {pa.string(): "str", pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool"}
 
 
-class NotEnough(Exception):
-    """A check cannot be evaluated on this run; the message says what it lacks."""
-
-
 @dataclass(frozen=True)
 class Evidence:
     """A run together with the experiment that it is judged against."""
 
     run: Run
     experiment: Experiment
+
+    @property
+    def name(self) -> str:
+        return self.run.run_id
 
     def raw_table(self, name: str) -> pd.DataFrame:
         """Read a table as it is; raises `NotEnough` when it is missing or cannot be read."""

@@ -1,18 +1,18 @@
-"""Run the checks with Great Expectations. Importing this module imports Great Expectations, which takes seconds."""
+"""Run checks with Great Expectations. Importing this module imports Great Expectations, which takes seconds."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from results.checks.catalogue import Check
-from results.checks.evidence import Evidence, NotEnough
 from results.checks.loading import spark_connect_hidden
+from results.checks.rules import NotEnough, Seen, TableCheck
+from results.store import discard, write_json
 from results.verdict import Verdict
 
 with spark_connect_hidden():
@@ -24,6 +24,17 @@ with spark_connect_hidden():
     from great_expectations.exceptions import GreatExpectationsError
 
 VIEWS = {"module_name": "results.checks.data_docs"}
+
+
+def judge_all(folder: Path, checks: Iterable[TableCheck[Seen]], evidence: Seen) -> list[dict[str, Any]]:
+    """Evaluate checks; writes results.json and data_docs/ into the folder, which is replaced, and returns the rows."""
+    discard(folder)
+    context = open_context(folder / "data_docs")
+    judged = [judge(context, check, evidence) for check in checks]
+    write_json(folder / "results.json", [result for _, result in judged])
+    context.build_data_docs()
+    discard(folder / "data_docs" / "static")  # 5 MB of fonts and pictures that our pages do not use
+    return [row for row, _ in judged]
 
 
 def open_context(data_docs: Path) -> AbstractDataContext:
@@ -50,8 +61,13 @@ def open_context(data_docs: Path) -> AbstractDataContext:
     return context
 
 
-def judge(context: AbstractDataContext, check: Check, evidence: Evidence) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Evaluate one check; returns its row of the verdicts table, and the result in Great Expectations' words."""
+def judge(
+    context: AbstractDataContext, check: TableCheck[Seen], evidence: Seen
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Evaluate one check; returns its row of the verdicts table, and the result in Great Expectations' words.
+
+    A check that cannot be evaluated (too little evidence, an error inside Great Expectations) is unknown.
+    """
     row: dict[str, Any] = {"check": check.name, "table": check.table, "verdict": Verdict.UNKNOWN.value}
     try:
         frame = check.subject(evidence)
@@ -64,14 +80,14 @@ def judge(context: AbstractDataContext, check: Check, evidence: Evidence) -> tup
     return row | {"verdict": verdict.value, "detail": detail}, {"check": check.name, **result.to_json_dict()}
 
 
-def _validate(context: AbstractDataContext, check: Check, evidence: Evidence, frame: pd.DataFrame) -> Any:
+def _validate(context: AbstractDataContext, check: TableCheck[Seen], evidence: Seen, frame: pd.DataFrame) -> Any:
     expectations = [getattr(gxe, rule.expectation)(**rule.arguments) for rule in check.rules(evidence)]
     suite = context.suites.add(gx.ExpectationSuite(name=check.name, expectations=expectations))
     asset = context.data_sources.get("run").add_dataframe_asset(check.name)
     batch = asset.add_batch_definition_whole_dataframe("all")
     definition = gx.ValidationDefinition(name=check.name, data=batch, suite=suite)
     return context.validation_definitions.add(definition).run(
-        batch_parameters={"dataframe": frame}, run_id=gx.RunIdentifier(run_name=evidence.run.run_id)
+        batch_parameters={"dataframe": frame}, run_id=gx.RunIdentifier(run_name=evidence.name)
     )
 
 

@@ -1,0 +1,46 @@
+"""How our figures look, and how they are written: the plots of a run and the figures of the papers alike.
+
+Colours are those of Okabe and Ito, which people with any colour vision tell apart; figures use few others, so that a
+page can restyle them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+INK, RULE, PAPER = "#1f2933", "#d5dae1", "#ffffff"
+BLUE, SKY, GREEN, ORANGE, RED, PINK, GREY = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#cc79a7", "#8a929c"
+WIDTH_IN = 9.6
+STYLE = {
+    "font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 11, "axes.titleweight": "bold",
+    "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+    "axes.axisbelow": True, "grid.color": RULE, "grid.linewidth": 0.7, "axes.edgecolor": RULE, "text.color": INK,
+    "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER, "legend.frameon": False, "legend.fontsize": 9, "lines.linewidth": 1.6,
+    "svg.fonttype": "path",
+}  # fmt: skip
+
+
+def new_figure(height_in: float) -> tuple[Figure, Axes]:
+    """A figure of the common width with one pair of axes."""
+    figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+    return figure, figure.subplots()
+
+
+def write_figure(folder: Path, name: str, draw: Callable[[], Figure | None]) -> Path | None:
+    """Draw in our style and write NAME.png and NAME.svg; returns the SVG, or None where there is nothing to draw."""
+    # a salt of its own keeps the ids of one figure apart from those of the others on the same page
+    with rc_context(STYLE | {"svg.hashsalt": name}):
+        figure = draw()
+        if figure is None:
+            return None
+        FigureCanvasAgg(figure)
+        figure.savefig(folder / f"{name}.png", dpi=144)
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+    return folder / f"{name}.svg"
