@@ -1,0 +1,7 @@
+"""The papers' tables and figures, computed again: a table, a plot and a verdict each.
+
+    from reproductions.catalogue import CATALOGUE      {id: Reproduction(id, what, kind, size, ...)}
+    from reproductions.reproduce import reproduce      reproduce(id, out=None, size=None) -> Reproduced
+
+May import `models`, `results` and `experiments`; knows nothing of Airflow, clusters or the command line.
+"""

@@ -1,0 +1,127 @@
+"""Compute one reproduction, write what it shows, and judge it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from experiments.errors import BadInput
+from models.inputs import require_count
+from reproductions.catalogue import CATALOGUE
+from reproductions.reproduction import Computed, Progress, Reproduction
+from results.checks.rules import NotEnough
+from results.store import home, write_json
+from results.style import write_figure
+from results.verdict import Verdict
+
+REPORT_EVERY_S = 5.0
+COLUMNS = ("check", "verdict", "observed", "expected", "detail")
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What one reproduction came to.
+
+    verdicts  one row a check: check, verdict, observed, expected, detail (None or text each)
+    files     what was written: parquet, csv, png, svg (those only when there is a table), verdicts, data_docs
+    """
+
+    reproduction: Reproduction
+    size: int | None
+    verdicts: list[dict[str, str | None]]
+    files: dict[str, Path]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Fail when a check failed, else unknown when one is unknown, else pass."""
+        found = {row["verdict"] for row in self.verdicts}
+        return next((v for v in (Verdict.FAIL, Verdict.UNKNOWN) if v in found), Verdict.PASS)
+
+    def document(self) -> dict[str, Any]:
+        """The result as a JSON document."""
+        about = {"id": self.reproduction.id, "what": self.reproduction.what, "kind": self.reproduction.kind.value}
+        files = {kind: str(path) for kind, path in self.files.items()}
+        return about | {"size": self.size, "verdict": self.verdict.value, "verdicts": self.verdicts, "files": files}
+
+
+def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Reproduced:
+    """Compute a table or figure of a paper, and write OUT/NAME.parquet, .csv, .png, .svg, .verdicts.json and checks.
+
+    `out` is reproductions/ID below the home of Aftershock unless given; NAME is the id with a hyphen for the slash.
+    `size` counts what `Reproduction.size` says. Long ones tell their progress on standard error.
+    Raises `BadInput` for an unknown id, or for a size that is below 1 or given where there is none to choose.
+    """
+    reproduction = find(id)
+    chosen = _size(reproduction, size)
+    folder = home() / "reproductions" / id if out is None else Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    evidence = _compute(reproduction, chosen)
+    files = {} if evidence.table is None else _write(folder, reproduction, evidence.table)
+    verdicts, checks = _judge(folder, reproduction, evidence)
+    result = Reproduced(reproduction, chosen, verdicts, files | checks)
+    write_json(result.files["verdicts"], result.document())
+    return result
+
+
+def find(id: str) -> Reproduction:
+    """The reproduction of this id; raises `BadInput` when there is none."""
+    if id not in CATALOGUE:
+        raise BadInput("id", id, f"one of {', '.join(CATALOGUE)}")
+    return CATALOGUE[id]
+
+
+def _size(reproduction: Reproduction, size: int | None) -> int | None:
+    if reproduction.size is None:
+        if size is not None:
+            raise BadInput("size", size, f"none: {reproduction.id} is always computed in full")
+        return None
+    if size is None:
+        return reproduction.size.default
+    require_count("size", size)
+    return size
+
+
+def _compute(reproduction: Reproduction, size: int | None) -> Computed:
+    try:
+        return Computed(reproduction.name, reproduction.compute(size or 1, teller(reproduction.id)))
+    except NotEnough as lack:
+        return Computed(reproduction.name, None, str(lack))
+
+
+def _write(folder: Path, reproduction: Reproduction, table: pd.DataFrame) -> dict[str, Path]:
+    table.to_parquet(folder / f"{reproduction.name}.parquet", index=False)
+    table.to_csv(folder / f"{reproduction.name}.csv", index=False)
+    write_figure(folder, reproduction.name, partial(reproduction.plot, table))
+    return {kind: folder / f"{reproduction.name}.{kind}" for kind in ("parquet", "csv", "png", "svg")}
+
+
+def _judge(
+    folder: Path, reproduction: Reproduction, evidence: Computed
+) -> tuple[list[dict[str, str | None]], dict[str, Path]]:
+    from results.checks.judge import judge_all
+
+    rows = judge_all(folder / f"{reproduction.name}.checks", reproduction.checks, evidence)
+    files = {
+        "verdicts": folder / f"{reproduction.name}.verdicts.json",
+        "data_docs": folder / f"{reproduction.name}.checks" / "data_docs" / "index.html",
+    }
+    return [{column: row.get(column) for column in COLUMNS} for row in rows], files
+
+
+def teller(id: str) -> Progress:
+    """Say on standard error how far a reproduction is, but not more often than every few seconds."""
+    said = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal said
+        if time.monotonic() - said >= REPORT_EVERY_S:
+            said = time.monotonic()
+            print(f"{id}: {done} of {total}", file=sys.stderr, flush=True)
+
+    return tell

@@ -1,0 +1,119 @@
+"""What a reproduction is, and the kinds of checks that its table is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import NamedTuple
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from results.checks.rules import NotEnough, Rule, TableCheck, between
+
+Progress = Callable[[int, int], None]  # (points done, points in all)
+
+
+class Kind(StrEnum):
+    """How a reproduction comes about: from formulas and simulations here, or from runs on a cluster."""
+
+    COMPUTED = "C"
+    MEASURED = "M"
+
+
+class Size(NamedTuple):
+    """What the size of a reproduction counts, its default, and the paper's own."""
+
+    counts: str
+    default: int
+    paper: int
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The table of one reproduction, as the evidence that its checks look at; `lack` says why there is none."""
+
+    name: str
+    table: pd.DataFrame | None
+    lack: str = ""
+
+    def rows(self) -> pd.DataFrame:
+        """The table; raises `NotEnough` when it could not be computed."""
+        if self.table is None:
+            raise NotEnough(self.lack)
+        return self.table
+
+
+Check = TableCheck[Computed]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """One table or figure of a paper.
+
+    compute   (size, progress) -> a tidy table; raises `NotEnough` when this code base lacks what it takes
+    plot      table -> figure
+    checks    each of them can fail
+    size      None where everything is computed in full in any case
+    """
+
+    id: str
+    what: str
+    compute: Callable[[int, Progress], pd.DataFrame]
+    plot: Callable[[pd.DataFrame], Figure]
+    checks: tuple[Check, ...]
+    size: Size | None = None
+    kind: Kind = Kind.COMPUTED
+
+    @property
+    def paper(self) -> str:
+        return self.id.split("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The id as the name of files."""
+        return self.id.replace("/", "-")
+
+
+def half_unit(printed: str) -> float:
+    """Half a unit of the last digit of a printed number: what rounding may have hidden."""
+    return float(Decimal(5).scaleb(int(Decimal(printed).as_tuple().exponent) - 1))
+
+
+def as_printed(name: str, printed: str, unit: str, ours: Callable[[pd.DataFrame], float], why: str = "") -> Check:
+    """Our figure, taken from the table, rounds to the one that the paper prints; `why` it does not, where known."""
+    expected = " ".join(filter(None, (printed, unit, f"(printed; {why})" if why else "(printed)")))
+
+    def compare(evidence: Computed) -> pd.DataFrame:
+        found = float(ours(evidence.rows()))
+        off = abs(found - float(printed)) / half_unit(printed)
+        return pd.DataFrame({"ours": [found], "printed": [float(printed)], "off_by_half_units": [off]})
+
+    return Check(
+        name=name,
+        table="computed",
+        subject=compare,
+        rules=lambda evidence: [between("off_by_half_units", 0, 1 + 1e-9)],
+        observed=lambda frame: f"{frame['ours'].iat[0]:.6g} {unit}".strip(),
+        expected=lambda evidence: expected,
+    )
+
+
+def holds(
+    name: str,
+    subject: Callable[[pd.DataFrame], pd.DataFrame],
+    rules: list[Rule],
+    observed: Callable[[pd.DataFrame], str],
+    expected: str,
+) -> Check:
+    """Rules that a frame derived from the table must meet."""
+    return Check(
+        name=name,
+        table="computed",
+        subject=lambda evidence: subject(evidence.rows()),
+        rules=lambda evidence: rules,
+        observed=observed,
+        expected=lambda evidence: expected,
+    )

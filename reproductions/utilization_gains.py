@@ -1,0 +1,263 @@
+"""`utilization`, section 5: what T* gains over 30 minutes on real systems and by node count, and over other models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy.optimize import brentq
+
+from models.utilization import daly, optimal_interval, optimal_utilization, utilization, zhuang
+from reproductions.reproduction import Check, Progress, Reproduction, as_printed, holds
+from results.checks.rules import between
+from results.style import BLUE, GREEN, INK, ORANGE, PAPER, RED, WIDTH_IN, new_figure
+
+HOUR_S, MINUTE_S = 3600.0, 60.0
+DEFAULT_S = 1800.0  # the 30 minutes that T* is compared with
+RECOVERY_S, COST_S, HOP_DELAY_S, DEPTH = 30.0, 5.0, 0.05, 5
+SYSTEMS = {0.8475: "18.91", 0.1701: "2.4", 0.135: "1.73", 0.1161: "1.4", 0.0606: "0.5"}  # failures per hour: gain [%]
+WHY = {0.135: "a slip: eq. 10 gives 1.744 at .135 per hour, and 1.73 only at .1344 per hour"}
+
+NODE_RATE_PER_HOUR, MOST_NODES = 0.0022, 2000
+NODE_COSTS_S = (5.0, 30.0, 120.0)
+PRINTED_BY_NODES = {1000: "68.8", 2000: "226.83"}
+LITTLE, MUCH = "(a) c = 10 s, R = 30 s", "(b) c = 2 min, R = 5 min"
+PANELS = {LITTLE: (10.0, 30.0), MUCH: (120.0, 300.0)}  # c [s], R [s]
+RATES_PER_HOUR = np.arange(1.0, 12.01, 0.25)
+MODELS: dict[str, Callable[[np.ndarray, float, float], np.ndarray]] = {
+    "this model": lambda rate, cost, recovery: optimal_interval(rate, cost),
+    "Daly": daly,
+    "Zhuang": zhuang,
+}
+COLOURS = {"this model": BLUE, "Daly": ORANGE, "Zhuang": GREEN}
+DASHES = {"this model": "-", "Daly": "--", "Zhuang": ":"}  # where the curves coincide all of them show
+PRINTED_GAINS = {"Daly": "2.3", "Zhuang": "3.7"}  # [%] at 11 failures per hour
+AT_PER_HOUR = 11.0
+NEAR = 0.05  # "near similar": within 5 %
+
+
+def gain_percent(rate_per_s: float | np.ndarray, cost_s: float) -> float | np.ndarray:
+    """What T* gains in U over an interval of 30 minutes, for R = 30 s, delta = 50 ms, n = 5."""
+    best = optimal_utilization(rate_per_s, cost_s, RECOVERY_S, HOP_DELAY_S, DEPTH)
+    return 100 * (best / utilization(rate_per_s, cost_s, RECOVERY_S, DEFAULT_S, HOP_DELAY_S, DEPTH) - 1)
+
+
+def systems(size: int, tell: Progress) -> pd.DataFrame:
+    """The five systems, and the rate at which 30 minutes is the optimum for c = 1 s."""
+    rows = [_system(rate, COST_S) | {"printed_gain_percent": float(printed)} for rate, printed in SYSTEMS.items()]
+    default = brentq(lambda rate: optimal_interval(rate / HOUR_S, 1.0) - DEFAULT_S, 1e-4, 1e-1, xtol=1e-12)
+    rows.append(_system(default, 1.0) | {"printed_rate_per_hour": 0.0022})
+    table = pd.DataFrame(rows)
+    return table.assign(why=table["failure_rate_per_hour"].map(WHY))
+
+
+def _system(rate_per_hour: float, cost_s: float) -> dict[str, float]:
+    rate = rate_per_hour / HOUR_S
+    return {
+        "failure_rate_per_hour": rate_per_hour,
+        "checkpoint_cost_s": cost_s,
+        "utilization_at_30_min": utilization(rate, cost_s, RECOVERY_S, DEFAULT_S, HOP_DELAY_S, DEPTH),
+        "optimal_interval_min": optimal_interval(rate, cost_s) / MINUTE_S,
+        "utilization_at_optimum": optimal_utilization(rate, cost_s, RECOVERY_S, HOP_DELAY_S, DEPTH),
+        "gain_percent": gain_percent(rate, cost_s),
+    }
+
+
+def plot_systems(table: pd.DataFrame) -> Figure:
+    figure, axes = new_figure(3.5)
+    rows = table.dropna(subset="printed_gain_percent")
+    places = np.arange(len(rows))
+    axes.bar(places - 0.2, rows["gain_percent"], 0.4, color=BLUE, label="eq. 10")
+    axes.bar(places + 0.2, rows["printed_gain_percent"], 0.4, color=ORANGE, label="printed")
+    for place, ours, printed in zip(places, rows["gain_percent"], rows["printed_gain_percent"], strict=True):
+        axes.annotate(f"{ours:.3f}", (place - 0.2, ours), ha="center", va="bottom", fontsize=9)
+        axes.annotate(f"{printed:g}", (place + 0.2, printed), ha="center", va="bottom", fontsize=9)
+    axes.set_xticks(places, [f"{rate:g}" for rate in rows["failure_rate_per_hour"]])
+    axes.set(xlabel="failure rate of the system [1/h]", ylabel="gain in U over T = 30 min [%]")
+    axes.set(yscale="log", ylim=(0.2, 40))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.grid(visible=False, axis="x")
+    axes.legend()
+    return figure
+
+
+def by_nodes(size: int, tell: Progress) -> pd.DataFrame:
+    """Figure 13, and the same at higher checkpoint costs, of which the text says that they reduce the gain."""
+    nodes = np.unique(np.r_[1, np.arange(10, MOST_NODES + 1, 10)])
+    parts = []
+    for cost_s in NODE_COSTS_S:
+        part = {"nodes": nodes, "failure_rate_per_hour": nodes * NODE_RATE_PER_HOUR, "checkpoint_cost_s": cost_s}
+        parts.append(pd.DataFrame(part | {"gain_percent": gain_percent(nodes * NODE_RATE_PER_HOUR / HOUR_S, cost_s)}))
+    table = pd.concat(parts, ignore_index=True)
+    printed = table["nodes"].map({count: float(text) for count, text in PRINTED_BY_NODES.items()})
+    return table.assign(printed_gain_percent=printed.where(table["checkpoint_cost_s"] == COST_S))
+
+
+def plot_by_nodes(table: pd.DataFrame) -> Figure:
+    figure = Figure(figsize=(WIDTH_IN, 4.8), layout="constrained")
+    gain, rate = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    for cost_s, colour in zip(NODE_COSTS_S, (BLUE, GREEN, RED), strict=True):
+        rows = table[table["checkpoint_cost_s"] == cost_s]
+        gain.plot(rows["nodes"], rows["gain_percent"], color=colour, label=f"c = {cost_s:g} s")
+    printed = table.dropna(subset="printed_gain_percent")
+    gain.plot(
+        printed["nodes"], printed["printed_gain_percent"], "o", color=ORANGE, mec=PAPER, ms=8, label="printed (c = 5 s)"
+    )
+    rate.plot(rows["nodes"], rows["failure_rate_per_hour"], color=INK)
+    gain.set(ylabel="gain in U over T = 30 min [%]", ylim=(0, None), xlim=(0, MOST_NODES * 1.02))
+    rate.set(ylabel="failures [1/h]", xlabel="nodes, each failing at .0022 per hour", ylim=(0, None))
+    gain.legend()
+    return figure
+
+
+def intervals(size: int, tell: Progress) -> pd.DataFrame:
+    """Figure 15: the interval that each model advises, by failure rate; and the U that it yields by eq. 10."""
+    parts = []
+    for panel, (cost_s, recovery_s) in PANELS.items():
+        for model, advise in MODELS.items():
+            rate = RATES_PER_HOUR / HOUR_S
+            found_s = advise(rate, cost_s, recovery_s)
+            part = {"panel": panel, "model": model, "failure_rate_per_hour": RATES_PER_HOUR}
+            part |= {"interval_min": found_s / MINUTE_S, "off_optimum": found_s / optimal_interval(rate, cost_s) - 1}
+            parts.append(pd.DataFrame(part | {"utilization": utilization(rate, cost_s, recovery_s, found_s, 30.0, 25)}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def plot_intervals(table: pd.DataFrame) -> Figure:
+    figure = Figure(figsize=(WIDTH_IN, 3.9), layout="constrained")
+    for axes, (panel, rows) in zip(figure.subplots(1, 2), table.groupby("panel"), strict=True):
+        for model, part in rows.groupby("model", sort=False):
+            axes.plot(
+                part["failure_rate_per_hour"], part["interval_min"], DASHES[model], color=COLOURS[model], label=model
+            )
+        axes.set(title=panel, xlabel="failure rate [1/h]", ylabel="checkpoint interval [min]", ylim=(0, None))
+        axes.legend()
+    return figure
+
+
+def gains(size: int, tell: Progress) -> pd.DataFrame:
+    """Figure 16: what T* gains in U over the intervals of Daly and of Zhuang et al. in panel (b) of figure 15."""
+    table = intervals(size, tell)
+    table = table[table["panel"] == MUCH].drop(columns=["panel", "off_optimum"])
+    ours = table[table["model"] == "this model"].set_index("failure_rate_per_hour")["utilization"]
+    others = table[table["model"] != "this model"].reset_index(drop=True)
+    best = others["failure_rate_per_hour"].map(ours)
+    printed = others["model"].map({model: float(text) for model, text in PRINTED_GAINS.items()})
+    return others.assign(
+        optimal_utilization=best,
+        gain_percent=100 * (best / others["utilization"] - 1),
+        printed_gain_percent=printed.where(others["failure_rate_per_hour"] == AT_PER_HOUR),
+    )
+
+
+def plot_gains(table: pd.DataFrame) -> Figure:
+    figure, axes = new_figure(3.9)
+    for model, rows in table.groupby("model", sort=False):
+        axes.plot(rows["failure_rate_per_hour"], rows["gain_percent"], color=COLOURS[model], label=f"over {model}")
+    printed = table.dropna(subset="printed_gain_percent")
+    axes.plot(
+        printed["failure_rate_per_hour"], printed["printed_gain_percent"], "D", color=RED, mec=PAPER, label="printed"
+    )
+    axes.set(xlabel="failure rate [1/h]", ylabel="gain in U by T* [%]", ylim=(0, None))
+    axes.legend()
+    return figure
+
+
+def _system_checks() -> tuple[Check, ...]:
+    def gain_at(rate: float) -> Callable[[pd.DataFrame], float]:
+        return lambda table: table.set_index("failure_rate_per_hour").loc[rate, "gain_percent"]
+
+    found = (
+        as_printed(f"gain.at_{rate:g}_per_hour", text, "%", gain_at(rate), WHY.get(rate, ""))
+        for rate, text in SYSTEMS.items()
+    )
+    rate_of_default = as_printed(
+        "default.optimal_at", "0.0022", "per hour", lambda table: table["failure_rate_per_hour"].iat[-1]
+    )
+    return (*found, rate_of_default)
+
+
+def _node_checks() -> tuple[Check, ...]:
+    def gain_at(nodes: int) -> Callable[[pd.DataFrame], float]:
+        return lambda table: table.set_index(["nodes", "checkpoint_cost_s"]).loc[(nodes, COST_S), "gain_percent"]
+
+    def falls(table: pd.DataFrame) -> pd.DataFrame:
+        wide = table.pivot(index="nodes", columns="checkpoint_cost_s", values="gain_percent")
+        steps = wide.loc[list(PRINTED_BY_NODES)].diff(axis=1).iloc[:, 1:]
+        return pd.DataFrame({"step_percent": steps.to_numpy().ravel()})
+
+    return (
+        *(as_printed(f"gain.at_{n}_nodes", text, "%", gain_at(n)) for n, text in PRINTED_BY_NODES.items()),
+        holds(
+            "gain.falls_with_cost",
+            falls,
+            [between("step_percent", None, 0)],
+            lambda frame: f"{(frame['step_percent'] < 0).sum()} of {len(frame)} steps fall",
+            "a higher checkpoint cost reduces the gain, at 1000 and 2000 nodes",
+        ),
+    )
+
+
+def _interval_checks() -> tuple[Check, ...]:
+    def off(panel: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+        def pick(table: pd.DataFrame) -> pd.DataFrame:
+            rows = table[(table["panel"] == panel) & (table["model"] != "this model")]
+            rows = rows if panel == LITTLE else rows[rows["failure_rate_per_hour"] >= AT_PER_HOUR]
+            return rows[["off_optimum"]]
+
+        return pick
+
+    def text(frame: pd.DataFrame) -> str:
+        return f"{100 * frame['off_optimum'].min():.1f} to {100 * frame['off_optimum'].max():.1f} % off T*"
+
+    return (
+        holds(
+            "near.where_costs_are_small", off(LITTLE), [between("off_optimum", -NEAR, NEAR)], text, "within 5 % of T*"
+        ),
+        holds(
+            "apart.where_costs_are_large",
+            off(MUCH),
+            [between("off_optimum", NEAR, None)],
+            text,
+            "more than 5 % above T* from 11 per hour on",
+        ),
+    )
+
+
+def _gain_checks() -> tuple[Check, ...]:
+    def gain_over(model: str) -> Callable[[pd.DataFrame], float]:
+        here = ["model", "failure_rate_per_hour"]
+        return lambda table: table.set_index(here).loc[(model, AT_PER_HOUR), "gain_percent"]
+
+    return (
+        *(as_printed(f"gain.over_{each.lower()}", text, "%", gain_over(each)) for each, text in PRINTED_GAINS.items()),
+        holds(
+            "gain.not_below_zero",
+            lambda table: table[["gain_percent"]],
+            [between("gain_percent", 0, None)],
+            lambda frame: f"{frame['gain_percent'].min():.2g} to {frame['gain_percent'].max():.2g} %",
+            "no other interval has a higher U",
+        ),
+    )
+
+
+REPRODUCTIONS = (
+    Reproduction(
+        "utilization/systems", "gain of T* over 30 minutes for five real failure rates",
+        systems, plot_systems, _system_checks(),
+    ),
+    Reproduction(
+        "utilization/fig-13", "failure rate and gain of T* over 30 minutes by node count",
+        by_nodes, plot_by_nodes, _node_checks(),
+    ),
+    Reproduction(
+        "utilization/fig-15", "T* against the intervals of Daly and of Zhuang et al.",
+        intervals, plot_intervals, _interval_checks(),
+    ),
+    Reproduction(
+        "utilization/fig-16", "gain in U of T* over the intervals of Daly and of Zhuang et al.",
+        gains, plot_gains, _gain_checks(),
+    ),
+)  # fmt: skip
