@@ -3,6 +3,17 @@
 Source: Jayasekara, Harwood, Karunasekera, "A Utilization Model for Optimization of Checkpoint Intervals in
 Distributed Stream Processing Systems"; the equation numbers below are theirs.
 
+    eq. 1       utilization(0, c, 0, T)
+    eq. 2       mean_time_to_failure(L, T)
+    eq. 3       utilization(L, c, 0, T); its T_eff (section 3.2) is effective_period(L, 0, T)
+    eq. 4       utilization(L, c, R, T); its T_eff (section 3.3) is effective_period(L, R, T)
+    eq. 5       utilization(0, c + T' - T, 0, T') with T' = system_period(T, delta, n)
+    eq. 6       effective_period(L, R, T'); the U that follows, not printed, is utilization(L, c + T' - T, R, T')
+    eq. 7       effective_period(L, R, T' - T)
+    eq. 8 = 9   effective_period(L, R, T, delta, n)
+    eq. 10      utilization(L, c, R, T, delta, n)
+    T*          optimal_interval(L, c) of sections 3.4 and 4.3
+
 Times are in any one unit and rates per that unit. Every argument is a scalar or a numpy array; arrays broadcast.
 The functions are pure and do not validate: `check_inputs` does, once, where input enters. From input that it
 accepts no function overflows, cancels or returns NaN (an expected time beyond the largest double is inf).
@@ -43,13 +54,18 @@ def check_inputs(
 
 def mean_time_to_failure(failure_rate: Values, interval: Values) -> Values:
     """F(T) of eq. 2: the mean time to a failure that is known to fall within `interval`; T/2 as T L goes to 0."""
-    load = _load(failure_rate, interval)
-    near_load = np.minimum(load, 1.0)
+    expected = load(failure_rate, interval)
+    near_load = np.minimum(expected, 1.0)
     remainder = _remainder(near_load)
     near = interval * remainder / (1.0 + near_load * remainder)
-    far_load = np.maximum(load, 1.0)
-    far = 1.0 / np.where(load < 1.0, 1.0, failure_rate) - interval * np.exp(-far_load) / -np.expm1(-far_load)
-    return np.where(load < 1.0, near, far)[()]
+    far_load = np.maximum(expected, 1.0)
+    far = 1.0 / np.where(expected < 1.0, 1.0, failure_rate) - interval * np.exp(-far_load) / -np.expm1(-far_load)
+    return np.where(expected < 1.0, near, far)[()]
+
+
+def system_period(interval: Values, hop_delay: Values, depth: Values) -> Values:
+    """T' of section 4: from the start of a period until its token has travelled all n operators."""
+    return interval + np.subtract(depth, 1) * hop_delay
 
 
 def effective_period(
@@ -57,12 +73,15 @@ def effective_period(
 ) -> Values:
     """T_eff of eq. 9: the mean time to complete one period, with all failures and recoveries on the way.
 
-    With hop_delay 0 or depth 1 it is the T_eff of section 3.3, and of section 3.2 with recovery_time 0 too.
-    Eq. 6, which counts the token's travel once per period, is this at interval T + (n - 1) delta and depth 1.
+    It is (exp(L T) - 1) / L exp(L (R + (n - 1) delta)): eq. 6, in which every period counts the travel of
+    its token, less eq. 7. The other stages of T_eff are settings of the arguments; the module lists them.
     """
-    with np.errstate(over="ignore", divide="ignore"):
+    period_load = np.maximum(load(failure_rate, interval), 1e-300)
+    success = -np.expm1(-period_load) / period_load
+    with np.errstate(over="ignore", invalid="ignore"):
         delay = failure_rate * (recovery_time + np.subtract(depth, 1) * hop_delay)
-        return (interval / _survival(failure_rate, interval) * np.exp(delay))[()]
+        root = np.exp((period_load + delay) / 2.0)  # in two factors, neither of which overflows before the product does
+        return np.where(np.greater(interval, 0), interval * success * root * root, 0.0)[()]
 
 
 def utilization(
@@ -76,7 +95,8 @@ def utilization(
     """U of eq. 10: the share of time that is available for useful work.
 
     Depth 1 (or hop_delay 0) gives eq. 4, recovery_time 0 in addition eq. 3, failure_rate 0 (allowed here) eq. 1.
-    Eq. 5 is not a limit of eq. 10: it leaves out that the travel of a checkpoint's token overlaps with the next period.
+    Eq. 5 is not a limit of eq. 10: it leaves out that the travel of a checkpoint's token overlaps with the next
+    period, and is this at the cost c + (n - 1) delta and the interval T'.
     """
     period = np.where(np.greater(interval, 0), interval, 1.0)
     useful = np.where(np.greater(interval, 0), np.subtract(interval, checkpoint_cost) / period, 1.0)
@@ -91,11 +111,11 @@ def optimal_interval(failure_rate: Values, checkpoint_cost: Values) -> Values:
     With y = L T*, the root of exp(-y) + y - 1 = c L is the same number, and free of the branch point
     of W, where every digit of W + 1 cancels as c L goes to 0. Relative error about 1e-15.
     """
-    load = _load(failure_rate, checkpoint_cost)
-    share = -np.expm1(-_solve_optimum(np.maximum(load, FIRST_ORDER_LOAD)))
+    cost_load = load(failure_rate, checkpoint_cost)
+    share = -np.expm1(-_solve_optimum(np.maximum(cost_load, FIRST_ORDER_LOAD)))
     with np.errstate(over="ignore"):
         optimum = checkpoint_cost + share / failure_rate
-    return np.where(load > FIRST_ORDER_LOAD, optimum, checkpoint_cost + young(failure_rate, checkpoint_cost))[()]
+    return np.where(cost_load > FIRST_ORDER_LOAD, optimum, checkpoint_cost + young(failure_rate, checkpoint_cost))[()]
 
 
 def optimal_utilization(
@@ -127,7 +147,7 @@ def daly_higher_order(failure_rate: Values, checkpoint_cost: Values) -> Values:
     With M = 1 / L and z = sqrt(c / (2 M)): tau = sqrt(2 c M) (1 + z / 3 + z^2 / 9) - c for c < 2 M, else tau = M.
     The paper's T includes the checkpoint: tau + c meets T* in the three leading orders of sqrt(c L).
     """
-    root = np.sqrt(_load(failure_rate, checkpoint_cost) / 2.0)
+    root = np.sqrt(load(failure_rate, checkpoint_cost) / 2.0)
     with np.errstate(over="ignore"):
         series = young(failure_rate, checkpoint_cost) * (1.0 + root / 3.0 + root**2 / 9.0)
         return np.where(root < 1.0, series - checkpoint_cost, np.divide(1.0, failure_rate))[()]
@@ -138,7 +158,7 @@ def zhuang(failure_rate: Values, checkpoint_cost: Values, recovery_time: Values)
     return np.hypot(daly(failure_rate, checkpoint_cost, recovery_time), checkpoint_cost)
 
 
-def _load(failure_rate: Values, time: Values) -> Values:
+def load(failure_rate: Values, time: Values) -> Values:
     """L times a time, kept finite."""
     with np.errstate(over="ignore"):
         return np.minimum(np.multiply(failure_rate, time), 1e300)
@@ -146,8 +166,8 @@ def _load(failure_rate: Values, time: Values) -> Values:
 
 def _survival(failure_rate: Values, interval: Values) -> Values:
     """x / (exp(x) - 1) of x = L T, from 1 down to 0: the share of time that goes into periods that succeed."""
-    load = np.clip(_load(failure_rate, interval), 1e-300, 1e3)
-    return load * np.exp(-load) / -np.expm1(-load)
+    expected = np.clip(load(failure_rate, interval), 1e-300, 1e3)
+    return expected * np.exp(-expected) / -np.expm1(-expected)
 
 
 def _remainder(x: Values) -> Values:
@@ -158,14 +178,14 @@ def _remainder(x: Values) -> Values:
     return total
 
 
-def _solve_optimum(load: Values) -> Values:
-    """The y > 0 with exp(-y) + y - 1 = load, for load > 0.
+def _solve_optimum(cost_load: Values) -> Values:
+    """The y > 0 with exp(-y) + y - 1 = c L, for c L > 0.
 
     The left side is convex, so Newton's method from the right of the root descends to it.
     """
-    y = load + np.minimum(np.sqrt(2.0 * load), 1.0)
+    y = cost_load + np.minimum(np.sqrt(2.0 * cost_load), 1.0)
     for _ in range(NEWTON_STEPS):
         small = np.minimum(y, 1.0)
         value = np.where(y < 1.0, small**2 * _remainder(-small), y + np.expm1(-y))
-        y = y - (value - load) / -np.expm1(-y)
+        y = y - (value - cost_load) / -np.expm1(-y)
     return y

@@ -1,9 +1,11 @@
 """The formulas against the paper's derivation, its figures, high precision and their limits."""
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from experiments.errors import BadInput
@@ -15,6 +17,7 @@ from models.utilization import (
     mean_time_to_failure,
     optimal_interval,
     optimal_utilization,
+    system_period,
     utilization,
     young,
     zhuang,
@@ -97,11 +100,24 @@ def test_eq_10_is_eq_4_for_one_operator_and_eq_3_without_recovery(rate, extra, c
     assert utilization(rate, cost, recovery, interval, 0.0, 7) == pytest.approx(eq_4, **accuracy)
 
 
-def test_eq_5_is_the_effective_period_of_eq_6_without_failures_and_no_limit_of_eq_10():
-    interval, cost, delay, depth = 8.0, 2.0, 0.5, 5
-    eq_5 = (interval - cost) / (interval + (depth - 1) * delay)
-    assert (interval - cost) / effective_period(1e-18, 3.0, interval + (depth - 1) * delay) == pytest.approx(eq_5)
-    assert utilization(1e-18, cost, 3.0, interval, delay, depth) == pytest.approx((interval - cost) / interval)
+def test_eq_5_by_hand_and_as_a_setting_of_utilization():
+    period = system_period(8.0, 0.5, 5)
+    assert period == 10.0
+    assert utilization(0.0, 2.0 + (period - 8.0), 0.0, period) == (8.0 - 2.0) / 10.0
+    assert utilization(0.0, 2.0, 0.0, 8.0, 0.5, 5) == 0.75  # eq. 10 without failures is eq. 1, not eq. 5
+
+
+def test_eq_6_gives_a_utilization_that_the_paper_does_not_print():
+    period = system_period(8.0, 0.5, 5)
+    from_eq_6 = (8.0 - 2.0) / effective_period(0.03, 4.0, period)
+    assert utilization(0.03, 2.0 + (period - 8.0), 4.0, period) == pytest.approx(from_eq_6, rel=1e-14)
+
+
+def test_eq_7_is_the_effective_period_of_the_travel_of_a_token():
+    travel = system_period(0.0, 0.5, 5)
+    assert effective_period(0.05, 3.0, travel) == pytest.approx(float(paper_effective_period(0.05, 3.0, travel)))
+    assert effective_period(0.05, 3.0, system_period(0.0, 0.5, 1)) == 0.0
+    assert effective_period(1e9, 3.0, 0.0) == 0.0
 
 
 def test_utilization_is_useful_time_over_the_effective_period():
@@ -204,6 +220,62 @@ def test_daly_higher_order_meets_the_optimum_and_saturates():
     assert daly_higher_order(0.1, 20.0) == 10.0  # c = 2 M: tau = M
 
 
+ACCURACY = 1e-10
+SMALLEST = 1e-300  # below it a double loses digits: what underflows must then be this small, too
+loads = st.floats(-12.0, math.log10(50.0)).map(lambda exponent: 10.0**exponent)  # c L
+
+
+def assert_accurate(found, exact):
+    """Within the accuracy, or honestly out of the range of a double."""
+    if abs(exact) < SMALLEST:
+        assert 0.0 <= found < 2 * SMALLEST
+    elif abs(exact) > 1 / SMALLEST:
+        assert found > 0.5 / SMALLEST
+    else:
+        assert abs(found / exact - 1) < ACCURACY
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.floats(1e-9, 1e4), loads, st.floats(-6.0, 4.0), times, st.floats(0.0, 1e3), st.integers(1, 15_000))
+def test_every_formula_keeps_its_digits(rate, load, beyond, recovery_load, delay_load, depth):
+    """Against 50 digits, T L and (R + (n - 1) delta) L from far below 1 to where U is below the smallest double."""
+    cost, recovery, delay = load / rate, recovery_load * 1e-3 / rate, delay_load * 1e-3 / rate
+    interval = cost + 10.0**beyond * float(optimal_interval(rate, cost))
+    assume(interval > cost)
+    with mpmath.workdps(50):
+        L, c, R, T, hop = (mpmath.mpf(value) for value in (rate, cost, recovery, interval, delay))
+        best = paper_optimum(rate, cost)
+        late = R + (depth - 1) * hop
+        period = mpmath.expm1(L * T) / L * mpmath.exp(L * late)
+        assert_accurate(effective_period(rate, recovery, interval, delay, depth), period)
+        assert_accurate(utilization(rate, cost, recovery, interval, delay, depth), (T - c) / period)
+        failing_time = 1 / L - T / mpmath.expm1(L * T)
+        assert_accurate(mean_time_to_failure(rate, interval), failing_time)
+        assert_accurate(optimal_interval(rate, cost), best)
+        at_best = (best - c) * L / mpmath.expm1(L * best) * mpmath.exp(-L * late)
+        assert_accurate(optimal_utilization(rate, cost, recovery, delay, depth), at_best)
+        assert_accurate(young(rate, cost), mpmath.sqrt(2 * c / L))
+        assert_accurate(daly(rate, cost, recovery), mpmath.sqrt(2 * c * (1 / L + R)))
+        assert_accurate(zhuang(rate, cost, recovery), mpmath.sqrt(2 * c * (1 / L + R) + c**2))
+        z = mpmath.sqrt(c * L / 2)
+        higher = mpmath.sqrt(2 * c / L) * (1 + z / 3 + z**2 / 9) - c if z < 1 else 1 / L
+        assert_accurate(daly_higher_order(rate, cost), higher)
+
+
+def test_an_effective_period_that_a_double_holds_does_not_overflow_on_the_way():
+    with mpmath.workdps(50):
+        exact = mpmath.expm1(720) / mpmath.mpf(1e20) * mpmath.exp(mpmath.mpf(10))
+    assert effective_period(1e20, 1e-19, 7.2e-18) == pytest.approx(float(exact), rel=1e-10)
+
+
+def test_utilization_underflows_to_zero_and_not_below():
+    assert utilization(1.0, 1.0, 0.0, 700.0) == pytest.approx(699 * np.exp(-700.0), rel=1e-10)
+    assert utilization(1.0, 1.0, 0.0, 800.0) == 0.0
+    assert utilization(1.0, 1.0, 5.0, 10.0, 1.0, 15_000) == 0.0
+    assert optimal_utilization(1.0, 1.0, 5.0, 1.0, 15_000) == 0.0
+    assert effective_period(1.0, 5.0, 10.0, 1.0, 15_000) == np.inf
+
+
 @given(any_positive, any_positive, any_positive, any_positive, depths)
 @pytest.mark.filterwarnings("error")
 def test_finite_input_never_gives_nan_or_a_warning(rate, cost, recovery, interval, depth):
@@ -224,6 +296,7 @@ def test_arrays_give_what_their_elements_give():
     rate, cost = np.array([0.005, 0.05, 2.0])[:, None], np.array([0.0, 1.0, 30.0])
     functions = [
         lambda r, c: utilization(r, c, 3.0, c + 8.0, 0.5, 4),
+        lambda r, c: system_period(c + 8.0 * r, 0.5, 4),
         lambda r, c: effective_period(r, c, 8.0, 0.5, 4),
         lambda r, c: optimal_utilization(r, c, 3.0, 0.5, 4),
         lambda r, c: daly(r, c, 3.0),
