@@ -1,0 +1,185 @@
+"""Extending many candidate plans at once by the feasible query of largest profit density.
+
+Source: `incremental`, definition 3 and lines 20 to 31 of algorithm 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from models.recovery.problem import Floats, Mask, RecoveryProblem
+
+Indices = npt.NDArray[np.intp]
+
+CLOSED = -1.0  # the density of a query that is recovered, or known not to fit
+KEPT_BITS = 32  # of a density's mantissa: what differs by rounding only is a tie
+HALF_STEP = 1 << (51 - KEPT_BITS)
+
+
+def profit_density(priorities: Floats, weights: Floats) -> Floats:
+    """PD of definition 3, priority over sum(c_k / f_k), rounded to 32 bits so that ties are ties."""
+    with np.errstate(over="ignore"):
+        density = np.ascontiguousarray(priorities / weights)
+    return ((density.view(np.int64) + HALF_STEP) & ~(2 * HALF_STEP - 1)).view(np.float64)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Failed partitions that exactly the same queries share, merged into blocks; those that cost nothing left out.
+
+    needs       (queries, blocks) as rows of block numbers, filled up with the number of blocks
+    users       the queries of each block, one after the other, and where each block's begin
+    costs       of the blocks, and a 0 for the filling; weights: c_k / f_k likewise
+    priorities  of the queries
+    """
+
+    needs: Indices
+    users: Indices
+    begins: Indices
+    costs: Floats
+    weights: Floats
+    priorities: Floats
+
+    @cached_property
+    def sizes(self) -> Indices:
+        """How many queries share each block."""
+        return np.diff(self.begins)
+
+    def incidence(self) -> sparse.csc_array:
+        """(queries, blocks), 1 where a query needs a block."""
+        return sparse.csc_array((np.ones(self.users.size), self.users, self.begins), (self.priorities.size, self.count))
+
+    @property
+    def count(self) -> int:
+        """The number of blocks."""
+        return self.sizes.size
+
+
+def blocks(problem: RecoveryProblem) -> Blocks:
+    """The blocks of a problem."""
+    by_partition = problem.needs.tocsc()
+    by_partition.sort_indices()
+    merged: dict[bytes, list[int]] = {}
+    for k in np.flatnonzero(problem.costs > 0):
+        users = by_partition.indices[by_partition.indptr[k] : by_partition.indptr[k + 1]]
+        merged.setdefault(users.tobytes(), []).append(k)
+    firsts = [partitions[0] for partitions in merged.values()]
+    shared = by_partition[:, firsts]
+    sizes = np.diff(shared.indptr)
+    costs = np.array([problem.costs[partitions].sum() for partitions in merged.values()])
+    return Blocks(
+        _rows(shared.tocsr(), len(firsts)),
+        shared.indices.astype(np.intp),
+        shared.indptr.astype(np.intp),
+        np.r_[costs, 0.0],
+        np.r_[costs / sizes, 0.0],
+        problem.priorities,
+    )
+
+
+def _rows(needs: sparse.csr_array, filling: int) -> Indices:
+    counts = np.diff(needs.indptr)
+    rows = np.full((counts.size, max(counts.max(initial=0), 1)), filling)
+    rows[np.arange(rows.shape[1]) < counts[:, None]] = needs.indices
+    return rows
+
+
+class Candidates:
+    """Candidate plans, one a row, and what is left to do under each of them.
+
+    recovered  (plans, blocks + 1), the last column for the filling
+    cost       (plans, queries), C_m^i: what recovering a query would add to a plan's cost
+    density    (plans, queries), PD_m^i. A partition that is not recovered is needed by no recovered query, so f_k is
+               the same whether recovered queries are counted or not
+    room, value (plans,): the capacity left, and the priority of the queries recovered
+    """
+
+    def __init__(self, of: Blocks, recovered: Mask, cost: Floats, density: Floats, room: Floats, value: Floats) -> None:
+        self.of, self.recovered, self.cost, self.density, self.room, self.value = (
+            of,
+            recovered,
+            cost,
+            density,
+            room,
+            value,
+        )
+
+    @classmethod
+    def empty(cls, of: Blocks, limit: float) -> Candidates:
+        """One plan that recovers nothing but what costs nothing."""
+        recovered = np.arange(of.count + 1)[None, :] == of.count
+        free = of.needs[:, 0] == of.count
+        weights = np.where(free, 1.0, of.weights[of.needs].sum(axis=1))
+        density = np.where(free, CLOSED, profit_density(of.priorities, weights))
+        value = np.array([of.priorities[free].sum()])
+        return cls(of, recovered, of.costs[of.needs].sum(axis=1)[None, :], density[None, :], np.array([limit]), value)
+
+    def at(self, plans: npt.NDArray) -> Candidates:
+        """Copies of some of the plans, in any order and number."""
+        parts = (self.recovered, self.cost, self.density, self.room, self.value)
+        return Candidates(self.of, *(part[plans] for part in parts))
+
+    def take(self, plans: Indices, queries: Indices) -> None:
+        """Recover one query in each of the given plans, each of them given once."""
+        of = self.of
+        needed = of.needs[queries]
+        which, place = np.nonzero(~self.recovered[plans[:, None], needed])
+        added = needed[which, place]
+        self.recovered[plans[which], added] = True
+        self.room[plans] -= np.bincount(which, of.costs[added], plans.size)
+        self._update(plans[which], added)
+
+    def _update(self, plans: Indices, added: Indices) -> None:
+        """Compute anew the cost and the density of every query that shares a block just added."""
+        of, sizes = self.of, self.of.sizes[added]
+        plans = np.repeat(plans, sizes)
+        place = np.arange(plans.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        queries = of.users[np.repeat(of.begins[added], sizes) + place]
+        needed = of.needs[queries]
+        missing = ~self.recovered[plans[:, None], needed]
+        closed = ~missing.any(axis=1)
+        weights = np.where(closed, 1.0, np.einsum("ij,ij->i", missing, of.weights[needed]))
+        self.cost[plans, queries] = np.einsum("ij,ij->i", missing, of.costs[needed])
+        self.density[plans, queries] = np.where(closed, CLOSED, profit_density(of.priorities[queries], weights))
+        done = np.unique(plans[closed] * of.priorities.size + queries[closed])
+        done_plans, done_queries = np.divmod(done, of.priorities.size)
+        self.value += np.bincount(done_plans, of.priorities[done_queries], self.value.size)
+
+    def step(self) -> Mask:
+        """Extend every plan by its densest query where that fits; False for the plans that cannot be extended.
+
+        A query that does not fit is closed: it never fits later, as a further query takes at least as much of the room
+        as it takes of this one's cost.
+        """
+        every = np.arange(self.room.size)
+        densest = self.density.argmax(axis=1)
+        going = self.density[every, densest] != CLOSED
+        fits = self.cost[every, densest] <= self.room
+        full = np.flatnonzero(going & ~fits)
+        if full.size:
+            self.density[full] = np.where(self.cost[full] > self.room[full, None], CLOSED, self.density[full])
+        chosen = np.flatnonzero(going & fits)
+        if chosen.size:
+            self.take(chosen, densest[chosen])
+        return going
+
+    def best(self) -> tuple[float, Mask]:
+        """Extend all plans until nothing fits; the value and the recovered blocks of the best one, the first if equal."""
+        plans, value, recovered = self, -np.inf, self.recovered[0]
+        while True:
+            going = plans.step()
+            if going.mean() > 0.5:
+                continue
+            ended = np.flatnonzero(~going)
+            if ended.size:
+                first = ended[plans.value[ended].argmax()]
+                if plans.value[first] > value:
+                    value, recovered = float(plans.value[first]), plans.recovered[first]
+            if not going.any():
+                return value, recovered[:-1]
+            plans = plans.at(going)
