@@ -83,6 +83,10 @@ class Elimination:
             value, chosen_tasks(top, left, also), {node: costs.tolist() for node, costs in loose.items() if costs.size}
         )
 
+    def is_below(self, shared: int, node: int) -> bool:
+        """Whether a node is worth something through a shared one."""
+        return bool(self._graph.below[node] >> shared & 1)
+
     def _frontiers(self, ranges: Mapping[int, Range]) -> dict[int, Frontier]:
         """The frontier of every node that is not merged into another sum."""
         relaxed = sum(1 << node for node in ranges)

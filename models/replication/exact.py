@@ -64,6 +64,8 @@ class _Search:
 
     def run(self, deadline: float) -> ExactPlan:
         self._bound({})
+        if self._open:
+            self._consider(list(range(self._best.size)))
         while self._open and not self._is_proved(self._upper_bound()) and time.monotonic() < deadline:
             _, _, ranges, solution = heapq.heappop(self._open)
             self._branch(ranges, solution)
@@ -95,28 +97,31 @@ class _Search:
             self._pushed += 1
 
     def _solve(self, ranges: dict[int, Range]) -> tuple[Solution | None, dict[int, Range]]:
-        """Relaxes as many nodes more as it takes."""
+        """Relaxes as many nodes more as it takes.
+
+        What is spent on a node leaves out what is spent on the relaxed ones below it. So with one more of them the
+        ranges of those above it mean something else, and start again.
+        """
         while True:
             try:
                 return self._elimination.solve(ranges), ranges
             except TooWide as wide:
-                ranges = ranges | {wide.axis: (0, self._budget)}
+                everything = (0, self._budget)
+                above = {node for node in ranges if self._elimination.is_below(wide.axis, node)}
+                ranges = ranges | dict.fromkeys({*above, wide.axis}, everything)
 
     def _consider(self, tasks: list[int]) -> None:
         replicated = np.zeros(self._best.size, dtype=bool)
         replicated[tasks] = True
         while replicated.sum() > self._budget:
-            self._switch_best(replicated)
-        fidelity = self._fidelity_of(replicated)
+            self._give_up_one(replicated)
+        fidelity = float(self._scorer.output_fidelity(worst_case(replicated)))
         if fidelity > self._fidelity:
             self._best, self._fidelity = replicated, fidelity
 
-    def _switch_best(self, replicated: Plan) -> None:
+    def _give_up_one(self, replicated: Plan) -> None:
         """Gives up the replica that is missed least."""
         candidates = np.flatnonzero(replicated)
         without = np.repeat(replicated[None], candidates.size, axis=0)
         without[np.arange(candidates.size), candidates] = False
         replicated[candidates[np.argmax(self._scorer.output_fidelity(worst_case(without)))]] = False
-
-    def _fidelity_of(self, replicated: Plan) -> float:
-        return float(self._scorer.output_fidelity(worst_case(replicated)))
