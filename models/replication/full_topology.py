@@ -1,0 +1,57 @@
+"""Growing a plan for a full topology: one task of every operator first, then task by task.
+
+Source: `ppa`, section IV-C2, algorithm 4. What it prints and must mean otherwise: line 17 adds a task to a plan of the
+operator, `P_i`, where it must be the plan; and the text has it rank single tasks of the whole topology by their
+increase alone, where the listing compares plans, as this does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from models.fidelity import Scorer, worst_case
+from models.replication.ties import descending, first_highest
+from models.topology import Topology
+
+Plan = npt.NDArray[np.bool_]
+
+
+class FullPlanner:
+    """Expands plans of one full topology; what depends on the topology alone is computed once, here."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._scorer = Scorer(topology)
+        increases = self._increases()
+        self._ranked = [span.start + descending(increases[span]) for span in topology.span.values()]
+
+    def expansion(self, replicated: Plan, available: int) -> Plan:
+        """The tasks to add to a plan: one of each operator to an empty plan, else the one that helps most.
+
+        None where they are more than `available`, or where every task is replicated.
+        """
+        if not replicated.any():
+            return self._only([ranked[0] for ranked in self._ranked], available)
+        remaining = [ranked[~replicated[ranked]] for ranked in self._ranked]
+        next_of_each = [ranked[0] for ranked in remaining if ranked.size]
+        if not next_of_each:
+            return np.zeros_like(replicated)
+        plans = np.repeat(replicated[None], len(next_of_each), axis=0)
+        plans[np.arange(len(next_of_each)), next_of_each] = True
+        best = first_highest(self._scorer.output_fidelity(worst_case(plans)))
+        return self._only([next_of_each[best]], available)
+
+    def _increases(self) -> npt.NDArray[np.float64]:
+        """Delta of every task: the output fidelity if all of its operator but it has failed, and no other operator."""
+        spans = self._scorer.topology.span.values()
+        failed = np.zeros((len(self._scorer.topology.tasks),) * 2, dtype=bool)
+        for span in spans:
+            failed[span, span] = True
+        np.fill_diagonal(failed, False)
+        return self._scorer.output_fidelity(failed)
+
+    def _only(self, tasks: list[np.intp], available: int) -> Plan:
+        added = np.zeros(len(self._scorer.topology.tasks), dtype=bool)
+        if len(tasks) <= available:
+            added[tasks] = True
+        return added

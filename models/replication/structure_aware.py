@@ -1,0 +1,100 @@
+"""The structure-aware planner: whole MC-trees first, then always what raises output fidelity most for each task.
+
+Source: `ppa`, section IV-C3, algorithm 5. What it prints and must mean otherwise:
+
+- lines 9 and 10 plan with resources R_i, which nothing defines: the initial plan of a sub-topology may take what the
+  initial plans of the others leave, and an expansion of it what is left;
+- line 13 charges the number of operators for an initial plan: where branches of a sub-topology are alternatives the
+  plan may have fewer tasks, and those count;
+- it gives up where the budget is below the number of operators, as a plan of all of their MC-trees does not fit. Where
+  an operator has independent inputs or there are several sinks, an MC-tree does without the other branches: then
+  this plans for the branches that fit (see `models.replication.branches`), and gives up only where none does;
+- line 19 passes over an expansion that does not fit: a smaller one of the same sub-topology may, and is looked for.
+
+The gain of a sub-topology is that of its output fidelity as a topology of its own, as in the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from models.fidelity import Scorer, worst_case
+from models.replication.branches import affordable
+from models.replication.full_topology import FullPlanner
+from models.replication.parts import Kind, Part, part, sub_topologies
+from models.replication.plan import ReplicationPlan, require_budget
+from models.replication.structured_topology import StructuredPlanner
+from models.replication.ties import first_highest
+from models.topology import Topology
+
+Plan = npt.NDArray[np.bool_]
+
+
+class _SubPlan:
+    """The plan of a sub-topology as it grows, and the expansion that it would take next."""
+
+    def __init__(self, sub_topology: Part) -> None:
+        self.part = sub_topology
+        planner = FullPlanner if sub_topology.kind is Kind.FULL else StructuredPlanner
+        self._planner, self._scorer = planner(sub_topology.topology), Scorer(sub_topology.topology)
+        self.replicated = np.zeros(sub_topology.tasks.size, dtype=bool)
+        self._next = self.replicated
+
+    @property
+    def cost(self) -> int:
+        """The number of tasks of the next expansion; 0 where there is none."""
+        return int(self._next.sum())
+
+    @property
+    def density(self) -> float:
+        """The rise in output fidelity for each task of the next expansion."""
+        plans = np.stack([self.replicated, self.replicated | self._next])
+        before, after = self._scorer.output_fidelity(worst_case(plans))
+        return max(0.0, float(after - before)) / max(1, self.cost)
+
+    def look_ahead(self, available: int) -> None:
+        """Find the next expansion that fits."""
+        self._next = self._planner.expansion(self.replicated, available)
+
+    def expand(self) -> int:
+        """Take the next expansion; the number of its tasks."""
+        self.replicated = self.replicated | self._next
+        return self.cost
+
+
+def plan(topology: Topology, budget: int) -> ReplicationPlan:
+    """Replicate whole MC-trees, always what raises output fidelity most for each task (algorithm 5).
+
+    At most `budget` tasks; fewer where no more MC-tree can be completed. Raises `BadInput` for a budget below 0.
+    """
+    require_budget(topology, budget)
+    replicated = np.zeros(len(topology.tasks), dtype=bool)
+    operators = affordable(topology, budget)
+    if not operators:
+        return ReplicationPlan(replicated, optimal=False)
+    within = part(topology, operators)
+    for sub_topology, own in _planned(sub_topologies(within.topology), budget):
+        replicated[within.tasks[sub_topology.tasks]] = own
+    return ReplicationPlan(replicated, optimal=False)
+
+
+def _planned(parts: Sequence[Part], budget: int) -> list[tuple[Part, Plan]]:
+    """The sub-topologies, each with its own plan."""
+    plans = [_SubPlan(sub_topology) for sub_topology in parts]
+    left = budget
+    reserved = sum(len(p.part.topology.operators) for p in plans)
+    for sub_plan in plans:
+        reserved -= len(sub_plan.part.topology.operators)
+        sub_plan.look_ahead(left - reserved)
+        left -= sub_plan.expand()
+    for sub_plan in plans:
+        sub_plan.look_ahead(left)
+    while (best := plans[first_highest(np.array([p.density for p in plans]))]).cost:
+        left -= best.expand()
+        for sub_plan in plans:
+            if sub_plan is best or sub_plan.cost > left:
+                sub_plan.look_ahead(left)
+    return [(sub_plan.part, sub_plan.replicated) for sub_plan in plans]
