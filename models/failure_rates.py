@@ -21,7 +21,8 @@ from experiments.errors import BadInput
 from models.inputs import require, require_count
 
 Times = float | npt.NDArray[np.float64]
-RATE, SHARE = "a finite rate of 0 or more", "a probability above 0, up to 1"
+HIGHEST_RATE = 1e100  # sums and ratios of rates stay finite
+RATE, SHARE = f"a rate from 0 to {HIGHEST_RATE:g}", "a probability above 0, up to 1"
 
 
 @dataclass(frozen=True)
@@ -148,13 +149,13 @@ def failure_clocks(
     for shock in shocks:
         if shock.domain not in domains:
             raise BadInput("shocks.domain", shock.domain, f"domains that hosts name: {_some(domains) or 'none'}")
-        require(f"shocks.{shock.domain}.rate", shock.rate, shock.rate >= 0, RATE)
+        require(f"shocks.{shock.domain}.rate", shock.rate, 0 <= shock.rate <= HIGHEST_RATE, RATE)
         require(f"shocks.{shock.domain}.probability", shock.probability, 0 < shock.probability <= 1, SHARE)
     rates = own_rates if isinstance(own_rates, Mapping) else dict.fromkeys(hosts, own_rates)
     if differing := sorted(set(rates) ^ set(hosts)):
         raise BadInput("own_rates", differing[0], f"a rate for each host: {_some(hosts)}")
     for host, rate in rates.items():
-        require(f"own_rates.{host}", rate, rate >= 0, RATE)
+        require(f"own_rates.{host}", rate, 0 <= rate <= HIGHEST_RATE, RATE)
     return FailureClocks({host: frozenset(names) for host, names in hosts.items()}, dict(rates), tuple(shocks))
 
 
