@@ -55,7 +55,7 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
 
     `out` is reproductions/ID below the home of Aftershock unless given; NAME is the id with a hyphen for the slash.
     `size` counts what `Reproduction.size` says. Long ones tell their progress on standard error.
-    Raises `BadInput` for an unknown id, or for a size that is below 1 or given where there is none to choose.
+    Raises `BadInput` for an unknown id, or for a size that is too small, or given where there is none to choose.
     """
     reproduction = find(id)
     chosen = _size(reproduction, size)
@@ -83,7 +83,7 @@ def _size(reproduction: Reproduction, size: int | None) -> int | None:
         return None
     if size is None:
         return reproduction.size.default
-    require_count("size", size)
+    require_count("size", size, reproduction.size.least)
     return size
 
 

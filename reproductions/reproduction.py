@@ -24,11 +24,12 @@ class Kind(StrEnum):
 
 
 class Size(NamedTuple):
-    """What the size of a reproduction counts, its default, and the paper's own."""
+    """What the size of a reproduction counts, its default, the paper's own, and the least that makes sense."""
 
     counts: str
     default: int
     paper: int
+    least: int = 1
 
 
 @dataclass(frozen=True)

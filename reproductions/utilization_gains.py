@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
+from models.gain import gain
 from models.utilization import daly, optimal_interval, optimal_utilization, utilization, zhuang
 from reproductions.reproduction import Check, Progress, Reproduction, as_printed, holds
 from results.checks.rules import between
@@ -39,9 +40,8 @@ NEAR = 0.05  # "near similar": within 5 %
 
 
 def gain_percent(rate_per_s: float | np.ndarray, cost_s: float) -> float | np.ndarray:
-    """What T* gains in U over an interval of 30 minutes, for R = 30 s, delta = 50 ms, n = 5."""
-    best = optimal_utilization(rate_per_s, cost_s, RECOVERY_S, HOP_DELAY_S, DEPTH)
-    return 100 * (best / utilization(rate_per_s, cost_s, RECOVERY_S, DEFAULT_S, HOP_DELAY_S, DEPTH) - 1)
+    """What T* gains in U over an interval of 30 minutes (R, delta and n cancel)."""
+    return 100 * gain(rate_per_s, cost_s, optimal_interval(rate_per_s, cost_s), DEFAULT_S)
 
 
 def systems(size: int, tell: Progress) -> pd.DataFrame:
@@ -140,15 +140,14 @@ def plot_intervals(table: pd.DataFrame) -> Figure:
 def gains(size: int, tell: Progress) -> pd.DataFrame:
     """Figure 16: what T* gains in U over the intervals of Daly and of Zhuang et al. in panel (b) of figure 15."""
     table = intervals(size, tell)
-    table = table[table["panel"] == MUCH].drop(columns=["panel", "off_optimum"])
-    ours = table[table["model"] == "this model"].set_index("failure_rate_per_hour")["utilization"]
-    others = table[table["model"] != "this model"].reset_index(drop=True)
-    best = others["failure_rate_per_hour"].map(ours)
-    printed = others["model"].map({model: float(text) for model, text in PRINTED_GAINS.items()})
-    return others.assign(
-        optimal_utilization=best,
-        gain_percent=100 * (best / others["utilization"] - 1),
-        printed_gain_percent=printed.where(others["failure_rate_per_hour"] == AT_PER_HOUR),
+    table = table[(table["panel"] == MUCH) & (table["model"] != "this model")].reset_index(drop=True)
+    rate, (cost_s, recovery_s) = table["failure_rate_per_hour"].to_numpy() / HOUR_S, PANELS[MUCH]
+    best_s = optimal_interval(rate, cost_s)
+    printed = table["model"].map({model: float(text) for model, text in PRINTED_GAINS.items()})
+    return table.drop(columns=["panel", "off_optimum"]).assign(
+        optimal_utilization=optimal_utilization(rate, cost_s, recovery_s, 30.0, 25),
+        gain_percent=100 * gain(rate, cost_s, best_s, table["interval_min"].to_numpy() * MINUTE_S),
+        printed_gain_percent=printed.where(table["failure_rate_per_hour"] == AT_PER_HOUR),
     )
 
 
