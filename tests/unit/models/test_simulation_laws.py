@@ -1,0 +1,142 @@
+"""The failure laws: their rates, spreads and steady state against hand-derived values, and their bursts."""
+
+from itertools import islice
+from math import exp, gamma, log
+
+import numpy as np
+import pytest
+
+from experiments.errors import BadInput
+from models.simulation.laws import Correlated, Exponential, Lognormal, Weibull
+
+GAPS = 200_000
+SIGMAS = 4.5  # a fixed seed and some 50 comparisons in this file: a chance of 4e-4 that a right law fails
+RENEWALS = [Exponential(), Weibull(0.7), Weibull(3.0), Lognormal(0.0), Lognormal(1.0)]
+CORRELATED = [Correlated(0.4, 5), Correlated(0.4, 5, 3.0), Correlated(1.0, 3, 40.0), Correlated(0.5, 1, 2.0)]
+
+
+def relative_variances():
+    """Variance over squared mean: 1, gamma(1 + 2/k) / gamma(1 + 1/k)^2 - 1, and exp(sigma^2) - 1."""
+    weibull = [gamma(1 + 2 / k) / gamma(1 + 1 / k) ** 2 - 1 for k in (0.7, 3.0)]
+    return [1.0, *weibull, 0.0, exp(1.0) - 1]
+
+
+def times(law, *, rate, runs, rows, blocks, seed=0):
+    return list(islice(law.failures(np.random.default_rng(seed), rate, runs, rows), blocks))
+
+
+@pytest.mark.parametrize(("law", "variance"), [*zip(RENEWALS, relative_variances(), strict=True)], ids=str)
+def test_gaps_have_mean_1_and_the_variance_of_the_law(law, variance):
+    gaps = law.draw(np.random.default_rng(1), (GAPS // 4, 4))
+    assert gaps.shape == (GAPS // 4, 4)
+    error = np.sqrt(variance / GAPS)
+    assert gaps.mean() == pytest.approx(1.0, abs=SIGMAS * error + 1e-12)
+    spread = ((gaps - 1) ** 2).std() / np.sqrt(GAPS)  # standard error of the variance
+    assert gaps.var() == pytest.approx(variance, abs=SIGMAS * spread + 1e-12)
+
+
+def test_weibull_of_shape_1_and_the_median_of_the_lognormal():
+    draws = Weibull(1.0).draw(np.random.default_rng(2), 5)
+    assert draws == pytest.approx(Exponential().draw(np.random.default_rng(2), 5))
+    above = (Lognormal(1.5).draw(np.random.default_rng(3), GAPS) > exp(-(1.5**2) / 2)).mean()
+    assert above == pytest.approx(0.5, abs=SIGMAS * 0.5 / np.sqrt(GAPS))
+
+
+@pytest.mark.parametrize(("law", "variance"), [*zip(RENEWALS, relative_variances(), strict=True)], ids=str)
+def test_the_gap_that_spans_an_instant_is_longer_by_the_relative_variance(law, variance):
+    """E[X^2] / E[X] = 1 + variance for gaps of mean 1; the instant falls anywhere in the gap alike."""
+    rate = 0.5
+    before, after = (block[0] * rate for block in times(law, rate=rate, runs=GAPS, rows=1, blocks=2))
+    assert (before <= 0).all()
+    assert (after >= 0).all()
+    spanning = after - before
+    error = spanning.std() / np.sqrt(GAPS)
+    assert spanning.mean() == pytest.approx(1 + variance, abs=SIGMAS * error + 1e-12)
+    difference = (after + before).std() / np.sqrt(GAPS)
+    assert (after + before).mean() == pytest.approx(0.0, abs=SIGMAS * difference)
+
+
+@pytest.mark.parametrize("law", [*RENEWALS, *CORRELATED], ids=str)
+@pytest.mark.parametrize("rows", [1, 40])
+def test_times_ascend_from_before_the_opening_through_all_blocks(law, rows):
+    blocks = times(law, rate=0.3, runs=3, rows=rows, blocks=60)
+    assert all(block.shape[1] == 3 for block in blocks)
+    whole = np.concatenate(blocks)
+    assert (whole[0] < 0).all()
+    assert (np.diff(whole, axis=0) >= 0).all()
+    assert np.isfinite(whole).all()
+
+
+@pytest.mark.parametrize("law", [*RENEWALS, *CORRELATED], ids=str)
+def test_the_window_holds_the_failures_of_the_rate_from_its_first_instant_on(law):
+    """A steady state: as many in an interval right after the opening as the rate says, however short."""
+    runs, rate, window = 8_000, 0.25, 10.0
+    whole = np.concatenate(times(law, rate=rate, runs=runs, rows=100, blocks=7, seed=6))
+    assert (whole[-1] > window).all()
+    distinct = np.diff(whole, axis=0, prepend=-np.inf) > 0
+    for end in (0.5, window):
+        counts = ((whole > 0) & (whole <= end) & distinct).sum(axis=0)
+        error = counts.std() / np.sqrt(runs)
+        assert counts.mean() == pytest.approx(rate * end, abs=SIGMAS * error)
+
+
+def test_failures_that_burst_are_counted_one_by_one_and_at_once_as_one():
+    assert Correlated(0.4, 5, 3.0).shock_rate(0.26) == pytest.approx(0.1)  # 1 + 0.4 4 = 2.6 failures a shock
+    assert Correlated(0.4, 5, 0.0).shock_rate(0.26) == 0.26
+
+
+@pytest.mark.parametrize(("law", "seed"), [(Correlated(0.6, 4, 3.0), 8), (Correlated(0.6, 4, 40.0), 9)], ids=str)
+def test_a_quiet_time_is_as_likely_as_marshall_and_olkin_make_it(law, seed):
+    """A time x holds no failure when no shock before its end has a death in it: exp(-rate (x + mean reach)).
+
+    The mean reach of a burst of k uniform deaths is spread (k - 1) / (k + 1), for x no shorter than the spread.
+    """
+    runs, shock_rate, quiet = 5_000, 0.04, law.spread
+    rate = shock_rate * (1 + law.domain_share * (law.domain_size - 1))
+    whole = np.concatenate(times(law, rate=rate, runs=runs, rows=60, blocks=8, seed=seed))
+    assert (whole[-1] > quiet).all()
+    observed = 1 - ((whole > 0) & (whole <= quiet)).any(axis=0).mean()
+    expected = exp(-shock_rate * (quiet + law.domain_share * law.spread * 3 / 5))
+    assert observed == pytest.approx(expected, abs=SIGMAS * np.sqrt(expected * (1 - expected) / runs))
+
+
+def test_a_burst_takes_the_domain_within_its_spread():
+    """Shocks far apart: every one of them is a burst of 3 within the spread, at uniform times."""
+    whole = np.concatenate(times(Correlated(1.0, 3, 1.0), rate=3e-4, runs=200, rows=30, blocks=12))
+    reaches = []
+    for column in (np.unique(column[column > 0]) for column in whole.T):
+        starts = np.flatnonzero(np.diff(column, prepend=-np.inf) > 1.0)
+        sizes = np.diff(starts)
+        assert (sizes == 3).mean() > 0.9  # two shocks within a spread have a chance of 2e-4
+        reaches += [column[i + 2] - column[i] for i, size in zip(starts, sizes, strict=False) if size == 3]
+    assert max(reaches) <= 1.0
+    assert np.mean(reaches) == pytest.approx(0.5, abs=SIGMAS * np.std(reaches) / np.sqrt(len(reaches)))
+
+
+def test_the_size_of_a_block_does_not_change_the_law():
+    """Whether a block holds one shock or many: gaps of the same mean and median."""
+    law, rate, gaps = Correlated(0.5, 4, 5.0), 0.5, {}
+    for rows, blocks in ((1, 4000), (2000, 9)):
+        whole = np.concatenate(times(law, rate=rate, runs=4, rows=rows, blocks=blocks, seed=rows))
+        found = np.diff(whole, axis=0)
+        gaps[rows] = found[(found > 0) & (whole[1:] > 0)]
+    error = np.hypot(*(found.std() / np.sqrt(found.size / 4) for found in gaps.values()))  # bursts of 4 at most
+    assert gaps[1].mean() == pytest.approx(gaps[2000].mean(), abs=SIGMAS * error)
+    shorter = [(found < log(2) / 2).mean() for found in gaps.values()]
+    assert shorter[0] == pytest.approx(shorter[1], abs=SIGMAS * np.sqrt(0.25 * sum(4 / g.size for g in gaps.values())))
+
+
+@pytest.mark.parametrize(
+    ("law", "field", "arguments"),
+    [
+        *[(Weibull, "shape", (value,)) for value in (0.0, -1.0, 0.19, 101.0, np.nan, np.inf)],
+        *[(Lognormal, "sigma", (value,)) for value in (-0.1, 2.6, np.nan)],
+        *[(Correlated, "domain_share", (value, 4)) for value in (-0.1, 1.1, np.nan)],
+        *[(Correlated, "domain_size", (0.5, value)) for value in (0, 1.5)],
+        *[(Correlated, "spread", (0.5, 4, value)) for value in (-1.0, np.nan, np.inf)],
+    ],
+)
+def test_bad_parameters_are_named(law, field, arguments):
+    with pytest.raises(BadInput) as caught:
+        law(*arguments)
+    assert caught.value.field == field
