@@ -10,7 +10,17 @@ import argparse
 import os
 import sys
 
-from aftershock.commands import benchmark, faults, fidelity, results, serve, utilization
+from aftershock.commands import (
+    benchmark,
+    faults,
+    fidelity,
+    recovery,
+    replication,
+    reproduce,
+    results,
+    serve,
+    utilization,
+)
 from aftershock.commands.declare import Parser, group
 from experiments.errors import AftershockError, EnvironmentFailure
 
@@ -24,8 +34,12 @@ def parser() -> argparse.ArgumentParser:
     predictions = group(commands, "predict", "what a model predicts")
     utilization.add_prediction(predictions)
     fidelity.add(predictions)
+    utilization.add_simulation(group(commands, "simulate", "what a model predicts, by simulation"))
     plans = group(commands, "plan", "plans, drawn but not carried out")
+    replication.add(plans)
+    recovery.add(plans)
     faults.add(plans)
+    reproduce.add(commands)
     results.add(commands)
     serve.add(commands)
     return top

@@ -10,11 +10,13 @@ import pytest
 
 from chaos.plan import load_fault_spec, plan
 from models import utilization as model
+from models.simulation.simulate import simulate
 from results import store
 from tests.unit.results import synthetic
 
 RATE, COST, RECOVERY, INTERVAL, DELAY, DEPTH = 0.01, 1.0, 5.0, 20.0, 0.1, 3
 PREDICT = f"predict utilization --failure-rate {RATE} --checkpoint-cost {COST} --recovery-time {RECOVERY}"
+SIMULATE = f"{PREDICT.replace('predict', 'simulate')} --interval {INTERVAL}"
 FAULTS = """
 duration: 3600
 hosts: {node-1: [rack-a], node-2: [rack-a], node-3: [rack-b]}
@@ -56,6 +58,24 @@ def test_predict_utilization_for_a_person(call):
     assert (code, err) == (0, "")
     assert f"utilization at T = 20 s    {model.utilization(RATE, COST, RECOVERY, INTERVAL):.4f}" in out
     assert "young" in out
+
+
+def test_simulate_utilization_is_the_simulation(as_json, call):
+    words = f"{SIMULATE} --depth {DEPTH} --hop-delay {DELAY}"
+    found = as_json(f"{words} --runs 20 --failures 50 --seed 3")
+    system = {
+        "failure_rate": RATE,
+        "checkpoint_cost": COST,
+        "recovery_time": RECOVERY,
+        "interval": INTERVAL,
+        "hop_delay": DELAY,
+        "depth": DEPTH,
+    }
+    simulated = simulate(**system, runs=20, failures=50, seed=3)
+    predicted = model.utilization(RATE, COST, RECOVERY, INTERVAL, DELAY, DEPTH)
+    assert found == {"mean": simulated.mean, "std": simulated.std, "runs": 20, "model": predicted}
+    text = call(f"{words} --runs 20 --failures 50 --seed 3")[1]
+    assert f"simulated utilization    {simulated.mean:.4f}   mean of 20 runs" in text
 
 
 def test_plan_faults_is_the_plan(as_json, faults):
@@ -121,6 +141,14 @@ def test_results_of_a_failed_run_say_why(call, as_json, home):
         (f"{PREDICT} --interval 20 --depth 1.5", "'1.5'"),
         (f"{PREDICT} --interval 20 --hop-delay -1", "hop_delay: -1.0"),
         (f"{PREDICT} --interval 20 --failure-rate 0", "failure_rate: 0.0"),
+        (f"{SIMULATE} --seed 1 --runs 1", "runs: 1"),
+        (f"{SIMULATE} --seed 1 --failures 0", "failures: 0"),
+        (f"{SIMULATE} --seed -1", "--seed: -1"),
+        (SIMULATE, "--seed"),
+        (f"{SIMULATE} --seed 1 --interval inf", "interval: inf"),
+        ("reproduce utilization/fig-99", "id: 'utilization/fig-99'"),
+        ("reproduce utilization/fig-04 --size 5", "size: 5"),
+        ("reproduce utilization/fig-05 --size 0", "size: 0"),
         ("plan faults no/such/file.yaml --seed 1", "'no/such/file.yaml'"),
         ("plan faults FILE", "--seed"),
         ("plan faults FILE --seed -1", "--seed: -1"),

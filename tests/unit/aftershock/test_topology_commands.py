@@ -6,6 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from aftershock.commands import recovery, replication
+from models.recovery import planners as recovery_planners
+from models.replication import planners as replication_planners
+from models.topology import load_topology
+
 AB = [{"name": "a", "parallelism": 1}, {"name": "b", "parallelism": 1}]
 DOCUMENTED = Path(__file__).parents[3] / "docs" / "topologies.md"
 
@@ -44,9 +49,77 @@ def test_predict_fidelity_at_its_ends(as_json, topology, failed, fidelity):
     assert as_json(f"predict fidelity {topology} --failed {failed}")["output_fidelity"] == fidelity
 
 
+@pytest.mark.parametrize("algorithm", replication.ALGORITHMS)
+def test_plan_replication(as_json, call, topology, algorithm):
+    """Five tasks buy one MC-tree and the rest of users: half of the output at best."""
+    words = f"plan replication {topology} --budget 5 --algorithm {algorithm}"
+    found = as_json(words)
+    assert len(found["tasks"]) == 5
+    failed = ",".join(task for task in load_topology(topology).tasks if task not in found["tasks"])
+    quality = as_json(f"predict fidelity {topology} --failed {failed}")
+    assert found == {"tasks": found["tasks"], **quality, "optimal": algorithm in ("exact", "dp")}
+    assert found["output_fidelity"] == pytest.approx(0.3 if algorithm == "greedy" else 0.5)
+    text = call(words)[1]
+    assert "replicate 5 of 7 tasks (budget 5):" in text
+    assert f"output fidelity          {found['output_fidelity']:.4f}" in text
+    assert "  top     top.0   (1 of 1)" in text
+
+
+@pytest.mark.parametrize(("budget", "fidelity"), [(0, 0.0), (3, 0.0), (7, 1.0), (100, 1.0)])
+def test_plan_replication_at_its_ends(as_json, topology, budget, fidelity):
+    found = as_json(f"plan replication {topology} --budget {budget} --algorithm exact")
+    assert (found["output_fidelity"], found["optimal"]) == (fidelity, True)
+    assert len(found["tasks"]) <= budget
+
+
+@pytest.fixture
+def two_queries(topology, document):
+    """The documented topology with the join's output wanted as well, and of different priority."""
+    document["operators"][2] |= {"output": True, "priorities": [5, 1]}
+    topology.write_text(json.dumps(document), encoding="utf-8")
+    return topology
+
+
+@pytest.mark.parametrize("algorithm", recovery.ALGORITHMS)
+def test_plan_recovery(as_json, call, two_queries, algorithm):
+    """With room for four partitions join.0 can come back, which takes one of clicks and both of users."""
+    words = f"plan recovery {two_queries} --failed all --capacity 4 --algorithm {algorithm}"
+    found = as_json(words)
+    by_query = algorithm != "operator-centric"
+    assert found["queries"] == (["join.0"] if by_query else [])
+    assert found["priority"] == (5 if by_query else 0)
+    assert found["optimal"] is (algorithm in ("exact", "dp"))
+    if by_query:
+        assert found["partitions"] == ["clicks.0", "users.0", "users.1", "join.0"]
+    assert len(found["partitions"]) == 4
+    text = call(words)[1]
+    assert "recover 4 of 7 failed partitions (cost 4 of a capacity of 4):" in text
+    assert f"priority    {found['priority']:g} of 7" in text
+
+
+def test_plan_recovery_of_some_partitions(as_json, two_queries):
+    """join.0 still runs, so only what join.1 and top.0 need has failed."""
+    found = as_json(f"plan recovery {two_queries} --failed join.1,top.0 --capacity 1 --algorithm exact")
+    assert found == {"partitions": ["join.1"], "queries": ["join.1"], "priority": 1.0, "optimal": True}
+    nothing = as_json(f"plan recovery {two_queries} --failed , --capacity 1 --algorithm exact")
+    assert nothing == {"partitions": [], "queries": [], "priority": 0.0, "optimal": True}
+
+
+def test_the_algorithms_offered_are_the_planners():
+    assert tuple(replication_planners.PLANNERS) == replication.ALGORITHMS
+    assert tuple(recovery_planners.PLANNERS) == recovery.ALGORITHMS
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
+        ("plan replication TOPOLOGY --budget -1 --algorithm exact", "budget: -1"),
+        ("plan replication TOPOLOGY --budget 1.5 --algorithm exact", "'1.5'"),
+        ("plan replication TOPOLOGY --budget 1", "--algorithm"),
+        ("plan replication TOPOLOGY --budget 1 --algorithm best", "'best'"),
+        ("plan recovery TOPOLOGY --failed join.9 --capacity 1 --algorithm dp", "--failed: 'join.9'"),
+        ("plan recovery TOPOLOGY --failed all --capacity -1 --algorithm dp", "capacity: -1.0"),
+        ("plan recovery TOPOLOGY --failed all --capacity nan --algorithm dp", "capacity: nan"),
         ("predict fidelity TOPOLOGY", "--failed"),
         ("predict fidelity TOPOLOGY --failed join.2", "--failed: 'join.2'"),
         ("predict fidelity no/such.json --failed a.0", "'no/such.json'"),

@@ -1,0 +1,44 @@
+"""`aftershock reproduce`: what it lists, what it writes, and how it exits."""
+
+import dataclasses
+import json
+
+import pytest
+
+from reproductions import catalogue, reproduce
+from results.checks.rules import NotEnough
+
+
+def test_without_an_id_all_are_listed(as_json, call):
+    listed = as_json("reproduce")["reproductions"]
+    assert [entry["id"] for entry in listed] == list(catalogue.CATALOGUE)
+    lines = call("reproduce")[1].splitlines()
+    assert [line.split()[0] for line in lines] == list(catalogue.CATALOGUE)
+
+
+def test_a_figure_is_a_table_a_plot_and_a_verdict(as_json, call, tmp_path):
+    found = as_json(f"reproduce utilization/fig-04 --out {tmp_path}")
+    assert found["verdict"] == "pass"
+    for kind in ("parquet", "csv", "png", "svg", "verdicts", "data_docs"):
+        assert (tmp_path / found["files"][kind]).stat().st_size > 0
+    assert json.loads((tmp_path / found["files"]["verdicts"]).read_text(encoding="utf-8")) == found
+    text = call(f"reproduce utilization/fig-04 --out {tmp_path}")[1]
+    assert text.startswith("utilization/fig-04: ")
+    assert "✓ maximum.interval" in text
+
+
+@pytest.mark.parametrize("verdict", ["fail", "unknown"])
+def test_a_verdict_that_is_no_pass_is_exit_code_1(call, tmp_path, monkeypatch, verdict):
+    """A curve of half the height misses the maximum; without a curve there is nothing to judge."""
+    figure = catalogue.CATALOGUE["utilization/fig-04"]
+
+    def spoiled(size, progress):
+        if verdict == "unknown":
+            raise NotEnough("no curve on this machine")
+        table = figure.compute(size, progress)
+        return table.assign(utilization=table["utilization"] / 2)
+
+    changed = catalogue.CATALOGUE | {figure.id: dataclasses.replace(figure, compute=spoiled)}
+    monkeypatch.setattr(reproduce, "CATALOGUE", changed)
+    code, out, _ = call(f"reproduce utilization/fig-04 --out {tmp_path} --json")
+    assert (code, json.loads(out)["verdict"]) == (1, verdict)
