@@ -157,7 +157,7 @@ class IntervalEstimator:
         if not self.exposure_s:
             return 0.0, math.inf
         count, squared = self.failures, self.failures_squared
-        low = squared / count * special.gammaincinv(count**2 / squared, tail) if squared else 0.0
+        low = squared / count * special.gammaincinv(count * (count / squared), tail) if squared else 0.0
         above, squared_above = count + 1.0, squared + 1.0
         high = squared_above / above * special.gammainccinv(above**2 / squared_above, tail)
         return float(low) / self.exposure_s, float(high) / self.exposure_s

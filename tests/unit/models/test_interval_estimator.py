@@ -164,7 +164,7 @@ def test_what_the_estimate_costs(failures_in_memory):
         for _ in range(runs)
     ]
     lost = -gain(rate, cost_s, np.array([found.interval_s for found in seen]), optimal_interval(rate, cost_s))
-    # a quarter of the relative variances: of a faded count, and of the mean of 20 costs' worth that vary by 1 / sqrt(20)
+    # a quarter of the relative variances: of a faded count, and of 20 costs' worth of costs that vary by 1 / sqrt(20)
     variance = (1 / (2 * failures_in_memory) + 1 / 20 / 20) / 4
     predicted = math.sqrt(2 * cost_s * rate) * variance / 2
     assert (lost >= 0).all()
