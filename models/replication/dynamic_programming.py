@@ -15,8 +15,6 @@ A tree with a new task always adds output. So only plans to which no tree can be
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import numpy.typing as npt
 
@@ -27,62 +25,65 @@ from models.replication.plan import ReplicationPlan, require_budget
 from models.topology import Topology
 
 MOST_TREES = 20_000
-MOST_EXPANSIONS = 5_000_000  # pairs of a plan and an MC-tree that are looked at: a few seconds
+MOST_STEPS = 50_000_000  # bytes of MC-trees that are merged into candidates: some seconds, some 100 MB
 SCORED_AT_ONCE = 4_096
 ROUNDING = 1e-12  # relative; output fidelities that differ by less are equal
+
+Packed = npt.NDArray[np.uint8]  # sets of tasks, a bit for each: (sets, bytes)
 
 
 def plan(topology: Topology, budget: int) -> ReplicationPlan:
     """An optimal plan with as few tasks as any.
 
     Takes time exponential in the number of MC-trees. Raises `BadInput` for a negative budget, for a topology with more
-    than `MOST_TREES` MC-trees, and where the candidates would take more than `MOST_EXPANSIONS` steps.
+    than `MOST_TREES` MC-trees, and where the candidates would take more than `MOST_STEPS`.
     """
     require_budget(topology, budget)
     if (trees := sum(count_mc_trees(topology).values())) > MOST_TREES:
         raise BadInput("topology", f"{trees} MC-trees", f"at most {MOST_TREES} for dp; exact has no such limit")
-    plans = _complete_plans({_bits(tree) for tree in mc_trees(topology)}, min(budget, len(topology.tasks)))
-    return ReplicationPlan(_best(topology, plans), optimal=True)
+    plans = _complete_plans(_packed(topology), min(budget, len(topology.tasks)))
+    return ReplicationPlan(_best(Scorer(topology), plans, len(topology.tasks)), optimal=True)
 
 
-def _bits(tasks: Iterable[int]) -> int:
-    return sum(1 << task for task in tasks)
+def _packed(topology: Topology) -> Packed:
+    """The MC-trees, each set of tasks once."""
+    trees = dict.fromkeys(mc_trees(topology))
+    masks = np.zeros((len(trees), len(topology.tasks)), dtype=bool)
+    for mask, tree in zip(masks, trees, strict=True):
+        mask[list(tree)] = True
+    return np.packbits(masks, axis=1)
 
 
-def _complete_plans(trees: set[int], budget: int) -> list[int]:
-    """The unions of trees to which no other can be added within the budget, the smallest first; a bit for each task."""
-    usable = sorted(tree for tree in trees if tree.bit_count() <= budget)
-    by_usage: list[dict[int, None]] = [{} for _ in range(budget + 1)]
-    by_usage[0][0] = None
-    complete, expansions = [], 0
-    for candidates in by_usage:
-        expansions += len(candidates) * len(usable)
-        if expansions > MOST_EXPANSIONS:
+def _complete_plans(trees: Packed, budget: int) -> list[bytes]:
+    """The unions of trees to which no other can be added within the budget, the smallest first; packed."""
+    usable = trees[_sizes(trees) <= budget]
+    by_usage: list[dict[bytes, None]] = [{} for _ in range(budget + 1)]
+    by_usage[0][bytes(trees.shape[1])] = None
+    complete, steps = [], 0
+    for usage, candidates in enumerate(by_usage[:-1]):
+        steps += len(candidates) * usable.size
+        if steps > MOST_STEPS:
             raise BadInput("budget", budget, "one with fewer candidate plans for dp; exact has no such limit")
         for candidate in candidates:
-            larger = {candidate | tree for tree in usable} - {candidate}
-            affordable = [plan for plan in larger if plan.bit_count() <= budget]
-            for expanded in affordable:
-                by_usage[expanded.bit_count()][expanded] = None
-            if not affordable:
+            larger = usable | np.frombuffer(candidate, dtype=np.uint8)
+            sizes = _sizes(larger)
+            affordable = (sizes > usage) & (sizes <= budget)
+            for expanded, size in zip(larger[affordable], sizes[affordable].tolist(), strict=True):
+                by_usage[size][expanded.tobytes()] = None
+            if not affordable.any():
                 complete.append(candidate)
         candidates.clear()
-    return complete
+    return [*complete, *by_usage[-1]]
 
 
-def _best(topology: Topology, plans: list[int]) -> npt.NDArray[np.bool_]:
-    scorer, tasks = Scorer(topology), len(topology.tasks)
-    fidelities = [
-        scorer.output_fidelity(worst_case(_masks(plans[start : start + SCORED_AT_ONCE], tasks)))
-        for start in range(0, len(plans), SCORED_AT_ONCE)
-    ]
-    fidelity = np.concatenate(fidelities)
-    best = int(np.argmax(fidelity >= fidelity.max() * (1.0 - ROUNDING)))
-    return _masks([plans[best]], tasks)[0]
+def _sizes(packed: Packed) -> npt.NDArray[np.intp]:
+    return np.bitwise_count(packed).sum(axis=1, dtype=np.intp)
 
 
-def _masks(plans: list[int], tasks: int) -> npt.NDArray[np.bool_]:
-    """Plans as boolean vectors, (plans, tasks)."""
-    width = (tasks + 7) // 8
-    packed = np.frombuffer(b"".join(plan.to_bytes(width, "little") for plan in plans), dtype=np.uint8)
-    return np.unpackbits(packed.reshape(-1, width), axis=1, count=tasks, bitorder="little").astype(bool)
+def _best(scorer: Scorer, plans: list[bytes], tasks: int) -> npt.NDArray[np.bool_]:
+    """The first of the plans of the highest output fidelity."""
+    packed = np.frombuffer(b"".join(plans), dtype=np.uint8).reshape(len(plans), -1)
+    masks = np.unpackbits(packed, axis=1, count=tasks).astype(bool)
+    chunks = [masks[start : start + SCORED_AT_ONCE] for start in range(0, len(masks), SCORED_AT_ONCE)]
+    fidelity = np.concatenate([scorer.output_fidelity(worst_case(chunk)) for chunk in chunks])
+    return masks[np.argmax(fidelity >= fidelity.max() * (1.0 - ROUNDING))]
