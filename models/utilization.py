@@ -75,6 +75,7 @@ def effective_period(
 
     It is (exp(L T) - 1) / L exp(L (R + (n - 1) delta)): eq. 6, in which every period counts the travel of
     its token, less eq. 7. The other stages of T_eff are settings of the arguments; the module lists them.
+    Section 4.1 prints the attempts k' from 1 with chances (1 - p)^k' p; its mean (1 - p) / p is that of k from 0.
     """
     period_load = np.maximum(load(failure_rate, interval), 1e-300)
     success = -np.expm1(-period_load) / period_load

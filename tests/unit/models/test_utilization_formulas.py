@@ -125,11 +125,17 @@ def test_utilization_is_useful_time_over_the_effective_period():
     assert utilization(0.02, 1.5, 6.0, 20.0, 0.3, 9) == pytest.approx(useful_share)
 
 
-def test_figures_4_and_10_of_the_paper():
+def test_figures_4_10_and_11_of_the_paper():
     best = optimal_interval(0.005, 5.0)
     assert round(best, 3) == 46.452
     assert round(utilization(0.005, 5.0, 10.0, best), 4) == 0.7541
     assert round(utilization(0.005, 5.0, 10.0, best, 0.5, 50), 3) == 0.667
+    decrease = 1 - utilization(0.005, 5.0, 10.0, best, 0.5, 50) / utilization(0.005, 5.0, 10.0, best)
+    assert decrease == pytest.approx(0.1153, abs=5e-5)  # figure 11: the paper prints 11.6 %
+
+
+def test_the_default_interval_suits_one_failure_in_19_days():
+    assert optimal_interval(0.0022 / 3600, 1.0) == pytest.approx(1800, rel=6e-3)  # section 5, c = 1 s
 
 
 TABLE_1 = [  # L [1/min], n, c [s], R [s], delta [ms], U at 30 min, T* [min]; then U at T* by eq. 10
