@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from reproductions import checkmate, utilization, utilization_gains
+from reproductions import checkmate, incremental, ppa, utilization, utilization_gains, utilization_simulated
 from reproductions.reproduction import Reproduction
 
-CATALOGUE: dict[str, Reproduction] = {
-    reproduction.id: reproduction
-    for part in (utilization, utilization_gains, checkmate)
-    for reproduction in part.REPRODUCTIONS
-}
+PARTS = (utilization, utilization_simulated, utilization_gains, checkmate, ppa, incremental)
+CATALOGUE: dict[str, Reproduction] = {found.id: found for part in PARTS for found in part.REPRODUCTIONS}

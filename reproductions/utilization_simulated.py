@@ -1,0 +1,154 @@
+"""`utilization`, figures 5 and 12: the stochastic simulation against eqs. 4 and 10.
+
+The paper's figures are lost, and with them its values of T and of n: T goes here from just above c to four times T* in
+20 steps, and n is 5, 25, 50. Runs and their length are the paper's: 250 runs of 2000 / L.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy import stats
+
+from models.simulation.simulate import Simulated, simulate
+from models.utilization import optimal_interval, utilization
+from reproductions.reproduction import Check, Progress, Reproduction, Size, holds
+from results.checks.rules import between, in_set
+from results.style import BLUE, GREEN, ORANGE, WIDTH_IN
+
+RATES_PER_MIN = (0.1, 0.05, 0.025, 0.005)
+COST_MIN, RECOVERY_MIN, HOP_DELAY_MIN = 5.0, 10.0, 0.5
+ONE_PROCESS, TOPOLOGIES = (1,), (5, 25, 50)  # depths n
+POINTS, FAILURES = 20, 2000
+RUNS = Size("runs of 2000 failures for each point", default=250, paper=250, least=20)
+SEED = 1
+MOST_STANDARD_ERRORS = 3.0
+CHANCE = 0.001  # how often the joint check fails where model and simulation agree
+COLOURS = (BLUE, ORANGE, GREEN)
+
+
+def points(depths: tuple[int, ...]) -> Iterator[tuple[float, int, float]]:
+    """Failure rate [1/min], depth and T [min] of every point."""
+    for rate in RATES_PER_MIN:
+        for depth in depths:
+            for interval in np.linspace(1.2 * COST_MIN, 4 * optimal_interval(rate, COST_MIN), POINTS):
+                yield rate, depth, float(interval)
+
+
+def simulated(depths: tuple[int, ...], runs: int, tell: Progress) -> pd.DataFrame:
+    """Mean, standard deviation and standard error of each point beside the model.
+
+    Chance puts 1 point in 370 beyond three standard errors. Such a point is simulated once more, with random numbers
+    of its own: chance hardly does that twice, but a model that is off does. Both results stay in the table.
+    """
+    rows, every = [], list(points(depths))
+    seeds = np.random.SeedSequence(SEED).spawn(2 * len(every))
+    for done, (rate, depth, interval) in enumerate(every):
+        tell(done, len(every))
+        model = utilization(rate, COST_MIN, RECOVERY_MIN, interval, HOP_DELAY_MIN, depth)
+        found = _simulate(rate, depth, interval, runs, seeds[2 * done])
+        off = again = (found.mean - model) / found.standard_error
+        if abs(off) > MOST_STANDARD_ERRORS:
+            second = _simulate(rate, depth, interval, runs, seeds[2 * done + 1])
+            again = (second.mean - model) / second.standard_error
+        facts = {"failure_rate_per_min": rate, "depth": depth, "interval_min": interval, "utilization": model}
+        facts |= {"mean": found.mean, "std": found.std, "standard_error": found.standard_error, "runs": runs}
+        rows.append(facts | {"off_by_standard_errors": off, "off_when_repeated": again})
+    return pd.DataFrame(rows)
+
+
+def _simulate(rate: float, depth: int, interval: float, runs: int, seed: np.random.SeedSequence) -> Simulated:
+    return simulate(
+        failure_rate=rate,
+        checkpoint_cost=COST_MIN,
+        recovery_time=RECOVERY_MIN,
+        interval=interval,
+        hop_delay=HOP_DELAY_MIN,
+        depth=depth,
+        runs=runs,
+        failures=FAILURES,
+        seed=seed,
+    )
+
+
+def plot(table: pd.DataFrame) -> Figure:
+    figure = Figure(figsize=(WIDTH_IN, 6.4), layout="constrained")
+    groups = table.groupby("failure_rate_per_min", sort=False)
+    for axes, (rate, panel) in zip(figure.subplots(2, 2).flat, groups, strict=True):
+        for colour, (depth, rows) in zip(COLOURS, panel.groupby("depth"), strict=False):
+            t = np.linspace(COST_MIN, rows["interval_min"].max(), 300)
+            line = utilization(rate, COST_MIN, RECOVERY_MIN, t, HOP_DELAY_MIN, depth)
+            axes.plot(t, line, color=colour, lw=1.2, label=f"model, n = {depth}")
+            axes.errorbar(
+                rows["interval_min"], rows["mean"], yerr=rows["std"], fmt="o", ms=3, capsize=2, lw=1, color=colour,
+                label=f"simulation, n = {depth}",
+            )  # fmt: skip
+        axes.set(title=f"L = {rate:g} per minute", ylim=(0, None))
+    figure.supxlabel("checkpoint interval T [min]", fontsize=10)
+    figure.supylabel("utilization U (bars: standard deviation of a run)", fontsize=10)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    return figure
+
+
+def _joint(table: pd.DataFrame) -> pd.DataFrame:
+    """The probability of a sum of squares as high as this, if each mean differs from the model by chance alone."""
+    student = stats.t(table["runs"].to_numpy() - 1)
+    normal = stats.norm.isf(student.sf(np.abs(table["off_by_standard_errors"])))
+    squares = float(np.sum(normal**2))
+    return pd.DataFrame({"squares": [squares], "points": [len(table)], "chance": [stats.chi2.sf(squares, len(table))]})
+
+
+def _within(table: pd.DataFrame) -> str:
+    first = table["off_by_standard_errors"].abs()
+    beyond, twice = ((column.abs() > MOST_STANDARD_ERRORS).sum() for column in (first, table["off_when_repeated"]))
+    return f"{beyond} of {len(table)} points beyond, {twice} of them twice; {first.max():.2f} at most"
+
+
+AGREEMENT: tuple[Check, ...] = (
+    holds(
+        "means.within_3_standard_errors",
+        lambda table: table,
+        [between("off_when_repeated", -MOST_STANDARD_ERRORS, MOST_STANDARD_ERRORS)],
+        _within,
+        "every mean within 3 standard errors of the model; one beyond is simulated once more",
+    ),
+    holds(
+        "means.jointly",
+        _joint,
+        [between("chance", CHANCE / 2, 1 - CHANCE / 2)],
+        lambda frame: "chi-square {squares:.1f} over {points:.0f} points: p = {chance:.3f}".format(**frame.iloc[0]),
+        f"first results of all points together as chance has them, but for {CHANCE:.1%}",
+    ),
+)
+FALLS_WITH_DEPTH = holds(
+    "means.fall_with_depth",
+    lambda table: table.assign(
+        falls=table.sort_values("depth").groupby(["failure_rate_per_min", "interval_min"])["mean"].diff().fillna(-1) < 0
+    ),
+    [in_set("falls", True)],
+    lambda frame: f"{frame['falls'].sum()} of {len(frame)} means",
+    "at each T a deeper topology has the lower mean",
+)
+
+REPRODUCTIONS = (
+    Reproduction(
+        "utilization/fig-05",
+        "simulation against eq. 4, one process",
+        compute=lambda size, tell: simulated(ONE_PROCESS, size, tell),
+        plot=plot,
+        checks=AGREEMENT,
+        size=RUNS,
+    ),
+    Reproduction(
+        "utilization/fig-12",
+        "simulation against eq. 10, topologies of 5, 25 and 50 operators",
+        compute=lambda size, tell: simulated(TOPOLOGIES, size, tell),
+        plot=plot,
+        checks=(*AGREEMENT, FALLS_WITH_DEPTH),
+        size=RUNS,
+    ),
+)

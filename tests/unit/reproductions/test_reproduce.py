@@ -1,0 +1,141 @@
+"""What every reproduction writes and says, and how input that cannot be used is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from experiments.errors import BadInput
+from reproductions import reproduce as module
+from reproductions.catalogue import CATALOGUE
+from reproductions.reproduce import Reproduced, find, reproduce, teller
+from reproductions.reproduction import as_printed, half_unit
+from results.verdict import Verdict
+
+COMPUTED_ROWS = {  # every row of kind C of the list of reproductions
+    *(f"utilization/{name}" for name in ("fig-04", "fig-05", "fig-10", "fig-11", "fig-12", "systems")),
+    *(f"utilization/fig-{number}" for number in (13, 14, 15, 16)),
+    *(f"checkmate/{name}" for name in ("table-1", "fig-04", "fig-05")),
+    *(f"ppa/{name}" for name in ("examples", "fig-14a", "fig-14b", "fig-14c", "fig-14d")),
+    *(f"incremental/{name}" for name in ("fig-02", "fig-16a", "fig-16b", "fig-16c")),
+}
+TABLES = sorted(COMPUTED_ROWS - {"checkmate/table-1"})
+
+
+def test_the_catalogue_has_every_row_of_kind_c():
+    assert set(CATALOGUE) == COMPUTED_ROWS
+    assert all(found.id == id and found.kind == "C" and found.checks for id, found in CATALOGUE.items())
+    assert {found.paper for found in CATALOGUE.values()} == {"utilization", "checkmate", "ppa", "incremental"}
+
+
+@pytest.mark.parametrize("id", TABLES)
+def test_a_reproduction_writes_a_table_a_plot_and_verdicts(id, reproduced):
+    found = reproduced(id)
+    assert set(found.files) == {"parquet", "csv", "png", "svg", "verdicts", "data_docs"}
+    table, text = pd.read_parquet(found.files["parquet"]), pd.read_csv(found.files["csv"])
+    assert len(table) == len(text) > 0
+    assert list(table.columns) == list(text.columns)
+    assert not table.select_dtypes("number").isin([float("inf"), float("-inf")]).any(axis=None)
+    assert found.files["png"].read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in found.files["svg"].read_text()
+    assert json.loads(found.files["verdicts"].read_text()) == found.document()
+    index = found.files["data_docs"].read_text()
+    assert all(row["check"] in index for row in found.verdicts)
+    assert {row["verdict"] for row in found.verdicts} <= {"pass", "fail"}, found.verdicts
+
+
+@pytest.mark.parametrize("id", TABLES)
+def test_printed_figures_that_differ_say_why(id, reproduced):
+    """A printed figure off by more than its rounding is explained in the table."""
+    failed = [row for row in reproduced(id).verdicts if row["verdict"] == "fail"]
+    if id == "utilization/systems":
+        assert [row["check"] for row in failed] == ["gain.at_0.135_per_hour"]
+        table = pd.read_parquet(reproduced(id).files["parquet"]).set_index("failure_rate_per_hour")
+        assert "1.744" in table.loc[0.135, "why"]
+    else:
+        assert failed == []
+
+
+def test_what_cannot_be_computed_is_unknown_and_says_why(reproduced):
+    found = reproduced("checkmate/table-1")
+    assert found.verdict is Verdict.UNKNOWN
+    assert set(found.files) == {"verdicts", "data_docs"}
+    assert "not built yet" in found.verdicts[0]["detail"]
+
+
+def test_verdicts_are_the_worst_of_the_checks():
+    def of(*verdicts: str) -> Verdict:
+        return Reproduced(find("utilization/fig-04"), None, [{"verdict": each} for each in verdicts], {}).verdict
+
+    assert of("pass", "pass") is Verdict.PASS
+    assert of("pass", "unknown") is Verdict.UNKNOWN
+    assert of("unknown", "fail", "pass") is Verdict.FAIL
+
+
+def test_without_a_folder_it_goes_below_the_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    found = reproduce("checkmate/table-1")
+    assert found.files["verdicts"].parent == tmp_path / "reproductions" / "checkmate" / "table-1"
+    assert found.files["verdicts"].exists()
+
+
+def test_the_same_folder_can_be_used_again_and_by_others(tmp_path):
+    (tmp_path / "mine.txt").write_text("kept")
+    for _ in range(2):
+        reproduce("utilization/fig-14", tmp_path)
+    reproduce("utilization/fig-10", tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"mine.txt", "utilization-fig-14.parquet", "utilization-fig-10.parquet"} <= names
+
+
+@pytest.mark.parametrize(
+    ("id", "size", "field"),
+    [
+        ("utilization/fig-99", None, "id"),
+        ("", None, "id"),
+        ("checkmate/fig-07", None, "id"),  # measured on a cluster
+        ("utilization/fig-04", 3, "size"),
+        ("utilization/fig-05", 0, "size"),
+        ("utilization/fig-05", 19, "size"),
+        ("utilization/fig-05", -1, "size"),
+    ],
+)
+def test_bad_input_names_the_field_and_writes_nothing(id: str, size: int | None, field: str, tmp_path: Path):
+    with pytest.raises(BadInput) as caught:
+        reproduce(id, tmp_path / "out", size)
+    assert caught.value.field == field
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("printed", "expected"), [("46.452", 0.0005), (".7541", 0.00005), ("2.4", 0.05), ("16", 0.5)])
+def test_half_a_unit_of_the_last_printed_digit(printed, expected):
+    assert half_unit(printed) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("ours", "verdict"), [(2.3501, "pass"), (2.4499, "pass"), (2.349, "fail"), (2.46, "fail")])
+def test_a_figure_as_printed_must_round_to_it(ours, verdict, tmp_path, monkeypatch):
+    check = as_printed("it", "2.4", "%", lambda table: table["depth"].iat[0])
+    example = replace(
+        find("utilization/fig-14"),
+        checks=(check,),
+        compute=lambda size, tell: pd.DataFrame({"depth": [ours]}),
+        plot=lambda table: find("utilization/fig-04").plot(find("utilization/fig-04").compute(1, tell)),
+    )
+    monkeypatch.setitem(module.CATALOGUE, "example", example)
+    tell = teller("example")
+    found = reproduce("example", tmp_path)
+    assert found.verdict == verdict
+    assert found.verdicts[0]["expected"] == "2.4 % (printed)"
+
+
+def test_progress_goes_to_standard_error_now_and_then(capsys, monkeypatch):
+    monkeypatch.setattr(module.time, "monotonic", iter([0.0, 1.0, 6.0, 6.0, 7.0]).__next__)
+    tell = teller("some/id")
+    for done in (1, 2, 3):
+        tell(done, 10)
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "some/id: 2 of 10\n")
