@@ -41,10 +41,9 @@ class SegmentGraph:
         place = {name: u for u, unit in enumerate(found) for name in unit.operators}
         for stream in boundaries(topology):
             up, down = place[stream.source], place[stream.target]
-            if up != down:
-                links = connected(topology, stream, found[up], found[down])
-                self._sides[up].append(_Side(down, links))
-                self._sides[down].append(_Side(up, links.T))
+            links = connected(topology, stream, found[up], found[down])
+            self._sides[up].append(_Side(down, links))
+            self._sides[down].append(_Side(up, links.T))
 
     def search(self, starts: Segments, new_tasks: Counts, available: int) -> Plans:
         """The tasks of the connected segments that a breadth-first search finds from each start, (starts, tasks).

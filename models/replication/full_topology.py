@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.fidelity import Scorer, worst_case
-from models.replication.ties import descending, first_highest
+from models.replication.ties import descending, first_highest, rises
 from models.topology import Topology
 
 Plan = npt.NDArray[np.bool_]
@@ -28,18 +28,17 @@ class FullPlanner:
     def expansion(self, replicated: Plan, available: int) -> Plan:
         """The tasks to add to a plan: one of each operator to an empty plan, else the one that helps most.
 
-        None where they are more than `available`, or where every task is replicated.
+        None where they are more than `available`, or where no task helps.
         """
         if not replicated.any():
             return self._only([ranked[0] for ranked in self._ranked], available)
         remaining = [ranked[~replicated[ranked]] for ranked in self._ranked]
         next_of_each = [ranked[0] for ranked in remaining if ranked.size]
-        if not next_of_each:
-            return np.zeros_like(replicated)
-        plans = np.repeat(replicated[None], len(next_of_each), axis=0)
+        plans = np.repeat(replicated[None], len(next_of_each) + 1, axis=0)
         plans[np.arange(len(next_of_each)), next_of_each] = True
-        best = first_highest(self._scorer.output_fidelity(worst_case(plans)))
-        return self._only([next_of_each[best]], available)
+        *after, before = fidelity = self._scorer.output_fidelity(worst_case(plans))
+        best = first_highest(fidelity)
+        return self._only([next_of_each[best]] if rises(before, np.array(after)).any() else [], available)
 
     def _increases(self) -> npt.NDArray[np.float64]:
         """Delta of every task: the output fidelity if all of its operator but it has failed, and no other operator."""

@@ -52,8 +52,8 @@ class TopologySpec:
             low, high = getattr(self, field)
             require_count(f"{field}.low", low)
             require_count(f"{field}.high", high, low)
-        if self.kind not in list(Kind):
-            raise BadInput("kind", self.kind, " or ".join(Kind))
+        if not isinstance(self.kind, Kind):
+            raise BadInput("kind", self.kind, " or ".join(map(repr, Kind)))
         require("zipf_exponent", self.zipf_exponent, 0 <= self.zipf_exponent <= 10, "a number from 0 to 10")
         for field in ("join_share", "two_input_share"):
             require(field, getattr(self, field), 0 <= getattr(self, field) <= 1, "a share from 0 to 1")

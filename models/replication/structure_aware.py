@@ -8,15 +8,14 @@ Source: `ppa`, section IV-C3, algorithm 5. What it prints and must mean otherwis
   plan may have fewer tasks, and those count;
 - it gives up where the budget is below the number of operators, as a plan of all of their MC-trees does not fit. Where
   an operator has independent inputs or there are several sinks, an MC-tree does without the other branches: then
-  this plans for the branches that fit (see `models.replication.branches`), and gives up only where none does;
+  this starts from the branches that fit (see `models.replication.branches`), and gives up only where none does. As a
+  budget that reaches every operator starts from all of them, it can do worse than one a little smaller;
 - line 19 passes over an expansion that does not fit: a smaller one of the same sub-topology may, and is looked for.
 
 The gain of a sub-topology is that of its output fidelity as a topology of its own, as in the paper.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -71,30 +70,51 @@ def plan(topology: Topology, budget: int) -> ReplicationPlan:
     At most `budget` tasks; fewer where no more MC-tree can be completed. Raises `BadInput` for a budget below 0.
     """
     require_budget(topology, budget)
-    replicated = np.zeros(len(topology.tasks), dtype=bool)
     operators = affordable(topology, budget)
-    if not operators:
-        return ReplicationPlan(replicated, optimal=False)
-    within = part(topology, operators)
-    for sub_topology, own in _planned(sub_topologies(within.topology), budget):
-        replicated[within.tasks[sub_topology.tasks]] = own
-    return ReplicationPlan(replicated, optimal=False)
+    sub_plans = [_SubPlan(sub_topology) for sub_topology in sub_topologies(topology)]
+    if len(operators) == len(topology.operators):
+        _start(sub_plans, budget)
+    elif operators:
+        started = _started(part(topology, operators), budget, len(topology.tasks))
+        for sub_plan in sub_plans:
+            sub_plan.replicated = started[sub_plan.part.tasks]
+    _grow([sub_plan for sub_plan in sub_plans if sub_plan.replicated.any()], budget)
+    return ReplicationPlan(_united(sub_plans, len(topology.tasks)), optimal=False)
 
 
-def _planned(parts: Sequence[Part], budget: int) -> list[tuple[Part, Plan]]:
-    """The sub-topologies, each with its own plan."""
-    plans = [_SubPlan(sub_topology) for sub_topology in parts]
-    left = budget
-    reserved = sum(len(p.part.topology.operators) for p in plans)
-    for sub_plan in plans:
-        reserved -= len(sub_plan.part.topology.operators)
-        sub_plan.look_ahead(left - reserved)
-        left -= sub_plan.expand()
-    for sub_plan in plans:
+def _started(within: Part, budget: int, width: int) -> Plan:
+    """The initial plans of the sub-topologies of a part, over all tasks of the whole."""
+    sub_plans = [_SubPlan(sub_topology) for sub_topology in sub_topologies(within.topology)]
+    _start(sub_plans, budget)
+    started = np.zeros(width, dtype=bool)
+    started[within.tasks[_united(sub_plans, within.tasks.size)]] = True
+    return started
+
+
+def _start(sub_plans: list[_SubPlan], budget: int) -> None:
+    """Give every sub-topology its initial plan, with what the operators of those after it leave."""
+    left = budget - sum(len(sub_plan.part.topology.operators) for sub_plan in sub_plans)
+    for sub_plan in sub_plans:
+        left += len(sub_plan.part.topology.operators)
         sub_plan.look_ahead(left)
-    while (best := plans[first_highest(np.array([p.density for p in plans]))]).cost:
+        left -= sub_plan.expand()
+
+
+def _grow(sub_plans: list[_SubPlan], budget: int) -> None:
+    """Expand the plan of the sub-topology with the highest profit density until nothing helps or fits."""
+    left = budget - sum(int(sub_plan.replicated.sum()) for sub_plan in sub_plans)
+    outdated = sub_plans
+    while outdated:
+        for sub_plan in outdated:
+            sub_plan.look_ahead(left)
+        best = sub_plans[first_highest(np.array([sub_plan.density for sub_plan in sub_plans]))]
         left -= best.expand()
-        for sub_plan in plans:
-            if sub_plan is best or sub_plan.cost > left:
-                sub_plan.look_ahead(left)
-    return [(sub_plan.part, sub_plan.replicated) for sub_plan in plans]
+        outdated = [s for s in sub_plans if s is best or s.cost > left] if best.cost else []
+
+
+def _united(sub_plans: list[_SubPlan], width: int) -> Plan:
+    """The plans of the sub-topologies, over all `width` tasks of what they are parts of."""
+    replicated = np.zeros(width, dtype=bool)
+    for sub_plan in sub_plans:
+        replicated[sub_plan.part.tasks] = sub_plan.replicated
+    return replicated

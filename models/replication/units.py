@@ -8,18 +8,15 @@ is a segment, and segments of neighbouring units that are connected make up MC-t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
-from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
 from models.fidelity import Scorer, worst_case
+from models.replication.mc_trees import mc_trees
 from models.replication.parts import part
 from models.replication.ties import descending
 from models.topology import Inputs, Partitioning, Stream, Topology
-
-_Segment = frozenset[int]  # indices of tasks
 
 
 @dataclass(frozen=True)
@@ -36,11 +33,37 @@ class Unit:
 
 def units(topology: Topology) -> list[Unit]:
     """The units of a structured topology, each with all of its segments."""
-    return [Unit(operators, _segments(topology, operators)) for operators in _cut(topology)]
+    return [Unit(operators, _segments(topology, operators)) for operators in dict.fromkeys(_unit_of(topology).values())]
 
 
 def boundaries(topology: Topology) -> list[Stream]:
-    """The streams at which a structured topology is cut into units.
+    """The streams between the units of a structured topology."""
+    unit_of = _unit_of(topology)
+    return [stream for stream in topology.streams if unit_of[stream.source] != unit_of[stream.target]]
+
+
+def connected(topology: Topology, stream: Stream, up: Unit, down: Unit) -> npt.NDArray[np.bool_]:
+    """Which segments of the two units at the ends of a stream it connects, (segments of up, segments of down)."""
+    sources, targets = topology.links(stream)
+    return up.segments[:, sources].astype(np.float32) @ down.segments[:, targets].T.astype(np.float32) > 0
+
+
+def _unit_of(topology: Topology) -> dict[str, frozenset[str]]:
+    """The operators of the unit of each operator: those that streams connect which need not be cut.
+
+    Unless that would put both ends of one that must be cut into one unit.
+    """
+    cut = _must_be_cut(topology)
+    unit_of = {operator.name: frozenset([operator.name]) for operator in topology.operators}
+    for stream in topology.streams:
+        united = unit_of[stream.source] | unit_of[stream.target]
+        if not any(s.source in united and s.target in united for s in cut):
+            unit_of |= dict.fromkeys(united, united)
+    return unit_of
+
+
+def _must_be_cut(topology: Topology) -> list[Stream]:
+    """The streams that would multiply the segments of a unit.
 
     The paper cuts a Merge stream into an operator that splits its output, and one into a join. Merged input that
     reaches such an operator through others on the way multiplies the MC-trees just as much. So this cuts every stream
@@ -64,61 +87,16 @@ def _multiplies(topology: Topology, name: str) -> bool:
 
 
 def _fan_in(topology: Topology, stream: Stream) -> int:
+    """The most substreams of a stream that a task receives."""
     return int(np.bincount(topology.links(stream)[1]).max())
-
-
-def _cut(topology: Topology) -> list[frozenset[str]]:
-    """The operators of each unit: those that streams other than boundaries connect."""
-    unit = {operator.name: frozenset([operator.name]) for operator in topology.operators}
-    cut = set(boundaries(topology))
-    for stream in topology.streams:
-        if stream not in cut:
-            united = unit[stream.source] | unit[stream.target]
-            unit |= dict.fromkeys(united, united)
-    return list(dict.fromkeys(unit.values()))
 
 
 def _segments(topology: Topology, operators: frozenset[str]) -> npt.NDArray[np.bool_]:
     unit = part(topology, operators)
-    ending = _ending(unit.topology)
-    found = list(dict.fromkeys(s for o in unit.topology.sinks for s in _at(unit.topology, ending, o.name)))
+    found = list(dict.fromkeys(mc_trees(unit.topology)))
     alone = np.zeros((len(found), unit.tasks.size), dtype=bool)
     for row, segment in zip(alone, found, strict=True):
         row[list(segment)] = True
     segments = np.zeros((len(found), len(topology.tasks)), dtype=bool)
     segments[:, unit.tasks] = alone[descending(Scorer(unit.topology).output_fidelity(worst_case(alone)))]
     return segments
-
-
-def _at(topology: Topology, ending: list[list[_Segment]], name: str) -> list[_Segment]:
-    """The segments that end at a task of the operator."""
-    span = topology.span[name]
-    return [segment for segments in ending[span] for segment in segments]
-
-
-def _ending(topology: Topology) -> list[list[_Segment]]:
-    """For each task, the sets of tasks that are just enough for it to have output: one for each MC-tree up to it."""
-    ending: list[list[_Segment]] = [[frozenset([task])] for task in range(len(topology.tasks))]
-    for operator in topology.operators:
-        feeds = [_feeds(topology, stream) for stream in topology.inputs_of[operator.name]]
-        span = topology.span[operator.name]
-        for task in range(span.start, span.stop) if feeds else ():
-            by_stream = [[s for up in feed[task] for s in ending[up]] for feed in feeds]
-            if operator.inputs is Inputs.INDEPENDENT:
-                by_stream = [[s for segments in by_stream for s in segments]]
-            ending[task] = [reduce(frozenset.union, combined, frozenset([task])) for combined in product(*by_stream)]
-    return ending
-
-
-def _feeds(topology: Topology, stream: Stream) -> dict[int, list[int]]:
-    """The upstream tasks of each downstream task of a stream."""
-    feeds: dict[int, list[int]] = {}
-    for up, down in zip(*(ends.tolist() for ends in topology.links(stream)), strict=True):
-        feeds.setdefault(down, []).append(up)
-    return feeds
-
-
-def connected(topology: Topology, stream: Stream, up: Unit, down: Unit) -> npt.NDArray[np.bool_]:
-    """Which segments of the two units at the ends of a stream it connects, (segments of up, segments of down)."""
-    sources, targets = topology.links(stream)
-    return up.segments[:, sources].astype(np.float32) @ down.segments[:, targets].T.astype(np.float32) > 0
