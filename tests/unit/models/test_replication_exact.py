@@ -1,0 +1,142 @@
+"""The exact planner: what it proves is what trying every plan finds."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from experiments.errors import BadInput
+from models.fidelity import Scorer, worst_case
+from models.replication.elimination import Elimination
+from models.replication.exact import plan
+from models.replication.fidelity_expression import Kind, fidelity_expression
+from models.replication.greedy import plan as greedy_plan
+from models.replication.parts import Kind as TopologyKind
+from models.replication.random_topologies import TopologySpec, generate
+from models.replication.structure_aware import plan as structure_aware_plan
+from tests.unit.models.small_topologies import build, optima, topologies
+
+
+def fidelity(topology, replicated):
+    return float(Scorer(topology).output_fidelity(worst_case(replicated)))
+
+
+def requires_the_optimum(topology, **options):
+    for budget, best in enumerate(optima(topology)):
+        found = plan(topology, budget, time_limit_s=1e6, **options)
+        assert found.optimal
+        assert found.replicated.sum() <= budget
+        assert fidelity(topology, found.replicated) == pytest.approx(best, rel=1e-12)
+        assert best * (1 - 1e-12) <= found.upper_bound <= best * (1 + 1e-11)
+
+
+def test_a_merge_takes_the_heaviest_inputs_of_the_heavier_sink():
+    """C reads B at 6 and 2; of B.0's inputs A.0 is 4 of 5, of B.1's A.2 is all."""
+    topology = build({"A": [4.0, 1.0, 2.0], "B": [6.0, 2.0], "C": 1}, "A merge B", "B merge C")
+    found = {budget: fidelity(topology, plan(topology, budget).replicated) for budget in range(7)}
+    assert found == pytest.approx({0: 0, 1: 0, 2: 0, 3: 0.75 * 0.8, 4: 0.75, 5: 0.75 * 0.8 + 0.25, 6: 1.0})
+
+
+def test_a_full_chain_balances_its_operators():
+    """Each operator with one of its two equal tasks halves the output."""
+    topology = build({"A": 2, "B": 2, "C": 2}, "A full B", "B full C")
+    found = [fidelity(topology, plan(topology, budget).replicated) for budget in range(7)]
+    assert found == pytest.approx([0, 0, 0, 1 / 8, 1 / 4, 1 / 2, 1])
+
+
+@settings(max_examples=120, deadline=None)
+@given(topologies(operators=6, parallelism=4, tasks=9, fan_out=3))
+def test_finds_what_trying_every_plan_finds(topology):
+    requires_the_optimum(topology)
+
+
+@settings(max_examples=60, deadline=None)
+@given(topologies(operators=6, parallelism=3, tasks=8, fan_out=3), st.integers(1, 60))
+def test_finds_it_also_by_branch_and_bound(topology, most_cells):
+    """Hardly any memory, so that everything shared has to be branched on."""
+    requires_the_optimum(topology, most_cells=most_cells)
+
+
+@settings(max_examples=60, deadline=None)
+@given(topologies(operators=6, parallelism=3, tasks=9, fan_out=3), st.integers(0, 9), st.integers(1, 60))
+def test_out_of_time_the_bound_still_holds(topology, budget, most_cells):
+    best = optima(topology)[min(budget, len(topology.tasks))]
+    found = plan(topology, budget, time_limit_s=0.0, most_cells=most_cells)
+    reached = fidelity(topology, found.replicated)
+    assert found.replicated.sum() <= budget
+    assert reached <= best * (1 + 1e-12)
+    assert best <= found.upper_bound * (1 + 1e-12)
+    assert not found.optimal or reached == pytest.approx(best, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", TopologyKind)
+@pytest.mark.parametrize("joins", [0.0, 0.5])
+def test_is_never_below_a_heuristic_on_the_papers_random_topologies(kind, joins):
+    spec, rng = TopologySpec(kind=kind, join_share=joins), np.random.default_rng(14)
+    for _ in range(6):
+        topology = generate(rng, spec)
+        for share in (0.2, 0.5, 0.8):
+            budget = int(share * len(topology.tasks))
+            found = plan(topology, budget)
+            assert found.optimal
+            for heuristic in (greedy_plan, structure_aware_plan):
+                below = fidelity(topology, heuristic(topology, budget).replicated)
+                assert below <= fidelity(topology, found.replicated) * (1 + 1e-12)
+
+
+def test_proves_nothing_that_it_has_no_time_for():
+    """Four streams of 12 tasks that one operator feeds, joined: as many shared nodes as tasks, and all of them open."""
+    joined = {"parallelism": 1, "inputs": "correlated"}
+    topology = build(
+        {"A": list(range(1, 13)), "B": 12, "C": 12, "D": 12, "J": joined},
+        *("A one-to-one B", "A one-to-one C", "A one-to-one D", "B full J", "C full J", "D full J"),
+    )
+    found = plan(topology, 20, time_limit_s=0.0, most_cells=1000)
+    assert not found.optimal
+    assert fidelity(topology, found.replicated) < found.upper_bound <= 1.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(topologies(operators=6, parallelism=4, tasks=12, fan_out=3), st.integers(0, 2**12 - 1))
+def test_the_expression_is_the_output_fidelity(topology, bits):
+    """Where an operator counts its tasks by rank, the plan has to take them in that order."""
+    replicated = (bits >> np.arange(len(topology.tasks)) & 1).astype(bool)
+    values = []
+    for node in fidelity_expression(topology):
+        parts = [values[part] for part in node.parts]
+        match node.kind:
+            case Kind.TASK:
+                values.append((parts[0] if parts else 1.0) * replicated[node.tasks[0]])
+            case Kind.RANKED:
+                values.append(sum(w for w, task in zip(node.weights, node.tasks, strict=True) if replicated[task]))
+            case Kind.SUM:
+                values.append(np.dot(node.weights, parts))
+            case Kind.PRODUCT:
+                values.append(np.prod(parts))
+    assert values[-1] == pytest.approx(fidelity(topology, replicated), rel=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(topologies(operators=5, parallelism=3, tasks=9, fan_out=3), st.integers(0, 9))
+def test_relaxing_a_shared_node_never_lowers_the_bound(topology, budget):
+    best = optima(topology)[min(budget, len(topology.tasks))]
+    nodes = fidelity_expression(topology)
+    uses = np.bincount([part for node in nodes for part in node.parts], minlength=len(nodes))
+    for shared in np.flatnonzero(uses > 1).tolist():
+        bound = Elimination(nodes, budget).solve({shared: (0, budget)}).value
+        assert bound >= best * (1 - 1e-12)
+
+
+def test_a_budget_beyond_all_tasks_replicates_what_helps():
+    topology = build({"A": 3, "B": 2}, "A merge B")
+    found = plan(topology, 100)
+    assert found.replicated.all()
+    assert found.upper_bound == 1.0
+
+
+def test_refuses_a_negative_budget_and_a_bad_time_limit():
+    topology = build({"A": 1})
+    for options, field in (({"budget": -1}, "budget"), ({"budget": 1, "time_limit_s": float("nan")}, "time_limit_s")):
+        with pytest.raises(BadInput) as caught:
+            plan(topology, **options)
+        assert caught.value.field == field
