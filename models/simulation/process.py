@@ -64,13 +64,13 @@ class Process:
         """How long each run worked in periods between the given failures that were not taken back, (runs,)."""
         with np.errstate(over="ignore"):
             up = failures[:-1] + self.recovery_time
-            periods = failures[1:] - up
-            periods -= self.delay
-            periods /= interval
-        np.floor(periods, out=periods)
-        np.maximum(periods, 0.0, out=periods)
-        periods *= interval
-        periods += up
-        np.clip(periods, 0.0, window, out=periods)
+            ends = failures[1:] - up  # becomes, in place, where the work of a spell that is kept ends
+            ends -= self.delay
+            ends /= interval
+        np.floor(ends, out=ends)
+        np.maximum(ends, 0.0, out=ends)
+        ends *= interval
+        ends += up
+        np.clip(ends, 0.0, window, out=ends)
         np.clip(up, 0.0, window, out=up)
-        return (periods - up).sum(axis=0)
+        return (ends - up).sum(axis=0)

@@ -61,10 +61,13 @@ def simulate(
 ) -> Simulated:
     """Simulate `runs` independent windows of failures / failure_rate each: `failures` is what a window has on average.
 
-    Every window opens on a system that has long been running, so the mean is the long-run utilization without bias:
-    eq. 10 under `Exponential` failures. Times are in any one unit, rates per that unit. Memory is bounded by CHUNK and
-    the result. Raises `BadInput` as `check_inputs` does, and unless runs >= 2, failures >= 1, seed >= 0 and the window
-    is at most 1e300.
+    The paper does not say how its runs begin and end. Here every window opens on a system that has long been running,
+    and work at its end counts if it is kept later, so the mean is the long-run utilization without bias: eq. 10 under
+    `Exponential` failures. (A window from a fresh checkpoint to the last one that completes would have a relative
+    bias of (exp(L R) - L (R + (n - 1) delta) - L T / (1 - exp(-L T))) / failures.)
+
+    Times are in any one unit, rates per that unit. Memory is bounded by CHUNK and the result. Raises `BadInput` as
+    `check_inputs` does, and unless runs >= 2, failures >= 1, seed >= 0 and the window is at most 1e300.
     """
     check_inputs(
         failure_rate=failure_rate,
