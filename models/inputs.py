@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from experiments.errors import BadInput
 
-RATE, TIME, COUNT = "a finite rate above 0", "a finite time of 0 or more", "a whole number of {} or more"
+RATE, TIME = "a finite rate above 0", "a finite time of 0 or more"
+MOST = 2**53  # the whole numbers that a double holds
 
 
 def require(field: str, value: float, holds: bool, allowed: str) -> None:
@@ -30,8 +31,9 @@ def require_time(field: str, value: float) -> None:
 
 
 def require_count(field: str, value: int, least: int = 1) -> None:
-    """A whole number, at least `least`."""
-    require(field, value, isinstance(value, Integral) and value >= least, COUNT.format(least))
+    """A whole number, at least `least`, that a double holds."""
+    holds = isinstance(value, Integral) and least <= value <= MOST
+    require(field, value, holds, f"a whole number of {least} or more" + (", up to 2**53" if value > MOST else ""))
 
 
 def samples(field: str, values: npt.ArrayLike, fewest: int = 0) -> npt.NDArray[np.float64]:
