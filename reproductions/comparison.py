@@ -10,11 +10,14 @@ from matplotlib.figure import Figure
 
 from reproductions.reproduction import Check, holds
 from results.checks.rules import between
-from results.style import BLUE, GREEN, GREY, RED, WIDTH_IN
+from results.style import BLUE, GREY, ORANGE, WIDTH_IN
 
 CONFIDENCE = 1.96  # standard errors on both sides of a mean: 95 %
-COLOURS = (GREY, BLUE, GREEN, RED)
-MARKS = ("D", "o", "^", "s")
+LOOKS: tuple[dict[str, object], ...] = (  # the optimum comes first: open, so that what coincides with it shows
+    {"color": GREY, "marker": "o", "ms": 9, "mfc": "none", "ls": "--"},
+    {"color": BLUE, "marker": "o", "ms": 4},
+    {"color": ORANGE, "marker": "s", "ms": 4},
+)
 ROUNDING = 1e-9
 
 
@@ -39,12 +42,9 @@ def plot_comparison(table: pd.DataFrame, share: str, value: str) -> Figure:
     panels = figure.subplots(1, len(settings), sharey=True, squeeze=False)[0]
     for axes, setting in zip(panels, settings, strict=True):
         parts = table[table["setting"] == setting].groupby("algorithm", sort=False)
-        for (algorithm, rows), colour, mark in zip(parts, COLOURS, MARKS, strict=False):
+        for (algorithm, rows), look in zip(parts, LOOKS, strict=True):
             arms = CONFIDENCE * rows["standard_error"]
-            axes.errorbar(
-                rows["share"], rows["mean"], yerr=arms, color=colour, marker=mark, ms=4, capsize=3, lw=1.4,
-                label=algorithm,
-            )  # fmt: skip
+            axes.errorbar(rows["share"], rows["mean"], yerr=arms, capsize=3, lw=1.4, label=algorithm, **look)
         axes.set(title=setting, xlabel=share, xlim=(0, 1), ylim=(0, 1.02))
     panels[0].set_ylabel(value)
     handles, labels = panels[0].get_legend_handles_labels()

@@ -89,7 +89,7 @@ def plot_examples(table: pd.DataFrame) -> Figure:
         axes.set_xticks(places, [f"{inputs} inputs" for inputs in rows["inputs"]])
         axes.set(title=quantity, ylabel="share of t31's output" if quantity == "information loss" else "trees")
         axes.grid(visible=False, axis="x")
-    axes.legend(loc="upper left")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
 

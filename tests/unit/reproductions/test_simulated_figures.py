@@ -1,0 +1,46 @@
+"""The comparison of simulation and model notices a model that is off, and simulates again only what lies beyond."""
+
+import numpy as np
+import pytest
+
+from models.utilization import utilization
+from reproductions import utilization_simulated as module
+from reproductions.reproduction import Computed
+from results.checks.judge import judge, open_context
+
+
+def compute(runs):
+    told = []
+    table = module.simulated(module.ONE_PROCESS, runs, lambda done, total: told.append((done, total)))
+    assert told == [(done, 80) for done in range(80)]
+    return table
+
+
+def verdicts(table, folder):
+    context = open_context(folder)
+    return [judge(context, check, Computed("it", table))[0]["verdict"] for check in module.AGREEMENT]
+
+
+def test_a_model_that_is_two_percent_off_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "utilization", lambda *inputs: 1.02 * utilization(*inputs))
+    table = compute(runs=100)
+    assert verdicts(table, tmp_path) == ["fail", "fail"]
+    beyond = table["off_by_standard_errors"].abs() > 3
+    assert (table["off_when_repeated"] != table["off_by_standard_errors"]).equals(beyond)
+
+
+def test_the_same_seed_gives_the_same_table_and_more_runs_a_smaller_error():
+    table, again, more = compute(20), compute(20), compute(80)
+    assert table.equals(again)
+    ratio = (more["standard_error"] / table["standard_error"]).mean()
+    assert ratio == pytest.approx(0.5, abs=0.06)  # 1 / sqrt(4); each ratio scatters by about 1 / sqrt(2 * 19)
+
+
+@pytest.mark.parametrize("depths", [module.ONE_PROCESS, module.TOPOLOGIES])
+def test_points_span_the_optimum_of_every_panel(depths):
+    points = list(module.points(depths))
+    assert len(points) == 4 * len(depths) * 20
+    for rate in module.RATES_PER_MIN:
+        intervals = np.array([t for r, _, t in points if r == rate])
+        assert (intervals > module.COST_MIN).all()
+        assert intervals.min() < module.optimal_interval(rate, module.COST_MIN) < intervals.max()
