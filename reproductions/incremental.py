@@ -34,7 +34,7 @@ WHY = "a plan takes whole queries: capacity that completes none waits for the ne
 
 SHARES = tuple(np.round(np.arange(0.1, 0.95, 0.1), 1).tolist())
 PLANNERS = {"DP": dynamic_programming, "BestDensity": best_density, "OC": operator_centric}
-TOPOLOGIES = Size("topologies for each setting", default=100, paper=100)
+TOPOLOGIES = Size("topologies for each setting", default=100, paper=100, least=2)
 SEED = 1
 CLOSE = 0.05
 PARTITIONS = 60  # that queries draw from in panel (b): about as many as there are in panel (a)
