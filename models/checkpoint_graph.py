@@ -24,7 +24,7 @@ Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Execution:
     """What was recorded: how many checkpoints each operator took, and in which intervals messages went.
 
@@ -135,14 +135,22 @@ def recovery_line(execution: Execution) -> Numbers:
     return np.minimum.reduceat(np.where(undone, execution.number, undone.size), execution.first)
 
 
-def orphans(execution: Execution, line: Numbers) -> Mask:
-    """The messages, (messages,), received before the line and sent after it: a consistent line has none."""
-    return ~_sent_before(execution, line) & _received_before(execution, line)
+def orphans(execution: Execution, line: npt.ArrayLike) -> Mask:
+    """The messages, (messages,), received before the line and sent after it: a consistent line has none.
+
+    Raises `BadInput` unless the line has a checkpoint that was taken for each operator.
+    """
+    sent, received = _before(execution, line)
+    return received & ~sent
 
 
-def in_flight(execution: Execution, line: Numbers) -> Mask:
-    """The messages, (messages,), sent before the line and not received before it: to be replayed from the log."""
-    return _sent_before(execution, line) & ~_received_before(execution, line)
+def in_flight(execution: Execution, line: npt.ArrayLike) -> Mask:
+    """The messages, (messages,), sent before the line and not received before it: to be replayed from the log.
+
+    Raises `BadInput` unless the line has a checkpoint that was taken for each operator.
+    """
+    sent, received = _before(execution, line)
+    return sent & ~received
 
 
 def on_z_cycle(execution: Execution) -> Mask:
@@ -172,12 +180,13 @@ def invalid_share(execution: Execution) -> float:
     return float(invalid(execution).sum() / max(execution.taken.sum(), 1))
 
 
-def _sent_before(execution: Execution, line: Numbers) -> Mask:
-    return execution.sent_in < np.asarray(line)[execution.sender]
-
-
-def _received_before(execution: Execution, line: Numbers) -> Mask:
-    return execution.received_in < np.asarray(line)[execution.receiver]
+def _before(execution: Execution, line: npt.ArrayLike) -> tuple[Mask, Mask]:
+    """Which messages were sent, and which were received, before the checkpoints of a line."""
+    numbers = _whole_numbers("line", line)
+    if numbers.shape != execution.taken.shape:
+        raise BadInput("line", numbers.size, f"one checkpoint for each of {execution.taken.size} operators")
+    _require_below("line", numbers, execution.taken + 1)
+    return execution.sent_in < numbers[execution.sender], execution.received_in < numbers[execution.receiver]
 
 
 def _interval_graph(execution: Execution) -> sparse.csr_array:

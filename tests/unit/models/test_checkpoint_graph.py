@@ -271,3 +271,13 @@ def test_bad_records_are_named(field, change):
     with pytest.raises(BadInput) as caught:
         record(2, **good | change)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize("line", [[1], [2, 0], [0, -1], [0, 0, 0], [0.0, 0.0]])
+@pytest.mark.parametrize("function", [orphans, in_flight])
+def test_bad_lines_are_named(function, line):
+    found = execution([1, 2], (0, 0, 1, 1))
+    assert function(found, [1, 1]).shape == (1,)
+    with pytest.raises(BadInput) as caught:
+        function(found, line)
+    assert caught.value.field == "line"
