@@ -20,10 +20,16 @@ _Found = tuple[int, Segments]  # a unit, and the segment of it that each of seve
 
 
 class _Side(NamedTuple):
-    """A boundary as a unit sees it: the unit beyond, and which of its segments are connected to each of the unit's."""
+    """A boundary as a unit sees it.
+
+    beyond  the unit beyond it
+    links   which segments of that unit are connected to each of this one
+    best    the best of these, for each segment of this unit
+    """
 
     beyond: int
     links: npt.NDArray[np.bool_]
+    best: Segments
 
 
 class SegmentGraph:
@@ -42,48 +48,41 @@ class SegmentGraph:
         for stream in boundaries(topology):
             up, down = place[stream.source], place[stream.target]
             links = connected(topology, stream, found[up], found[down])
-            self._sides[up].append(_Side(down, links))
-            self._sides[down].append(_Side(up, links.T))
+            self._sides[up].append(self._side(down, links))
+            self._sides[down].append(self._side(up, links.T))
+
+    def _side(self, beyond: int, links: npt.NDArray[np.bool_]) -> _Side:
+        return _Side(beyond, links, np.where(links.any(axis=1), self._units[beyond].start + links.argmax(axis=1), -1))
 
     def search(self, starts: Segments, new_tasks: Counts, available: int) -> Plans:
         """The tasks of the connected segments that a breadth-first search finds from each start, (starts, tasks).
 
-        Every boundary that a found segment touches brings the best connected segment beyond it. One that is replicated
-        comes before all others, as it costs nothing; and none is added where one of those found is connected. A search
-        stops at the first segment that has more new tasks (given for every segment) than are still `available`.
+        Every boundary that a found segment touches brings the best connected segment beyond it, unless one of those
+        found is connected. A search stops at the first segment that has more new tasks (given for every segment) than
+        are still `available`.
         """
-        best = [[self._best_across(side, new_tasks) for side in sides] for sides in self._sides]
         plans = np.zeros((starts.size, self.segments.shape[1]), dtype=bool)
         for unit, members in enumerate(self._units):
             rows = (starts >= members.start) & (starts < members.stop)
             if rows.any():
-                found = self._search_from(unit, starts[rows], best, new_tasks, available)
+                found = self._search_from(unit, starts[rows], new_tasks, available)
                 plans[rows] = np.logical_or.reduce([self.segments[f] & (f >= 0)[:, None] for _, f in found])
         return plans
 
-    def _search_from(
-        self, unit: int, starts: Segments, best: list[list[Segments]], new_tasks: Counts, available: int
-    ) -> list[_Found]:
+    def _search_from(self, unit: int, starts: Segments, new_tasks: Counts, available: int) -> list[_Found]:
         """What searches from segments of one unit find, side by side: at each stop the same unit."""
         found = [(unit, starts)]
         room = available - new_tasks[starts]
         for at, segments in found:  # grows while it is walked
             own = np.maximum(segments - self._units[at].start, 0)
-            for side, best_across in zip(self._sides[at], best[at], strict=True):
+            for side in self._sides[at]:
                 wanted = (segments >= 0) & ~self._has_connected(side, own, found)
-                across = np.where(wanted, best_across[own], -1)
+                across = np.where(wanted, side.best[own], -1)
                 room = np.where(across >= 0, room - new_tasks[across], room)
                 across[room < 0] = -1
                 if (across >= 0).any():
                     found.append((side.beyond, across))
         return found
-
-    def _best_across(self, side: _Side, new_tasks: Counts) -> Segments:
-        """The segment beyond a boundary that each segment on this side takes."""
-        beyond = self._units[side.beyond]
-        preferred = np.argsort(new_tasks[beyond.start : beyond.stop] > 0, kind="stable")
-        best = preferred[side.links[:, preferred].argmax(axis=1)] + beyond.start
-        return np.where(side.links.any(axis=1), best, -1)
 
     def _has_connected(self, side: _Side, own: Segments, found: list[_Found]) -> npt.NDArray[np.bool_]:
         """In which searches a segment beyond the boundary that is connected with the own one was found already."""

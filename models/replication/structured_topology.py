@@ -8,8 +8,7 @@ Source: `ppa`, section IV-C1, algorithm 3. What it prints and must mean otherwis
   the last expansion;
 - line 19 unites the candidates with the tasks of a set of segments: the set becomes one candidate;
 - of a set of segments only the tasks that are not replicated yet count, in line 16 too (the text says so);
-- a single segment that raises the output fidelity is a candidate only if it fits;
-- max_of of line 15 may cost tasks where a replicated segment is connected: that one is taken.
+- a single segment that raises the output fidelity is a candidate only if it fits.
 """
 
 from __future__ import annotations

@@ -49,6 +49,22 @@ def test_one_unit_is_planned_segment_by_segment(budget, tasks, expected):
     assert fidelity(topology, budget) == pytest.approx(expected)
 
 
+def test_a_search_leaves_out_units_that_a_segment_has_no_link_to():
+    """Units are O1, then O2 and O3 into O4, then O5 > O6. The tree of O3.0 does without O2, and so without O1."""
+    topology = topology_of(
+        {"O1": [0.1] * 4, "O2": [0.2] * 2, "O3": [4, 4, 1, 1], "O4": [4.1, 4.1, 1.1, 1.1]}
+        | {"O5": [8.2, 2.2], "O6": [4.1, 4.1, 1.1, 1.1]},
+        ["O1 merge O2", "O2 split O4", "O3 one-to-one O4", "O4 merge O5", "O5 split O6"],
+    )
+    assert planned(topology, 6) == ["O3.0", "O4.0", "O5.0", "O6.0", "O6.1"]
+
+
+def test_it_is_the_gain_for_each_task_that_counts():
+    """After O1.0 and O2.0, O1.1 adds .1, and O1.2 with O2.1 .15, but for two tasks."""
+    topology = topology_of({"O1": [6, 1, 1.5, 1.5], "O2": [7, 3]}, ["O1 merge O2"])
+    assert planned(topology, 4) == ["O1.0", "O1.1", "O2.0"]
+
+
 @pytest.mark.parametrize(
     ("budget", "tasks", "expected"),
     [
@@ -82,26 +98,33 @@ def test_a_join_gets_a_segment_of_each_input():
     ("budget", "tasks", "expected"),
     [
         (1, [], 0),
-        (2, ["O1.0", "O2.0"], 0.75 * 0.6),
-        (3, ["O1.0", "O2.0", "O2.1"], 0.75),  # O1.1 would give .6
+        (2, ["O1.1", "O2.0"], 0.75 * 0.6),
+        (3, ["O1.1", "O2.0", "O2.1"], 0.75),  # O1.0 would give .6
         (4, ["O1.0", "O1.1", "O2.0", "O2.1"], 1),
     ],
 )
 def test_a_full_topology_gets_its_heaviest_tasks_one_of_each_operator_first(budget, tasks, expected):
-    topology = topology_of({"O1": [3, 1], "O2": [2.4, 1.6]}, ["O1 full O2"])
+    topology = topology_of({"O1": [1, 3], "O2": [2.4, 1.6]}, ["O1 full O2"])
     assert planned(topology, budget) == tasks
     assert fidelity(topology, budget) == pytest.approx(expected)
 
 
 def test_sub_topologies_compete_by_their_own_profit_density():
-    """O1 > O2 is structured and O3 by itself. After an MC-tree of both, O3.1 adds .4 of O3, and O1.1 with O2.1 adds
-    .3 of O2 for two tasks; then a task of O3 adds .1."""
-    topology = topology_of({"O1": [7, 3], "O2": [7, 3], "O3": [5, 4, 1]}, ["O1 one-to-one O2", "O2 full O3"])
+    """O1 > O2 is structured, O3 a part by itself. After an MC-tree through both, O3.1 adds .4 of O3, and O1.1 with O2.1
+    .5 of O2, but for two tasks; O3.2 adds .1."""
+    topology = topology_of({"O1": [5, 5], "O2": [5, 5], "O3": [5, 4, 1]}, ["O1 one-to-one O2", "O2 full O3"])
     start = ["O1.0", "O2.0", "O3.0"]
     assert planned(topology, 3) == start
     assert planned(topology, 4) == [*start, "O3.1"]
+    assert planned(topology, 5) == [*start, "O3.1", "O3.2"]  # for O1.1 and O2.1 one task is missing
     assert planned(topology, 6) == ["O1.0", "O1.1", "O2.0", "O2.1", "O3.0", "O3.1"]
-    assert planned(topology, 5) == [*start, "O3.1", "O3.2"]  # two tasks of the other would fit no more
+
+
+def test_a_sub_topology_without_a_part_in_any_mc_tree_is_left_alone():
+    """Only O6 > O5 fits; of the chain O1 > O2, O3 > O4 > O5, either half would fit, but not both."""
+    operators = {"O1": [1.0], "O2": [1.0], "O3": [1.0], "O4": [1.0], "O5": [9.0], "O6": [8.0]}
+    streams = ["O1 one-to-one O2", "O2 full O3", "O3 one-to-one O4", "O4 full O5", "O6 full O5"]
+    assert planned(topology_of(operators, streams), 5) == ["O6.0", "O5.0"]
 
 
 def test_a_budget_below_the_operators_goes_to_a_branch():
@@ -126,6 +149,13 @@ def test_branches_are_given_up_by_what_they_cost_for_each_operator():
     assert affordable(topology, 5) == affordable(topology, 4) == {"O1", "O2", "O3", "O6"}
     assert affordable(topology, 3) == affordable(topology, 2) == {"O3", "O6"}
     assert affordable(topology, 1) == set()
+
+
+def test_a_join_that_loses_a_branch_takes_its_other_inputs_along():
+    """O5 reads O3, O4 and O1 at 0.1 + 1 + 8; O4 joins O3 with O2."""
+    operators = {"O1": [8.0], "O2": [1.0], "O3": [0.2], "O4": [1.0], "O5": [9.1]}
+    streams = ["O1 full O5", "O2 full O4", "O3 full O4", "O3 full O5", "O4 full O5"]
+    assert affordable(topology_of(operators, streams, joins=["O4"]), 2) == {"O1", "O5"}
 
 
 @settings(max_examples=60, deadline=None)
