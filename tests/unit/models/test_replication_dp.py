@@ -28,6 +28,12 @@ def test_replicates_both_sides_of_a_join_or_neither():
     assert [plan(topology, budget).replicated.sum() for budget in range(4)] == [0, 0, 0, 3]
 
 
+def test_of_two_plans_as_good_the_smaller_one():
+    """S reads A, and through C as much from B: either half costs what the budget allows, one of them less."""
+    topology = build({"B": 1, "C": 1, "A": 1, "S": 1}, "B full C", "C full S", "A full S")
+    assert topology.names(plan(topology, 3).replicated) == ["A.0", "S.0"]
+
+
 @settings(max_examples=60, deadline=None)
 @given(topologies(operators=5, parallelism=3, tasks=10), st.integers(0, 12))
 def test_theorem_1(topology, budget):
