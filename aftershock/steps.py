@@ -148,7 +148,7 @@ def start_load(run_id: str) -> None:
 def arm_faults(run_id: str) -> dict[str, int]:
     """Draw the fault plan, hand it to the injector, and open the measurement window."""
     bench = Bench(run_id)
-    events = plan(bench.experiment.fault_spec, bench.experiment.seed) if bench.experiment.faults.processes else []
+    events = plan(bench.experiment.fault_spec, bench.experiment.seed) if bench.experiment.faults.can_fail else []
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
     window = {"window_start_ns": start_ns, "window_end_ns": start_ns + round(bench.experiment.window_s * 1e9)}
     path = bench.run.raw / "plan.json"

@@ -15,7 +15,9 @@ import yaml
 from pydantic import AfterValidator, Field, model_validator
 
 from experiments.errors import BadInput
-from experiments.parsing import Misfit, NonNegative, Positive, Spec, parse, read_mapping
+from experiments.faults import FaultKind, FaultSpec, misfits
+from experiments.parsing import Misfit, Positive, Spec, parse, read_mapping
+from experiments.trace import with_trace
 
 EXAMPLES = Path(__file__).parent
 LONGEST_S = 7 * 86_400
@@ -56,16 +58,6 @@ class TriggerMode(StrEnum):
 class LoadMode(StrEnum):
     SATURATING = "saturating"  # somewhat above the calibrated service rate: the query is never idle for lack of input
     RATE = "rate"  # the set rate
-
-
-class FaultKind(StrEnum):
-    KILL = "kill"
-    PAUSE = "pause"
-
-
-class FaultScope(StrEnum):
-    HOST = "host"  # every host has a clock of its own
-    DOMAIN = "domain"  # every domain has a clock that takes all of its hosts
 
 
 class ClusterSpec(Spec):
@@ -125,61 +117,6 @@ class LoadSpec(Spec):
     rate: Annotated[float, Field(gt=0, le=1e7, description="records per second (mode rate)")] = 5000.0
 
 
-class HealDelay(Spec):
-    """A uniform delay between two bounds."""
-
-    low: NonNegative
-    high: NonNegative
-
-    @model_validator(mode="after")
-    def _ordered(self) -> HealDelay:
-        if self.high < self.low:
-            raise ValueError(f"high ({self.high:g}) must not be below low ({self.low:g})")
-        return self
-
-
-class FaultProcess(Spec):
-    """A random law of faults: each host, or each domain, has an exponential clock of its own with `rate` per second."""
-
-    kind: FaultKind = FaultKind.KILL
-    scope: FaultScope = FaultScope.HOST
-    rate: Positive
-    spread: NonNegative = 0.0
-    heal_after: NonNegative | HealDelay = 0.0
-
-    @model_validator(mode="after")
-    def _spread_needs_a_domain(self) -> FaultProcess:
-        if self.spread and self.scope is not FaultScope.DOMAIN:
-            raise ValueError("spread is for scope domain: one host cannot die spread over time")
-        return self
-
-
-class FaultSpec(Spec):
-    """Fault processes on hosts (each with its domains) over a duration.
-
-    Inside an experiment the duration defaults to the measurement window and the hosts to all workers.
-    """
-
-    duration: Positive | None = None
-    hosts: dict[str, tuple[str, ...]] = Field({})
-    processes: tuple[FaultProcess, ...] = ()
-
-    @property
-    def failure_rate(self) -> float:
-        """Rate of fault events in the cluster [1/s]: the sum over the clocks of hosts and of domains.
-
-        A shock that is spread over time is one event for each host of its domain.
-        """
-        return sum(process.rate * self._events_per_tick(process) for process in self.processes) or 0.0
-
-    def _events_per_tick(self, process: FaultProcess) -> int:
-        """How many events there are when every clock of a process has ticked once."""
-        if process.scope is FaultScope.HOST:
-            return len(self.hosts)
-        members = [domain for domains in self.hosts.values() for domain in set(domains)]
-        return len(members if process.spread else set(members))
-
-
 class ToleranceSpec(Spec):
     """How far a measurement may lie from what it is compared with."""
 
@@ -224,8 +161,10 @@ class Experiment(Spec):
             raise ValueError(f"faults.hosts names {unknown[0]!r}; the hosts are {', '.join(self.worker_names)}")
         if (self.faults.duration or 0) > self.window_s:
             raise ValueError(f"faults.duration ({self.faults.duration:g}) must not exceed window_s ({self.window_s:g})")
-        if any(process.kind is not FaultKind.KILL for process in self.faults.processes):
-            raise ValueError("faults.processes: only kind kill can be injected so far")
+        if any(fault.kind is not FaultKind.KILL for fault in (*self.faults.processes, *self.faults.events)):
+            raise ValueError("faults.processes, faults.events: only kind kill can be injected so far")
+        for misfit in misfits(self.fault_spec):
+            raise Misfit(f"faults.{misfit.field}", misfit.value, str(misfit))
         return self
 
     @model_validator(mode="after")
@@ -265,8 +204,13 @@ def load(source: str = "wordcount", overrides: list[str] | None = None) -> Exper
 
 
 def validate(document: dict[str, Any]) -> Experiment:
-    """Validate a document; the first problem is raised as `BadInput`."""
-    return parse(Experiment, document, "experiment")
+    """Validate a document and read the trace that it names; the first problem is raised as `BadInput`."""
+    experiment = parse(Experiment, document, "experiment")
+    if experiment.faults.trace is None:
+        return experiment
+    events = with_trace(experiment.fault_spec, "faults.trace").events
+    faults = experiment.faults.model_copy(update={"trace": None, "events": events})
+    return parse(Experiment, experiment.model_copy(update={"faults": faults}).model_dump(), "experiment")
 
 
 def _apply(document: dict[str, Any], override: str) -> None:

@@ -37,7 +37,7 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
         "depth": round(_mean(inside["stages"]) or 1),
     }
     cases = [(PLANNED_FAULTS_MODEL if struck else NO_FAULTS_MODEL, struck, struck / inputs["window_s"])]
-    if experiment.faults.processes:
+    if experiment.faults.can_fail:
         cases.append((LAW_MODEL, None, _law(experiment)))
     found = [_row(name, count, rate, inputs, row["utilization"]) for name, count, rate in cases]
     table = pa.Table.from_pylist(found, schema=TABLES["predictions"])

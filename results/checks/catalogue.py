@@ -32,7 +32,7 @@ class Check(TableCheck[Evidence]):
 
 
 def has_faults(experiment: Experiment) -> bool:
-    return bool(experiment.faults.processes)
+    return experiment.faults.can_fail
 
 
 def saturates(experiment: Experiment) -> bool:

@@ -11,7 +11,7 @@ from itertools import zip_longest
 import pandas as pd
 import pyarrow as pa
 
-from experiments.spec import Experiment, FaultProcess, HealDelay
+from experiments.spec import Experiment
 from results.checks.rules import NotEnough
 from results.findings import judged_utilization, took_effect
 from results.schema import TABLES
@@ -104,14 +104,10 @@ def effective_faults(evidence: Evidence) -> pd.DataFrame:
 def heals(evidence: Evidence) -> pd.DataFrame:
     """Return the faults that took effect, with `healed`: the host came back, or the run ended before it was due."""
     faults, end_ns = effective_faults(evidence), evidence.the_run()["window_end_ns"]
-    longest_s = max(map(_longest_heal_s, evidence.experiment.faults.processes), default=0.0)
-    due_ns = faults["actual_ns"] + int((longest_s + HOST_START_S) * 1e9)
+    due_s = evidence.experiment.faults.longest_heal_s + HOST_START_S
+    due_ns = faults["actual_ns"] + int(due_s * 1e9)
     faults["healed"] = faults["healed_ns"].notna() | (due_ns > end_ns).fillna(False)
     return faults
-
-
-def _longest_heal_s(process: FaultProcess) -> float:
-    return process.heal_after.high if isinstance(process.heal_after, HealDelay) else process.heal_after
 
 
 def closed_windows(evidence: Evidence) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chaos.plan import FaultEvent, load_fault_spec, plan
 from experiments.errors import BadInput
-from experiments.spec import FaultKind, FaultSpec
+from experiments.faults import FaultKind, FaultSpec
 
 HOSTS = {"node-1": ("rack-a",), "node-2": ("rack-a",), "node-3": ("rack-b",)}
 LITERAL = [

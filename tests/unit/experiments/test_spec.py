@@ -8,13 +8,15 @@ from hypothesis import strategies as st
 
 from experiments import spec
 from experiments.errors import BadInput
-from experiments.spec import Experiment, FaultSpec
+from experiments.faults import FaultSpec
+from experiments.spec import Experiment
 
 
 @pytest.fixture
 def experiment_file(tmp_path):
     path = tmp_path / "mine.yaml"
-    path.write_text("name: mine\nfaults: {processes: [{rate: 0.01}, {rate: 0.02, scope: domain}]}\n", encoding="utf-8")
+    faults = "hosts: {worker-1: [rack-a], worker-2: []}, processes: [{rate: 0.01}, {rate: 0.02, scope: domain}]"
+    path.write_text(f"name: mine\nfaults: {{{faults}}}\n", encoding="utf-8")
     return str(path)
 
 

@@ -1,0 +1,88 @@
+"""A fault trace: faults that happened somewhere, or a plan that was drawn before, replayed at their times.
+
+A trace is read once, when a spec is loaded; from then on its faults are listed in the spec, which stays valid and the
+same wherever it goes and whatever becomes of the file.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from experiments.errors import BadInput
+from experiments.faults import MOST_FAULTS, FaultSpec, ListedFault, target_misfits
+from experiments.parsing import parse, read_json
+
+COLUMNS = ("at", "targets", "kind", "heal_after", "cause")  # the first two must be there
+SEPARATOR = ";"
+
+
+def with_trace(spec: FaultSpec, field: str = "trace") -> FaultSpec:
+    """The spec with the faults of its trace among the listed ones, as far as they fall within the duration.
+
+    A CSV file has the columns at [s], targets (hosts, separated by semicolons) and, where wanted, kind, heal_after [s]
+    and cause. A JSON file has {"events": [...]}, as `aftershock plan faults --json` prints it. Raises `BadInput` about
+    `field` for a trace that cannot be read, is out of order, or names a host that the spec does not have.
+    """
+    if spec.trace is None:
+        return spec
+    listed = [fault for fault in _read(spec, field) if spec.duration is None or fault.at < spec.duration]
+    return spec.model_copy(update={"trace": None, "events": (*spec.events, *listed)})
+
+
+def _read(spec: FaultSpec, field: str) -> Iterator[ListedFault]:
+    path, last_s = Path(spec.trace), 0.0
+    rows = _csv_rows(path, field) if path.suffix.lower() == ".csv" else _json_rows(path, field)
+    if len(rows) > MOST_FAULTS:
+        raise BadInput(field, f"{path}, {len(rows):,} faults", f"at most {MOST_FAULTS:,} faults")
+    for number, row in enumerate(rows, 1):
+        place = f"{path}, fault {number}"
+        fault = _fault(row, field, place)
+        if fault.at < last_s:
+            raise BadInput(
+                field, f"{place}: at {fault.at:g}", f"faults in the order of their times, {last_s:g} or later"
+            )
+        for misfit in target_misfits(spec, field, fault):
+            raise BadInput(field, f"{place}: {misfit.value}", str(misfit))
+        last_s = fault.at
+        yield fault
+
+
+def _fault(row: dict[str, Any], field: str, place: str) -> ListedFault:
+    try:
+        return parse(ListedFault, {"cause": "trace"} | row, "fault")
+    except BadInput as problem:
+        raise BadInput(field, f"{place}: {problem.field} {problem.value!r}", problem.allowed) from None
+
+
+def _json_rows(path: Path, field: str) -> list[dict[str, Any]]:
+    rows = read_json(path, field).get("events")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise BadInput(field, str(path), 'a JSON object with a list "events" of faults, or a file that ends in .csv')
+    return rows
+
+
+def _csv_rows(path: Path, field: str) -> list[dict[str, Any]]:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            names = tuple(reader.fieldnames or ())
+            rows = [_filled(row) for row in reader]
+    except OSError as error:
+        raise BadInput(field, str(path), f"a readable CSV file ({error.strerror})") from None
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise BadInput(field, str(path), f"valid CSV ({error})") from None
+    if not set(COLUMNS[:2]) <= set(names) <= set(COLUMNS):
+        raise BadInput(field, f"{path}: {', '.join(names)}", f"the columns {', '.join(COLUMNS[:2])} and any of "
+                       f"{', '.join(COLUMNS[2:])}")  # fmt: skip
+    return rows
+
+
+def _filled(row: dict[str | None, Any]) -> dict[str, Any]:
+    """The cells of a row that say something; surplus cells stay, under a name that is refused."""
+    cells = {name or "surplus cells": value for name, value in row.items() if value}
+    if "targets" in cells:
+        cells["targets"] = [host.strip() for host in cells["targets"].split(SEPARATOR)]
+    return cells
