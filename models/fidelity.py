@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from models.topology import Inputs, Operator, Partitioning, Stream, Topology
 
@@ -103,14 +102,10 @@ class Scorer:
         sources, targets = sources - up.start, targets - down.start
         substreams = rates[sources] / np.bincount(sources)[sources]
         totals = np.bincount(targets, substreams)
-        mix = sparse.csr_array((substreams / totals[targets], (sources, targets)), shape=(rates.size, width))
-        return _InputStream(lambda complete: _times(complete[..., up], mix), totals)
-
-
-def _times(complete: Completeness, mix: sparse.csr_array) -> Completeness:
-    """(..., upstream) times (upstream, downstream)."""
-    flat = complete.reshape(-1, complete.shape[-1])
-    return (flat @ mix).reshape(*complete.shape[:-1], mix.shape[1])
+        if width >= rates.size:  # one-to-one and split: every task has one upstream task
+            return _InputStream(lambda complete: complete[..., up][..., sources], totals)
+        shares, firsts = substreams / totals[targets], np.searchsorted(targets, np.arange(width))
+        return _InputStream(lambda complete: np.add.reduceat(complete[..., up] * shares, firsts, axis=-1), totals)
 
 
 def score(topology: Topology, failed: Failures) -> Quality:
