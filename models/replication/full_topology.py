@@ -22,8 +22,7 @@ class FullPlanner:
 
     def __init__(self, topology: Topology) -> None:
         self._scorer = Scorer(topology)
-        increases = self._increases()
-        self._ranked = [span.start + descending(increases[span]) for span in topology.span.values()]
+        self._ranked = [span.start + descending(self._increases(span)) for span in topology.span.values()]
 
     def expansion(self, replicated: Plan, available: int) -> Plan:
         """The tasks to add to a plan: one of each operator to an empty plan, else the one that helps most.
@@ -40,13 +39,10 @@ class FullPlanner:
         best = first_highest(fidelity)
         return self._only([next_of_each[best]] if rises(before, np.array(after)).any() else [], available)
 
-    def _increases(self) -> npt.NDArray[np.float64]:
-        """Delta of every task: the output fidelity if all of its operator but it has failed, and no other operator."""
-        spans = self._scorer.topology.span.values()
-        failed = np.zeros((len(self._scorer.topology.tasks),) * 2, dtype=bool)
-        for span in spans:
-            failed[span, span] = True
-        np.fill_diagonal(failed, False)
+    def _increases(self, span: slice) -> npt.NDArray[np.float64]:
+        """Delta of an operator's tasks: the output fidelity if all of its tasks but one, and no others, have failed."""
+        failed = np.zeros((span.stop - span.start, len(self._scorer.topology.tasks)), dtype=bool)
+        failed[:, span] = ~np.eye(len(failed), dtype=bool)
         return self._scorer.output_fidelity(failed)
 
     def _only(self, tasks: list[np.intp], available: int) -> Plan:

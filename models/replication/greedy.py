@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.fidelity import Scorer
+from models.fidelity import Failures, Scorer
 from models.replication.plan import ReplicationPlan, require_budget
 from models.topology import Topology
 
@@ -21,8 +21,16 @@ def plan(topology: Topology, budget: int) -> ReplicationPlan:
     Ties go to the earlier task. All tasks when the budget covers them. Raises `BadInput` for a budget below 0.
     """
     require_budget(topology, budget)
-    if_alone_failed = Scorer(topology).output_fidelity(np.eye(len(topology.tasks), dtype=bool))
-    ranked = np.argsort(np.round(if_alone_failed, _DIGITS), kind="stable")
+    scorer = Scorer(topology)
+    if_alone_failed = [scorer.output_fidelity(_each_alone(topology, span)) for span in topology.span.values()]
+    ranked = np.argsort(np.round(np.concatenate(if_alone_failed), _DIGITS), kind="stable")
     replicated = np.zeros(len(topology.tasks), dtype=bool)
     replicated[ranked[:budget]] = True
     return ReplicationPlan(replicated, optimal=False)
+
+
+def _each_alone(topology: Topology, span: slice) -> Failures:
+    """The failure sets of one task each of an operator: one operator at a time bounds the memory."""
+    failed = np.zeros((span.stop - span.start, len(topology.tasks)), dtype=bool)
+    np.fill_diagonal(failed[:, span], True)
+    return failed
