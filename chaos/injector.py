@@ -2,7 +2,8 @@
 
 Run as a service on the gateway: `python -m chaos.injector ROOT PLAN.json JOURNAL.jsonl`. PLAN.json holds
 `window_start_ns` and `events` (as `chaos.plan` draws them). Every fault is journaled as it happens: `injected` with
-the proof of death, or `absorbed` when the host was down already; then `healed`. SIGTERM heals what is down and ends.
+the proof of death, or `absorbed` when the host was down already; then `healed`, once no fault holds the host down any
+more (as `chaos.composition` has it). SIGTERM heals what is down and ends.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Injector:
 
     def __init__(self, driver: Driver, handle: Handle, journal: Journal, plan: dict[str, Any]) -> None:
         self.driver, self.handle, self.journal = driver, handle, journal
-        self.down: dict[str, int] = {}  # host -> the fault that struck it
+        self.down: dict[str, Action] = {}  # host -> its return: the last heal of the faults that hold it
         self.stopping = False
         self.queue = [
             Action(plan["window_start_ns"] + round(event["at"] * 1e9), fault, False, host, event["heal_after"])
@@ -62,11 +63,11 @@ class Injector:
         while self.queue and self._wait_until(self.queue[0].due_ns - int(AIM_AHEAD_S * 1e9)):
             action = heapq.heappop(self.queue)
             if action.heals:
-                self._heal(action)
+                self._heal_if_released(action)
             else:
                 self._strike([action, *self._due_with(action)])
-        for host, fault in sorted(self.down.items()):
-            self._heal(Action(time.time_ns(), fault, True, host))
+        for _, action in sorted(self.down.items()):
+            self._heal(action)
         self.journal.write("disarmed")
 
     def _due_with(self, action: Action) -> list[Action]:
@@ -80,26 +81,41 @@ class Injector:
         due_ns = volley[0].due_ns
         aims = [self.driver.aim(self.handle, action.host) for action in volley]
         self._wait_until(due_ns - int(LOOK_AHEAD_S * 1e9))
-        up = [bool(aim.refresh()) for aim in aims]
+        first = {action.host: action for action in reversed(volley)}  # two faults may strike a host at one moment
+        up = [bool(aim.refresh()) and action is first[action.host] for aim, action in zip(aims, volley, strict=True)]
         if not self._wait_until(due_ns):
             return
         for aim in compress(aims, up):
             aim.shoot()
-        for action in compress(volley, map(not_, up)):
-            self.journal.write("absorbed", fault=action.fault, host=action.host, planned_ns=due_ns)
         for action, aim in compress(zip(volley, aims, strict=True), up):
             self._prove(action, aim.fire())
+        for action in compress(volley, map(not_, up)):
+            self._absorb(action)
 
     def _prove(self, action: Action, proof: DeathProof) -> None:
-        self.down[action.host] = action.fault
         self.journal.write("injected", fault=action.fault, host=action.host, planned_ns=action.due_ns, **asdict(proof))
-        heal_ns = proof.fired_ns + int(action.heal_after_s * 1e9)
-        heapq.heappush(self.queue, Action(heal_ns, action.fault, True, action.host))
+        self._hold(action, action.fault, proof.fired_ns)
+
+    def _absorb(self, action: Action) -> None:
+        """The host stays down until this fault's heal, too; its return is that of the fault which struck it."""
+        self.journal.write("absorbed", fault=action.fault, host=action.host, planned_ns=action.due_ns)
+        if action.host in self.down:
+            self._hold(action, self.down[action.host].fault, action.due_ns)
+
+    def _hold(self, action: Action, struck_by: int, since_ns: int) -> None:
+        heal_ns = since_ns + int(action.heal_after_s * 1e9)
+        if action.host not in self.down or heal_ns > self.down[action.host].due_ns:
+            self.down[action.host] = Action(heal_ns, struck_by, True, action.host)
+            heapq.heappush(self.queue, self.down[action.host])
+
+    def _heal_if_released(self, action: Action) -> None:
+        if action is self.down.get(action.host):
+            self._wait_until(action.due_ns)
+            self._heal(action)
 
     def _heal(self, action: Action) -> None:
-        self._wait_until(action.due_ns)
         self.driver.heal(self.handle, action.host)
-        self.down.pop(action.host, None)
+        del self.down[action.host]
         self.journal.write("healed", fault=action.fault, host=action.host)
 
     def _wait_until(self, due_ns: int) -> bool:

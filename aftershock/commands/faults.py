@@ -1,28 +1,61 @@
-"""`aftershock plan faults`: the faults that a spec and a seed give."""
+"""`aftershock plan faults`: the faults that a spec and a seed give, and what the spec implies."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aftershock.commands.declare import PASSED, add_seed, command, require_seed, show
+
+if TYPE_CHECKING:
+    from chaos.implications import PlanToll, Toll
 
 
 def add(commands: Any) -> None:
     declared = command(commands, "faults", "draw the fault plan of a fault spec", plan_faults)
-    declared.add_argument("faults", help="a YAML file: duration, hosts, processes")
+    declared.add_argument("faults", help="a YAML file: duration, hosts, processes, events, trace")
     add_seed(declared)
 
 
 def plan_faults(arguments: argparse.Namespace) -> int:
     """Draw a fault plan and print it."""
+    from chaos.implications import drawn, implied
     from chaos.plan import load_fault_spec, plan
 
     require_seed(arguments.seed)
-    events = [event.to_json() for event in plan(load_fault_spec(arguments.faults), arguments.seed)]
+    spec = load_fault_spec(arguments.faults)
+    events = plan(spec, arguments.seed)
+    law, held = implied(spec), drawn(spec, events)
+    document = {"events": [event.to_json() for event in events], "implied": law.to_json(), "drawn": held.to_json()}
+    text = "" if arguments.json else "\n".join([*_rows(document["events"]), "", *_tolls(law, held)])
+    show(arguments, document, text)
+    return PASSED
+
+
+def _rows(events: list[dict[str, Any]]) -> list[str]:
+    if not events:
+        return ["no fault within the duration"]
     rows = [f"{'at [s]':>12}  {'kind':6} {'heal after [s]':>14}  targets (cause)"]
     for event in events:
         targets = f"{', '.join(event['targets'])} ({event['cause']})"
         rows.append(f"{event['at']:12.3f}  {event['kind']:6} {event['heal_after']:14.3f}  {targets}")
-    show(arguments, {"events": events}, "\n".join(rows) if events else "no fault within the duration")
-    return PASSED
+    return rows
+
+
+def _tolls(law: Toll, held: PlanToll) -> list[str]:
+    """What the spec implies beside what this plan holds."""
+    lines = [
+        ("faults per second", law.failure_rate, held.failure_rate),
+        ("host failures per second", law.host_failure_rate, held.host_failure_rate),
+        ("correlated share of host failures", law.correlated_share, held.correlated_share),
+        ("hosts down on average", law.hosts_down, held.hosts_down),
+    ]
+    rows = [f"{'':34}  {'implied':>10}  {'this plan':>10}"]
+    rows += [f"{name:34}  {_number(by_law):>10}  {_number(in_plan):>10}" for name, by_law, in_plan in lines]
+    rows.append(f"{'hosts down at most':34}  {'':>10}  {held.most_hosts_down:>10}")
+    rows.append(f"{'host failures absorbed':34}  {'':>10}  {held.absorbed:>10}")
+    return rows
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"

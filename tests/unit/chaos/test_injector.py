@@ -94,6 +94,32 @@ def test_a_kill_of_a_host_that_is_down_is_absorbed(hosts):
     assert hosts.reborn == {"worker-1": 1}
 
 
+def test_a_heal_does_not_revive_a_host_that_another_fault_still_holds_down(hosts):
+    faults = [fault(0.0, "worker-1", heal_after=0.3), fault(0.1, "worker-1", heal_after=0.9)]
+    start_ns, entries = inject(hosts, *faults)
+    assert story(entries) == [("injected", "worker-1"), ("absorbed", "worker-1"), ("healed", "worker-1")]
+    assert [entry["fault"] for entry in entries] == [0, 1, 0]
+    assert 1.0 <= (entries[-1]["at_ns"] - start_ns) / 1e9 < 1.5
+    assert hosts.reborn == {"worker-1": 1}
+
+
+def test_of_two_faults_at_one_moment_one_strikes_and_both_hold(hosts):
+    faults = [fault(0.0, "worker-1", "worker-2", heal_after=0.1), fault(0.0, "worker-1", heal_after=0.5)]
+    _, entries = inject(hosts, *faults)
+    assert sorted(story(entries[:3])) == [
+        ("absorbed", "worker-1"), ("injected", "worker-1"), ("injected", "worker-2")
+    ]  # fmt: skip
+    assert story(entries[3:]) == [("healed", "worker-2"), ("healed", "worker-1")]
+
+
+def test_a_fault_on_a_host_that_died_by_itself_is_absorbed_and_heals_nothing(hosts):
+    hosts.processes["worker-1"].kill()
+    hosts.processes["worker-1"].wait(5)
+    _, entries = inject(hosts, fault(0.1, "worker-1", heal_after=0.0))
+    assert story(entries) == [("absorbed", "worker-1")]
+    assert not hosts.reborn
+
+
 def test_a_host_that_came_back_can_be_killed_again(hosts):
     faults = [fault(0.0, "worker-1", heal_after=0.1), fault(0.8, "worker-1", heal_after=0.0)]
     _, entries = inject(hosts, *faults)
