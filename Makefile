@@ -1,7 +1,8 @@
 # Everything runs from .venv, which infra/setup.sh keeps in step with requirements.lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup benchmark test lint unit serve
+.PHONY: help setup benchmark reproduce test lint unit serve
 EXPERIMENT ?= wordcount
+ID ?= all
 BIN := .venv/bin
 
 # Great Expectations and Airflow report usage to their makers unless told not to.
@@ -16,6 +17,9 @@ setup:  ## Python packages, a JVM and jars, wherever they are missing
 
 benchmark: setup  ## run an experiment (EXPERIMENT=file.yaml or a name in experiments/)
 	@$(BIN)/aftershock benchmark $(EXPERIMENT)
+
+reproduce: setup  ## rebuild the papers' tables and figures that can be computed (ID=utilization/fig-04; default all)
+	@$(BIN)/aftershock reproduce $(ID)
 
 serve: setup  ## open Airflow with the DAGs and the pages
 	@$(BIN)/aftershock serve

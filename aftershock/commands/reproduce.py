@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aftershock.commands.declare import PASSED, command, show, verdict_code
+from experiments.errors import BadInput
+from results.verdict import Verdict
 
 if TYPE_CHECKING:
     from reproductions.reproduce import Reproduced
@@ -17,7 +19,7 @@ MARKS = {"pass": "✓", "fail": "✗", "unknown": "?"}
 
 def add(commands: Any) -> None:
     declared = command(commands, "reproduce", "rebuild a table or figure of a paper, or list them", reproduce)
-    declared.add_argument("id", nargs="?", help="such as utilization/fig-04; without it all are listed")
+    declared.add_argument("id", nargs="?", help="such as utilization/fig-04, or all; without it they are listed")
     declared.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: below .aftershock)")
     declared.add_argument("--size", type=int, metavar="N", help="how large; the list says of what")
 
@@ -30,9 +32,29 @@ def reproduce(arguments: argparse.Namespace) -> int:
         listed = [_entry(found) for found in CATALOGUE.values()]
         show(arguments, {"reproductions": listed}, "\n".join(_line(entry) for entry in listed))
         return PASSED
+    if arguments.id == "all":
+        return _reproduce_all(arguments)
     found = reproduce(arguments.id, arguments.out, arguments.size)
     show(arguments, found.document(), _text(found))
-    return verdict_code([row["verdict"] for row in found.verdicts])
+    return verdict_code([found.verdict])
+
+
+def _reproduce_all(arguments: argparse.Namespace) -> int:
+    """Rebuild everything at its default size, each one's result shown as soon as it is there."""
+    from reproductions.catalogue import CATALOGUE
+    from reproductions.reproduce import reproduce
+
+    if arguments.size is not None:
+        raise BadInput("--size", arguments.size, "none with all: each has a size of its own")
+    results = []
+    for id in CATALOGUE:
+        results.append(reproduce(id, arguments.out))
+        if not arguments.json:
+            print(_text(results[-1]), end="\n\n", flush=True)
+    verdicts = [found.verdict for found in results]
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict)
+    show(arguments, {"reproductions": [found.document() for found in results]}, f"{len(results)} in all: {counts}")
+    return verdict_code(verdicts)
 
 
 def _entry(reproduction: Reproduction) -> dict[str, Any]:

@@ -42,3 +42,12 @@ def test_a_verdict_that_is_no_pass_is_exit_code_1(call, tmp_path, monkeypatch, v
     monkeypatch.setattr(reproduce, "CATALOGUE", changed)
     code, out, _ = call(f"reproduce utilization/fig-04 --out {tmp_path} --json")
     assert (code, json.loads(out)["verdict"]) == (1, verdict)
+
+
+def test_all_of_them(as_json, call, tmp_path, monkeypatch):
+    few = {id: catalogue.CATALOGUE[id] for id in ("utilization/fig-04", "checkmate/fig-05")}
+    monkeypatch.setattr(catalogue, "CATALOGUE", few)
+    found = as_json(f"reproduce all --out {tmp_path}")["reproductions"]
+    assert [(each["id"], each["verdict"]) for each in found] == [(id, "pass") for id in few]
+    assert call(f"reproduce all --out {tmp_path}")[1].endswith("2 in all: 2 pass, 0 fail, 0 unknown\n")
+    assert call(f"reproduce all --out {tmp_path} --size 5")[0] == 2

@@ -1,0 +1,44 @@
+"""What the README says about asking the models works as it stands there."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from aftershock.cli import main
+
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SECTION = README.partition("## Asking the models")[2].partition("\n## ")[0]
+COMMANDS = [line.split()[1:] for line in SECTION.splitlines() if line.strip().startswith(".venv/bin/aftershock")]
+
+
+def indented(text):
+    return [line[4:] for line in text.splitlines() if line.startswith("    ")]
+
+
+def test_the_section_has_every_model():
+    assert {tuple(words[:2]) for words in COMMANDS} == {
+        ("predict", "utilization"),
+        ("predict", "fidelity"),
+        ("simulate", "utilization"),
+        ("plan", "replication"),
+        ("plan", "recovery"),
+        ("plan", "faults"),
+    }
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_documented_command_works(words, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+    assert main(words) == 0
+    assert capsys.readouterr().out
+
+
+def test_the_documents_shown_are_the_example_files():
+    shown = [line for line in indented(SECTION) if not line.startswith(".venv")]
+    assert shown == (ROOT / "docs/examples/faults.yaml").read_text(encoding="utf-8").splitlines()
+    shown = indented((ROOT / "docs/topologies.md").read_text(encoding="utf-8"))
+    assert shown == (ROOT / "docs/examples/topology.json").read_text(encoding="utf-8").splitlines()
