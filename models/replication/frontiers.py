@@ -35,8 +35,8 @@ class Frontier:
     origin: Leaf | Gated | Combined | Closed | Opened
 
     def at(self, chosen: Mapping[int, int]) -> Values:
-        """The values by replicated tasks, for a chosen entry of every axis."""
-        return self.values[tuple(chosen[axis] for axis in self.axes)]
+        """The values by replicated tasks, for a chosen entry of every axis; where none is, the first: nothing spent."""
+        return self.values[tuple(chosen.get(axis, 0) for axis in self.axes)]
 
 
 @dataclass(frozen=True, eq=False)

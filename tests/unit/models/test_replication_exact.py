@@ -1,5 +1,7 @@
 """The exact planner: what it proves is what trying every plan finds."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -55,6 +57,28 @@ def test_finds_what_trying_every_plan_finds(topology):
 def test_finds_it_also_by_branch_and_bound(topology, most_cells):
     """Hardly any memory, so that everything shared has to be branched on."""
     requires_the_optimum(topology, most_cells=most_cells)
+
+
+@settings(max_examples=150, deadline=None)
+@given(topologies(operators=7, parallelism=5, tasks=24), st.floats(0.2, 0.8), st.integers(30, 300))
+def test_on_larger_topologies_branch_and_bound_and_elimination_agree(topology, share, most_cells):
+    budget = int(share * len(topology.tasks))
+    found = plan(topology, budget, time_limit_s=0.5)
+    other = plan(topology, budget, time_limit_s=0.5, most_cells=most_cells)
+    assert fidelity(topology, found.replicated) <= other.upper_bound * (1 + 1e-12)
+    assert fidelity(topology, other.replicated) <= found.upper_bound * (1 + 1e-12)
+
+
+def test_an_expensive_shared_node_does_not_hide_the_cheap_plans_without_it():
+    """B and C need all six of the chain; until they are affordable, S and E alone are best."""
+    chain = [f"A{i}" for i in range(6)]
+    topology = build(
+        {**dict.fromkeys(chain, 1), "B": 1, "C": 1, "S": 1, "E": 1},
+        *(f"{up} full {down}" for up, down in pairwise(chain)),
+        *("A5 full B", "A5 full C", "B full E", "C full E", "S full E"),
+    )
+    assert optima(topology)[2:9].tolist() == pytest.approx([1 / 3] * 7)
+    requires_the_optimum(topology)
 
 
 @settings(max_examples=60, deadline=None)
