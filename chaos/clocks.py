@@ -68,6 +68,12 @@ class Clock:
 
 def clocks(spec: FaultSpec) -> Iterator[Clock]:
     """Every clock of a spec that names its hosts."""
-    for index, process in enumerate(spec.processes):
-        for name, hosts in spec.taken(process).items():
-            yield Clock(f"{process.scope.value} {name} (process {index})", process, hosts)
+    for index in range(len(spec.processes)):
+        yield from clocks_of(spec, index)
+
+
+def clocks_of(spec: FaultSpec, index: int) -> Iterator[Clock]:
+    """The clocks of one process of a spec, by its position."""
+    process = spec.processes[index]
+    for name, hosts in spec.taken(process).items():
+        yield Clock(f"{process.scope.value} {name} (process {index})", process, hosts)

@@ -30,6 +30,12 @@ class FaultEvent(NamedTuple):
             "heal_after": self.heal_after,
         }
 
+    @classmethod
+    def from_json(cls, event: dict[str, Any]) -> FaultEvent:
+        """The event that `to_json` wrote."""
+        kind, targets = FaultKind(event["kind"]), tuple(event["targets"])
+        return cls(event["at"], event["cause"], targets, kind, event["heal_after"])
+
 
 def listed_event(fault: ListedFault) -> FaultEvent:
     """The event of a listed fault, in the resolution of every plan."""

@@ -75,6 +75,11 @@ class FaultProcess(Spec):
         heal = self.heal_after
         return (heal.low, heal.high) if isinstance(heal, HealDelay) else (heal, heal)
 
+    @property
+    def shows_its_law(self) -> bool:
+        """Whether planned faults can be held against it: a spread hides the gaps, but for exponential ones."""
+        return self.law is GapLaw.EXPONENTIAL or not self.spread
+
     @model_validator(mode="after")
     def _fields_go_together(self) -> FaultProcess:
         if self.spread and self.scope is FaultScope.HOST:

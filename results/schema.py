@@ -40,6 +40,11 @@ TABLES: dict[str, pa.Schema] = {
         *_must(FLAG, "absorbed"),
         *_may(WHOLE, "processes_killed", "survivors", "open_ports"),
     ),
+    "fault_fit": _table(
+        *_must(TEXT, "test", "subject"),
+        *_must(WHOLE, "samples"),
+        *_may(REAL, "statistic", "p_value"),
+    ),
     "recoveries": _table(
         *_must(WHOLE, "recovery"),
         *_may(WHOLE, "fault"),

@@ -21,6 +21,7 @@ from results.schema import LEDGER_CLASSES, TABLES
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
 UNSIGNED_OR_NOT = frozenset({"seed", "second", "batch", "fault", "lateness_s", "lag_records"})  # no bound at zero
 MANY_FAULTS = 20
+LEAST_CHANCE = 1e-4  # a sound plan fails one such test in ten thousand
 ON_ANY_SCALE = frozenset({"measured", "predicted", "low", "high"})  # their unit is that of the predicted quantity
 
 
@@ -89,7 +90,7 @@ def _values_check(table: str) -> Check:
         rules=lambda evidence: value_rules(table),
         observed=lambda frame: f"{len(frame):,} row{'s' * (len(frame) != 1)}",
         expected=lambda evidence: "no value missing or out of range",
-        applies=has_faults if table in ("faults", "recoveries") else lambda experiment: True,
+        applies=has_faults if table in ("faults", "fault_fit", "recoveries") else lambda experiment: True,
     )
 
 
@@ -149,6 +150,24 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: [in_set("healed", True)],
         observed=lambda frame: f"{frame['healed_ns'].notna().sum()} of {len(frame)} hosts came back",
         expected=lambda evidence: "all that were due before the end",
+        applies=has_faults,
+    ),
+    Check(
+        name="faults.follow_their_law",
+        table="fault_fit",
+        subject=derive.fit_to_law,
+        rules=lambda evidence: [between("p_value", LEAST_CHANCE, None)],
+        observed=lambda frame: f"p {frame['p_value'].min():.2g} in the worst of {len(frame)} tests",
+        expected=lambda evidence: f"p {LEAST_CHANCE:g} or more: the plan could have come from its laws",
+        applies=lambda experiment: any(process.shows_its_law for process in experiment.faults.processes),
+    ),
+    Check(
+        name="faults.as_planned",
+        table="fault_fit",
+        subject=derive.missing_faults,
+        rules=lambda evidence: [present("statistic"), in_set("statistic", 0.0)],
+        observed=lambda frame: f"{frame['statistic'].sum():.0f} of {frame['samples'].sum()} planned strikes missing",
+        expected=lambda evidence: "every planned strike injected or absorbed",
         applies=has_faults,
     ),
     Check(

@@ -110,6 +110,24 @@ def heals(evidence: Evidence) -> pd.DataFrame:
     return faults
 
 
+def fit_to_law(evidence: Evidence) -> pd.DataFrame:
+    """Return the comparisons of the plan with its laws, each with the probability that chance does as badly."""
+    fits = evidence.table("fault_fit")
+    fits = fits[fits["p_value"].notna()]
+    if fits.empty:
+        raise NotEnough("table fault_fit holds the plan against no law")
+    return fits
+
+
+def missing_faults(evidence: Evidence) -> pd.DataFrame:
+    """Return one row: of how many planned strikes (`samples`) there is no trace in the injector's journal."""
+    fits = evidence.table("fault_fit")
+    fits = fits[fits["test"] == "missing"]
+    if not fits["samples"].sum():
+        raise NotEnough("the run had no planned fault")
+    return fits
+
+
 def closed_windows(evidence: Evidence) -> pd.DataFrame:
     return evidence.rows("quality", "no event-time window closed during the run")
 

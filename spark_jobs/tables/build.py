@@ -112,6 +112,7 @@ def build(logs: Logs) -> None:
     lag = logs.lag if logs.schedule and not logs.saturating else None
     followed = recoveries(logs.outages, logs.batches, logs.undisturbed, logs.segments, logs.pace, lag)
     _write(logs, "faults", rows.faults(logs.plan, logs.journal("injector")))
+    _write(logs, "fault_fit", rows.fault_fit(logs.experiment, logs.plan, logs.journal("injector")))
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
     _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window, steady(logs.batches, logs.outages)))
     _write(logs, "ledger", rows.ledger(logs.segments))

@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from datetime import datetime
 from typing import Any
 
+from chaos.events import FaultEvent
+from chaos.goodness import fit_to_laws, fit_to_plan
 from experiments.spec import Experiment, LoadMode
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, Segment
@@ -49,6 +51,14 @@ def _fault(number: int, event: dict[str, Any], start_ns: int, entries: list[dict
         total("survivors"),
         total("open_ports"),
     )
+
+
+def fault_fit(experiment: Experiment, plan: dict[str, Any], injector: list[dict[str, Any]]) -> list[Row]:
+    """How the plan fits the laws of the experiment, and how what was injected fits the plan; none without faults."""
+    if not experiment.faults.can_fail:
+        return []
+    events = [FaultEvent.from_json(event) for event in plan["events"]]
+    return [*fit_to_laws(experiment.fault_spec, events), *fit_to_plan(events, injector)]
 
 
 def checkpoints(batches: list[Batch], window: tuple[int, int], undisturbed: list[Batch]) -> list[Row]:

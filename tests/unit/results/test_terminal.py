@@ -64,7 +64,7 @@ def test_the_summary_fits_a_terminal_and_tells_the_result(good_run: Run) -> None
         "Failures cost",
         f"measured   {measured:.3f}",
         "worker-3",
-        "29 pass, 0 fail, 0 unknown",
+        "33 pass, 0 fail, 0 unknown",
         "0 lost, 0 wrong",
     ):
         assert words in text
@@ -78,7 +78,7 @@ def test_the_summary_marks_what_failed_and_what_is_unknown(tmp_path: Path) -> No
     text = summary(run)
     assert "✗ quality.nothing_lost" in text
     assert "? utilization.predicted" in text
-    assert "27 pass, 1 fail, 1 unknown" in text
+    assert "31 pass, 1 fail, 1 unknown" in text
 
 
 def test_the_summary_of_a_run_without_tables_says_that_nothing_was_measured(tmp_path: Path) -> None:
