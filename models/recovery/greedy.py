@@ -17,15 +17,19 @@ from models.recovery.problem import Floats, Mask, RecoveryProblem
 Indices = npt.NDArray[np.intp]
 
 CLOSED = -1.0  # the density of a query that is recovered, or known not to fit
-KEPT_BITS = 32  # of a density's mantissa: what differs by rounding only is a tie
-HALF_STEP = 1 << (51 - KEPT_BITS)
+TIE_BITS = 20  # of a density's mantissa: what differs only in these differs by rounding, and is a tie
+DENSEST = 1e300
 
 
-def profit_density(priorities: Floats, weights: Floats) -> Floats:
-    """PD of definition 3, priority over sum(c_k / f_k), rounded to 32 bits so that ties are ties."""
-    with np.errstate(over="ignore"):
-        density = np.ascontiguousarray(priorities / weights)
-    return ((density.view(np.int64) + HALF_STEP) & ~(2 * HALF_STEP - 1)).view(np.float64)
+def profit_density(priorities: Floats, weights: Floats, queries: Indices) -> Floats:
+    """PD of definition 3, priority over sum(c_k / f_k), as a number by which no two queries are equal.
+
+    The last bits, which are rounding errors, give way to the number of the query: of equals the first one is denser.
+    """
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        density = np.minimum(np.nan_to_num(priorities / weights, nan=DENSEST), DENSEST)
+    rounded = (density.view(np.int64) + (1 << (TIE_BITS - 1))) >> TIE_BITS << TIE_BITS
+    return (rounded | ((1 << TIE_BITS) - 1 - queries)).view(np.float64)
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,16 @@ class Blocks:
     def sizes(self) -> Indices:
         """How many queries share each block."""
         return np.diff(self.begins)
+
+    @cached_property
+    def row_costs(self) -> Floats:
+        """The costs of what each query needs, as in `needs`."""
+        return self.costs[self.needs]
+
+    @cached_property
+    def row_weights(self) -> Floats:
+        """The shares c_k / f_k of what each query needs, as in `needs`."""
+        return self.weights[self.needs]
 
     def incidence(self) -> sparse.csc_array:
         """(queries, blocks), 1 where a query needs a block."""
@@ -114,10 +128,10 @@ class Candidates:
         """One plan that recovers nothing but what costs nothing."""
         recovered = np.arange(of.count + 1)[None, :] == of.count
         free = of.needs[:, 0] == of.count
-        weights = np.where(free, 1.0, of.weights[of.needs].sum(axis=1))
-        density = np.where(free, CLOSED, profit_density(of.priorities, weights))
+        density = profit_density(of.priorities, of.row_weights.sum(axis=1), np.arange(free.size))
+        density[free] = CLOSED
         value = np.array([of.priorities[free].sum()])
-        return cls(of, recovered, of.costs[of.needs].sum(axis=1)[None, :], density[None, :], np.array([limit]), value)
+        return cls(of, recovered, of.row_costs.sum(axis=1)[None, :], density[None, :], np.array([limit]), value)
 
     def at(self, plans: npt.NDArray) -> Candidates:
         """Copies of some of the plans, in any order and number."""
@@ -126,13 +140,20 @@ class Candidates:
 
     def take(self, plans: Indices, queries: Indices) -> None:
         """Recover one query in each of the given plans, each of them given once."""
-        of = self.of
-        needed = of.needs[queries]
-        which, place = np.nonzero(~self.recovered[plans[:, None], needed])
-        added = needed[which, place]
-        self.recovered[plans[which], added] = True
-        self.room[plans] -= np.bincount(which, of.costs[added], plans.size)
-        self._update(plans[which], added)
+        needed = self.of.needs[queries]
+        which, place = np.nonzero(self._missing(plans, needed))
+        self.add(plans[which], needed[which, place])
+
+    def add(self, plans: Indices, added: Indices) -> None:
+        """Recover blocks that the plans do not recover, one of the first plan, one of the second, and so on."""
+        self.recovered[plans, added] = True
+        self.room -= np.bincount(plans, self.of.costs[added], self.room.size)
+        self._update(plans, added)
+
+    def _missing(self, plans: Indices, needed: Indices) -> Mask:
+        """(plans, needed): which of some blocks each of the plans does not recover."""
+        width = self.recovered.shape[1]
+        return ~self.recovered.ravel()[plans[:, None] * width + needed]
 
     def _update(self, plans: Indices, added: Indices) -> None:
         """Compute anew the cost and the density of every query that shares a block just added."""
@@ -140,25 +161,27 @@ class Candidates:
         plans = np.repeat(plans, sizes)
         place = np.arange(plans.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         queries = of.users[np.repeat(of.begins[added], sizes) + place]
-        needed = of.needs[queries]
-        missing = ~self.recovered[plans[:, None], needed]
+        missing = self._missing(plans, of.needs[queries])
         closed = ~missing.any(axis=1)
-        weights = np.where(closed, 1.0, np.einsum("ij,ij->i", missing, of.weights[needed]))
-        self.cost[plans, queries] = np.einsum("ij,ij->i", missing, of.costs[needed])
-        self.density[plans, queries] = np.where(closed, CLOSED, profit_density(of.priorities[queries], weights))
+        left = missing.astype(float)
+        weights = np.einsum("ij,ij->i", left, of.row_weights[queries])
+        self.cost[plans, queries] = np.einsum("ij,ij->i", left, of.row_costs[queries])
+        density = profit_density(of.priorities[queries], weights, queries)
+        self.density[plans, queries] = np.where(closed, CLOSED, density)
         done = np.unique(plans[closed] * of.priorities.size + queries[closed])
         done_plans, done_queries = np.divmod(done, of.priorities.size)
         self.value += np.bincount(done_plans, of.priorities[done_queries], self.value.size)
 
-    def step(self) -> Mask:
-        """Extend every plan by its densest query where that fits; False for the plans that cannot be extended.
+    def step(self, floor: float = -np.inf) -> Mask:
+        """Extend every plan by its densest query where that fits; False for the plans that cannot get above `floor`.
 
         A query that does not fit is closed: it never fits later, as a further query takes at least as much of the room
-        as it takes of this one's cost.
+        as it takes of this one's cost. The room is worth less than the largest density times the room: see pair_bounds.
         """
         every = np.arange(self.room.size)
         densest = self.density.argmax(axis=1)
-        going = self.density[every, densest] != CLOSED
+        density = self.density[every, densest]
+        going = (density != CLOSED) & (self.value + density * self.room * (1 + 1e-7) > floor)
         fits = self.cost[every, densest] <= self.room
         full = np.flatnonzero(going & ~fits)
         if full.size:
@@ -168,18 +191,18 @@ class Candidates:
             self.take(chosen, densest[chosen])
         return going
 
-    def best(self) -> tuple[float, Mask]:
-        """Extend all plans until nothing fits; the value and the recovered blocks of the best one, the first if equal."""
+    def best(self, floor: float = -np.inf) -> tuple[float, Mask]:
+        """Extend all plans until nothing fits; value and recovered blocks of the best one, the first if equal."""
         plans, value, recovered = self, -np.inf, self.recovered[0]
         while True:
-            going = plans.step()
-            if going.mean() > 0.5:
-                continue
-            ended = np.flatnonzero(~going)
-            if ended.size:
-                first = ended[plans.value[ended].argmax()]
+            going = plans.step(max(floor, value))
+            ended = ~going
+            if ended.any():
+                at = np.flatnonzero(ended)
+                first = at[plans.value[at].argmax()]
                 if plans.value[first] > value:
-                    value, recovered = float(plans.value[first]), plans.recovered[first]
+                    value, recovered = float(plans.value[first]), plans.recovered[first].copy()
             if not going.any():
                 return value, recovered[:-1]
-            plans = plans.at(going)
+            if going.mean() < 0.7:
+                plans = plans.at(going)

@@ -1,0 +1,229 @@
+"""How much BestDensity can reach from each pair of its initial set, without extending every pair.
+
+Write cl(S, t) for what a plan S becomes when every query denser than t is recovered, until none is left. Recovering
+a query only raises the density of the others, so cl does not depend on the order, and as long as there is room the
+greedy extension of S passes through cl(S, t) for every t. Three things follow, and are used here:
+
+- cl of a pair contains cl of each of its two queries. Unless the two together raise a further query above t, it is
+  just their union, so that cost and priority of all pairs come from matrix products.
+- No query left is denser than t, and densities are priorities over shares c_k / f_k that add up to at most the cost
+  of any set of queries: what still fits into a room r is worth at most t r.
+- A pair whose cl is that of one of the two ends where that one ends alone.
+
+Extending nothing is followed query by query. At a moment when its densest query is less dense than any before, its
+plan is cl of nothing. At others it is cl of what it was at an earlier moment and the query chosen there; the same
+holds for the extensions of a single query and of a pair, in which that query is the densest as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from models.recovery.greedy import CLOSED, Blocks, Candidates, Indices
+from models.recovery.problem import Floats, Mask
+
+MARGIN = 1e-7  # relative: bounds are above, and thresholds below, what rounding may hide
+COSTS = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0])  # quantiles: room for a pair of queries of such a cost
+ROOMS = np.array([1.3, 2.0, 4.0, 12.0])  # more room, in the costs of a pair of the dearest queries
+LONGEST_CHAIN = 40
+
+
+class Start(NamedTuple):
+    """What nothing has become at some moment, (1, ...), and the blocks that each query has, (queries, blocks)."""
+
+    plan: Candidates
+    recovered: Mask
+
+    def pairs(self, one: Indices, other: Indices) -> Candidates:
+        """What pairs of queries have become."""
+        plans = self.plan.at(np.zeros(one.size, dtype=int))
+        plans.add(*np.nonzero((self.recovered[one] | self.recovered[other]) & ~self.plan.recovered[:, :-1]))
+        return plans
+
+
+class Reach(NamedTuple):
+    """Of all pairs of queries, (queries, queries): the highest priority within reach, and where to start from.
+
+    bound   -inf for pairs that need not be extended, inf where nothing is known
+    number  which of the starts is on the way of a pair's extension
+    starts  the first one is the beginning
+    """
+
+    bound: Floats
+    number: npt.NDArray[np.int16]
+    starts: list[Start]
+
+
+class _Course(NamedTuple):
+    """The densest query, its density and the room before every step of extending nothing, until one does not fit."""
+
+    queries: Indices
+    densities: Floats
+    rooms: Floats
+
+    def chain(self, moment: int) -> list[int]:
+        """The moments by which the plan at one is reached, from early to late: after each, all densities are higher."""
+        found = [moment]
+        while (lower := np.flatnonzero(self.densities[: found[-1]] <= self.densities[found[-1]])).size:
+            found.append(int(lower[-1]))
+        return found[::-1]
+
+    def latest(self, room: float) -> int:
+        """The last moment with that much room."""
+        return max(int(np.searchsorted(-self.rooms, -room, side="right")) - 1, 0)
+
+
+class _Moment(NamedTuple):
+    """The extension of nothing at one moment, (1, ...), and of single queries there, (queries, ...).
+
+    density  no query left is denser
+    joint    (queries, queries): the extension of the pair is not known to be the union of those of its two
+    """
+
+    plan: Candidates
+    density: float
+    rows: Candidates
+    joint: Mask
+
+    @property
+    def start(self) -> Start:
+        return Start(self.plan, self.rows.recovered[:, :-1])
+
+
+def reach(of: Blocks, empty: Candidates) -> Reach:
+    """What is within reach of every pair; a query paired with itself stands for the query alone."""
+    size = (of.priorities.size,) * 2
+    beginning = Start(empty, of.incidence().toarray() > 0)
+    found = Reach(np.full(size, np.inf), np.zeros(size, dtype=np.int16), [beginning])
+    for moment in _moments(of, beginning):
+        bound = _bound(of, moment)
+        found.number[bound < np.inf] = len(found.starts)
+        np.minimum(found.bound, bound, out=found.bound)
+        found.starts.append(moment.start)
+    return found
+
+
+def _moments(of: Blocks, beginning: Start) -> Iterator[_Moment]:
+    course = _course(beginning.plan)
+    wanted = _wanted(course, beginning.plan.cost[0])
+    links = {-1: (beginning.recovered, np.zeros((of.priorities.size,) * 2, dtype=bool))}
+    plan = beginning.plan.at([0])
+    for moment in range(max(wanted, default=-1) + 1):
+        later = {-1}.union(*(chain for end, chain in wanted.items() if end >= moment))
+        if moment in later:
+            before = [-1, *course.chain(moment)][-2]
+            here = _moment(of, plan.at([0]), course.densities[moment], *links[before])
+            if moment in wanted:
+                yield here
+            links[moment] = (here.start.recovered, here.joint)
+        links = {at: link for at, link in links.items() if at in later}
+        plan.step()
+
+
+def _course(empty: Candidates) -> _Course:
+    plan, steps = empty.at([0]), []
+    while True:
+        densest = plan.density[0].argmax()
+        steps.append((densest, plan.density[0, densest], plan.room[0]))
+        if plan.density[0, densest] == CLOSED or plan.cost[0, densest] > plan.room[0]:
+            return _Course(*(np.array(values) for values in zip(*steps, strict=True)))
+        plan.step()
+
+
+def _wanted(course: _Course, costs: Floats) -> dict[int, list[int]]:
+    """Moments that leave room for many pairs, and for few, with their chains; those that are reached soon enough."""
+    rooms = 2 * np.r_[np.quantile(costs, COSTS), ROOMS * costs.max()]
+    moments = {course.latest(room) for room in rooms} | {course.rooms.size - 1}
+    lowest = np.minimum.accumulate(course.densities)
+    moments |= {int(np.flatnonzero(lowest[: m + 1] == course.densities[: m + 1])[-1]) for m in moments}
+    chains = {m: course.chain(m) for m in sorted(moments) if course.densities[m] != CLOSED}
+    return {moment: chain for moment, chain in chains.items() if len(chain) <= LONGEST_CHAIN}
+
+
+def _moment(of: Blocks, plan: Candidates, density: float, recovered: Mask, joint: Mask) -> _Moment:
+    """The moment at which nothing has become `plan`, from what each query had recovered at the moment before it."""
+    every = np.arange(of.priorities.size)
+    rows = Start(plan, recovered).pairs(every, every)
+    while True:
+        densest = rows.density.argmax(axis=1)
+        above = np.flatnonzero(rows.density[every, densest] > density)
+        if not above.size:
+            return _Moment(plan, density, rows, joint | _joint(of, plan, rows, density))
+        rows.take(above, densest[above])
+
+
+def _bound(of: Blocks, moment: _Moment) -> Floats:
+    """What every pair can reach, seen from one moment; inf for pairs that are not known to get there."""
+    base, rows = moment.plan, moment.rows
+    added, done = _beyond(base, rows)
+    room = base.room - _union(base.room - rows.room, added, of.costs[:-1])
+    value = base.value + _union(rows.value - base.value, done, of.priorities)
+    some_fit = _cheapest(of, base, rows) <= room + base.room * MARGIN
+    bound = (value + moment.density * np.where(some_fit, room, 0.0)) * (1 + MARGIN)
+    unknown = (room < 0) | moment.joint
+    sizes = added.sum(axis=1)
+    same = (_union(sizes, added, np.ones(of.count)) == sizes[:, None]) & ~unknown.diagonal()[:, None]
+    np.fill_diagonal(same, sizes == 0)
+    bound[same | same.T] = -np.inf
+    bound[unknown] = np.inf
+    return bound
+
+
+def _beyond(base: Candidates, rows: Candidates) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """The blocks and the queries that each row recovers and the base does not."""
+    added = sparse.csr_array((rows.recovered & ~base.recovered)[:, :-1].astype(float))
+    return added, sparse.csr_array(((rows.density == CLOSED) & (base.density != CLOSED)).astype(float))
+
+
+def _union(amounts: Floats, members: sparse.csr_array, weights: Floats) -> Floats:
+    """The weight of the union of the members of every two rows, given the weight of each row's."""
+    return amounts[:, None] + amounts - ((members * weights) @ members.T).toarray()
+
+
+def _joint(of: Blocks, base: Candidates, rows: Candidates, density: float) -> Mask:
+    """Pairs whose two closures together may raise a further query above the density."""
+    weights = (~base.recovered[0][of.needs] * of.row_weights).sum(axis=1)
+    most = of.priorities / density * (1 + MARGIN)
+    found = np.zeros((rows.room.size,) * 2, dtype=bool)
+    for query, which, left in _left(of, base, rows, of.weights, weights, most):
+        found[np.ix_(which, which)] |= left <= most[query]
+    np.fill_diagonal(found, False)
+    return found
+
+
+def _cheapest(of: Blocks, base: Candidates, rows: Candidates) -> Floats:
+    """The least that any query left may cost under the union of two rows, where there is room for it."""
+    each = np.where(rows.density == CLOSED, np.inf, rows.cost).min(axis=1)
+    found = np.minimum(each[:, None], each)
+    room = np.broadcast_to(base.room, base.cost[0].shape)
+    for _, which, left in _left(of, base, rows, of.costs, base.cost[0], room):
+        ends = np.ix_(which, which)
+        found[ends] = np.minimum(found[ends], left)
+    return found
+
+
+def _left(
+    of: Blocks, base: Candidates, rows: Candidates, amounts: Floats, before: Floats, most: Floats
+) -> Iterator[tuple[int, Indices, Floats]]:
+    """What the union of two rows leaves of the amount that a query lacks in the base.
+
+    For each query: the rows that lower it, if it may get down to `most`, and what is left for any two of them.
+    """
+    added, _ = _beyond(base, rows)
+    lowered = ((added * amounts[:-1]) @ of.incidence().T).tocsc()
+    for query in np.flatnonzero(np.diff(lowered.indptr) > 1):
+        column = slice(lowered.indptr[query], lowered.indptr[query + 1])
+        which, by = lowered.indices[column], lowered.data[column]
+        near = before[query] - by - by.max() <= most[query] + before[query] * MARGIN
+        near &= rows.density[which, query] != CLOSED
+        which, by = which[near], by[near]
+        if which.size > 1:
+            needed = of.needs[query][~base.recovered[0][of.needs[query]]]
+            held = rows.recovered[which[:, None], needed].astype(float)
+            both = (held * amounts[needed]) @ held.T
+            yield query, which, before[query] * (1 - MARGIN) - by[:, None] - by + both

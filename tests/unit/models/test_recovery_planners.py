@@ -1,0 +1,223 @@
+"""The planners against brute force, against algorithm 3 taken literally, and against theorem 5.1."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from experiments.errors import BadInput
+from models.recovery.best_density import best_density
+from models.recovery.dynamic_programming import dynamic_programming
+from models.recovery.exact import exact, exact_with_bound
+from models.recovery.greedy import Candidates, blocks
+from models.recovery.operator_centric import operator_centric
+from models.recovery.pair_bounds import reach
+from models.recovery.problem import RecoveryProblem
+from models.recovery.random_queries import QuerySpec, UniformSharing, ZipfSharing, random_queries
+
+PLANNERS = [best_density, dynamic_programming, exact, operator_centric]
+
+
+def problem_of(needs, costs, priorities, capacity):
+    """Partitions that do not consume from each other."""
+    size = len(costs)
+    names = tuple(f"Q{i}" for i in range(len(priorities)))
+    matrix = sparse.csr_array(np.asarray(needs, dtype=float).reshape(len(priorities), size))
+    failed, feeds = np.ones(size, dtype=bool), sparse.csr_array((size, size))
+    floats = (np.asarray(costs, dtype=float), np.asarray(priorities, dtype=float))
+    return RecoveryProblem(failed, names, matrix, *floats, feeds, float(capacity))
+
+
+@st.composite
+def problems(draw, queries=6, partitions=7, amounts=None):
+    """Every query with a partition, every partition with a query; costs and priorities often 0, equal or odd."""
+    amounts = amounts or st.one_of(st.integers(0, 5).map(float), st.floats(0.1, 10))
+    m, k = draw(st.integers(1, queries)), draw(st.integers(1, partitions))
+    needs = np.array(draw(st.lists(st.lists(st.booleans(), min_size=k, max_size=k), min_size=m, max_size=m)))
+    needs[np.arange(m), np.arange(m) % k] = True
+    needs[np.arange(k) % m, np.arange(k)] = True
+    costs = draw(st.lists(amounts, min_size=k, max_size=k))
+    priorities = draw(st.lists(amounts, min_size=m, max_size=m))
+    return problem_of(needs, costs, priorities, draw(st.floats(0, 1)) * sum(costs))
+
+
+def sets(problem):
+    return [frozenset(np.flatnonzero(row)) for row in problem.needs.toarray()]
+
+
+def brute_force(problem):
+    """The highest priority over all sets of queries that fit."""
+    queries, best = sets(problem), 0.0
+    for count in range(1, len(queries) + 1):
+        for chosen in combinations(range(len(queries)), count):
+            union = frozenset().union(*(queries[i] for i in chosen))
+            if sum(problem.costs[list(union)]) <= problem.limit:
+                best = max(best, sum(problem.priorities[list(chosen)]))
+    return best
+
+
+def extended(problem, plan):
+    """Lines 21 to 31 of algorithm 3, of equally dense queries the first."""
+    queries, shares = sets(problem), problem.shares
+    while True:
+        best, densest = None, -1.0
+        for i, query in enumerate(queries):
+            left = list(query - plan)
+            if not left or sum(problem.costs[list(plan | query)]) > problem.limit:
+                continue
+            weight = sum(problem.costs[left] / shares[left])
+            density = problem.priorities[i] / weight if weight else np.inf
+            if density > densest * (1 + 1e-9):
+                best, densest = query, density
+        if best is None:
+            return sum(p for p, query in zip(problem.priorities, queries, strict=True) if query <= plan)
+        plan |= best
+
+
+def literal(problem):
+    """Algorithm 3 from every single query and every pair, one after the other."""
+    queries = sets(problem)
+    initial = [frozenset(), *queries, *(one | other for one, other in combinations(queries, 2))]
+    return max(extended(problem, plan) for plan in initial if sum(problem.costs[list(plan)]) <= problem.limit)
+
+
+@given(problems())
+@settings(max_examples=150, deadline=None)
+def test_the_optimal_planners_agree_with_brute_force(problem):
+    best = pytest.approx(brute_force(problem), rel=1e-6, abs=1e-5)
+    assert dynamic_programming(problem).priority == best
+    found = exact_with_bound(problem)
+    assert found.plan.priority == best
+    assert found.plan.optimal
+    assert found.upper_bound >= found.plan.priority
+
+
+@given(problems(), st.sampled_from(PLANNERS))
+@settings(max_examples=200, deadline=None)
+def test_every_plan_fits_and_counts_what_it_completes(problem, planner):
+    plan = planner(problem)
+    chosen = plan.partitions
+    assert problem.costs[chosen].sum() <= problem.limit * (1 + 1e-12)
+    complete = [bool(query <= set(np.flatnonzero(chosen))) for query in sets(problem)]
+    assert plan.queries == tuple(np.array(problem.queries)[complete])
+    assert plan.priority == pytest.approx(problem.priorities[complete].sum())
+    assert plan.priority <= dynamic_programming(problem).priority * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_limits_of_the_capacity(planner):
+    needs, costs, priorities = [[1, 1, 0], [0, 1, 1], [0, 0, 1]], [2.0, 3.0, 0.0], [5.0, 4.0, 3.0]
+    free = planner(problem_of(needs, costs, priorities, 0))
+    assert (free.queries, free.priority) == (("Q2",), 3.0)
+    everything = planner(problem_of(needs, costs, priorities, 5))
+    assert (everything.queries, everything.priority) == (("Q0", "Q1", "Q2"), 12.0)
+    nothing = planner(problem_of(np.zeros((0, 0)), [], [], 5))
+    assert (nothing.queries, nothing.priority) == ((), 0.0)
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_decimal_costs_that_add_up_to_the_capacity_fit(planner):
+    assert planner(problem_of(np.eye(2), [0.1, 0.2], [1, 1], 0.3)).priority == 2
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_extreme_amounts_do_no_harm(planner):
+    plan = planner(problem_of(np.eye(3), [1e100, 1e-100, 1e-100], [1e100, 1e100, 1e-100], 1e-99))
+    assert "Q1" in plan.queries
+    assert np.isfinite(plan.priority)
+
+
+@given(problems())
+@settings(max_examples=150, deadline=None)
+def test_best_density_is_algorithm_3(problem):
+    assert best_density(problem).priority == pytest.approx(literal(problem), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_best_density_is_algorithm_3_on_larger_problems(seed):
+    rng = np.random.default_rng(seed)
+    sharing = [UniformSharing(3), UniformSharing(8), ZipfSharing(0.5, 30)][seed % 3]
+    full = random_queries(QuerySpec(sharing, queries=int(rng.integers(8, 16)), most=6), rng)
+    problem = full.with_capacity(rng.uniform(0.1, 0.9) * full.capacity)
+    assert best_density(problem).priority == pytest.approx(literal(problem), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_said_to_be_within_reach_of_a_pair_is_what_it_reaches(seed):
+    rng = np.random.default_rng(seed)
+    full = random_queries(QuerySpec(UniformSharing(6), queries=14, most=6), rng)
+    problem = full.with_capacity(rng.uniform(0.2, 0.9) * full.capacity)
+    of = blocks(problem)
+    empty = Candidates.empty(of, problem.limit)
+    found = reach(of, empty)
+    queries = sets(problem)
+    alone = [extended(problem, q) for q in queries if sum(problem.costs[list(q)]) <= problem.limit]
+    known = 0
+    for i, j in combinations(range(14), 2):
+        if sum(problem.costs[list(queries[i] | queries[j])]) > problem.limit:
+            continue
+        reached = extended(problem, queries[i] | queries[j])
+        if found.bound[i, j] == -np.inf:
+            assert reached <= max(*alone, extended(problem, frozenset()))
+            continue
+        known += found.bound[i, j] < np.inf
+        assert reached <= found.bound[i, j]
+        start = found.starts[found.number[i, j]]
+        assert start.pairs(np.array([i]), np.array([j])).best()[0] == pytest.approx(reached)
+    assert known > 10
+
+
+def test_a_single_query_that_fits_with_no_other_is_in_the_initial_set():
+    """Against theorem 5.1 as printed: line 9 keeps only the densest single query, 2 of 10 here."""
+    problem = problem_of(np.eye(2), [1, 10], [2, 10], 10)
+    assert best_density(problem).priority == 10
+
+
+def test_a_query_is_dense_by_the_shares_of_its_partitions():
+    """3 / (4/2) beats 2.5 / 2, although 2.5 / 2 beats 3 / 4; hence both queries of the shared partition."""
+    problem = problem_of([[1, 0], [1, 0], [0, 1]], [4, 2], [3, 1, 2.5], 4)
+    assert best_density(problem).queries == ("Q0", "Q1")
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_theorem_5_1_holds_with_all_single_queries_in_the_initial_set(seed):
+    rng = np.random.default_rng(seed)
+    queries, partitions = rng.integers(1, 11), rng.integers(1, 13)
+    needs = rng.random((queries, partitions)) < rng.uniform(0.05, 0.6)
+    needs = np.hstack([needs, np.eye(queries, dtype=bool)])
+    costs = rng.choice([1.0, 2.0, 10.0, 30.0], needs.shape[1]) * rng.uniform(0.5, 1, needs.shape[1])
+    costs[needs.sum(axis=0) == 0] = 0.0
+    priorities = rng.choice([1.0, 5.0, 40.0], queries) * rng.uniform(0.5, 1, queries)
+    problem = problem_of(needs, costs, priorities, rng.uniform(0.1, 0.9) * costs.sum())
+    ratio = 1 - np.exp(-1 / problem.shares.max())
+    assert best_density(problem).priority >= ratio * exact_with_bound(problem).plan.priority * (1 - 1e-6)
+
+
+def test_dynamic_programming_refuses_what_it_cannot_finish():
+    problem = problem_of(np.eye(21), np.ones(21), np.ones(21), 5)
+    with pytest.raises(BadInput, match=r"21 failed queries.*exact"):
+        dynamic_programming(problem)
+
+
+def test_dynamic_programming_keeps_partitions_beyond_one_word_apart():
+    needs = np.kron(np.eye(4), np.ones(40))
+    assert dynamic_programming(problem_of(needs, np.ones(160), [1, 2, 3, 4], 80)).priority == 7
+
+
+def test_exact_says_when_it_could_not_prove_its_optimum():
+    problem = random_queries(QuerySpec(UniformSharing(6), queries=400), np.random.default_rng(5))
+    found = exact_with_bound(problem.with_capacity(problem.capacity / 3), time_limit_s=0.05)
+    assert not found.plan.optimal
+    assert found.plan.priority < found.upper_bound <= problem.priorities.sum() * (1 + 1e-9)
+    with pytest.raises(BadInput, match="time_limit_s"):
+        exact(problem, time_limit_s=0.0)
+
+
+def test_best_density_of_three_hundred_queries_is_near_the_optimum():
+    full = random_queries(QuerySpec(UniformSharing(3), queries=300), np.random.default_rng(6))
+    problem = full.with_capacity(0.3 * full.capacity)
+    found = exact_with_bound(problem, time_limit_s=5.0)
+    assert 0.97 * found.upper_bound < best_density(problem).priority <= found.upper_bound
