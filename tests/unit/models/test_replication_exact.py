@@ -70,15 +70,35 @@ def test_on_larger_topologies_branch_and_bound_and_elimination_agree(topology, s
 
 
 def test_an_expensive_shared_node_does_not_hide_the_cheap_plans_without_it():
-    """B and C need all six of the chain; until they are affordable, S and E alone are best."""
+    """B and C need all six of the chain; until they are affordable, S, B and E alone are best: half of B's output."""
     chain = [f"A{i}" for i in range(6)]
     topology = build(
-        {**dict.fromkeys(chain, 1), "B": 1, "C": 1, "S": 1, "E": 1},
+        {**dict.fromkeys(chain, 1), "S": 1, "B": 1, "C": 1, "E": 1},
         *(f"{up} full {down}" for up, down in pairwise(chain)),
-        *("A5 full B", "A5 full C", "B full E", "C full E", "S full E"),
+        *("A5 full B", "S full B", "A5 full C", "B full E", "C full E"),
     )
-    assert optima(topology)[2:9].tolist() == pytest.approx([1 / 3] * 7)
+    assert optima(topology)[3:8].tolist() == pytest.approx([1 / 4] * 5)
     requires_the_optimum(topology)
+
+
+def test_a_shared_node_that_is_decided_but_not_used():
+    joined = {"inputs": "correlated"}
+    topology = build(
+        {
+            "O0": {"parallelism": 3, "output_rates": [5, 5, 7.5], "output": True},
+            "O2": [3.0, 2.0, 3.0],
+            "O1": [5.0, 1.0, 3.0],
+            "O3": [3.0, 2.0],
+            "O4": {"parallelism": 4, "output_rates": [3, 5, 2, 7.5], **joined},
+            "O5": [2.0, 5.0],
+            "O6": [7.5, 2.0, 7.5],
+        },
+        *("O0 one-to-one O1", "O1 merge O3", "O2 merge O3", "O2 split O4", "O3 split O4", "O4 merge O5", "O5 full O6"),
+    )
+    branched, eliminated = (plan(topology, 13, 1e6, most_cells) for most_cells in (40, 10**6))
+    assert branched.optimal
+    assert eliminated.optimal
+    assert fidelity(topology, branched.replicated) == pytest.approx(fidelity(topology, eliminated.replicated))
 
 
 @settings(max_examples=60, deadline=None)
