@@ -31,6 +31,8 @@ def best_density(problem: RecoveryProblem) -> RecoveryPlan:
     Not taken over from the print: CP_n is extended by pair after pair (line 17) instead of begun anew, the index n is
     a query's as well, of equals the last one wins (line 25), and a query that costs nothing has no density.
     """
+    if not problem.queries:
+        return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False)
     of = blocks(problem)
     empty = Candidates.empty(of, problem.limit)
     value, recovered = empty.at([0]).best()

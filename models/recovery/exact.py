@@ -77,7 +77,8 @@ class _Search:
             self.forbidden.append(queries[self.alone].astype(float))
 
     def _solve(self):
-        needs = self.problem.needs[self.alone]
+        within = self.problem.union(self.alone)
+        needs, costs = self.problem.needs[self.alone][:, within], self.problem.costs[within]
         queries, partitions = needs.shape
         pairs = needs.tocoo()
         rows = np.arange(pairs.nnz)
@@ -88,7 +89,7 @@ class _Search:
             ]
         )
         scale = self.problem.limit or 1.0
-        budget = np.r_[np.zeros(queries), self.problem.costs / scale][None, :]
+        budget = np.r_[np.zeros(queries), costs / scale][None, :]
         constraints = [LinearConstraint(needed, ub=0.0), LinearConstraint(budget, ub=self.problem.limit / scale)]
         constraints += [
             LinearConstraint(np.r_[f, np.zeros(partitions)][None, :], ub=f.sum() - 1) for f in self.forbidden
