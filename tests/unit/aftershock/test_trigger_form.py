@@ -13,6 +13,7 @@ RICH = {
         "duration": 30,
         "hosts": {"worker-1": ["rack-a"], "worker-2": ["rack-a"]},
         "processes": [{"scope": "domain", "rate": 0.1, "spread": 2, "heal_after": {"low": 1, "high": 3}}],
+        "events": [{"at": 3.5, "targets": ["worker-1"], "heal_after": 2}],
     },
 }
 

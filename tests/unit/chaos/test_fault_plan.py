@@ -1,15 +1,17 @@
 """The fault plan: literal, deterministic, of the right law, and untouched by what is added beside it."""
 
+import json
 import math
 import random
 from collections import Counter
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chaos.plan import FaultEvent, load_fault_spec, plan
+from chaos.events import FaultEvent
+from chaos.plan import draw, load_fault_spec, plan
 from experiments.errors import BadInput
 from experiments.faults import FaultKind, FaultSpec
 
@@ -21,10 +23,24 @@ LITERAL = [
     ("kill", 3254.314398, ["node-2"], "domain rack-a (process 1)", 311.677904),
     ("pause", 3389.858374, ["node-1", "node-2"], "domain rack-a (process 2)", 5.0),
 ]
+NESTED = {"node-1": ("rack-a", "power"), "node-2": ("rack-a", "power"), "node-3": ("rack-b", "power")}
+MIXED = [
+    ("kill", 275.339205, ["node-1", "node-2"], "domain rack-a (process 1)", 266.752056),
+    ("kill", 1800.0, ["node-3", "node-2"], "listed", 60.0),
+    ("kill", 1942.789211, ["node-1"], "host node-1 (process 0)", 30.0),
+    ("kill", 2619.134886, ["node-3"], "domain rack-b (process 1)", 134.769441),
+    ("pause", 3034.318099, ["node-2"], "cluster all (process 2)", 5.0),
+    ("pause", 3038.460428, ["node-1"], "cluster all (process 2)", 5.0),
+    ("pause", 3042.615732, ["node-3"], "cluster all (process 2)", 5.0),
+    ("pause", 3356.553383, ["node-2"], "cluster all (process 2)", 5.0),
+    ("pause", 3361.321239, ["node-3"], "cluster all (process 2)", 5.0),
+    ("pause", 3361.810895, ["node-1"], "cluster all (process 2)", 5.0),
+]
 
 
-def spec(*processes, duration=3600.0, hosts=HOSTS) -> FaultSpec:
-    return FaultSpec.model_validate({"duration": duration, "hosts": hosts, "processes": processes})
+def spec(*processes, duration=3600.0, hosts=HOSTS, events=()) -> FaultSpec:
+    document = {"duration": duration, "hosts": hosts, "processes": processes, "events": events}
+    return FaultSpec.model_validate(document)
 
 
 def test_a_plan_as_it_must_be_on_every_machine():
@@ -38,6 +54,25 @@ def test_a_plan_as_it_must_be_on_every_machine():
     )
     fields = ("kind", "at", "targets", "cause", "heal_after")
     assert [event.to_json() for event in drawn] == [dict(zip(fields, event, strict=True)) for event in LITERAL]
+
+
+def test_a_plan_of_every_law_and_scope_and_a_listed_fault_on_every_machine():
+    drawn = plan(
+        spec(
+            {"rate": 0.0002, "law": "weibull", "shape": 0.7, "heal_after": 30},
+            {
+                "rate": 0.0003, "law": "lognormal", "shape": 1.2, "scope": "domain", "domains": ["rack-*"],
+                "heal_after": {"low": 120, "high": 360},
+            },
+            {"kind": "pause", "scope": "cluster", "rate": 0.0002, "spread": 20, "heal_after": 5},
+            hosts=NESTED,
+            events=[{"at": 1800, "targets": ["node-3", "node-2"], "heal_after": 60}],
+        ),
+        seed=7,
+    )  # fmt: skip
+    fields = ("kind", "at", "targets", "cause", "heal_after")
+    assert [event.to_json() for event in drawn] == [dict(zip(fields, event, strict=True)) for event in MIXED]
+    assert [FaultEvent.from_json(event.to_json()) for event in drawn] == drawn
 
 
 def test_a_clock_is_the_inverse_transform_of_its_own_stream():
@@ -118,6 +153,75 @@ def test_a_domain_with_spread_dies_host_by_host_within_it():
     assert abs(sum(gaps) / len(gaps) - spread_s / 3) < 4 * spread_s / math.sqrt(18 * len(gaps))
 
 
+def test_domains_nest_overlap_and_are_picked_by_pattern():
+    hosts = {"a": ("rack-1", "power"), "b": ("rack-1", "switch"), "c": ("rack-2", "power", "switch")}
+    every = plan(spec({"scope": "domain", "rate": 0.01}, hosts=hosts), seed=1)
+    assert {(event.cause.split()[1], event.targets) for event in every} == {
+        ("rack-1", ("a", "b")), ("rack-2", ("c",)), ("power", ("a", "c")), ("switch", ("b", "c")),
+    }  # fmt: skip
+    picked = plan(spec({"scope": "domain", "domains": ["rack-?", "power"], "rate": 0.01}, hosts=hosts), seed=1)
+    assert picked == [event for event in every if "switch" not in event.cause]
+
+
+def test_the_whole_cluster_has_one_clock():
+    drawn = plan(spec({"scope": "cluster", "rate": 0.01}), seed=1)
+    assert {(event.cause, event.targets) for event in drawn} == {("cluster all (process 0)", tuple(HOSTS))}
+    assert abs(len(drawn) - 36) < 4 * 6
+
+
+@pytest.mark.parametrize("law", [{}, {"law": "weibull", "shape": 0.6}, {"law": "lognormal", "shape": 1.2}])
+@pytest.mark.parametrize("part", [(0, 5), (5, 20)], ids=["as the window opens", "later"])
+def test_the_rate_holds_from_the_first_moment_on(law, part):
+    start, end = part
+    hosts = {f"h{i}": () for i in range(4000)}
+    drawn = plan(spec({"rate": 0.05, **law}, duration=20.0, hosts=hosts), seed=3)
+    counts = Counter(event.targets for event in drawn if start <= event.at < end)
+    found = [counts[(host,)] for host in hosts]
+    mean = sum(found) / len(found)
+    deviation = math.sqrt(sum((count - mean) ** 2 for count in found) / len(found))
+    assert abs(mean - 0.05 * (end - start)) < 4 * deviation / math.sqrt(len(found))
+
+
+def test_a_plan_is_drawn_as_it_is_asked_for():
+    law = spec({"rate": 1e-3}, {"scope": "domain", "rate": 1e-3, "spread": 900}, duration=3e7)
+    stream = draw(law, seed=5)
+    first = list(islice(stream, 100))
+    assert first == plan(law.model_copy(update={"duration": first[-1].at + 1e-6}), seed=5)
+    assert next(stream).at >= first[-1].at
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**63), st.floats(0, 5000))
+def test_a_streamed_plan_is_in_order_whatever_the_spread(seed, spread):
+    law = spec(
+        {"rate": 0.002}, {"scope": "domain", "rate": 0.003, "spread": spread}, {"scope": "cluster", "rate": 0.001}
+    )
+    drawn = list(draw(law, seed))
+    assert drawn == sorted(drawn)
+
+
+def test_listed_faults_are_in_the_plan_in_the_order_of_their_times():
+    events = [{"at": 30, "targets": ["node-1"]}, {"at": 4.25, "targets": ["node-2", "node-3"], "kind": "pause",
+              "cause": "drill", "heal_after": 7}]  # fmt: skip
+    assert plan(spec(events=events), seed=1) == [
+        FaultEvent(4.25, "drill", ("node-2", "node-3"), FaultKind.PAUSE, 7.0),
+        FaultEvent(30.0, "listed", ("node-1",), FaultKind.KILL, 0.0),
+    ]
+    both = plan(spec({"rate": 0.001}, events=events), seed=1)
+    assert [event for event in both if event.cause not in ("drill", "listed")] == plan(spec({"rate": 0.001}), seed=1)
+
+
+def test_a_plan_replays_as_a_trace(tmp_path):
+    law = spec({"rate": 0.002, "heal_after": 5}, {"scope": "cluster", "rate": 0.0005})
+    drawn = plan(law, seed=8)
+    trace, path = tmp_path / "plan.json", tmp_path / "FAULTS.yaml"
+    trace.write_text(json.dumps({"events": [event.to_json() for event in drawn]}), encoding="utf-8")
+    path.write_text(
+        f"duration: 1000\nhosts: {{node-1: [], node-2: [], node-3: []}}\ntrace: {trace}\n", encoding="utf-8"
+    )
+    assert plan(load_fault_spec(path), seed=99) == [event for event in drawn if event.at < 1000] != drawn
+
+
 def test_heal_delays_are_uniform_between_their_bounds():
     delays = [event.heal_after for event in plan(spec({"rate": 0.5, "heal_after": {"low": 120, "high": 360}}), seed=1)]
     assert 120 <= min(delays) < 125
@@ -142,8 +246,12 @@ def test_no_process_no_fault():
         ("hosts", FaultSpec(duration=10, processes=({"rate": 1},))),
         ("processes.1.scope", spec({"rate": 1e-3}, {"scope": "domain", "rate": 1e-3}, hosts={"a": ()})),
         ("processes", spec({"rate": 1e6})),
+        ("processes.0.domains", spec({"scope": "domain", "domains": ["rack-a", "row-*"], "rate": 1e-3})),
+        ("events.0.at", spec(events=[{"at": 3600, "targets": ["node-1"]}])),
+        ("events.1.targets", spec(events=[{"at": 1, "targets": ["node-1"]}, {"at": 1, "targets": ["node-9"]}])),
+        ("events.0.targets", spec(events=[{"at": 1, "targets": ["node-1", "node-1"]}])),
     ],
-    ids=["no duration", "no hosts", "no domain", "too many"],
+    ids=["no duration", "no hosts", "no domain", "too many", "domain", "too late", "unknown target", "twice"],
 )
 def test_a_spec_that_gives_no_plan_is_refused(field, law):
     with pytest.raises(BadInput) as caught:
@@ -182,6 +290,18 @@ def test_a_fault_spec_is_read_as_the_design_writes_it(tmp_path):
         ("processes.0.heal_after", "processes: [{rate: 1, heal_after: {low: 3, high: 1}}]"),
         ("processes.0.heal_after.high", "processes: [{rate: 1, heal_after: {low: 3}}]"),
         ("processes.0", "processes: [{rate: 1, spread: 3}]"),
+        ("processes.0", "processes: [{rate: 1, domains: [a]}]"),
+        ("processes.0", "processes: [{rate: 1, shape: 2}]"),
+        ("processes.0", "processes: [{rate: 1, law: weibull}]"),
+        ("processes.0", "processes: [{rate: 1, law: weibull, shape: 0.1}]"),
+        ("processes.0", "processes: [{rate: 1, law: lognormal, shape: 3}]"),
+        ("processes.0.law", "processes: [{rate: 1, law: normal}]"),
+        ("processes.0.scope", "processes: [{rate: 1, scope: planet}]"),
+        ("events.0.at", "events: [{at: -1, targets: [a]}]"),
+        ("events.0.targets", "events: [{at: 1, targets: []}]"),
+        ("events.0.targets", "events: [{at: 1}]"),
+        ("events.0.kind", "events: [{at: 1, targets: [a], kind: boom}]"),
+        ("trace", "trace: nowhere.csv"),
     ],
 )
 def test_a_bad_fault_spec_is_one_line_that_names_the_field(tmp_path, field, text):

@@ -77,6 +77,13 @@ def test_the_last_override_of_a_field_holds(experiment_file):
         ("faults.processes.0.kind=pause", "experiment", "only kind kill"),
         ("faults.hosts={worker-77: []}", "experiment", "'worker-77'; the hosts are worker-1"),
         ("faults.duration=999999", "experiment", "must not exceed window_s"),
+        ("faults.events=[{at: 1, targets: [worker-1], kind: pause}]", "experiment", "only kind kill"),
+        ("faults.events=[{at: 240, targets: [worker-1]}]", "faults.events.0.at", "below the duration of 240 s"),
+        ("faults.events=[{at: 1, targets: [gateway]}]", "faults.events.0.targets", "worker-1, worker-2"),
+        ("faults.hosts={worker-1: []}", "faults.processes.1.scope", "as long as no host names its domains"),
+        ("faults.processes.1.domains=[rack-b]", "faults.processes.1.domains", "rack-a"),
+        ("faults.processes.0.rate=1e9", "faults.processes", "at most 1,000,000 faults"),
+        ("faults.trace=nowhere.csv", "faults.trace", "a readable CSV file"),
         ("workload={window_s: 30, slide_s: 7}", "workload", "must be a multiple of slide_s"),
         ("workload={window_s: 1, slide_s: 0.3}", "workload", "must be a multiple of slide_s"),
         ("workload.slide_s=1.0005", "workload.slide_s", "whole number of milliseconds"),
@@ -172,6 +179,22 @@ def test_the_failure_rate_is_the_sum_over_all_clocks(per_host, per_domain, hosts
     law = {"hosts": members, "processes": [{"rate": per_host}, {"rate": per_domain, "scope": "domain"}]}
     expected = hosts * per_host + min(hosts, domains) * per_domain
     assert FaultSpec.model_validate(law).failure_rate == pytest.approx(expected)
+
+
+def test_listed_faults_count_in_the_failure_rate_by_the_duration():
+    law = {"hosts": {"a": (), "b": ()}, "processes": [{"rate": 0.25}], "events": [{"at": 1, "targets": ["a", "b"]}] * 3}
+    assert FaultSpec.model_validate(law | {"duration": 60}).failure_rate == pytest.approx(2 * 0.25 + 3 / 60)
+    assert FaultSpec.model_validate({"processes": [{"rate": 0.25}]}).failure_rate == 0.0
+    cluster = law | {"events": [], "processes": [{"rate": 0.25, "scope": "cluster"}]}
+    assert FaultSpec.model_validate(cluster).failure_rate == 0.25
+
+
+def test_the_longest_heal_is_that_of_processes_and_listed_faults():
+    processes = [{"rate": 1, "heal_after": {"low": 1, "high": 9}}, {"rate": 1, "heal_after": 5}]
+    events = [{"at": 1, "targets": ["a"], "heal_after": 11}]
+    assert FaultSpec().longest_heal_s == 0
+    assert FaultSpec.model_validate({"processes": processes}).longest_heal_s == 9
+    assert FaultSpec.model_validate({"processes": processes, "events": events}).longest_heal_s == 11
 
 
 def test_a_spread_shock_is_one_event_for_each_host_of_its_domain():
