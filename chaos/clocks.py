@@ -15,6 +15,8 @@ from chaos.events import DECIMALS, FaultEvent
 from chaos.laws import gaps
 from experiments.faults import FaultProcess, FaultSpec
 
+FEW_TICKS = 10.0
+
 
 @dataclass(frozen=True)
 class Clock:
@@ -25,10 +27,16 @@ class Clock:
     hosts: tuple[str, ...]
 
     def events(self, seed: int, duration_s: float) -> Iterator[FaultEvent]:
-        """The faults within the duration in the order of their times, drawn as they are asked for.
+        """The faults within the duration in the order of their times.
 
-        What a tick spreads over time may come after the next tick: it waits until no earlier fault can follow.
+        They are drawn as they are asked for, but those of a clock that ticks so seldom that they take less memory than
+        the state of its random streams.
         """
+        drawn = self._drawn(seed, duration_s)
+        return iter(list(drawn)) if self.process.rate * duration_s < FEW_TICKS else drawn
+
+    def _drawn(self, seed: int, duration_s: float) -> Iterator[FaultEvent]:
+        """What a tick spreads over time may come after the next tick: it waits until no earlier fault can follow."""
         waiting: list[FaultEvent] = []
         struck: list[tuple[tuple[str, ...], Random]] = []
         for tick_s in self.ticks(seed, duration_s):

@@ -64,14 +64,15 @@ def fit_to_laws(spec: FaultSpec, events: Iterable[FaultEvent]) -> list[Fit]:
     return found
 
 
-def fit_to_plan(events: Sequence[FaultEvent], entries: Iterable[dict[str, Any]]) -> list[Fit]:
-    """Hold the injector's journal against the plan that it was given."""
+def fit_to_plan(events: Sequence[FaultEvent], start_ns: int, entries: Iterable[dict[str, Any]]) -> list[Fit]:
+    """Hold the injector's journal against the plan that it was given for a window that opens at `start_ns`."""
     outcome = {(e["fault"], e["host"]): e for e in entries if e["event"] in ("injected", "absorbed")}
     strikes = {(fault, host) for fault, event in enumerate(events) for host in event.targets}
-    late_s = [abs(e["fired_ns"] - e["planned_ns"]) / 1e9 for e in outcome.values() if e["event"] == "injected"]
+    struck = {strike: entry for strike, entry in outcome.items() if entry["event"] == "injected"}
+    due_ns = [start_ns + round(event.at * 1e9) for event in events]
+    late_s = [abs(entry["fired_ns"] - due_ns[fault]) / 1e9 for (fault, _), entry in struck.items()]
     planned = {(o.faults[0], host) for host, of_host in compose(events).items() for o in of_host}
-    struck = {strike for strike, entry in outcome.items() if entry["event"] == "injected"}
-    otherwise = (planned ^ struck) & set(outcome)
+    otherwise = (planned ^ set(struck)) & set(outcome)
     return [
         Fit("lateness", "injected", len(late_s), float(np.quantile(late_s, 0.99)) if late_s else None, None),
         Fit("missing", "injected", len(strikes), float(len(strikes - set(outcome))), None),

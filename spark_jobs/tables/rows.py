@@ -58,7 +58,7 @@ def fault_fit(experiment: Experiment, plan: dict[str, Any], injector: list[dict[
     if not experiment.faults.can_fail:
         return []
     events = [FaultEvent.from_json(event) for event in plan["events"]]
-    return [*fit_to_laws(experiment.fault_spec, events), *fit_to_plan(events, injector)]
+    return [*fit_to_laws(experiment.fault_spec, events), *fit_to_plan(events, plan["window_start_ns"], injector)]
 
 
 def checkpoints(batches: list[Batch], window: tuple[int, int], undisturbed: list[Batch]) -> list[Row]:

@@ -87,6 +87,24 @@ def test_a_fault_that_never_came_is_neither_absorbed_nor_actual():
     assert (found["absorbed"], found["actual_ns"], found["healed_ns"]) == (False, None, None)
 
 
+def test_the_fit_of_a_plan_and_its_injection():
+    experiment = Experiment.model_validate({"window_s": 20, "faults": {"processes": [{"rate": 0.01}]}})
+    plan = planned((3.0, "worker-1"), (5.0, "worker-2"))
+    for event in plan["events"]:
+        event["cause"] = f"host {event['targets'][0]} (process 0)"
+    found = named("fault_fit", rows.fault_fit(experiment, plan, [injected(0, "worker-1", 3.0)]))
+    assert [(row["test"], row["subject"], row["samples"]) for row in found] == [
+        ("count", "process 0", 2), ("lateness", "injected", 1), ("missing", "injected", 2),
+        ("composition", "injected", 2),
+    ]  # fmt: skip
+    assert found[0]["statistic"] == pytest.approx(3 * 0.01 * 20)
+    assert [row["statistic"] for row in found[2:]] == [1.0, 0.0]
+
+
+def test_without_faults_there_is_nothing_to_fit():
+    assert rows.fault_fit(Experiment(), planned(), []) == []
+
+
 def test_checkpoints_say_which_batches_lie_within_the_window():
     made = [batch(0, -3, 1), batch(1, 1, 9), batch(2, 15, 20), batch(3, 20, 29)]
     found = named("checkpoints", rows.checkpoints(made, WINDOW, made[1:]))
