@@ -60,11 +60,34 @@ def _over_pairs(of: Blocks, empty: Candidates, initial: Mask, value: float, reco
 
 
 def _initial(of: Blocks, empty: Candidates) -> Mask:
-    """The pairs that fit, each once; a query paired with itself stands for the query alone."""
+    """The pairs that fit, each once, without their mirror images; a query with itself stands for the query alone."""
     cost, needs = empty.cost[0], of.incidence()
     union = cost[:, None] + cost - ((needs * of.costs[:-1]) @ needs.T).toarray()
     np.fill_diagonal(union, cost)
-    return np.triu(union <= empty.room)
+    kind, rank = _kinds(of)
+    first = rank == 0
+    apart = first[:, None] & first
+    apart |= (kind[:, None] == kind) & first[:, None] & (rank == 1)
+    return np.triu((union <= empty.room) & apart)
+
+
+def _kinds(of: Blocks) -> tuple[Indices, Indices]:
+    """The kind of each query, and its rank within the kind: queries of one kind can change places.
+
+    They share the same blocks with others, have as much for themselves, and are worth the same.
+    """
+    alone = np.r_[of.sizes == 1, False][of.needs]
+    own = np.where(alone, of.row_costs, 0.0).sum(axis=1)
+    shared = np.sort(np.where(alone, of.count, of.needs), axis=1)
+    members: dict[tuple[float, float, bytes], int] = {}
+    kind, rank = np.empty((2, own.size), dtype=int)
+    found: list[int] = []
+    for i, key in enumerate(zip(own.tolist(), of.priorities.tolist(), map(bytes, shared), strict=True)):
+        kind[i] = members.setdefault(key, len(members))
+        found.extend([0] * (len(members) - len(found)))
+        rank[i] = found[kind[i]]
+        found[kind[i]] += 1
+    return kind, rank
 
 
 def _better(start: Start, one: Indices, other: Indices, value: float, recovered: Mask) -> tuple[float, Mask]:
