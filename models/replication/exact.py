@@ -59,6 +59,7 @@ class _Search:
         self._scorer, self._budget = Scorer(topology), budget
         self._elimination = Elimination(fidelity_expression(topology), budget, most_cells)
         self._best, self._fidelity = np.zeros(len(topology.tasks), dtype=bool), 0.0
+        self._settled = 0.0  # the highest bound of what needs no more branching
         self._open: list[tuple[float, int, dict[int, Range], Solution]] = []
         self._pushed = 0
 
@@ -73,7 +74,7 @@ class _Search:
         return ExactPlan(self._best, self._is_proved(bound), max(bound, self._fidelity))
 
     def _upper_bound(self) -> float:
-        return -self._open[0][0] if self._open else self._fidelity
+        return max(self._settled, -self._open[0][0]) if self._open else self._settled
 
     def _is_proved(self, bound: float) -> bool:
         return bound <= self._fidelity * (1.0 + ROUNDING)
@@ -95,6 +96,8 @@ class _Search:
         if solution.loose:
             heapq.heappush(self._open, (-solution.value, self._pushed, ranges, solution))
             self._pushed += 1
+        else:
+            self._settled = max(self._settled, solution.value)
 
     def _solve(self, ranges: dict[int, Range]) -> tuple[Solution | None, dict[int, Range]]:
         """Relaxes as many nodes more as it takes.

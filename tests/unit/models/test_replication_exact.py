@@ -178,9 +178,17 @@ def test_a_budget_beyond_all_tasks_replicates_what_helps():
     assert found.upper_bound == 1.0
 
 
-def test_refuses_a_negative_budget_and_a_bad_time_limit():
-    topology = build({"A": 1})
-    for options, field in (({"budget": -1}, "budget"), ({"budget": 1, "time_limit_s": float("nan")}, "time_limit_s")):
-        with pytest.raises(BadInput) as caught:
-            plan(topology, **options)
-        assert caught.value.field == field
+@pytest.mark.parametrize(
+    ("budget", "time_limit_s", "field"),
+    [
+        (-1, 1.0, "budget"),
+        (float("nan"), 1.0, "budget"),
+        (1.5, 1.0, "budget"),
+        (1, float("nan"), "time_limit_s"),
+        (1, -1.0, "time_limit_s"),
+    ],
+)
+def test_refuses_a_bad_budget_and_a_bad_time_limit(budget, time_limit_s, field):
+    with pytest.raises(BadInput) as caught:
+        plan(build({"A": 1}), budget, time_limit_s)
+    assert caught.value.field == field
