@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from models.recovery.greedy import Blocks, Candidates, Indices, blocks
-from models.recovery.pair_bounds import Start, reach
+from models.recovery.pair_bounds import Start, reach, unknown
 from models.recovery.problem import Mask, RecoveryPlan, RecoveryProblem
 
 BATCH = 512  # plans extended at once
@@ -45,7 +45,8 @@ def best_density(problem: RecoveryProblem) -> RecoveryPlan:
 
 def _over_pairs(of: Blocks, empty: Candidates, initial: Mask, value: float, recovered: Mask) -> tuple[float, Mask]:
     """The best extension of the pairs of the initial set, where better than what is there, most promising first."""
-    found = reach(of, empty)
+    few = np.count_nonzero(initial) <= BATCH
+    found = unknown(of, empty) if few else reach(of, empty)
     found.bound[~initial] = -np.inf
     for number in reversed(range(len(found.starts))):
         one, other = np.nonzero((found.number == number) & (found.bound > value))

@@ -95,12 +95,17 @@ class _Moment(NamedTuple):
         return Start(self.plan, self.rows.recovered[:, :-1])
 
 
-def reach(of: Blocks, empty: Candidates) -> Reach:
-    """What is within reach of every pair; a query paired with itself stands for the query alone."""
+def unknown(of: Blocks, empty: Candidates) -> Reach:
+    """Nothing known of any pair: all of them start at the beginning."""
     size = (of.priorities.size,) * 2
     beginning = Start(empty, of.incidence().toarray() > 0)
-    found = Reach(np.full(size, np.inf), np.zeros(size, dtype=np.int16), [beginning])
-    for moment in _moments(of, beginning):
+    return Reach(np.full(size, np.inf), np.zeros(size, dtype=np.int16), [beginning])
+
+
+def reach(of: Blocks, empty: Candidates) -> Reach:
+    """What is within reach of every pair; a query paired with itself stands for the query alone."""
+    found = unknown(of, empty)
+    for moment in _moments(of, found.starts[0]):
         bound = _bound(of, moment)
         found.number[bound < np.inf] = len(found.starts)
         np.minimum(found.bound, bound, out=found.bound)
