@@ -1,5 +1,5 @@
 """Faults: random processes, the plan drawn from them before a run, and its injection with proof of death and healing.
 
-`chaos.plan` is pure: it may import the standard library and `experiments` only.
-Nothing here knows of Airflow or of the workloads.
+All but `chaos.injector` is pure and may import `experiments` only, `chaos.goodness` numpy and scipy too; the injector
+imports `infra`. Nothing here knows of Airflow or of the workloads.
 """

@@ -5,6 +5,7 @@ import math
 import random
 from collections import Counter
 from itertools import islice, pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -272,6 +273,16 @@ def test_a_fault_spec_is_read_as_the_design_writes_it(tmp_path):
     law = load_fault_spec(path)
     assert law.hosts == HOSTS
     assert law.failure_rate == pytest.approx(3 * 0.001 + 3 * 0.0002 + 3 * 0.0005)
+
+
+def test_the_documented_spec_is_the_example_and_gives_a_plan():
+    docs = Path(__file__).parents[3] / "docs"
+    shown = [line[4:] for line in (docs / "faults.md").read_text(encoding="utf-8").splitlines() if line[:4] == " " * 4]
+    path = docs / "examples" / "rack-faults.yaml"
+    assert shown == path.read_text(encoding="utf-8").splitlines()
+    assert {event.cause.split()[0] for event in plan(load_fault_spec(path), seed=2)} == {
+        "host", "domain", "cluster", "listed",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

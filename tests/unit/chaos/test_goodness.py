@@ -101,6 +101,12 @@ def test_the_figures_by_hand():
     assert gaps.statistic == pytest.approx(stats.kstest(residuals, "expon").statistic)
 
 
+def test_the_count_by_hand_where_there_are_too_many():
+    law = spec({"rate": 0.1}, hosts={"a": ()}, duration=10.0)
+    count = fit_to_laws(law, [kill(at) for at in (1.0, 2.0, 3.0, 4.0)])[0]
+    assert count.p_value == pytest.approx(2 * (1 - math.exp(-1) * (1 + 1 + 1 / 2 + 1 / 6)))
+
+
 def test_the_dispersion_by_hand():
     law = spec({"rate": 0.1}, hosts={"a": (), "b": ()}, duration=100.0)
     events = [kill(at) for at in range(1, 100, 10)] + [kill(95.5, "b"), kill(97.5, "b")]
