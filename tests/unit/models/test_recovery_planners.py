@@ -189,9 +189,13 @@ def test_a_single_query_that_fits_with_no_other_is_in_the_initial_set():
 
 
 def test_a_query_is_dense_by_the_shares_of_its_partitions():
-    """3 / (4/2) beats 2.5 / 2, although 2.5 / 2 beats 3 / 4; hence both queries of the shared partition."""
-    problem = problem_of([[1, 0], [1, 0], [0, 1]], [4, 2], [3, 1, 2.5], 4)
-    assert best_density(problem).queries == ("Q0", "Q1")
+    """3 / (4/2) beats 2.5 / 2, although 2.5 / 2 beats 3 / 4; of Q1, which Q0 completes but for cost 1, 1 / 1 is left."""
+    problem = problem_of([[1, 0, 0], [1, 0, 1], [0, 1, 0]], [4, 2, 1], [3, 1, 2.5], 5)
+    plans = Candidates.empty(blocks(problem), problem.limit)
+    assert plans.density[0] == pytest.approx([3 / (4 / 2), 1 / (4 / 2 + 1), 2.5 / 2])
+    plans.step()
+    assert plans.density[0] == pytest.approx([-1, 1, 2.5 / 2])
+    assert (plans.cost[0].tolist(), plans.value.tolist()) == ([0, 1, 2], [3])
 
 
 @pytest.mark.parametrize("seed", range(200))
