@@ -189,7 +189,7 @@ def test_a_single_query_that_fits_with_no_other_is_in_the_initial_set():
 
 
 def test_a_query_is_dense_by_the_shares_of_its_partitions():
-    """3 / (4/2) beats 2.5 / 2, although 2.5 / 2 beats 3 / 4; of Q1, which Q0 completes but for cost 1, 1 / 1 is left."""
+    """3 / (4/2) beats 2.5 / 2, although 2.5 / 2 beats 3 / 4; Q0 leaves cost 1 of Q1."""
     problem = problem_of([[1, 0, 0], [1, 0, 1], [0, 1, 0]], [4, 2, 1], [3, 1, 2.5], 5)
     plans = Candidates.empty(blocks(problem), problem.limit)
     assert plans.density[0] == pytest.approx([3 / (4 / 2), 1 / (4 / 2 + 1), 2.5 / 2])
