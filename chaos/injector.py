@@ -89,7 +89,8 @@ class Injector:
             aim.shoot()
         for action, aim in compress(zip(volley, aims, strict=True), up):
             self._prove(action, aim.fire())
-        for action in compress(volley, map(not_, up)):
+        for action, aim in compress(zip(volley, aims, strict=True), map(not_, up)):
+            aim.close()
             self._absorb(action)
 
     def _prove(self, action: Action, proof: DeathProof) -> None:
