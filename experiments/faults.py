@@ -148,7 +148,7 @@ class FaultSpec(Spec):
             for domain in set(self.hosts[host]):
                 found[domain].append(host)
         wanted = process.domains or ("*",)
-        return {name: tuple(found[name]) for name in sorted(found) if any(fnmatchcase(name, p) for p in wanted)}
+        return {name: tuple(found[name]) for name in sorted(found) if any(_is_meant(name, by) for by in wanted)}
 
     def _events_per_tick(self, process: FaultProcess) -> int:
         """How many events there are when every clock of a process has ticked once."""
@@ -179,7 +179,7 @@ def _unknown_domains(spec: FaultSpec, field: str, process: FaultProcess) -> Iter
         yield Misfit(f"{field}.scope", process.scope.value, "host or cluster, as long as no host names its domains")
     known = sorted({domain for domains in spec.hosts.values() for domain in domains})
     for pattern in process.domains:
-        if not any(fnmatchcase(domain, pattern) for domain in known):
+        if not any(_is_meant(domain, pattern) for domain in known):
             yield Misfit(f"{field}.domains", pattern, f"a domain of the hosts ({_some(known)}), or a pattern of them")
 
 
@@ -196,6 +196,10 @@ def target_misfits(spec: FaultSpec, field: str, fault: ListedFault) -> Iterator[
             yield Misfit(field, host, f"a host of the spec: {_some(list(spec.hosts))}")
     if len(set(fault.targets)) < len(fault.targets):
         yield Misfit(field, list(fault.targets), "every host once")
+
+
+def _is_meant(domain: str, pattern: str) -> bool:
+    return domain == pattern or fnmatchcase(domain, pattern)  # a name may hold brackets, too
 
 
 def _some(names: list[str], most: int = 8) -> str:

@@ -162,6 +162,8 @@ def test_domains_nest_overlap_and_are_picked_by_pattern():
     }  # fmt: skip
     picked = plan(spec({"scope": "domain", "domains": ["rack-?", "power"], "rate": 0.01}, hosts=hosts), seed=1)
     assert picked == [event for event in every if "switch" not in event.cause]
+    bracketed = plan(spec({"scope": "domain", "domains": ["row[1]"], "rate": 0.01}, hosts={"a": ("row[1]", "row1")}), 1)
+    assert {event.cause.split()[1] for event in bracketed} == {"row[1]", "row1"}
 
 
 def test_the_whole_cluster_has_one_clock():
