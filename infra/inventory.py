@@ -1,0 +1,154 @@
+"""The inventory of machines that exist: what `infra/terraform/` prints and the `ssh` driver reads (docs/inventory.md).
+
+Nothing of it is trusted on sight: every machine comes with the host key that it must show.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import paramiko
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+from paramiko.pkey import UnknownKeyType
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from experiments.errors import BadInput
+from experiments.parsing import Misfit, Spec, parse, read_json
+from infra.cluster import Role
+
+DNS_LABEL = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+DOMAIN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?", re.IGNORECASE)
+HOST_KEY_FORM = "the public key that the machine must show: type and base64, as in /etc/ssh/ssh_host_ed25519_key.pub"
+KEY_FILE_FORM = "a private SSH key without a passphrase"
+
+
+def public_key(text: str) -> paramiko.PKey:
+    """The public key in a line as OpenSSH writes it: type, base64 and perhaps a comment. Raises `ValueError`."""
+    try:
+        load_ssh_public_key(text.encode())  # paramiko itself takes a key that is cut short
+        kind, encoded = text.split()[:2]
+        return paramiko.PKey.from_type_string(kind, base64.b64decode(encoded))
+    except (ValueError, UnsupportedAlgorithm, UnknownKeyType, paramiko.SSHException):
+        raise ValueError(HOST_KEY_FORM) from None
+
+
+def _pinned(text: str) -> str:
+    key = public_key(text)
+    return f"{key.get_name()} {key.get_base64()}"
+
+
+def _reachable(text: str) -> str:
+    """An address in its one usual spelling, so that two spellings of it are seen to be the same."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        if HOST_NAME.fullmatch(text) and not text.replace(".", "").isdigit():
+            return text.lower().removesuffix(".")
+        raise ValueError("an IP address or a DNS name") from None
+    if address.is_unspecified or address.is_multicast:
+        raise ValueError("an address of one machine")
+    return str(address)
+
+
+Address = Annotated[str, AfterValidator(_reachable)]
+Domain = Annotated[str, Field(pattern=DOMAIN)]
+
+
+class InventoryHost(Spec):
+    """One machine: how to reach it, what it must prove, what it has, and with what it can die.
+
+    `address` and `port` are for SSH from the controller; `internal_address` is where the other hosts reach it.
+    `key_file` is the private key of `user`; `memory_mb` is the machine's.
+    """
+
+    name: Annotated[str, Field(pattern=DNS_LABEL)]
+    role: Role = Role.WORKER
+    address: Address
+    internal_address: Address | None = None
+    port: Annotated[int, Field(ge=1, le=65_535)] = 22
+    user: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9._-]{0,31}$")]
+    key_file: Path
+    host_key: Annotated[str, Field(validate_default=True), AfterValidator(_pinned)] = ""
+    domains: tuple[Domain, ...] = ()
+    cores: Annotated[int, Field(ge=1, le=1024)]
+    memory_mb: Annotated[int, Field(ge=512, le=67_108_864)]
+
+    @field_validator("domains")
+    @classmethod
+    def _each_once(cls, domains: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(domains)) < len(domains):
+            raise ValueError("every domain once")
+        return domains
+
+    @property
+    def cluster_address(self) -> str:
+        """Where the other hosts reach it."""
+        return self.internal_address or self.address
+
+
+class Inventory(Spec):
+    """The machines of one cluster: exactly one gateway, at least one worker, no name and no address twice."""
+
+    hosts: tuple[InventoryHost, ...]
+
+    @property
+    def gateway(self) -> InventoryHost:
+        return next(host for host in self.hosts if host.role is Role.GATEWAY)
+
+    @property
+    def workers(self) -> list[InventoryHost]:
+        return [host for host in self.hosts if host.role is Role.WORKER]
+
+    @property
+    def worker_domains(self) -> dict[str, tuple[str, ...]]:
+        """The failure domains of each worker, as a fault spec's `hosts` has them."""
+        return {host.name: host.domains for host in self.workers}
+
+    @model_validator(mode="after")
+    def _hosts_go_together(self) -> Inventory:
+        _all_different("name", [host.name for host in self.hosts])
+        _all_different("address", [host.address for host in self.hosts])
+        _all_different("internal_address", [host.cluster_address for host in self.hosts])
+        roles = Counter(host.role for host in self.hosts)
+        if roles[Role.GATEWAY] != 1:
+            raise Misfit("hosts", f"{roles[Role.GATEWAY]} hosts with role gateway", "exactly one gateway")
+        if not roles[Role.WORKER]:
+            raise Misfit("hosts", "no host with role worker", "at least one worker beside the gateway")
+        return self
+
+
+def _all_different(field: str, values: Sequence[str]) -> None:
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            allowed = f"a value of its own; hosts.{values.index(value)} has it too"
+            raise Misfit(f"hosts.{index}.{field}", value, allowed)
+
+
+def load(path: Path) -> Inventory:
+    """Read an inventory; relative key files are looked for beside it and come back absolute.
+
+    Raises `BadInput` naming the field, its value and what is allowed, also for a private key that cannot be used.
+    """
+    inventory = parse(Inventory, read_json(path, "inventory"), "inventory")
+    hosts = [_with_key(host, path.parent, f"hosts.{index}.key_file") for index, host in enumerate(inventory.hosts)]
+    return inventory.model_copy(update={"hosts": tuple(hosts)})
+
+
+def _with_key(host: InventoryHost, folder: Path, field: str) -> InventoryHost:
+    file = (folder / os.path.expanduser(host.key_file)).absolute()  # unlike Path's, it lets ~nobody be no file
+    try:
+        paramiko.PKey.from_path(file)
+    except OSError as error:
+        raise BadInput(field, str(host.key_file), f"{KEY_FILE_FORM} ({error.strerror})") from None
+    except (ValueError, TypeError, UnsupportedAlgorithm, UnknownKeyType, paramiko.SSHException):
+        raise BadInput(field, str(host.key_file), KEY_FILE_FORM) from None
+    return host.model_copy(update={"key_file": file})

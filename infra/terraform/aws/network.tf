@@ -1,0 +1,72 @@
+# A network of its own, shut but for SSH from the controller. Among themselves the machines may do anything.
+
+resource "aws_vpc" "cluster" {
+  cidr_block = "10.77.0.0/16"
+  tags       = { Name = local.name }
+}
+
+resource "aws_subnet" "hosts" {
+  vpc_id     = aws_vpc.cluster.id
+  cidr_block = "10.77.1.0/24" # a placement group's partitions are those of one availability zone, so one subnet
+  tags       = { Name = local.name }
+}
+
+resource "aws_internet_gateway" "world" {
+  vpc_id = aws_vpc.cluster.id
+  tags   = { Name = local.name }
+}
+
+resource "aws_route_table" "hosts" {
+  vpc_id = aws_vpc.cluster.id
+  tags   = { Name = local.name }
+
+  route {
+    cidr_block = "0.0.0.0/0"
+    gateway_id = aws_internet_gateway.world.id
+  }
+}
+
+resource "aws_route_table_association" "hosts" {
+  subnet_id      = aws_subnet.hosts.id
+  route_table_id = aws_route_table.hosts.id
+}
+
+resource "aws_security_group" "hosts" {
+  name        = local.name
+  description = "Aftershock: SSH from the controller, everything among the hosts"
+  vpc_id      = aws_vpc.cluster.id
+}
+
+resource "aws_vpc_security_group_ingress_rule" "ssh" {
+  security_group_id = aws_security_group.hosts.id
+  description       = "SSH from the controller"
+  cidr_ipv4         = "${var.ssh_from}/32"
+  ip_protocol       = "tcp"
+  from_port         = 22
+  to_port           = 22
+}
+
+resource "aws_vpc_security_group_ingress_rule" "among_hosts" {
+  security_group_id            = aws_security_group.hosts.id
+  description                  = "From the other hosts"
+  referenced_security_group_id = aws_security_group.hosts.id
+  ip_protocol                  = "-1"
+}
+
+resource "aws_vpc_security_group_egress_rule" "among_hosts" {
+  security_group_id            = aws_security_group.hosts.id
+  description                  = "To the other hosts"
+  referenced_security_group_id = aws_security_group.hosts.id
+  ip_protocol                  = "-1"
+}
+
+resource "aws_vpc_security_group_egress_rule" "packages" {
+  for_each = toset(["80", "443"])
+
+  security_group_id = aws_security_group.hosts.id
+  description       = "Package and jar registries"
+  cidr_ipv4         = "0.0.0.0/0"
+  ip_protocol       = "tcp"
+  from_port         = tonumber(each.key)
+  to_port           = tonumber(each.key)
+}

@@ -1,0 +1,4 @@
+output "inventory" {
+  description = "What the ssh driver reads: docs/inventory.md."
+  value       = { hosts = [for host in terraform_data.host : host.output] }
+}
