@@ -34,8 +34,8 @@ KEY_FILE_FORM = "a private SSH key without a passphrase"
 def public_key(text: str) -> paramiko.PKey:
     """The public key in a line as OpenSSH writes it: type, base64 and perhaps a comment. Raises `ValueError`."""
     try:
-        load_ssh_public_key(text.encode())  # paramiko itself takes a key that is cut short
         kind, encoded = text.split()[:2]
+        load_ssh_public_key(f"{kind} {encoded}".encode())  # paramiko itself takes a key that is cut short
         return paramiko.PKey.from_type_string(kind, base64.b64decode(encoded))
     except (ValueError, UnsupportedAlgorithm, UnknownKeyType, paramiko.SSHException):
         raise ValueError(HOST_KEY_FORM) from None

@@ -8,8 +8,14 @@ locals {
   worker_racks = flatten([for rack in local.racks : [for _ in range(var.racks[rack]) : rack]])
   workers      = { for index, rack in local.worker_racks : "worker-${index + 1}" => rack }
   partitions   = merge({ gateway = 1 }, { for name, rack in local.workers : name => index(local.racks, rack) + 2 })
-  host_keys    = { for name, _ in local.partitions : name => pathexpand("${var.host_keys}/${name}") }
   key_file     = abspath(pathexpand(var.key_file))
+
+  # A key that is lost must not keep the machines from being destroyed: it reads as nothing, which only apply refuses.
+  login_key = try(file("${local.key_file}.pub"), "")
+  host_keys = { for name, _ in local.partitions : name => {
+    private = try(file(pathexpand("${var.host_keys}/${name}")), "")
+    public  = try(trimspace(file(pathexpand("${var.host_keys}/${name}.pub"))), "")
+  } }
 }
 
 data "aws_ec2_instance_type" "hosts" {
@@ -25,7 +31,14 @@ resource "aws_placement_group" "hosts" {
 
 resource "aws_key_pair" "controller" {
   key_name   = local.name
-  public_key = file("${local.key_file}.pub")
+  public_key = local.login_key
+
+  lifecycle {
+    precondition {
+      condition     = local.login_key != ""
+      error_message = "No public key in ${local.key_file}.pub."
+    }
+  }
 }
 
 resource "aws_instance" "host" {
@@ -36,7 +49,6 @@ resource "aws_instance" "host" {
   key_name                    = aws_key_pair.controller.key_name
   subnet_id                   = aws_subnet.hosts.id
   vpc_security_group_ids      = [aws_security_group.hosts.id]
-  associate_public_ip_address = true
   placement_group             = aws_placement_group.hosts.name
   placement_partition_number  = each.value
   tags                        = { Name = each.key }
@@ -45,8 +57,8 @@ resource "aws_instance" "host" {
   user_data = "#cloud-config\n${yamlencode({
     ssh_pwauth = false
     ssh_keys = {
-      ed25519_private = file(local.host_keys[each.key])
-      ed25519_public  = file("${local.host_keys[each.key]}.pub")
+      ed25519_private = local.host_keys[each.key].private
+      ed25519_public  = local.host_keys[each.key].public
     }
   })}"
 
@@ -59,6 +71,13 @@ resource "aws_instance" "host" {
     encrypted   = true
     volume_size = var.disk_gb
     volume_type = "gp3"
+  }
+
+  lifecycle {
+    precondition {
+      condition     = local.host_keys[each.key].private != "" && startswith(local.host_keys[each.key].public, "ssh-ed25519 ")
+      error_message = "No Ed25519 host key ${each.key} and ${each.key}.pub in ${var.host_keys}."
+    }
   }
 
   depends_on = [aws_route_table_association.hosts] # a gateway to the world goes only when nobody uses it

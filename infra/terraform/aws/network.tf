@@ -9,6 +9,8 @@ resource "aws_subnet" "hosts" {
   vpc_id     = aws_vpc.cluster.id
   cidr_block = "10.77.1.0/24" # a placement group's partitions are those of one availability zone, so one subnet
   tags       = { Name = local.name }
+
+  map_public_ip_on_launch = true # asked of each instance, a stop and start would have the next apply replace it
 }
 
 resource "aws_internet_gateway" "world" {
@@ -48,14 +50,12 @@ resource "aws_vpc_security_group_ingress_rule" "ssh" {
 
 resource "aws_vpc_security_group_ingress_rule" "among_hosts" {
   security_group_id            = aws_security_group.hosts.id
-  description                  = "From the other hosts"
   referenced_security_group_id = aws_security_group.hosts.id
   ip_protocol                  = "-1"
 }
 
 resource "aws_vpc_security_group_egress_rule" "among_hosts" {
   security_group_id            = aws_security_group.hosts.id
-  description                  = "To the other hosts"
   referenced_security_group_id = aws_security_group.hosts.id
   ip_protocol                  = "-1"
 }

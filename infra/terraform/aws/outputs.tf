@@ -9,7 +9,7 @@ output "inventory" {
       port             = 22
       user             = var.user
       key_file         = local.key_file
-      host_key         = trimspace(file("${local.host_keys[name]}.pub"))
+      host_key         = local.host_keys[name].public
       domains          = name == "gateway" ? [] : [local.workers[name]]
       cores            = data.aws_ec2_instance_type.hosts.default_vcpus
       memory_mb        = data.aws_ec2_instance_type.hosts.memory_size

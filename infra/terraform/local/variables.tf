@@ -24,7 +24,7 @@ variable "hosts" {
     error_message = "Every host has an address of its own."
   }
   validation {
-    condition     = alltrue([for host in var.hosts : can(regex("^[a-z0-9@.-]+ [A-Za-z0-9+/=]+", host.host_key))])
+    condition     = alltrue([for host in var.hosts : can(regex("^(ssh|ecdsa)-[a-z0-9-]+ AAAA[A-Za-z0-9+/=]+", host.host_key))])
     error_message = "The host_key of a host is its public key: type and base64, as in /etc/ssh/ssh_host_ed25519_key.pub."
   }
 }

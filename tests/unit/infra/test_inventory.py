@@ -1,0 +1,207 @@
+"""Inventories: what is read, and the one line for what is wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import paramiko
+import pytest
+
+from experiments.errors import BadInput
+from experiments.faults import FaultSpec
+from infra import inventory
+from infra.cluster import Role
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGidUkEfzOB7FqrnxiHBQKNrqVVyGHCXeRynTl9I9x8K"
+ECDSA = (
+    "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBH3EYgH2+gQKtTuYDx9VoUYYaAiQ7NMGEiKcKqOK"
+    "aFsBIrUSC0sLw5dGQlHXELS92mABS+3Q8MAtR2/yLdkV044="
+)
+Write = Callable[..., Path]
+
+
+def host(name: str, **fields: Any) -> dict[str, Any]:
+    number = sum(name.encode()) % 250
+    usual = {"address": f"198.18.0.{number}", "user": "me", "key_file": "key", "host_key": KEY}
+    return {"name": name, **usual, "cores": 2, "memory_mb": 2048, **fields}
+
+
+GATEWAY = host("gateway", role="gateway")
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `key`, `key.pub` and `locked`, which has a passphrase."""
+    folder = tmp_path_factory.mktemp("keys")
+    for name, passphrase in (("key", ""), ("locked", "secret")):
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", folder / name]
+        subprocess.run(command, check=True)
+    return folder
+
+
+@pytest.fixture
+def write(keys: Path) -> Write:
+    """Writes an inventory beside the keys."""
+
+    def file(*hosts: dict[str, Any], **more: Any) -> Path:
+        path = keys / "inventory.json"
+        path.write_text(json.dumps({"hosts": hosts, **more}), encoding="utf-8")
+        return path
+
+    return file
+
+
+def refused(path: Path) -> BadInput:
+    with pytest.raises(BadInput) as caught:
+        inventory.load(path)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def test_an_inventory_is_read_with_its_defaults(write: Write, keys: Path) -> None:
+    found = inventory.load(write(GATEWAY, host("worker-1", domains=["rack-a", "switch-1"])))
+    worker = found.workers[0]
+    assert found.gateway.role is Role.GATEWAY
+    assert (worker.role, worker.port, worker.domains) == (Role.WORKER, 22, ("rack-a", "switch-1"))
+    assert worker.key_file == keys / "key"
+    assert worker.cluster_address == worker.address
+    assert paramiko.PKey.from_path(worker.key_file).get_name() == "ssh-ed25519"
+
+
+def test_other_hosts_reach_a_host_at_its_internal_address(write: Write) -> None:
+    found = inventory.load(write(GATEWAY, host("worker-1", address="203.0.113.9", internal_address="10.0.0.9")))
+    assert found.workers[0].cluster_address == "10.0.0.9"
+
+
+def test_the_workers_and_their_domains_are_the_hosts_of_a_fault_spec(write: Write) -> None:
+    found = inventory.load(write(GATEWAY, host("worker-1", domains=["rack-a"]), host("worker-2")))
+    assert found.worker_domains == {"worker-1": ("rack-a",), "worker-2": ()}
+    assert FaultSpec(hosts=found.worker_domains).hosts == found.worker_domains
+
+
+@pytest.mark.parametrize("key", [KEY, ECDSA])
+def test_a_host_key_is_kept_without_its_comment_and_can_be_compared(write: Write, key: str) -> None:
+    pinned = inventory.load(write(GATEWAY, host("worker-1", host_key=f" {key}  root@somewhere\n"))).workers[0].host_key
+    assert pinned == key
+    shown = inventory.public_key(pinned)
+    assert f"{shown.get_name()} {shown.get_base64()}" == key
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("2001:DB8:0::1", "2001:db8::1"), ("Node.Example.", "node.example"), ("127.0.0.1", "127.0.0.1"), ("n1", "n1")],
+)
+def test_an_address_has_one_spelling(write: Write, written: str, meant: str) -> None:
+    assert inventory.load(write(GATEWAY, host("worker-1", address=written))).workers[0].address == meant
+
+
+def test_an_absolute_key_file_and_one_at_home_stay_where_they_are(
+    write: Write, keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(keys))
+    found = inventory.load(write(GATEWAY | {"key_file": str(keys / "key")}, host("worker-1", key_file="~/key")))
+    assert {host.key_file for host in found.hosts} == {keys / "key"}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "field", "value"),
+    [
+        ([], "hosts", "0 hosts with role gateway"),
+        ([host("a"), host("b")], "hosts", "0 hosts with role gateway"),
+        ([GATEWAY, host("b", role="gateway")], "hosts", "2 hosts with role gateway"),
+        ([GATEWAY], "hosts", "no host with role worker"),
+        ([GATEWAY, host("a"), host("a", address="198.18.1.1")], "hosts.2.name", "a"),
+        ([GATEWAY, host("a"), host("b", address=host("a")["address"])], "hosts.2.address", host("a")["address"]),
+        ([GATEWAY, host("a", address="::1"), host("b", address="0:0::1")], "hosts.2.address", "::1"),
+        (
+            [GATEWAY, host("a", internal_address="10.0.0.1"), host("b", internal_address="10.0.0.1")],
+            "hosts.2.internal_address",
+            "10.0.0.1",
+        ),
+    ],
+)
+def test_hosts_that_do_not_go_together_are_refused(
+    write: Write, hosts: list[dict[str, Any]], field: str, value: str
+) -> None:
+    problem = refused(write(*hosts))
+    assert (problem.field, problem.value) == (field, value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "Worker 1"),
+        ("name", "../up"),
+        ("name", "-a"),
+        ("address", "0.0.0.0"),
+        ("address", "224.0.0.1"),
+        ("address", "198.18.0.256"),
+        ("address", "two words"),
+        ("address", ""),
+        ("internal_address", "::"),
+        ("port", 0),
+        ("port", 65_536),
+        ("user", "root; rm"),
+        ("user", ""),
+        ("role", "master"),
+        ("cores", 0),
+        ("memory_mb", 100),
+        ("host_key", ""),
+        ("host_key", "ssh-ed25519"),
+        ("host_key", KEY[:-8]),
+        ("host_key", KEY.replace("ssh-ed25519", "ssh-rsa")),
+        ("host_key", "ssh-unheard-of AAAA"),
+        ("host_key", f"198.18.0.1 {KEY}"),
+        ("key_file", "missing"),
+        ("key_file", "."),
+        ("key_file", "~nobody-of-this-name/key"),
+        ("key_file", "key.pub"),
+        ("key_file", "locked"),
+        ("key_file", "inventory.json"),
+        ("key_file", "a\0b"),
+    ],
+)
+def test_a_field_that_cannot_be_used_is_named(write: Write, field: str, value: object) -> None:
+    problem = refused(write(GATEWAY, host("worker-1") | {field: value}))
+    assert (problem.field, problem.value) == (f"hosts.1.{field}", value)
+
+
+@pytest.mark.parametrize(
+    ("domains", "field"), [(["a*"], "domains.0"), (["a", "b", "a"], "domains"), ([""], "domains.0")]
+)
+def test_domains_are_names_and_no_patterns_and_each_is_there_once(write: Write, domains: list[str], field: str) -> None:
+    assert refused(write(GATEWAY, host("worker-1", domains=domains))).field == f"hosts.1.{field}"
+
+
+def test_a_host_without_a_host_key_is_refused_with_the_remedy(write: Write) -> None:
+    bare = host("worker-1")
+    del bare["host_key"]
+    problem = refused(write(GATEWAY, bare))
+    assert (problem.field, problem.value) == ("hosts.1.host_key", "")
+    assert problem.allowed == inventory.HOST_KEY_FORM
+
+
+def test_an_unreadable_key_file_says_why(write: Write) -> None:
+    assert "No such file" in refused(write(GATEWAY | {"key_file": "missing"}, host("worker-1"))).allowed
+    assert "without a passphrase" in refused(write(GATEWAY | {"key_file": "locked"}, host("worker-1"))).allowed
+
+
+def test_unknown_fields_are_refused(write: Write) -> None:
+    assert refused(write(GATEWAY, host("worker-1", password="x"))).field == "hosts.1.password"
+    assert refused(write(GATEWAY, host("worker-1"), version=2)).field == "version"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"hosts": {}}', '{"hosts": ["a"]}', '{"hosts": null}', "{}"])
+def test_what_is_no_inventory_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "inventory.json"
+    path.write_text(text, encoding="utf-8")
+    refused(path)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    problem = refused(tmp_path / "none.json")
+    assert (problem.field, problem.value) == ("inventory", str(tmp_path / "none.json"))
