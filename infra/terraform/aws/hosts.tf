@@ -22,6 +22,15 @@ data "aws_ec2_instance_type" "hosts" {
   instance_type = var.instance_type
 }
 
+data "aws_ec2_instance_type_offerings" "zones" {
+  location_type = "availability-zone"
+
+  filter {
+    name   = "instance-type"
+    values = [var.instance_type]
+  }
+}
+
 # Partitions share no hardware with one another: what fails with a rack stays in one.
 resource "aws_placement_group" "hosts" {
   name            = local.name

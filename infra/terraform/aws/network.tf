@@ -6,10 +6,10 @@ resource "aws_vpc" "cluster" {
 }
 
 resource "aws_subnet" "hosts" {
-  vpc_id     = aws_vpc.cluster.id
-  cidr_block = "10.77.1.0/24" # a placement group's partitions are those of one availability zone, so one subnet
-  tags       = { Name = local.name }
-
+  vpc_id                  = aws_vpc.cluster.id
+  cidr_block              = "10.77.1.0/24" # one subnet: a placement group's partitions are those of one zone
+  availability_zone       = sort(data.aws_ec2_instance_type_offerings.zones.locations)[0]
+  tags                    = { Name = local.name }
   map_public_ip_on_launch = true # asked of each instance, a stop and start would have the next apply replace it
 }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,19 +12,13 @@ import pytest
 
 from infra import inventory
 from tests.integration.infra.conftest import MODULES, Terraform
+from tests.unit.ssh_keys import new_key
 
 if TYPE_CHECKING:
     from tests.integration.infra.cloud import Cloud
 
 MakeTerraform = Callable[..., Terraform]
 NOTHING_TO_CHANGE = 0  # of `plan -detailed-exitcode`
-
-
-def new_key(file: Path) -> str:
-    """Make an Ed25519 key; returns its public half without the comment."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file], check=True)
-    return " ".join(file.with_name(f"{file.name}.pub").read_text(encoding="utf-8").split()[:2])
 
 
 def read_output(terraform: Terraform) -> inventory.Inventory:

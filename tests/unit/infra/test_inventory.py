@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from experiments.errors import BadInput
 from experiments.faults import FaultSpec
 from infra import inventory
 from infra.cluster import Role
+from tests.unit.ssh_keys import new_key
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGidUkEfzOB7FqrnxiHBQKNrqVVyGHCXeRynTl9I9x8K"
 ECDSA = (
@@ -38,8 +38,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `key`, `key.pub` and `locked`, which has a passphrase."""
     folder = tmp_path_factory.mktemp("keys")
     for name, passphrase in (("key", ""), ("locked", "secret")):
-        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", folder / name]
-        subprocess.run(command, check=True)
+        new_key(folder / name, passphrase)
     return folder
 
 
