@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -59,14 +61,23 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
     """
     reproduction = find(id)
     chosen = _size(reproduction, size)
-    folder = home() / "reproductions" / id if out is None else Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _folder(home() / "reproductions" / id if out is None else Path(out).absolute())
     evidence = _compute(reproduction, chosen)
-    files = {} if evidence.table is None else _write(folder, reproduction, evidence.table)
-    verdicts, checks = _judge(folder, reproduction, evidence)
-    result = Reproduced(reproduction, chosen, verdicts, files | checks)
-    write_json(result.files["verdicts"], result.document())
+    with tempfile.TemporaryDirectory(prefix=f".{reproduction.name}-", dir=folder) as scratch:
+        names = [] if evidence.table is None else _write(Path(scratch), reproduction, evidence.table)
+        verdicts = _judge(Path(scratch), reproduction, evidence)
+        result = Reproduced(reproduction, chosen, verdicts, _files(folder, reproduction, names))
+        write_json(Path(scratch) / result.files["verdicts"].name, result.document())
+        _publish(Path(scratch), folder, reproduction)
     return result
+
+
+def _folder(path: Path) -> Path:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise BadInput("out", str(path), "a folder, or a path where one can be made") from None
+    return path
 
 
 def find(id: str) -> Reproduction:
@@ -94,24 +105,35 @@ def _compute(reproduction: Reproduction, size: int | None) -> Computed:
         return Computed(reproduction.name, None, str(lack))
 
 
-def _write(folder: Path, reproduction: Reproduction, table: pd.DataFrame) -> dict[str, Path]:
+def _write(folder: Path, reproduction: Reproduction, table: pd.DataFrame) -> list[str]:
+    """Write the table and the plot; returns the kinds of the files."""
     table.to_parquet(folder / f"{reproduction.name}.parquet", index=False)
     table.to_csv(folder / f"{reproduction.name}.csv", index=False)
     write_figure(folder, reproduction.name, partial(reproduction.plot, table))
-    return {kind: folder / f"{reproduction.name}.{kind}" for kind in ("parquet", "csv", "png", "svg")}
+    return ["parquet", "csv", "png", "svg"]
 
 
-def _judge(
-    folder: Path, reproduction: Reproduction, evidence: Computed
-) -> tuple[list[dict[str, str | None]], dict[str, Path]]:
+def _judge(folder: Path, reproduction: Reproduction, evidence: Computed) -> list[dict[str, str | None]]:
     from results.checks.judge import judge_all
 
     rows = judge_all(folder / f"{reproduction.name}.checks", reproduction.checks, evidence)
-    files = {
+    return [{column: row.get(column) for column in COLUMNS} for row in rows]
+
+
+def _files(folder: Path, reproduction: Reproduction, kinds: list[str]) -> dict[str, Path]:
+    written = {kind: folder / f"{reproduction.name}.{kind}" for kind in kinds}
+    return written | {
         "verdicts": folder / f"{reproduction.name}.verdicts.json",
         "data_docs": folder / f"{reproduction.name}.checks" / "data_docs" / "index.html",
     }
-    return [{column: row.get(column) for column in COLUMNS} for row in rows], files
+
+
+def _publish(scratch: Path, folder: Path, reproduction: Reproduction) -> None:
+    """Put the new files in the place of all that an earlier time left, so that a table never meets other verdicts."""
+    for path in folder.glob(f"{reproduction.name}.*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for path in scratch.iterdir():
+        path.rename(folder / path.name)
 
 
 def teller(id: str) -> Progress:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure
 
-from results.checks.rules import NotEnough, Rule, TableCheck, between
+from results.checks.rules import NotEnough, Rule, TableCheck, between, present
 
 Progress = Callable[[int, int], None]  # (points done, points in all)
 
@@ -41,9 +41,9 @@ class Computed:
     lack: str = ""
 
     def rows(self) -> pd.DataFrame:
-        """The table; raises `NotEnough` when it could not be computed."""
-        if self.table is None:
-            raise NotEnough(self.lack)
+        """The table; raises `NotEnough` when it could not be computed, or has no rows."""
+        if self.table is None or self.table.empty:
+            raise NotEnough(self.lack or "the table has no rows")
         return self.table
 
 
@@ -96,7 +96,7 @@ def as_printed(name: str, printed: str, unit: str, ours: Callable[[pd.DataFrame]
         name=name,
         table="computed",
         subject=compare,
-        rules=lambda evidence: [between("off_by_half_units", 0, 1 + 1e-9)],
+        rules=lambda evidence: _of_present_values([between("off_by_half_units", 0, 1 + 1e-9)]),
         observed=lambda frame: f"{frame['ours'].iat[0]:.6g} {unit}".strip(),
         expected=lambda evidence: expected,
     )
@@ -113,8 +113,22 @@ def holds(
     return Check(
         name=name,
         table="computed",
-        subject=lambda evidence: subject(evidence.rows()),
-        rules=lambda evidence: rules,
+        subject=lambda evidence: _some_rows(subject(evidence.rows())),
+        rules=lambda evidence: _of_present_values(rules),
         observed=observed,
         expected=lambda evidence: expected,
     )
+
+
+def _some_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    if frame.empty:
+        raise NotEnough("there is nothing to compare")
+    return frame
+
+
+def _of_present_values(rules: list[Rule]) -> list[Rule]:
+    """The rules, and that no value they look at is missing: Great Expectations leaves out what is not a number."""
+    columns = [
+        rule.arguments[key] for rule in rules for key in ("column", "column_A", "column_B") if key in rule.arguments
+    ]
+    return [*(present(column) for column in dict.fromkeys(columns)), *rules]
