@@ -22,8 +22,8 @@ from pydantic import AfterValidator, Field, model_validator
 from experiments.errors import BadInput
 from experiments.parsing import Misfit, Spec, parse, read_json
 
-Rate = Annotated[float, Field(ge=1e-100, le=1e100, allow_inf_nan=False)]  # sums and ratios of rates stay finite
-Amount = Annotated[float, Field(ge=0, le=1e100, allow_inf_nan=False)]
+Rate = Annotated[float, Field(strict=True, ge=1e-100, le=1e100, allow_inf_nan=False)]  # sums, ratios stay finite
+Amount = Annotated[float, Field(strict=True, ge=0, le=1e100, allow_inf_nan=False)]
 MOST_TASKS = 1_000_000
 
 
@@ -44,19 +44,22 @@ class Partitioning(StrEnum):
 
 
 def _operator_name(name: str) -> str:
-    if not name or "," in name or name != name.strip():
-        raise ValueError("a name without commas or spaces around it")
+    if not name or "," in name or name != name.strip() or not name.isprintable():
+        raise ValueError("a printable name without commas or spaces around it")
     return name
+
+
+Name = Annotated[str, AfterValidator(_operator_name)]
 
 
 class Operator(Spec):
     """An operator and what is known of each of its tasks: output rate [1/s], recovery cost, priority of its output."""
 
-    name: Annotated[str, AfterValidator(_operator_name)]
-    parallelism: Annotated[int, Field(ge=1, le=MOST_TASKS)]
+    name: Name
+    parallelism: Annotated[int, Field(strict=True, ge=1, le=MOST_TASKS)]
     inputs: Inputs = Inputs.INDEPENDENT
     output_rates: tuple[Rate, ...] = ()
-    output: bool = False
+    output: Annotated[bool, Field(strict=True)] = False
     costs: tuple[Amount, ...] = ()
     priorities: tuple[Amount, ...] = ()
 
@@ -81,8 +84,8 @@ class Operator(Spec):
 class Stream(Spec):
     """A stream between two operators."""
 
-    source: Annotated[str, Field(alias="from")]
-    target: Annotated[str, Field(alias="to")]
+    source: Annotated[Name, Field(alias="from")]
+    target: Annotated[Name, Field(alias="to")]
     partitioning: Partitioning
 
     @property
@@ -168,13 +171,21 @@ class Topology:
         found = np.zeros(len(self.tasks), dtype=bool)
         for task in tasks:
             if task not in self._index:
-                raise BadInput(field, task, f"tasks of the topology, {self.tasks[0]} to {self.tasks[-1]}")
+                raise BadInput(field, task, self._tasks_like(task))
             found[self._index[task]] = True
         return found
 
     def names(self, mask: npt.NDArray[np.bool_]) -> list[str]:
         """The names of the tasks at which a vector over all tasks is true."""
         return [self.tasks[i] for i in np.flatnonzero(mask)]
+
+    def _tasks_like(self, task: str) -> str:
+        """The tasks that a name which is none may have meant."""
+        operator = self.operator.get(task) or self.operator.get(task.rpartition(".")[0])
+        if operator is None:
+            return f"a task of one of the operators {', '.join(self.operator)}"
+        last = operator.parallelism - 1
+        return f"{operator.name}.0 to {operator.name}.{last}" if last else f"{operator.name}.0"
 
     @cached_property
     def _index(self) -> dict[str, int]:

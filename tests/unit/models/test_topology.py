@@ -10,6 +10,9 @@ from models.topology import Inputs, load_topology, parse_topology
 from tests.unit.models.small_topologies import build, document
 
 
+STREAM = {"from": "A", "to": "B", "partitioning": "full"}
+
+
 def links(up, partitioning, down):
     """Pairs of the numbers of tasks within their operators."""
     topology = build({"A": up, "B": down}, f"A {partitioning} B")
@@ -115,22 +118,46 @@ def test_refuses_what_does_not_fit_together(found, field, value):
         ("parallelism", 0),
         ("parallelism", 2.5),
         ("parallelism", 10**9),
+        ("parallelism", "2"),
+        ("parallelism", 2.0),
+        ("parallelism", True),
+        ("parallelism", None),
         ("inputs", "joined"),
         ("output_rates", [float("nan")]),
         ("output_rates", [0.0]),
         ("output_rates", [-1.0]),
         ("output_rates", [float("inf")]),
         ("output_rates", [1e200]),
+        ("output_rates", ["1"]),
+        ("output_rates", [True]),
+        ("output", "yes"),
+        ("output", 1),
         ("costs", [-1.0]),
+        ("costs", ["1"]),
+        ("priorities", [False]),
         ("priorities", [float("nan")]),
         ("name", ""),
         ("name", "a,b"),
+        ("name", "a\nb"),
+        ("name", "a\x00b"),
+        ("name", "\ud800"),
         ("colour", "red"),
     ],
 )
 def test_refuses_bad_fields_of_an_operator(field, value):
     operator = {"name": "A", "parallelism": 1} | {field: value}
-    assert field in refused({"operators": [operator]}).field
+    assert refused({"operators": [operator]}).field.removeprefix("operators.0.").removesuffix(".0") == field
+
+
+def test_whole_numbers_are_rates_too():
+    operator = {"name": "A", "parallelism": 2, "output_rates": [1, 2], "costs": [0, 3], "priorities": [5, 1]}
+    assert parse_topology({"operators": [operator]}).values("output_rates").tolist() == [1.0, 2.0]
+
+
+def test_refuses_names_of_streams_that_no_operator_can_have():
+    assert refused(document({"A": 1, "B": 1}, "A full B") | {"streams": [STREAM | {"from": "A\n"}]}).field == (
+        "streams.0.from"
+    )
 
 
 def test_refuses_unknown_partitionings_and_no_operators():
@@ -144,6 +171,25 @@ def test_refuses_unknown_tasks():
         with pytest.raises(BadInput) as caught:
             topology.mask(["A.0", task], "failed")
         assert (caught.value.field, caught.value.value) == ("failed", task)
+
+
+@pytest.mark.parametrize(
+    ("task", "allowed"),
+    [
+        ("users.2", "users.0 to users.1"),
+        ("users", "users.0 to users.1"),
+        ("users.00", "users.0 to users.1"),
+        ("top.1", "top.0"),
+        ("a.b.7", "a.b.0 to a.b.2"),
+        ("clicks.0", "a task of one of the operators users, a.b, top"),
+        ("", "a task of one of the operators users, a.b, top"),
+    ],
+)
+def test_says_which_tasks_an_unknown_one_may_have_meant(task, allowed):
+    topology = build({"users": 2, "a.b": 3, "top": 1})
+    with pytest.raises(BadInput) as caught:
+        topology.mask([task])
+    assert caught.value.allowed == allowed
 
 
 def test_every_task_takes_part_in_every_stream():
