@@ -13,7 +13,7 @@ class BadInput(AftershockError):
     exit_code = 2
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
-        super().__init__(f"{field}: {value!r} is not usable; allowed: {allowed}")
+        super().__init__(f"{field}: {_short(repr(value))} is not usable; allowed: {allowed}")
         self.field, self.value, self.allowed = field, value, allowed
 
 
@@ -23,3 +23,12 @@ class EnvironmentFailure(AftershockError):
     def __init__(self, cause: str, remedy: str) -> None:
         super().__init__(f"{cause}; {remedy}")
         self.cause, self.remedy = cause, remedy
+
+
+LONGEST_SHOWN = 200
+
+
+def _short(text: str) -> str:
+    """A text that fits a line; of a long one its beginning and end."""
+    half = LONGEST_SHOWN // 2
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:half]} ... {text[-half:]}"

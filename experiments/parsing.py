@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -40,11 +41,13 @@ SpecT = TypeVar("SpecT", bound=Spec)
 def read_mapping(path: Path, field: str, source: str, alternative: str = "") -> dict[str, Any]:
     """Read a YAML mapping (an empty file is an empty one); raises `BadInput` about `field` and its `source`."""
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_OneValueAKey)
     except OSError as error:
         raise BadInput(field, source, f"a readable YAML file ({error.strerror}){alternative}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadInput(field, source, f"valid YAML ({' '.join(str(error).split())})") from None
+    except RecursionError:
+        raise BadInput(field, source, "YAML that is not nested this deeply") from None
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -55,14 +58,37 @@ def read_mapping(path: Path, field: str, source: str, alternative: str = "") -> 
 def read_json(path: Path, field: str) -> dict[str, Any]:
     """Read a JSON object; raises `BadInput` about `field`. NaN and Infinity are read, and refused by the fields."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_one_value_a_key)
     except OSError as error:
         raise BadInput(field, str(path), f"a readable JSON file ({error.strerror})") from None
     except ValueError as error:
         raise BadInput(field, str(path), f"valid JSON ({error})") from None
+    except RecursionError:
+        raise BadInput(field, str(path), "JSON that is not nested this deeply") from None
     if not isinstance(document, dict):
         raise BadInput(field, str(path), "a JSON object of fields")
     return document
+
+
+class _OneValueAKey(yaml.SafeLoader):
+    """Refuses a mapping with a key twice, of which YAML's own loader would keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        _require_distinct(self.construct_object(key, deep=True) for key, _ in node.value)
+        return super().construct_mapping(node, deep)
+
+
+def _one_value_a_key(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _require_distinct(key for key, _ in pairs)
+    return dict(pairs)
+
+
+def _require_distinct(keys: Iterable[Any]) -> None:
+    seen = []
+    for key in keys:
+        if key in seen:
+            raise BadInput(str(key), "given twice", "each field once")
+        seen.append(key)
 
 
 def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
@@ -74,7 +100,8 @@ def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
         if isinstance(misfit := first.get("ctx", {}).get("error"), Misfit):
             raise BadInput(misfit.field, misfit.value, str(misfit)) from None
         field = ".".join(str(part) for part in first["loc"] if not UNION_FORM.fullmatch(str(part))) or whole
-        raise BadInput(field, first["input"], _allowed(first)) from None
+        value = None if first["type"] == "missing" else first["input"]
+        raise BadInput(field, value, _allowed(first)) from None
 
 
 def _telling(error: ValidationError) -> dict[str, Any]:
@@ -84,7 +111,32 @@ def _telling(error: ValidationError) -> dict[str, Any]:
     return (meant or problems)[0]
 
 
+ALLOWED = {  # in a user's words, for the problems that pydantic tells in its own
+    "missing": "a value: the field is required",
+    "greater_than": "a number above {gt:g}",
+    "greater_than_equal": "a number of {ge:g} or more",
+    "less_than": "a number below {lt:g}",
+    "less_than_equal": "a number of {le:g} or less",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "string_type": "a text",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a mapping of fields",
+    "model_type": "a mapping of fields",
+    "enum": "{expected}",
+    "too_short": "{min_length} or more",
+    "extra_forbidden": "no such field; docs/ and the examples show the known ones",
+}
+
+
 def _allowed(problem: dict[str, Any]) -> str:
-    if problem["type"] == "extra_forbidden":
-        return "no such field; docs/ and the examples show the known ones"
+    if problem["type"] in ALLOWED:
+        return ALLOWED[problem["type"]].format(**problem.get("ctx", {}))
     return problem["msg"].removeprefix("Value error, ")

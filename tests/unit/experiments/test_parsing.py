@@ -1,0 +1,71 @@
+"""Documents that cannot be read are named in one line, whatever is wrong with them."""
+
+import pytest
+
+from experiments.errors import BadInput
+from experiments.parsing import read_json, read_mapping
+
+
+@pytest.fixture
+def document(tmp_path):
+    def write(text):
+        path = tmp_path / "document"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "allowed"),
+    [
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "c", "each field once"),
+        ("[" * 100_000, "topology", "not nested this deeply"),
+        ("[1]", "topology", "a JSON object of fields"),
+        ('{"a": ', "topology", "valid JSON"),
+        (b"\xff\xfe{}", "topology", "valid JSON"),
+        ("", "topology", "valid JSON"),
+    ],
+)
+def test_json(document, text, field, allowed):
+    with pytest.raises(BadInput) as error:
+        read_json(document(text), "topology")
+    assert error.value.field == field
+    assert allowed in error.value.allowed
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "allowed"),
+    [
+        ("a: 1\nb: {c: 1, c: 2}\n", "c", "each field once"),
+        ("1: 1\n1: 2\n", "1", "each field once"),
+        ("[" * 100_000, "faults", "not nested this deeply"),
+        ("[1]", "faults", "a YAML mapping of fields"),
+        ("a: [", "faults", "valid YAML"),
+        (b"\xff\xfe\xfd", "faults", "valid YAML"),
+    ],
+)
+def test_yaml(document, text, field, allowed):
+    with pytest.raises(BadInput) as error:
+        read_mapping(document(text), "faults", "document")
+    assert error.value.field == field
+    assert allowed in error.value.allowed
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_there_is_read(document):
+    assert read_json(document('{"a": {"b": [1, 2.5, null]}}'), "topology") == {"a": {"b": [1, 2.5, None]}}
+    assert read_mapping(document("a: {b: [1, 2.5, null]}\nc: &x {d: 1}\ne: {<<: *x, f: 2}"), "faults", "document") == {
+        "a": {"b": [1, 2.5, None]},
+        "c": {"d": 1},
+        "e": {"d": 1, "f": 2},
+    }
+    assert read_mapping(document(""), "faults", "document") == {}
+
+
+def test_a_long_value_is_shown_by_its_ends():
+    text = str(BadInput("depth", 10**400, "a whole number"))
+    assert len(text) < 300
+    assert text.startswith("depth: 1000")
+    assert " ... 000" in text
