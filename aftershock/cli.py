@@ -24,7 +24,7 @@ from aftershock.commands import (
 from aftershock.commands.declare import Parser, group
 from experiments.errors import AftershockError, EnvironmentFailure
 
-INTERRUPTED = 130
+INTERRUPTED, NOT_READ_TO_THE_END = 130, 141  # as a shell says of SIGINT and SIGPIPE
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,13 +50,19 @@ def main(words: list[str] | None = None) -> int:
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     try:
         arguments = parser().parse_args(words)
-        return arguments.run(arguments)
+        code = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
     except AftershockError as error:
         print(f"aftershock: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("aftershock: interrupted; nothing of the run is left running", file=sys.stderr)
+        print("aftershock: interrupted; nothing of it is left running", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:
+        # who read the output wants no more of it, which is no failure; the exit of Python would complain about the rest
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOT_READ_TO_THE_END
     except OSError as error:
         failure = EnvironmentFailure(f"{error.filename or 'the system'}: {error.strerror}", "mend that and try again")
         print(f"aftershock: {failure}", file=sys.stderr)

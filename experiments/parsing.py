@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from experiments.errors import BadInput
 
 UNION_FORM = re.compile(r"constrained-float|function-after\[.*\]")  # pydantic's names of a union's forms, no fields
+MERGE = "tag:yaml.org,2002:merge"  # of the key <<
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -74,7 +75,8 @@ class _OneValueAKey(yaml.SafeLoader):
     """Refuses a mapping with a key twice, of which YAML's own loader would keep the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        _require_distinct(self.construct_object(key, deep=True) for key, _ in node.value)
+        keys = [key for key, _ in node.value if key.tag != MERGE]
+        _require_distinct(self.construct_object(key, deep=True) for key in keys)
         return super().construct_mapping(node, deep)
 
 

@@ -13,7 +13,10 @@ PASSED, NOT_ALL_PASSED = 0, 1
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong with the words of a call in one line."""
+    """Says what is wrong with the words of a call in one line; options are written out, so that none is guessed."""
+
+    def __init__(self, *words: Any, **options: Any) -> None:
+        super().__init__(*words, **options, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         raise BadInput("command line", message, f"see `{self.prog} --help`")

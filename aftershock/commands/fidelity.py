@@ -6,13 +6,13 @@ import argparse
 from typing import Any
 
 from aftershock.commands.declare import PASSED, command, show
-from aftershock.commands.topology import add_topology, task_names
+from aftershock.commands.topology import add_failed, add_topology, failed_tasks
 
 
 def add(commands: Any) -> None:
     declared = command(commands, "fidelity", "predict the quality of tentative output", predict_fidelity)
     add_topology(declared)
-    declared.add_argument("--failed", required=True, metavar="O2.1,O3.0", help="the failed tasks")
+    add_failed(declared)
 
 
 def predict_fidelity(arguments: argparse.Namespace) -> int:
@@ -20,7 +20,7 @@ def predict_fidelity(arguments: argparse.Namespace) -> int:
     from models.topology import load_topology
 
     topology = load_topology(arguments.topology)
-    failed = topology.mask(task_names(arguments.failed), "--failed")
+    failed = failed_tasks(topology, arguments.failed)
     quality = score(topology, failed)
     text = (
         f"{failed.sum()} of {failed.size} tasks failed\n"

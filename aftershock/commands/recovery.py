@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from aftershock.commands.declare import PASSED, command, show
-from aftershock.commands.topology import add_topology, by_operator, proof, task_names
+from aftershock.commands.topology import add_failed, add_topology, by_operator, failed_tasks, proof
 
 ALGORITHMS = ("exact", "dp", "best-density", "operator-centric")
 
@@ -14,7 +14,7 @@ ALGORITHMS = ("exact", "dp", "best-density", "operator-centric")
 def add(commands: Any) -> None:
     declared = command(commands, "recovery", "plan which failed partitions to recover first", plan_recovery)
     add_topology(declared)
-    declared.add_argument("--failed", required=True, metavar="all|O2.1,O3.0", help="the failed partitions")
+    add_failed(declared)
     declared.add_argument("--capacity", type=float, required=True, help="what can be spent, in the unit of the costs")
     declared.add_argument("--algorithm", choices=ALGORITHMS, required=True)
 
@@ -25,8 +25,7 @@ def plan_recovery(arguments: argparse.Namespace) -> int:
     from models.topology import load_topology
 
     topology = load_topology(arguments.topology)
-    failed = topology.tasks if arguments.failed == "all" else task_names(arguments.failed)
-    problem = recovery_problem(topology, topology.mask(failed, "--failed"), arguments.capacity)
+    problem = recovery_problem(topology, failed_tasks(topology, arguments.failed), arguments.capacity)
     plan = PLANNERS[arguments.algorithm](problem)
     found = {
         "partitions": topology.names(plan.partitions),

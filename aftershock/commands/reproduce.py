@@ -29,6 +29,9 @@ def reproduce(arguments: argparse.Namespace) -> int:
     from reproductions.reproduce import reproduce
 
     if arguments.id is None:
+        for option in ("out", "size"):
+            if getattr(arguments, option) is not None:
+                raise BadInput(f"--{option}", getattr(arguments, option), "an id, or all, with it")
         listed = [_entry(found) for found in CATALOGUE.values()]
         show(arguments, {"reproductions": listed}, "\n".join(_line(entry) for entry in listed))
         return PASSED

@@ -16,9 +16,14 @@ def add_topology(declared: argparse.ArgumentParser) -> None:
     declared.add_argument("topology", metavar="TOPOLOGY.json", help="operators and streams (docs/topologies.md)")
 
 
-def task_names(text: str) -> list[str]:
-    """The tasks of a list such as `O2.1,O3.0`; spaces around a name and an empty list are fine."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+def add_failed(declared: argparse.ArgumentParser) -> None:
+    declared.add_argument("--failed", required=True, metavar="all|O2.1,O3.0", help="the failed tasks")
+
+
+def failed_tasks(topology: Topology, text: str) -> npt.NDArray[np.bool_]:
+    """The tasks of `all`, or of a list such as `O2.1,O3.0`; spaces around a name and an empty list are fine."""
+    names = topology.tasks if text == "all" else [name.strip() for name in text.split(",") if name.strip()]
+    return topology.mask(names, "--failed")
 
 
 def by_operator(topology: Topology, chosen: npt.NDArray[np.bool_]) -> list[str]:

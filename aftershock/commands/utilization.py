@@ -10,6 +10,13 @@ from typing import Any
 
 from aftershock.commands.declare import PASSED, add_seed, command, require_seed, show
 
+SYSTEM = {
+    "failure-rate": "lambda, failures of the whole system [1/s]",
+    "checkpoint-cost": "c, the time that a checkpoint takes [s]",
+    "recovery-time": "R, detection and restart [s]",
+    "interval": "T, from one checkpoint's end to the next; above the cost [s]",
+}
+
 
 def add_prediction(commands: Any) -> None:
     text = "predict utilization (times in s, rates per s)"
@@ -20,16 +27,17 @@ def add_simulation(commands: Any) -> None:
     text = "simulate utilization under exponential failures (times in s, rates per s)"
     declared = command(commands, "utilization", text, simulate_utilization)
     _add_system(declared)
-    declared.add_argument("--runs", type=int, default=250, help="independent windows")
-    declared.add_argument("--failures", type=int, default=2000, help="what a window has on average")
+    declared.add_argument("--runs", type=int, default=250, help="independent windows; default 250")
+    declared.add_argument("--failures", type=int, default=2000, help="what a window has on average; default 2000")
     add_seed(declared)
 
 
 def _add_system(declared: argparse.ArgumentParser) -> None:
-    for name in ("failure-rate", "checkpoint-cost", "recovery-time", "interval"):
-        declared.add_argument(f"--{name}", type=float, required=True)
-    declared.add_argument("--hop-delay", type=float, default=0.0)
-    declared.add_argument("--depth", type=int, default=1)
+    for name, text in SYSTEM.items():
+        declared.add_argument(f"--{name}", type=float, required=True, help=text)
+    text = "delta, of a checkpoint's token from one operator to the next [s]; default 0; matters from depth 2 on"
+    declared.add_argument("--hop-delay", type=float, default=0.0, help=text)
+    declared.add_argument("--depth", type=int, default=1, help="n, operators on the longest path; default 1")
 
 
 def _system(arguments: argparse.Namespace) -> dict[str, float]:

@@ -158,6 +158,9 @@ def test_results_of_a_failed_run_say_why(call, as_json, home):
         (f"{SIMULATE} --seed -1", "--seed: -1"),
         (SIMULATE, "--seed"),
         (f"{SIMULATE} --seed 1 --interval inf", "interval: inf"),
+        ("reproduce --size 3", "--size: 3"),
+        ("reproduce utilization/fig-04 --out README.md", "out: "),
+        (f"{PREDICT} --inter 20", "--inter"),
         ("reproduce utilization/fig-99", "id: 'utilization/fig-99'"),
         ("reproduce utilization/fig-04 --size 5", "size: 5"),
         ("reproduce utilization/fig-05 --size 0", "size: 0"),
@@ -200,6 +203,17 @@ def test_a_fault_spec_that_cannot_be_used_is_named(call, faults, text, named):
     code, out, err = call(f"plan faults {faults} --seed 1 --json")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert named in err
+
+
+def test_a_reader_that_stops_early_is_no_failure(tmp_path):
+    path = tmp_path / "faults.yaml"
+    path.write_text("duration: 1.0e5\nhosts: {h: []}\nprocesses: [{rate: 0.1}]\n", encoding="utf-8")
+    command = [sys.executable, "-m", "aftershock.cli", "plan", "faults", str(path), "--seed", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
 
 
 def test_the_command_itself_exits_with_the_code(home):

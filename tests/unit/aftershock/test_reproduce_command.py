@@ -27,6 +27,19 @@ def test_a_figure_is_a_table_a_plot_and_a_verdict(as_json, call, tmp_path):
     assert "✓ maximum.interval" in text
 
 
+def test_a_second_time_takes_the_place_of_the_first(as_json, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("utilization-fig-04.verdicts.json", "utilization-fig-04.checks/old", "other.csv"):
+        (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "out" / name).write_text("old", encoding="utf-8")
+    assert as_json("reproduce utilization/fig-04 --out out")["verdict"] == "pass"
+    kinds = {"checks", "csv", "parquet", "png", "svg", "verdicts.json"}
+    found = {path.name for path in (tmp_path / "out").iterdir()}
+    assert found == {f"utilization-fig-04.{kind}" for kind in kinds} | {"other.csv"}
+    assert not (tmp_path / "out" / "utilization-fig-04.checks" / "old").exists()
+    assert "old" not in (tmp_path / "out" / "utilization-fig-04.verdicts.json").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("verdict", ["fail", "unknown"])
 def test_a_verdict_that_is_no_pass_is_exit_code_1(call, tmp_path, monkeypatch, verdict):
     """A curve of half the height misses the maximum; without a curve there is nothing to judge."""
