@@ -79,7 +79,7 @@ def _upstream_tasks(topology: Topology) -> list[list[Sequence[int]]]:
     for operator in topology.operators:
         span = topology.span[operator.name]
         for stream in topology.inputs_of[operator.name]:
-            for inputs, upstream in zip(found[span], _by_target(topology, stream), strict=True):
+            for inputs, upstream in zip(found[span], upstream_by_task(topology, stream), strict=True):
                 inputs.append(upstream)
     return found
 
@@ -88,11 +88,11 @@ def _sums(topology: Topology, stream: Stream, counts: list[int]) -> list[int]:
     """For each task of the downstream operator, the trees that lead to it by one stream."""
     if stream.partitioning is Partitioning.FULL:
         return [sum(counts[topology.span[stream.source]])] * topology.operator[stream.target].parallelism
-    return [sum(counts[upstream] for upstream in each) for each in _by_target(topology, stream)]
+    return [sum(counts[upstream] for upstream in each) for each in upstream_by_task(topology, stream)]
 
 
-def _by_target(topology: Topology, stream: Stream) -> list[Sequence[int]]:
-    """The upstream tasks on a stream of each task of the downstream operator."""
+def upstream_by_task(topology: Topology, stream: Stream) -> list[Sequence[int]]:
+    """The upstream tasks on a stream of each task of the downstream operator, as indices over all tasks."""
     width, up = topology.operator[stream.target].parallelism, topology.span[stream.source]
     if stream.partitioning is Partitioning.FULL:
         return [range(up.start, up.stop)] * width

@@ -6,10 +6,14 @@ Source: `ppa`, section IV-C3, algorithm 5. What it prints and must mean otherwis
   initial plans of the others leave, and an expansion of it what is left;
 - line 13 charges the number of operators for an initial plan: where branches of a sub-topology are alternatives the
   plan may have fewer tasks, and those count;
-- it gives up where the budget is below the number of operators, as a plan of all of their MC-trees does not fit. Where
-  an operator has independent inputs or there are several sinks, an MC-tree does without the other branches: then
-  this starts from the branches that fit (see `models.replication.branches`), and gives up only where none does. As a
+- lines 4 and 5 give up where the budget is below the number of operators, as a plan of all of their MC-trees does not
+  fit; `plan_as_printed` does so. Where an operator has independent inputs or there are several sinks, an MC-tree does
+  without the other branches: then `plan` starts from the branches that fit (see `models.replication.branches`). As a
   budget that reaches every operator starts from all of them, it can do worse than one a little smaller;
+- it has one sub-topology plan without regard to the others, as if Full streams were all that is between them. There may
+  be others too, and operators may have several outputs: then the initial plans need not meet in an MC-tree. Where they
+  still have no output together once they have grown, the plan starts again from a smallest MC-tree (see
+  `models.replication.smallest_tree`), and is empty only where none is found that fits;
 - line 19 passes over an expansion that does not fit: a smaller one of the same sub-topology may, and is looked for.
 
 The gain of a sub-topology is that of its output fidelity as a topology of its own, as in the paper.
@@ -25,6 +29,7 @@ from models.replication.branches import affordable
 from models.replication.full_topology import FullPlanner
 from models.replication.parts import Kind, Part, part, sub_topologies
 from models.replication.plan import ReplicationPlan, require_budget
+from models.replication.smallest_tree import smallest_mc_tree
 from models.replication.structured_topology import StructuredPlanner
 from models.replication.ties import first_highest
 from models.topology import Topology
@@ -67,19 +72,43 @@ class _SubPlan:
 def plan(topology: Topology, budget: int) -> ReplicationPlan:
     """Replicate whole MC-trees, always what raises output fidelity most for each task (algorithm 5).
 
-    At most `budget` tasks; fewer where no more MC-tree can be completed. Raises `BadInput` for a budget below 0.
+    At most `budget` tasks; fewer where no more MC-tree can be completed. Beyond the paper, a budget below the number of
+    operators buys what it can. Raises `BadInput` for a budget below 0.
     """
     require_budget(topology, budget)
-    operators = affordable(topology, budget)
     sub_plans = [_SubPlan(sub_topology) for sub_topology in sub_topologies(topology)]
-    if len(operators) == len(topology.operators):
-        _start(sub_plans, budget)
-    elif operators:
-        started = _started(part(topology, operators), budget, len(topology.tasks))
-        for sub_plan in sub_plans:
-            sub_plan.replicated = started[sub_plan.part.tasks]
+    replicated = _grown(sub_plans, _initial(topology, sub_plans, budget), budget)
+    if not Scorer(topology).output_fidelity(worst_case(replicated)):
+        replicated = _grown(sub_plans, smallest_mc_tree(topology, budget), budget)
+    return ReplicationPlan(replicated, optimal=False)
+
+
+def plan_as_printed(topology: Topology, budget: int) -> ReplicationPlan:
+    """As `plan`, but the empty plan where the budget is below the number of operators (lines 4 and 5 of algorithm 5).
+
+    Raises `BadInput` for a budget below 0.
+    """
+    require_budget(topology, budget)
+    return plan(topology, budget if budget >= len(topology.operators) else 0)
+
+
+def _initial(topology: Topology, sub_plans: list[_SubPlan], budget: int) -> Plan:
+    """The initial plans of the sub-topologies, over all tasks."""
+    operators = affordable(topology, budget)
+    if not operators:
+        return np.zeros(len(topology.tasks), dtype=bool)
+    if len(operators) < len(topology.operators):
+        return _started(part(topology, operators), budget, len(topology.tasks))
+    _start(sub_plans, budget)
+    return _united(sub_plans, len(topology.tasks))
+
+
+def _grown(sub_plans: list[_SubPlan], replicated: Plan, budget: int) -> Plan:
+    """A plan with the expansions of the sub-topologies that it has tasks of."""
+    for sub_plan in sub_plans:
+        sub_plan.replicated = replicated[sub_plan.part.tasks]
     _grow([sub_plan for sub_plan in sub_plans if sub_plan.replicated.any()], budget)
-    return ReplicationPlan(_united(sub_plans, len(topology.tasks)), optimal=False)
+    return _united(sub_plans, replicated.size)
 
 
 def _started(within: Part, budget: int, width: int) -> Plan:

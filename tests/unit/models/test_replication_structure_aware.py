@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from experiments.errors import BadInput
 from models.fidelity import Scorer, score
-from models.replication import greedy, structure_aware
+from models.replication import exact, greedy, structure_aware
 from models.replication.branches import affordable
 from models.replication.parts import Kind
 from models.replication.random_topologies import TopologySpec, generate
 from tests.unit.models.mixed_topologies import mixed_topology, topology_of
+from tests.unit.models.small_topologies import topologies
 
 
 def planned(topology, budget):
@@ -158,6 +159,46 @@ def test_a_join_that_loses_a_branch_takes_its_other_inputs_along():
     assert affordable(topology_of(operators, streams, joins=["O4"]), 2) == {"O1", "O5"}
 
 
+def test_initial_plans_that_do_not_meet_give_way_to_an_mc_tree():
+    """O0 > O2 is a part, O1 another, fed by O0: the initial plan of O0 > O2 may stop at O0, whose output leaves it."""
+    topology = topology_of(
+        {"O0": [3.1], "O1": [0.11, 0.21], "O2": [1.1]}, ["O0 split O1", "O0 one-to-one O2", "O1 full O2"]
+    )
+    assert planned(topology, 1) == []
+    assert {"O0.0", "O2.0"} <= set(planned(topology, 2)) & set(planned(topology, 3))
+    assert fidelity(topology, 3) >= 3.1 / 3.42
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0, 1))
+def test_has_output_on_any_topology_where_some_plan_has(seed, share):
+    topology = mixed_topology(np.random.default_rng(seed), most_operators=7, tree=False)
+    assert_output_where_some_plan_has(topology, int(share * len(topology.tasks)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(topologies(operators=5, parallelism=4, tasks=12, fan_out=4), st.integers(1, 12))
+def test_has_output_on_dense_topologies_where_some_plan_has(topology, budget):
+    assert_output_where_some_plan_has(topology, budget)
+
+
+def assert_output_where_some_plan_has(topology, budget):
+    best = exact.plan(topology, budget)
+    assert (fidelity(topology, budget) > 0) == (best.upper_bound > 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.booleans(), st.floats(0, 1))
+def test_as_printed_plans_nothing_below_the_operators_and_else_the_same(seed, tree, share):
+    topology = mixed_topology(np.random.default_rng(seed), most_operators=6, tree=tree)
+    budget = int(share * len(topology.tasks))
+    printed = structure_aware.plan_as_printed(topology, budget)
+    if budget < len(topology.operators):
+        assert not printed.replicated.any()
+    else:
+        assert printed.replicated.tolist() == structure_aware.plan(topology, budget).replicated.tolist()
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.floats(0, 1))
 def test_stays_within_any_budget_on_any_topology(seed, tree, share):
@@ -239,5 +280,6 @@ def test_beats_greedy_on_the_average_at_every_ratio(kind, joins):
 
 
 def test_refuses_a_budget_below_0():
-    with pytest.raises(BadInput, match="budget: -1"):
-        structure_aware.plan(topology_of({"O1": 1}, []), -1)
+    for planner in (structure_aware.plan, structure_aware.plan_as_printed):
+        with pytest.raises(BadInput, match="budget: -1"):
+            planner(topology_of({"O1": 1}, []), -1)
