@@ -6,11 +6,13 @@ Source: `ppa`, section IV-A, algorithm 1. Where it prints something else than it
 - Line 12 removes a plan whose possible expansions are all taken; for the plan that holds every MC-tree it takes the
   maximum of an empty set. That plan stays.
 - Theorem 1 promises that no plan as good is smaller; the last line does not say how to break ties: the smallest wins.
+  Output fidelities that differ by less than `ROUNDING` count as ties.
 - Definition 2 chooses R tasks. The plan has at most R: less where no more of them complete another MC-tree.
 
 The plan is optimal. A replicated task that is on no MC-tree of replicated tasks adds nothing, so some optimal plan is a
 union of MC-trees; added one by one, those that bring a new task make plans of growing size, each of which is reached.
 A tree with a new task always adds output. So only plans to which no tree can be added within the budget are scored.
+Where rates span so much (about 1e12) that a tree adds less than rounding, such a plan takes that tree all the same.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ Packed = npt.NDArray[np.uint8]  # sets of tasks, a bit for each: (sets, bytes)
 
 
 def plan(topology: Topology, budget: int) -> ReplicationPlan:
-    """An optimal plan with as few tasks as any.
+    """A plan that is optimal to a relative `ROUNDING`; with as few tasks as any if every MC-tree adds more than that.
 
     Takes time exponential in the number of MC-trees. Raises `BadInput` for a negative budget, for a topology with more
     than `MOST_TREES` MC-trees, and where the candidates would take more than `MOST_STEPS`.

@@ -3,7 +3,8 @@
 Source: `ppa`, section IV-C1, algorithm 3. What it prints and must mean otherwise:
 
 - line 22 intersects the plan with the best candidate: it must unite them;
-- line 24 returns when the best candidate is *not* empty: the search goes on until there is none;
+- line 24 returns after the first candidate, which is the one expansion that algorithm 5 weighs; where no candidate
+  helps, the loop would go on without end: the plan stays as it is;
 - line 16 compares with `usage` what must fit into the resources that are left, and line 7 lets usage reach R before
   the last expansion;
 - line 19 unites the candidates with the tasks of a set of segments: the set becomes one candidate;
