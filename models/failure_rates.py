@@ -145,6 +145,9 @@ def failure_clocks(
     """
     if not hosts:
         raise BadInput("hosts", {}, "at least one host")
+    for host, names in hosts.items():
+        if isinstance(names, str):
+            raise BadInput(f"hosts.{host}", names, "a list of domains")
     domains = {domain for names in hosts.values() for domain in names}
     for shock in shocks:
         if shock.domain not in domains:

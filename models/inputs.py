@@ -36,12 +36,10 @@ def require_count(field: str, value: int, least: int = 1) -> None:
     require(field, value, holds, f"a whole number of {least} or more" + (", up to 2**53" if value > MOST else ""))
 
 
-def samples(field: str, values: npt.ArrayLike, fewest: int = 0) -> npt.NDArray[np.float64]:
-    """Measured durations as a flat array; raises `BadInput` for one that is negative or not finite, or for too few."""
+def samples(field: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Measured durations as a flat array, maybe empty; raises `BadInput` for one that is negative or not finite."""
     found = np.asarray(values, dtype=float).ravel()
     bad = found[~(np.isfinite(found) & (found >= 0))]
     if bad.size:
         raise BadInput(field, float(bad[0]), "finite times of 0 or more")
-    if found.size < fewest:
-        raise BadInput(field, found.size, f"{fewest} samples or more")
     return found

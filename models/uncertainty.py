@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from models.inputs import require, require_count
+from models.inputs import require, require_count, samples
 from models.utilization import check_inputs, utilization
 
 FEWEST_SAMPLES = 3
+MOST_FAILURES = 10_000_000  # of one run, which are held at once
 PERCENTILES = (2.5, 97.5)
 
 
@@ -94,10 +95,10 @@ def predict_run(
     With fewer than 3 checkpoint costs, or than 3 recovery times where failures can strike, low, high and mean
     are None; so is `predicted` where a mean is missing. Raises `BadInput` as `check_inputs` does.
     """
-    _check(window_s, failures, failure_rate, runs)
+    _check(window_s, failures, failure_rate, runs, seed)
     rate = failure_rate if failures is None else failures / window_s
-    costs_s = np.asarray(checkpoint_costs_s, dtype=float)
-    recoveries_s = np.asarray(recovery_times_s, dtype=float)
+    costs_s = samples("checkpoint_costs_s", checkpoint_costs_s)
+    recoveries_s = samples("recovery_times_s", recovery_times_s)
     if costs_s.size == 0 or (recoveries_s.size == 0 and rate > 0):
         return Prediction(None, None, None, None)
     cost_s, recovery_s = costs_s.mean(), recoveries_s.mean() if rate > 0 else 0.0
@@ -120,12 +121,15 @@ def predict_run(
     return Prediction(predicted, float(low), float(high), float(simulated.mean()))
 
 
-def _check(window_s: float, failures: int | None, failure_rate: float, runs: int) -> None:
+def _check(window_s: float, failures: int | None, failure_rate: float, runs: int, seed: int) -> None:
     require("window_s", window_s, window_s > 0, "a finite time above 0")
     if failures is not None:
         require_count("failures", failures, 0)
     require("failure_rate", failure_rate, failure_rate >= 0, "a finite rate of 0 or more")
+    expected = failure_rate * window_s if failures is None else failures
+    require("failures", expected, expected <= MOST_FAILURES, f"at most {MOST_FAILURES:,} in the window")
     require_count("runs", runs)
+    require_count("seed", seed, 0)
 
 
 def _draw(rng: np.random.Generator, samples: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:

@@ -12,7 +12,7 @@ from models.replication import planners as replication_planners
 from models.topology import load_topology
 
 AB = [{"name": "a", "parallelism": 1}, {"name": "b", "parallelism": 1}]
-DOCUMENTED = Path(__file__).parents[3] / "docs" / "topologies.md"
+DOCUMENTED = Path(__file__).parents[3] / "docs" / "examples" / "topology.json"
 
 
 def link(source, target, partitioning="full"):
@@ -22,8 +22,7 @@ def link(source, target, partitioning="full"):
 @pytest.fixture
 def document():
     """The topology that the documentation shows."""
-    lines = [line for line in DOCUMENTED.read_text(encoding="utf-8").splitlines() if line.startswith("    ")]
-    return json.loads("\n".join(lines))
+    return json.loads(DOCUMENTED.read_text(encoding="utf-8"))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chaos.plan import plan
 from experiments.errors import BadInput
-from experiments.spec import FaultProcess, FaultScope, FaultSpec
+from experiments.faults import FaultProcess, FaultScope, FaultSpec
 from models.failure_rates import FailureClocks, Shock, failure_clocks
 from models.utilization import optimal_interval
 
@@ -153,6 +153,7 @@ def test_more_losses_are_rarer_and_add_up_to_the_deaths(count, own, rate, probab
 
 MISTAKES = {
     "no hosts": ("hosts", lambda: failure_clocks({}, 0.1)),
+    "domains as a text": ("hosts.a", lambda: failure_clocks({"a": "rack"}, 0.1)),
     "rate below 0": ("own_rates.a1", lambda: failure_clocks(RACKS, OWN | {"a1": -0.1})),
     "nan": ("own_rates.a1", lambda: failure_clocks(RACKS, float("nan"))),
     "hosts without a rate": ("own_rates", lambda: failure_clocks(RACKS, {"a1": 0.1})),
