@@ -7,6 +7,7 @@ when all of its failed partitions are. Only failed partitions cost.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from experiments.errors import BadInput
 from models.inputs import require
 from models.topology import Partitioning, Stream, Topology
 
@@ -64,8 +66,8 @@ class RecoveryProblem:
 
     @cached_property
     def limit(self) -> float:
-        """The capacity and a rounding error: what the cost of a plan is compared with."""
-        return self.capacity * (1 + ROUNDING)
+        """The capacity and a rounding error, finite: what the cost of a plan is compared with."""
+        return min(self.capacity * (1 + ROUNDING), sys.float_info.max)
 
     @cached_property
     def shares(self) -> npt.NDArray[np.int64]:
@@ -117,7 +119,8 @@ def recovery_problem(
 ) -> RecoveryProblem:
     """The problem of a topology, its failed tasks (names, a vector over the tasks, or "all") and the capacity.
 
-    Raises `BadInput` for an unknown task, and for a capacity that is not a finite amount of 0 or more.
+    Raises `BadInput` for an unknown task, for a vector that is not boolean or not of one element for each task, for
+    another string, and for a capacity that is not a finite amount of 0 or more.
     """
     require_capacity(capacity)
     mask = _failed(topology, failed)
@@ -142,9 +145,14 @@ def require_capacity(capacity: float, field: str = "capacity") -> None:
 
 def _failed(topology: Topology, failed: Iterable[str] | Mask | Literal["all"]) -> Mask:
     if isinstance(failed, np.ndarray):
-        return failed.astype(bool)
+        if failed.dtype != bool or failed.shape != (len(topology.tasks),):
+            found = f"a vector of type {failed.dtype} and shape {failed.shape}"
+            raise BadInput("failed", found, f"a boolean vector over the {len(topology.tasks)} tasks")
+        return failed.copy()
     if isinstance(failed, str):
-        failed = topology.tasks if failed == "all" else failed.split(",")
+        if failed != "all":
+            raise BadInput("failed", failed, 'names of tasks, one by one, a boolean vector, or "all"')
+        failed = topology.tasks
     return topology.mask(failed, "failed")
 
 

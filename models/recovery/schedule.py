@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.inputs import require_time
+from models.inputs import require, require_time
 from models.recovery.problem import RecoveryPlan, RecoveryProblem, require_capacity
 
 Planner = Callable[[RecoveryProblem], RecoveryPlan]
@@ -64,10 +64,10 @@ def incremental_schedule(problem: RecoveryProblem, arrivals: Iterable[Arrival], 
     The first step is at time 0 and has the problem's own capacity: what the nodes that are alive can take. Capacity
     that a plan leaves unused is carried over, as its node is still there. Figure 2 rather spends it at once on
     partitions of the query that comes next; no query is recovered earlier by that. Raises `BadInput` for a time or a
-    capacity below 0 or not finite.
+    capacity below 0 or not finite, and for capacities whose sum is not finite.
     """
     steps, left = [], problem
-    for arrival in [Arrival(0.0, 0.0), *_in_order(arrivals)]:
+    for arrival in [Arrival(0.0, 0.0), *_in_order(problem, arrivals)]:
         left = left.with_capacity(left.capacity + arrival.capacity)
         plan = planner(left)
         steps.append(Step(arrival.at_s, plan))
@@ -78,10 +78,10 @@ def incremental_schedule(problem: RecoveryProblem, arrivals: Iterable[Arrival], 
 def blocking_schedule(problem: RecoveryProblem, arrivals: Iterable[Arrival]) -> Schedule:
     """Everything in one step, when the last node has arrived; nothing if all nodes together are too small.
 
-    Raises `BadInput` for a time or a capacity below 0 or not finite.
+    Raises `BadInput` for a time or a capacity below 0 or not finite, and for capacities whose sum is not finite.
     """
-    ordered = [Arrival(0.0, 0.0), *_in_order(arrivals)]
-    whole = problem.with_capacity(problem.capacity + math.fsum(arrival.capacity for arrival in ordered))
+    ordered = [Arrival(0.0, 0.0), *_in_order(problem, arrivals)]
+    whole = problem.with_capacity(_total(problem, ordered))
     everything = np.ones(problem.costs.size, dtype=bool)
     enough = whole.cost(everything) <= whole.limit
     plan = whole.plan(everything & enough, optimal=enough)
@@ -92,9 +92,14 @@ def _priorities(problem: RecoveryProblem) -> dict[str, float]:
     return dict(zip(problem.queries, problem.priorities.tolist(), strict=True))
 
 
-def _in_order(arrivals: Iterable[Arrival]) -> list[Arrival]:
+def _total(problem: RecoveryProblem, arrivals: Iterable[Arrival]) -> float:
+    return problem.capacity + sum(arrival.capacity for arrival in arrivals)  # math.fsum refuses what overflows
+
+
+def _in_order(problem: RecoveryProblem, arrivals: Iterable[Arrival]) -> list[Arrival]:
     ordered = sorted(arrivals)
     for arrival in ordered:
         require_time("arrivals.at_s", arrival.at_s)
         require_capacity(arrival.capacity, "arrivals.capacity")
+    require("arrivals.capacity", _total(problem, ordered), True, "amounts whose sum is finite")
     return ordered

@@ -1,5 +1,7 @@
 """The planners against brute force, against algorithm 3 taken literally, and against theorem 5.1."""
 
+import math
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -55,7 +57,7 @@ def brute_force(problem):
         for chosen in combinations(range(len(queries)), count):
             union = frozenset().union(*(queries[i] for i in chosen))
             if sum(problem.costs[list(union)]) <= problem.limit:
-                best = max(best, sum(problem.priorities[list(chosen)]))
+                best = max(best, math.fsum(problem.priorities[list(chosen)]))
     return best
 
 
@@ -84,15 +86,90 @@ def literal(problem):
     return max(extended(problem, plan) for plan in initial if sum(problem.costs[list(plan)]) <= problem.limit)
 
 
+def up_to_rounding(value):
+    return pytest.approx(value, rel=2e-15, abs=0)
+
+
+def assert_proved(found, best):
+    assert found.plan.optimal
+    assert found.plan.priority == up_to_rounding(best)
+    assert found.upper_bound >= best
+    assert found.upper_bound == pytest.approx(best, rel=1e-14, abs=0)
+
+
+PRIORITIES = {
+    "powers of ten": lambda rng, size: 10.0 ** rng.integers(0, 9, size),
+    "many magnitudes": lambda rng, size: 10 ** rng.uniform(-8, 8, size),
+    "nearly equal": lambda rng, size: 1 + rng.integers(0, 4, size) * 10.0 ** -rng.integers(3, 16),
+    "tenths": lambda rng, size: rng.integers(1, 11, size) / 10,
+    "any": lambda rng, size: rng.uniform(0, 10, size),
+    "whole and something": lambda rng, size: rng.integers(0, 3, size) + 10.0 ** rng.integers(-14, 8, size),
+}
+COSTS = {
+    "whole": lambda rng, size: rng.integers(0, 6, size).astype(float),
+    "any": lambda rng, size: rng.uniform(0.1, 10, size),
+    "nearly equal": lambda rng, size: 1 + rng.integers(0, 3, size) * 10.0 ** -rng.integers(5, 12),
+    "many magnitudes": lambda rng, size: 10 ** rng.uniform(-6, 6, size),
+}
+
+
 @given(problems())
 @settings(max_examples=150, deadline=None)
 def test_the_optimal_planners_agree_with_brute_force(problem):
-    best = pytest.approx(brute_force(problem), rel=1e-6, abs=1e-5)
-    assert dynamic_programming(problem).priority == best
-    found = exact_with_bound(problem)
-    assert found.plan.priority == best
+    best = brute_force(problem)
+    assert dynamic_programming(problem).priority == up_to_rounding(best)
+    assert_proved(exact_with_bound(problem), best)
+
+
+@pytest.mark.parametrize("costs", COSTS)
+@pytest.mark.parametrize("priorities", PRIORITIES)
+def test_exact_proves_what_it_says_over_many_magnitudes_and_for_tiny_differences(priorities, costs):
+    rng = np.random.default_rng(7)
+    for _ in range(12):
+        queries, partitions = rng.integers(1, 9), rng.integers(1, 8)
+        needs = np.hstack([rng.random((queries, partitions)) < rng.uniform(0.1, 0.6), np.eye(queries, dtype=bool)])
+        needs = needs[:, needs.any(axis=0)]
+        amounts = COSTS[costs](rng, needs.shape[1])
+        capacity = rng.uniform(0, 1.05) * amounts.sum()
+        problem = problem_of(needs, amounts, PRIORITIES[priorities](rng, queries), capacity)
+        assert_proved(exact_with_bound(problem), brute_force(problem))
+
+
+def test_exact_recovers_the_unimportant_beside_the_important():
+    enough = exact_with_bound(problem_of(np.eye(3), [1, 1, 1], [1e7, 1, 1], 3))
+    assert (enough.plan.priority, enough.plan.optimal, enough.upper_bound) == (10000002, True, 10000002)
+    scarce = exact_with_bound(problem_of(np.eye(4), [1, 1, 1, 2], [1e7, 1, 2, 2.5], 3))
+    assert (scarce.plan.priority, scarce.plan.optimal) == (10000003, True)
+    tiny = exact_with_bound(problem_of(np.eye(3), [1, 1, 1], [5, 1e-6, 2e-6], 2))
+    assert (tiny.plan.queries, tiny.plan.priority, tiny.plan.optimal) == (("Q0", "Q2"), 5.000002, True)
+
+
+def test_exact_leaves_its_capacity_to_what_comes_rather_than_to_what_is_worth_nothing():
+    plan = exact(problem_of(np.eye(3), [1, 1, 0], [1, 0, 0], 2))
+    assert plan.queries == ("Q0", "Q2")
+
+
+@pytest.mark.parametrize("spread", [1e-13, 1e-10])
+def test_exact_claims_no_proof_where_a_crowd_is_nearly_as_good(spread):
+    """The best ten of forty, which HiGHS cannot tell from any other ten."""
+    priorities = 1 + np.arange(40) * spread
+    found = exact_with_bound(problem_of(np.eye(40), np.ones(40), priorities, 10), time_limit_s=1.0)
+    assert found.plan.priority == up_to_rounding(math.fsum(priorities[-10:]))
+    assert not found.plan.optimal
+    assert found.upper_bound >= math.fsum(priorities[-10:])
+
+
+@pytest.mark.parametrize("spec", [QuerySpec(UniformSharing(3)), QuerySpec(UniformSharing(3), queries=300)])
+@pytest.mark.parametrize("unit", [1.0, 0.1, 1 / 3, 1e50])
+def test_exact_proves_whole_priorities_in_any_unit(spec, unit):
+    full = random_queries(spec, np.random.default_rng(8))
+    problem = full.with_capacity(0.4 * full.capacity)
+    expected = exact_with_bound(problem)
+    found = exact_with_bound(replace(problem, priorities=problem.priorities * unit))
+    assert expected.plan.optimal
+    assert expected.upper_bound == expected.plan.priority
     assert found.plan.optimal
-    assert found.upper_bound >= found.plan.priority
+    assert found.plan.priority == pytest.approx(expected.plan.priority * unit, rel=1e-13, abs=0)
 
 
 @given(problems(), st.sampled_from(PLANNERS))
@@ -209,7 +286,7 @@ def test_theorem_5_1_holds_with_all_single_queries_in_the_initial_set(seed):
     priorities = rng.choice([1.0, 5.0, 40.0], queries) * rng.uniform(0.5, 1, queries)
     problem = problem_of(needs, costs, priorities, rng.uniform(0.1, 0.9) * costs.sum())
     ratio = 1 - np.exp(-1 / problem.shares.max())
-    assert best_density(problem).priority >= ratio * exact_with_bound(problem).plan.priority * (1 - 1e-6)
+    assert best_density(problem).priority >= ratio * exact_with_bound(problem).upper_bound * (1 - 1e-12)
 
 
 def test_dynamic_programming_refuses_what_it_cannot_finish():

@@ -80,6 +80,20 @@ def test_an_unknown_task_is_named():
         recovery_problem(topology(), ["A.9"], 1)
 
 
+def test_a_vector_of_failed_tasks_is_as_good_as_their_names():
+    mask = topology().mask(["A.1", "B.1"])
+    assert needed(recovery_problem(topology(), mask, 3)) == needed(recovery_problem(topology(), ["A.1", "B.1"], 3))
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [np.ones(9, dtype=bool), np.ones((10, 1), dtype=bool), np.ones(10), np.array(["A.1"]), "A.1", "A.1,B.1", ""],
+)
+def test_what_names_no_failed_tasks_is_refused(failed):
+    with pytest.raises(BadInput, match="failed"):
+        recovery_problem(topology(), failed, 1)
+
+
 def test_costs_that_sum_to_the_capacity_fit_whatever_the_rounding():
     assert 0.1 + 0.2 > 0.3
     assert recovery_problem(topology(), "all", 0.3).limit > 0.1 + 0.2

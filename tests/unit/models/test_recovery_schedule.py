@@ -83,6 +83,13 @@ def test_bad_arrivals_are_named(arrival, field):
             schedule()
 
 
+@pytest.mark.parametrize("schedule", [blocking_schedule, lambda *given: incremental_schedule(*given, exact)])
+def test_capacities_have_a_finite_sum(schedule):
+    with pytest.raises(BadInput, match=r"arrivals\.capacity: inf"):
+        schedule(figure_2(), [Arrival(float(i), 1e308) for i in range(3)])
+    assert times(schedule(figure_2(), [Arrival(1.0, 1.797e308)])) == [1, 1, 1, 1]
+
+
 def operator_centric_order(costs, capacity, failed="all"):
     """A chain A > B beside a source C."""
     topology = parse_topology(
