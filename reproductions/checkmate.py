@@ -14,12 +14,22 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from models.checkpoint_graph import Execution, in_flight, invalid, orphans, record, recovery_line, rollback_steps
 from reproductions.reproduction import Check, Progress, Reproduction, holds
 from results.checks.rules import NotEnough, in_set, pairs_equal
-from results.style import BLUE, GREEN, GREY, INK, PAPER, RED, new_figure
+from results.style import BLUE, GREEN, GREY, INK, PAPER, RED, WIDTH_IN
 
+INVALID_LINE = {"color": GREY, "lw": 1.8, "ls": "--"}
+RECOVERY_LINE = {"color": GREEN, "lw": 2.5}
+KEY = (
+    Line2D([], [], color=BLUE, marker=">", lw=1.4, label="message"),
+    Line2D([], [], color=RED, marker=">", lw=1.4, label="orphan: sent after the line, received before it"),
+    Line2D([], [], color=INK, marker="s", ms=10, ls="none", label="checkpoint x of its operator (0: initial state)"),
+    Line2D([], [], label="line that the orphan makes invalid", **INVALID_LINE),
+    Line2D([], [], label="recovery line", **RECOVERY_LINE),
+)
 NOT_YET = "the protocols and their capabilities are not built yet: the table is read from them once they are"
 
 
@@ -67,7 +77,7 @@ CYCLE = Timeline(
     checkpoints={1: [1.1, 3.1, 4.6], 2: [1.2, 3.0, 4.7], 3: [1.0, 4.0]},
     messages={
         "m1": Message(2, 2.0, 3, 2.25), "m2": Message(1, 2.2, 2, 2.5), "m3": Message(3, 2.55, 1, 2.8),
-        "m4": Message(1, 3.3, 2, 3.5), "m5": Message(2, 3.6, 3, 3.85), "m6": Message(3, 4.15, 1, 4.4),
+        "m4": Message(1, 3.35, 2, 3.5), "m5": Message(2, 3.7, 3, 3.85), "m6": Message(3, 4.25, 1, 4.45),
     },
     expected={
         0: ((3, 3, 2), "m6"), 1: ((2, 3, 2), "m4"), 2: ((2, 2, 2), "m5"), 5: ((1, 1, 1), ""),
@@ -76,7 +86,10 @@ CYCLE = Timeline(
 
 
 def steps_of(timeline: Timeline) -> pd.DataFrame:
-    """One row for each operator at each step of algorithm 1, beside what is expected of the step."""
+    """One row for each operator at each step of algorithm 1, beside what is expected of the step.
+
+    The last step says of each operator how many checkpoints it has taken, and how many of them are invalid.
+    """
     execution = timeline.execution()
     names = np.array(list(timeline.messages))
     rows = []
@@ -88,54 +101,58 @@ def steps_of(timeline: Timeline) -> pd.DataFrame:
             known = None if known_line is None else known_line[operator]
             rows.append(facts | {"operator": f"O{operator + 1}", "checkpoint": number, "expected_checkpoint": known})
     table = pd.DataFrame(rows)
-    return table.astype({"checkpoint": "Int64", "expected_checkpoint": "Int64"}).assign(
-        invalid_share=invalid(execution).sum() / execution.taken.sum()
-    )
+    last = table["step"] == table["step"].max()
+    table.loc[last, "checkpoints_taken"] = execution.taken
+    table.loc[last, "invalid_checkpoints"] = np.add.reduceat(invalid(execution), execution.first, dtype=int)
+    whole = ("checkpoint", "expected_checkpoint", "checkpoints_taken", "invalid_checkpoints")
+    return table.astype(dict.fromkeys(whole, "Int64"))
 
 
 def plot_of(timeline: Timeline) -> Callable[[pd.DataFrame], Figure]:
     def plot(table: pd.DataFrame) -> Figure:
-        figure, axes = new_figure(3.9)
-        for operator, times in timeline.checkpoints.items():
-            axes.axhline(-operator, color=GREY, lw=1)
-            axes.plot([0, *times], [-operator] * (len(times) + 1), "s", color=INK, ms=7, zorder=3)
-            for number, at in enumerate([0, *times]):
-                _label(axes, f"C<{operator},{number}>", (at, -operator - 0.16), INK)
-        for name, message in timeline.messages.items():
-            _draw_message(axes, name, message, RED if name in " ".join(table["orphan_messages"]).split() else BLUE)
-        _draw_lines(axes, timeline, table)
-        operators = list(timeline.checkpoints)
-        axes.set_yticks([-operator for operator in operators], [f"O{operator}" for operator in operators])
-        axes.set(xlabel="time", xticks=[], xlim=(-0.35, None), ylim=(-len(operators) - 0.45, -0.55))
-        axes.grid(visible=False)
-        axes.spines["left"].set_visible(False)
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
+        steps = table["step"].nunique()
+        columns = 1 if steps <= 3 else 2
+        rows = -(-steps // columns)
+        figure = Figure(figsize=(WIDTH_IN, 0.9 + 1.9 * rows), layout="constrained")
+        panels = figure.subplots(rows, columns, squeeze=False)
+        for axes in panels.flat[steps:]:
+            axes.set_axis_off()
+        for axes, (step, line) in zip(panels.flat, table.groupby("step"), strict=False):
+            _draw_step(axes, timeline, line, last=step == table["step"].max())
+        for axes in panels[-1]:
+            axes.set_xlabel("time")
+        figure.legend(handles=KEY, loc="outside upper center", ncols=3)
         return figure
 
     return plot
 
 
+def _draw_step(axes: Axes, timeline: Timeline, rows: pd.DataFrame, last: bool) -> None:
+    """The execution with the line of one step, and the messages that are orphans of it."""
+    orphan_messages = rows["orphan_messages"].iat[0].split()
+    times = {operator: [0, *at] for operator, at in timeline.checkpoints.items()}
+    for operator, at in times.items():
+        axes.axhline(-operator, color=GREY, lw=1, zorder=1)
+        axes.plot(at, [-operator] * len(at), "s", color=INK, ms=12, zorder=3)
+        for number, x in enumerate(at):
+            axes.annotate(f"{number}", (x, -operator), color=PAPER, ha="center", va="center_baseline", fontsize=9)
+    line = [times[operator][number] for operator, number in zip(times, rows["checkpoint"], strict=True)]
+    axes.plot(line, [-operator for operator in times], zorder=2, **(RECOVERY_LINE if last else INVALID_LINE))
+    for name, message in timeline.messages.items():
+        _draw_message(axes, name, message, RED if name in orphan_messages else BLUE)
+    found = f"{' and '.join(orphan_messages)} orphaned" if orphan_messages else "no orphan: the recovery line"
+    axes.set_title(f"step {rows['step'].iat[0]}: {found}")
+    axes.set_yticks([-operator for operator in times], [f"O{operator}" for operator in times])
+    axes.set(xticks=[], xlim=(-0.3, None), ylim=(-len(times) - 0.5, -0.5))
+    axes.grid(visible=False)
+    axes.spines["left"].set_visible(False)
+
+
 def _draw_message(axes: Axes, name: str, message: Message, colour: str) -> None:
     ends = (message.sent_at, -message.sender), (message.received_at, -message.receiver)
     axes.annotate("", ends[1], ends[0], arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1.4})
-    x, y = (start + 0.4 * (end - start) for start, end in zip(*ends, strict=True))
-    _label(axes, name, (x, y), colour)
-
-
-def _label(axes: Axes, text: str, at: tuple[float, float], colour: str) -> None:
-    box = {"boxstyle": "round,pad=0.12", "fc": PAPER, "ec": "none"}
-    axes.annotate(text, at, color=colour, ha="center", va="center", fontsize=9, bbox=box)
-
-
-def _draw_lines(axes: Axes, timeline: Timeline, table: pd.DataFrame) -> None:
-    """The line of every step; messages in red are orphans of one of them."""
-    times = {operator: [0, *at] for operator, at in timeline.checkpoints.items()}
-    last = table["step"].max()
-    for step, rows in table.groupby("step"):
-        at = [times[i + 1][number] for i, number in enumerate(rows["checkpoint"])]
-        style = {"color": GREEN, "lw": 2.5} if step == last else {"color": GREY, "lw": 1.1, "ls": "--"}
-        label = {0: "lines that orphans (red) make invalid", last: "recovery line"}.get(step)
-        axes.plot(at, [-operator for operator in times], label=label, zorder=1, **style)
+    behind = (0, 11 if message.sender < message.receiver else -11)  # points; where no line passes
+    axes.annotate(name, ends[0], behind, textcoords="offset points", color=colour, ha="center", va="center", fontsize=9)
 
 
 def _checks(timeline: Timeline, line: str) -> tuple[Check, ...]:

@@ -48,7 +48,8 @@ def plot_comparison(table: pd.DataFrame, share: str, value: str) -> Figure:
         axes.set(title=setting, xlabel=share, xlim=(0, 1), ylim=(0, 1.02))
     panels[0].set_ylabel(value)
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    bars = "bars: 95 % confidence interval of the mean"
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), title=bars, title_fontsize=9)
     return figure
 
 

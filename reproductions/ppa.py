@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 
 from models.fidelity import Scorer, worst_case
 from models.replication import exact, greedy, structure_aware
@@ -28,6 +29,11 @@ TIME_LIMIT_S = 5.0  # for the exact planner, for each plan
 OPTIMUM, STRUCTURE_AWARE, GREEDY = "exact optimum", "structure-aware", "greedy"
 TOPOLOGIES = Size("topologies for each setting", default=100, paper=100, least=2)
 SEED = 1
+TREES, LOSS = "MC-trees", "information loss"
+EXAMPLES = {  # title and label of each quantity
+    TREES: ("MC-trees of the example of figure 1", "trees"),
+    LOSS: ("Loss at t31 when t22 fails (figure 2)", "lost share of the output of t31,\nthe one task of O3"),
+}
 PANELS = {
     "a": {"uniform workloads": TopologySpec(zipf_exponent=0.0), "Zipf, s = .1": TopologySpec(zipf_exponent=0.1)},
     "b": {
@@ -75,21 +81,25 @@ def examples(size: int, tell: Progress) -> pd.DataFrame:
         complete = Scorer(example).completeness(example.mask(["O2.1"]))
         loss = 1 - float(complete[example.mask(["O3.0"])][0])
         trees = sum(count_mc_trees(figure_1(inputs)).values())
-        rows.append({"quantity": "information loss", "inputs": inputs.value, "value": loss, "printed": printed_loss})
-        rows.append({"quantity": "MC-trees", "inputs": inputs.value, "value": trees, "printed": printed_trees})
+        rows.append({"quantity": LOSS, "inputs": inputs.value, "value": loss, "printed": printed_loss})
+        rows.append({"quantity": TREES, "inputs": inputs.value, "value": trees, "printed": printed_trees})
     return pd.DataFrame(rows)
 
 
 def plot_examples(table: pd.DataFrame) -> Figure:
-    figure = Figure(figsize=(WIDTH_IN, 3.3), layout="constrained")
-    for axes, (quantity, rows) in zip(figure.subplots(1, 2), table.groupby("quantity"), strict=True):
+    figure = Figure(figsize=(WIDTH_IN, 3.5), layout="constrained")
+    panels = figure.subplots(1, 2)
+    for axes, (quantity, (title, label)) in zip(panels, EXAMPLES.items(), strict=True):
+        rows = table[table["quantity"] == quantity]
         places = np.arange(len(rows))
         axes.bar(places - 0.2, rows["value"], 0.4, color=BLUE, label="ours")
         axes.bar(places + 0.2, rows["printed"], 0.4, color=ORANGE, label="printed")
-        axes.set_xticks(places, [f"{inputs} inputs" for inputs in rows["inputs"]])
-        axes.set(title=quantity, ylabel="share of t31's output" if quantity == "information loss" else "trees")
+        axes.set_xticks(places, [f"{inputs} inputs of O3" for inputs in rows["inputs"]])
+        axes.set(title=title, ylabel=label)
         axes.grid(visible=False, axis="x")
+    panels[0].yaxis.set_major_locator(MultipleLocator(4))  # trees are whole
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    figure.get_layout_engine().set(wspace=0.08)
     return figure
 
 

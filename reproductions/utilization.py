@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import minimize_scalar
 
 from models.utilization import optimal_interval, optimal_utilization, utilization
+from reproductions.printed import beside_printed
 from reproductions.reproduction import Check, Progress, Reproduction, as_printed, holds
 from results.checks.rules import between
 from results.style import BLUE, GREEN, ORANGE, PAPER, new_figure
@@ -19,12 +20,13 @@ LONGEST_MIN = 300.0
 ONE_PROCESS, TOPOLOGY = "one process", f"topology, n = {DEPTH}"
 DEPTHS = {ONE_PROCESS: 1, TOPOLOGY: DEPTH}
 PRINTED_BEST = {ONE_PROCESS: ("46.452", ".7541"), TOPOLOGY: ("46.452", ".667")}
-WHY_11_6 = (
-    "the paper divides its own rounded figures, 1 - .667 / .7541 = .1155, and rounds again to 11.6 %; "
-    "exact is 1 - exp(-L (n - 1) delta) = 11.53 %"
-)
+PRINTED_DECREASE = "11.6"
+WHY = {
+    PRINTED_DECREASE: "the paper divides its rounded figures, 1 - .667 / .7541 = .1155, and rounds again to 11.6 %; "
+    "exact is 1 - exp(-λ (n - 1) δ) = 11.53 %"
+}
 DEEPEST = 20_000
-PRINTED_DEEP = (15_000, ".0018")
+PRINTED_DEEP = {15_000: ".0018"}
 
 
 def over_interval(*systems: str) -> pd.DataFrame:
@@ -47,17 +49,18 @@ def _maximum(system: str) -> pd.DataFrame:
     found = minimize_scalar(
         lambda t: -_utilization(system, t), bounds=bounds, method="bounded", options={"xatol": 1e-6}
     )
-    printed_min, printed = (float(text) for text in PRINTED_BEST[system])
+    printed_min, printed = PRINTED_BEST[system]
     maximum = {"system": system, "point": "maximum", "interval_min": found.x, "utilization": -found.fun}
-    return pd.DataFrame([maximum | {"printed_interval_min": printed_min, "printed_utilization": printed}])
+    table = beside_printed(pd.DataFrame([maximum]), "interval_min", [printed_min])
+    return beside_printed(table, "utilization", [printed])
 
 
 def both_systems(size: int, tell: Progress) -> pd.DataFrame:
     """Figure 11: both curves, and how far the topology lies below the single process."""
     table = over_interval(ONE_PROCESS, TOPOLOGY)
     below = 100 * (1 - _best(table, TOPOLOGY)["utilization"] / _best(table, ONE_PROCESS)["utilization"])
-    decrease = {"system": TOPOLOGY, "point": "decrease", "below_one_process_percent": below}
-    return pd.concat([table, pd.DataFrame([decrease | {"printed_percent": 11.6, "why": WHY_11_6}])])
+    decrease = pd.DataFrame([{"system": TOPOLOGY, "point": "decrease", "below_one_process_percent": below}])
+    return pd.concat([table, beside_printed(decrease, "below_one_process_percent", [PRINTED_DECREASE], WHY)])
 
 
 def _best(table: pd.DataFrame, system: str) -> pd.Series:
@@ -83,19 +86,26 @@ def plot_over_interval(table: pd.DataFrame) -> Figure:
 
 
 def over_depth(size: int, tell: Progress) -> pd.DataFrame:
-    """Figure 14: U at T* by n, for R = 30 s, c = 10 s, delta = 5 s and L = .005 per minute."""
+    """Figure 14: U at T* by n, for R = 30 s, c = 10 s, δ = 5 s and λ = .005 per minute."""
     depths = np.unique(np.r_[1, np.arange(100, DEEPEST + 1, 100)])
     table = pd.DataFrame({"depth": depths, "utilization": optimal_utilization(0.005 / 60, 10.0, 30.0, 5.0, depths)})
-    printed = float(PRINTED_DEEP[1])
-    return table.assign(printed_utilization=np.where(depths == PRINTED_DEEP[0], printed, np.nan))
+    return beside_printed(table, "utilization", map(PRINTED_DEEP.get, depths.tolist()))
 
 
 def plot_over_depth(table: pd.DataFrame) -> Figure:
     figure, axes = new_figure(3.5)
-    axes.plot(table["depth"], table["utilization"], color=BLUE, label="eq. 10 at T*; R = 30 s, c = 10 s, delta = 5 s")
+    axes.plot(
+        table["depth"],
+        table["utilization"],
+        color=BLUE,
+        label="eq. 10 at T*; λ = .005 per minute, R = 30 s, c = 10 s, δ = 5 s",
+    )
     printed = table.dropna(subset="printed_utilization")
-    axes.plot(printed["depth"], printed["printed_utilization"], "o", color=ORANGE, label="printed: .0018 at n = 15000")
-    axes.set(xlabel="depth n [operators]", ylabel="utilization U at T*", ylim=(0, 1), xlim=(0, DEEPEST))
+    axes.plot(printed["depth"], printed["printed_utilization"], "o", color=ORANGE, label="printed: .0018 at n = 15,000")
+    axes.set(
+        xlabel="depth n [operators]", ylabel="utilization U at T*", yscale="log", ylim=(1e-4, 1), xlim=(0, DEEPEST)
+    )
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     _legend_above(axes)
     return figure
@@ -168,9 +178,9 @@ REPRODUCTIONS = (
         checks=(
             as_printed(
                 "utilization.at_15000",
-                PRINTED_DEEP[1],
+                PRINTED_DEEP[15_000],
                 "",
-                lambda table: table.loc[table["depth"] == PRINTED_DEEP[0], "utilization"].iat[0],
+                lambda table: table.loc[table["depth"] == 15_000, "utilization"].iat[0],
             ),
             holds(
                 "utilization.falls",

@@ -7,10 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 from scipy.optimize import brentq
 
 from models.gain import gain
 from models.utilization import daly, optimal_interval, optimal_utilization, utilization, zhuang
+from reproductions.printed import ROUNDS, beside_printed
 from reproductions.reproduction import Check, Progress, Reproduction, as_printed, holds
 from results.checks.rules import between
 from results.style import BLUE, GREEN, INK, ORANGE, PAPER, RED, WIDTH_IN, new_figure
@@ -19,7 +21,8 @@ HOUR_S, MINUTE_S = 3600.0, 60.0
 DEFAULT_S = 1800.0  # the 30 minutes that T* is compared with
 RECOVERY_S, COST_S, HOP_DELAY_S, DEPTH = 30.0, 5.0, 0.05, 5
 SYSTEMS = {0.8475: "18.91", 0.1701: "2.4", 0.135: "1.73", 0.1161: "1.4", 0.0606: "0.5"}  # failures per hour: gain [%]
-WHY = {0.135: "a slip: eq. 10 gives 1.744 at .135 per hour, and 1.73 only at .1344 per hour"}
+WHY = {"1.73": "a slip: eq. 10 gives 1.744 at .135 per hour, and 1.73 only at .1344 per hour"}
+PRINTED_DEFAULT = "0.0022"  # failures per hour at which 30 minutes is the optimum for c = 1 s
 
 NODE_RATE_PER_HOUR, MOST_NODES = 0.0022, 2000
 NODE_COSTS_S = (5.0, 30.0, 120.0)
@@ -40,17 +43,16 @@ NEAR = 0.05  # "near similar": within 5 %
 
 
 def gain_percent(rate_per_s: float | np.ndarray, cost_s: float) -> float | np.ndarray:
-    """What T* gains in U over an interval of 30 minutes (R, delta and n cancel)."""
+    """What T* gains in U over an interval of 30 minutes (R, δ and n cancel)."""
     return 100 * gain(rate_per_s, cost_s, optimal_interval(rate_per_s, cost_s), DEFAULT_S)
 
 
 def systems(size: int, tell: Progress) -> pd.DataFrame:
     """The five systems, and the rate at which 30 minutes is the optimum for c = 1 s."""
-    rows = [_system(rate, COST_S) | {"printed_gain_percent": float(printed)} for rate, printed in SYSTEMS.items()]
     default = brentq(lambda rate: optimal_interval(rate / HOUR_S, 1.0) - DEFAULT_S, 1e-4, 1e-1, xtol=1e-12)
-    rows.append(_system(default, 1.0) | {"printed_rate_per_hour": 0.0022})
-    table = pd.DataFrame(rows)
-    return table.assign(why=table["failure_rate_per_hour"].map(WHY))
+    table = pd.DataFrame([*(_system(rate, COST_S) for rate in SYSTEMS), _system(default, 1.0)])
+    table = beside_printed(table, "gain_percent", [*SYSTEMS.values(), None], WHY)
+    return beside_printed(table, "failure_rate_per_hour", [None] * len(SYSTEMS) + [PRINTED_DEFAULT])
 
 
 def _system(rate_per_hour: float, cost_s: float) -> dict[str, float]:
@@ -66,20 +68,26 @@ def _system(rate_per_hour: float, cost_s: float) -> dict[str, float]:
 
 
 def plot_systems(table: pd.DataFrame) -> Figure:
+    """Dots, whose axis needs no zero: gains span a factor of 40."""
     figure, axes = new_figure(3.5)
     rows = table.dropna(subset="printed_gain_percent")
-    places = np.arange(len(rows))
-    axes.bar(places - 0.2, rows["gain_percent"], 0.4, color=BLUE, label="eq. 10")
-    axes.bar(places + 0.2, rows["printed_gain_percent"], 0.4, color=ORANGE, label="printed")
-    for place, ours, printed in zip(places, rows["gain_percent"], rows["printed_gain_percent"], strict=True):
-        axes.annotate(f"{ours:.3f}", (place - 0.2, ours), ha="center", va="bottom", fontsize=9)
-        axes.annotate(f"{printed:g}", (place + 0.2, printed), ha="center", va="bottom", fontsize=9)
-    axes.set_xticks(places, [f"{rate:g}" for rate in rows["failure_rate_per_hour"]])
-    axes.set(xlabel="failure rate of the system [1/h]", ylabel="gain in U over T = 30 min [%]")
-    axes.set(yscale="log", ylim=(0.2, 40))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.grid(visible=False, axis="x")
-    axes.legend()
+    places = -np.arange(len(rows))
+    axes.plot(rows["printed_gain_percent"], places, "o", color=ORANGE, ms=11, mfc="none", mew=2, label="printed")
+    axes.plot(rows["gain_percent"], places, "o", color=BLUE, ms=5, label="eq. 10")
+    for place, (_, row) in zip(places, rows.iterrows(), strict=True):
+        differs = pd.notna(row["why"]) and row["why"] != ROUNDS
+        note = f"{row['gain_percent']:.3f}, printed {row['printed_gain_percent']:g}"
+        axes.annotate(
+            f"{note}, which it does not round to" if differs else note,
+            (row["gain_percent"], place), (12, 0), textcoords="offset points", va="center", fontsize=9,
+            color=RED if differs else INK,
+        )  # fmt: skip
+    axes.set_yticks(places, [f"{rate:g}" for rate in rows["failure_rate_per_hour"]])
+    axes.set(ylabel="failure rate of the system [1/h]", xlabel="gain in U over T = 30 min [%]")
+    axes.set(xscale="log", xlim=(0.3, 60), ylim=(places[-1] - 0.6, 0.6), xticks=[0.5, 1, 2, 5, 10, 20, 50])
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.legend(loc="lower right")
     return figure
 
 
@@ -91,8 +99,8 @@ def by_nodes(size: int, tell: Progress) -> pd.DataFrame:
         part = {"nodes": nodes, "failure_rate_per_hour": nodes * NODE_RATE_PER_HOUR, "checkpoint_cost_s": cost_s}
         parts.append(pd.DataFrame(part | {"gain_percent": gain_percent(nodes * NODE_RATE_PER_HOUR / HOUR_S, cost_s)}))
     table = pd.concat(parts, ignore_index=True)
-    printed = table["nodes"].map({count: float(text) for count, text in PRINTED_BY_NODES.items()})
-    return table.assign(printed_gain_percent=printed.where(table["checkpoint_cost_s"] == COST_S))
+    printed = table["nodes"].map(PRINTED_BY_NODES).where(table["checkpoint_cost_s"] == COST_S)
+    return beside_printed(table, "gain_percent", printed)
 
 
 def plot_by_nodes(table: pd.DataFrame) -> Figure:
@@ -127,13 +135,15 @@ def intervals(size: int, tell: Progress) -> pd.DataFrame:
 
 def plot_intervals(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 3.9), layout="constrained")
-    for axes, (panel, rows) in zip(figure.subplots(1, 2), table.groupby("panel"), strict=True):
+    panels = figure.subplots(1, 2)
+    for axes, (panel, rows) in zip(panels, table.groupby("panel"), strict=True):
         for model, part in rows.groupby("model", sort=False):
             axes.plot(
                 part["failure_rate_per_hour"], part["interval_min"], DASHES[model], color=COLOURS[model], label=model
             )
-        axes.set(title=panel, xlabel="failure rate [1/h]", ylabel="checkpoint interval [min]", ylim=(0, None))
+        axes.set(title=panel, xlabel="failure rate [1/h]", ylim=(0, None))
         axes.legend()
+    panels[0].set_ylabel("checkpoint interval [min]")
     return figure
 
 
@@ -143,12 +153,12 @@ def gains(size: int, tell: Progress) -> pd.DataFrame:
     table = table[(table["panel"] == MUCH) & (table["model"] != "this model")].reset_index(drop=True)
     rate, (cost_s, recovery_s) = table["failure_rate_per_hour"].to_numpy() / HOUR_S, PANELS[MUCH]
     best_s = optimal_interval(rate, cost_s)
-    printed = table["model"].map({model: float(text) for model, text in PRINTED_GAINS.items()})
-    return table.drop(columns=["panel", "off_optimum"]).assign(
+    printed = table["model"].map(PRINTED_GAINS).where(table["failure_rate_per_hour"] == AT_PER_HOUR)
+    table = table.drop(columns=["panel", "off_optimum"]).assign(
         optimal_utilization=optimal_utilization(rate, cost_s, recovery_s, 30.0, 25),
         gain_percent=100 * gain(rate, cost_s, best_s, table["interval_min"].to_numpy() * MINUTE_S),
-        printed_gain_percent=printed.where(table["failure_rate_per_hour"] == AT_PER_HOUR),
     )
+    return beside_printed(table, "gain_percent", printed)
 
 
 def plot_gains(table: pd.DataFrame) -> Figure:
@@ -169,11 +179,11 @@ def _system_checks() -> tuple[Check, ...]:
         return lambda table: table.set_index("failure_rate_per_hour").loc[rate, "gain_percent"]
 
     found = (
-        as_printed(f"gain.at_{rate:g}_per_hour", text, "%", gain_at(rate), WHY.get(rate, ""))
+        as_printed(f"gain.at_{rate:g}_per_hour", text, "%", gain_at(rate), WHY.get(text, ""))
         for rate, text in SYSTEMS.items()
     )
     rate_of_default = as_printed(
-        "default.optimal_at", "0.0022", "per hour", lambda table: table["failure_rate_per_hour"].iat[-1]
+        "default.optimal_at", PRINTED_DEFAULT, "per hour", lambda table: table["failure_rate_per_hour"].iat[-1]
     )
     return (*found, rate_of_default)
 

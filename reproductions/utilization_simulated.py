@@ -1,7 +1,7 @@
 """`utilization`, figures 5 and 12: the stochastic simulation against eqs. 4 and 10.
 
 The paper's figures are lost, and with them its values of T and of n: T goes here from just above c to four times T* in
-20 steps, and n is 5, 25, 50. Runs and their length are the paper's: 250 runs of 2000 / L.
+20 steps, and n is 5, 25, 50. Runs and their length are the paper's: 250 runs of 2000 / λ.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def _simulate(rate: float, depth: int, interval: float, runs: int, seed: np.rand
 def plot(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 6.4), layout="constrained")
     groups = table.groupby("failure_rate_per_min", sort=False)
-    for axes, (rate, panel) in zip(figure.subplots(2, 2).flat, groups, strict=True):
+    panels = figure.subplots(2, 2)
+    for axes, (rate, panel) in zip(panels.flat, groups, strict=True):
         for colour, (depth, rows) in zip(COLOURS, panel.groupby("depth"), strict=False):
             t = np.linspace(COST_MIN, rows["interval_min"].max(), 300)
             line = utilization(rate, COST_MIN, RECOVERY_MIN, t, HOP_DELAY_MIN, depth)
@@ -86,11 +87,15 @@ def plot(table: pd.DataFrame) -> Figure:
                 rows["interval_min"], rows["mean"], yerr=rows["std"], fmt="o", ms=3, capsize=2, lw=1, color=colour,
                 label=f"simulation, n = {depth}",
             )  # fmt: skip
-        axes.set(title=f"L = {rate:g} per minute", ylim=(0, None))
-    figure.supxlabel("checkpoint interval T [min]", fontsize=10)
-    figure.supylabel("utilization U (bars: standard deviation of a run)", fontsize=10)
+        axes.set(title=f"λ = {rate:g} per minute", ylim=(0, None))
+    for axes in panels[:, 0]:
+        axes.set_ylabel("utilization U", labelpad=8)
+    for axes in panels[-1]:
+        axes.set_xlabel("checkpoint interval T [min]")
+    figure.align_ylabels(panels[:, 0])
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    bars = "bars: one standard deviation of a run on both sides of the mean"
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), title=bars, title_fontsize=9)
     return figure
 
 

@@ -124,7 +124,7 @@ DAMAGE: dict[str, dict[str, Damage]] = {
     "incremental/fig-16a": {
         "best_density.close_to_dp": of_algorithm("BestDensity", 0.9),
         "dp.never_below": of_algorithm("DP", 0.9),
-        "oc.worst": of_algorithm("OC", 1.5),
+        "operator_centric.worst": of_algorithm("operator-centric", 1.5),
     },
 }
 CASES = [(id, check) for id, damage in DAMAGE.items() for check in damage]

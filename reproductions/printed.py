@@ -1,0 +1,42 @@
+"""Figures that a paper prints beside ours in a table, and why the two differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+import pandas as pd
+
+from reproductions.reproduction import half_unit
+
+ROUNDS, UNEXPLAINED = "rounds to it", "not explained"
+NOTHING_KNOWN: Mapping[str, str] = MappingProxyType({})
+
+
+def beside_printed(
+    table: pd.DataFrame, quantity: str, printed: Iterable[str | None], known: Mapping[str, str] = NOTHING_KNOWN
+) -> pd.DataFrame:
+    """The table with `printed_QUANTITY`, and with `why` where it is not our figure.
+
+    `printed` has one text a row, with the digits that the paper gives, or None; `known` has the reason why ours does
+    not round to such a text. What `why` says already stays.
+    """
+    texts = [_text(each) for each in printed]
+    earlier = [_text(each) for each in table["why"]] if "why" in table else [None] * len(texts)
+    found = [_why(ours, text, known) for ours, text in zip(table[quantity], texts, strict=True)]
+    both = ["; ".join(dict.fromkeys(filter(None, pair))) or None for pair in zip(earlier, found, strict=True)]
+    numbers = pd.Series([None if text is None else float(text) for text in texts], dtype=float, index=table.index)
+    return table.assign(**{f"printed_{quantity}": numbers, "why": both})
+
+
+def _text(value: object) -> str | None:
+    """A text, or None for whatever pandas puts where there is none."""
+    return value if isinstance(value, str) else None
+
+
+def _why(ours: float, printed: str | None, known: Mapping[str, str]) -> str | None:
+    if printed is None or ours == float(printed):
+        return None
+    if abs(ours - float(printed)) <= half_unit(printed) * (1 + 1e-9):
+        return ROUNDS
+    return known.get(printed, UNEXPLAINED)

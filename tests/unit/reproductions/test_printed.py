@@ -1,0 +1,48 @@
+"""Printed figures beside ours: every difference has its reason, and nothing else has one."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from reproductions.catalogue import CATALOGUE
+from reproductions.printed import ROUNDS, UNEXPLAINED, beside_printed
+from tests.unit.reproductions.small import SMALL
+
+TABLES = [id for id in CATALOGUE if id not in SMALL and id != "checkmate/table-1"]
+
+
+def reasons(table: pd.DataFrame) -> list[str | None]:
+    return [why if isinstance(why, str) else None for why in table["why"]]
+
+
+def test_a_figure_is_equal_rounds_or_needs_a_reason():
+    table = pd.DataFrame({"gain": [2.4, 2.36, 2.34, 1.744, 9.0]})
+    found = beside_printed(table, "gain", ["2.4", "2.4", "2.4", "1.73", None], {"1.73": "a slip"})
+    assert reasons(found) == [None, ROUNDS, UNEXPLAINED, "a slip", None]
+    assert found["printed_gain"].tolist()[:4] == [2.4, 2.4, 2.4, 1.73]
+    assert pd.isna(found["printed_gain"].iat[4])
+    assert list(table.columns) == ["gain"]
+
+
+def test_the_digits_that_are_printed_count():
+    table = pd.DataFrame({"gain": [2.36, 2.36]})
+    assert reasons(beside_printed(table, "gain", ["2.4", "2.40"])) == [ROUNDS, UNEXPLAINED]
+
+
+def test_reasons_of_two_quantities_in_one_row_are_joined_once():
+    table = beside_printed(pd.DataFrame({"a": [1.01, 1.01, 1.0], "b": [2.01, 2.2, 2.01]}), "a", ["1.0"] * 3)
+    assert reasons(beside_printed(table, "b", ["2.0"] * 3)) == [ROUNDS, f"{ROUNDS}; {UNEXPLAINED}", ROUNDS]
+
+
+@pytest.mark.parametrize("id", TABLES)
+def test_every_difference_of_a_table_has_a_reason(id):
+    table = CATALOGUE[id].compute(1, lambda done, total: None)
+    pairs = [(column, column.removeprefix("printed_")) for column in table if column.startswith("printed_")]
+    differs = pd.Series(False, index=table.index)
+    for printed, ours in pairs:
+        if printed != "printed_queries":  # those must be equal: a check
+            differs |= table[printed].notna() & (table[printed] != table[ours])
+    why = table["why"].notna() if pairs else differs
+    assert why.tolist() == differs.tolist()
+    assert not pairs or UNEXPLAINED not in set(reasons(table))
