@@ -3,13 +3,17 @@
 .venv/bin/pytest benchmarks/test_recovery_speed.py
 """
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from models.recovery.best_density import best_density
 from models.recovery.dynamic_programming import dynamic_programming
 from models.recovery.exact import exact
+from models.recovery.problem import recovery_problem
 from models.recovery.random_queries import QuerySpec, UniformSharing, random_queries
+from models.topology import parse_topology
 
 QUERIES = 1000
 PLAIN_QUERIES = 50
@@ -50,6 +54,30 @@ def plain_best_density(problem):
 def test_best_density_of_a_thousand_failed_queries(benchmark, share):
     plan = benchmark.pedantic(best_density, [problem(QUERIES, share)], rounds=2)
     assert plan.priority > 0
+
+
+TOPOLOGIES = {
+    "independent": ({}, "one-to-one"),
+    "split tree": ({"A": 10, "B": 100}, "split"),
+    "full": ({"A": 50, "B": 200}, "full"),
+}
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+@pytest.mark.parametrize("highest", [1, 10])
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_best_density_of_a_chain_of_operators(benchmark, name, highest, share):
+    before, partitioning = TOPOLOGIES[name]
+    rng, sizes = np.random.default_rng(1), before | {"Q": QUERIES}
+    operators = [
+        {"name": o, "parallelism": n}
+        | {field: rng.integers(1, highest + 1, n).astype(float).tolist() for field in ("costs", "priorities")}
+        for o, n in sizes.items()
+    ]
+    streams = [{"from": up, "to": down, "partitioning": partitioning} for up, down in pairwise(sizes)]
+    topology = parse_topology({"operators": operators, "streams": streams})
+    found = recovery_problem(topology, "all", share * float(topology.values("costs").sum()))
+    assert benchmark.pedantic(best_density, [found], rounds=1).priority >= 0
 
 
 def test_best_density_of_fifty(benchmark):

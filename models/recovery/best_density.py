@@ -6,10 +6,12 @@ Source: `incremental`, section 5, algorithm 3 and theorem 5.1.
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
 
 from models.recovery.greedy import Blocks, Candidates, Indices, blocks
-from models.recovery.pair_bounds import Start, reach, unknown
-from models.recovery.problem import Mask, RecoveryPlan, RecoveryProblem
+from models.recovery.pair_bounds import MARGIN, Start, reach, unknown
+from models.recovery.problem import Floats, Mask, RecoveryPlan, RecoveryProblem
 
 BATCH = 512  # plans extended at once
 
@@ -37,7 +39,7 @@ def best_density(problem: RecoveryProblem) -> RecoveryPlan:
     empty = Candidates.empty(of, problem.limit)
     value, recovered = empty.at([0]).best()
     initial = _initial(of, empty)
-    if value < problem.priorities.sum() and initial.any():
+    if initial.any() and value + _grain(of.priorities) * (1 - MARGIN) < _ceiling(of, problem.limit):
         value, recovered = _over_pairs(of, empty, initial, value, recovered)
     complete = ~np.r_[~recovered, False][of.needs].any(axis=1)
     return problem.plan(problem.union(complete), optimal=False)
@@ -46,17 +48,20 @@ def best_density(problem: RecoveryProblem) -> RecoveryPlan:
 def _over_pairs(of: Blocks, empty: Candidates, initial: Mask, value: float, recovered: Mask) -> tuple[float, Mask]:
     """The best extension of the pairs of the initial set, where better than what is there, most promising first."""
     few = np.count_nonzero(initial) <= BATCH
-    found = unknown(of, empty) if few else reach(of, empty)
+    found = unknown(of, empty) if few else reach(of, empty, initial)
     found.bound[~initial] = -np.inf
+    least = _grain(of.priorities) * (1 - MARGIN)
     for number in reversed(range(len(found.starts))):
-        one, other = np.nonzero((found.number == number) & (found.bound > value))
+        one, other = found.starts[number].distinct(
+            *np.nonzero((found.number == number) & (found.bound > value + least))
+        )
         order = np.argsort(-found.bound[one, other], kind="stable")
         bounds = found.bound[one[order], other[order]]
         for first in range(0, order.size, BATCH):
-            if bounds[first] <= value:
+            if bounds[first] <= value + least:
                 break
             batch = order[first : first + BATCH]
-            value, recovered = _better(found.starts[number], one[batch], other[batch], value, recovered)
+            value, recovered = _better(found.starts[number], one[batch], other[batch], value, recovered, least)
     return value, recovered
 
 
@@ -65,33 +70,57 @@ def _initial(of: Blocks, empty: Candidates) -> Mask:
     cost, needs = empty.cost[0], of.incidence()
     union = cost[:, None] + cost - ((needs * of.costs[:-1]) @ needs.T).toarray()
     np.fill_diagonal(union, cost)
-    kind, rank = _kinds(of)
-    first = rank == 0
-    apart = first[:, None] & first
-    apart |= (kind[:, None] == kind) & first[:, None] & (rank == 1)
+    run, rank = _runs(of)
+    apart = (rank[:, None] == 0) & (rank == 0) | (run[:, None] == run) & (rank[:, None] == 0) & (rank == 1)
     return np.triu((union <= empty.room) & apart)
 
 
-def _kinds(of: Blocks) -> tuple[Indices, Indices]:
-    """The kind of each query, and its rank within the kind: queries of one kind can change places.
+def _runs(of: Blocks) -> tuple[Indices, Indices]:
+    """Runs of queries that can change places, and the place of each query in its run.
 
-    They share the same blocks with others, have as much for themselves, and are worth the same.
+    They share the same blocks with others, have as much for themselves, and are worth the same; nothing is between
+    them, so that ties with other queries fall out the same.
     """
     alone = np.r_[of.sizes == 1, False][of.needs]
     own = np.where(alone, of.row_costs, 0.0).sum(axis=1)
     shared = np.sort(np.where(alone, of.count, of.needs), axis=1)
-    members: dict[tuple[float, float, bytes], int] = {}
-    kind, rank = np.empty((2, own.size), dtype=int)
-    found: list[int] = []
-    for i, key in enumerate(zip(own.tolist(), of.priorities.tolist(), map(bytes, shared), strict=True)):
-        kind[i] = members.setdefault(key, len(members))
-        found.extend([0] * (len(members) - len(found)))
-        rank[i] = found[kind[i]]
-        found[kind[i]] += 1
-    return kind, rank
+    rows = np.column_stack([own, of.priorities, shared])
+    begins = np.r_[True, np.any(rows[1:] != rows[:-1], axis=1)]
+    run = np.cumsum(begins) - 1
+    return run, np.arange(run.size) - np.flatnonzero(begins)[run]
 
 
-def _better(start: Start, one: Indices, other: Indices, value: float, recovered: Mask) -> tuple[float, Mask]:
+def _better(
+    start: Start, one: Indices, other: Indices, value: float, recovered: Mask, least: float
+) -> tuple[float, Mask]:
     """The best extension of some pairs if it is worth more than `value`."""
-    reached, by = start.pairs(one, other).best(value)
+    reached, by = start.pairs(one, other).best(value, least)
     return (reached, by) if reached > value else (value, recovered)
+
+
+def _grain(priorities: Floats) -> float:
+    """What all priorities are multiples of, and so the least by which two plans of different priority differ; or 0."""
+    unit = 1.0 if np.all(priorities % 1 == 0) else priorities.max()
+    parts = priorities / unit
+    if parts.max() > 1e6 or np.any(parts % 1):
+        return 0.0
+    return unit * float(np.gcd.reduce(parts.astype(int)))
+
+
+def _ceiling(of: Blocks, room: float) -> float:
+    """What no plan is worth more than, by the linear relaxation: a query is worth its least recovered block."""
+    queries, needed = of.incidence().nonzero()
+    pairs, places = queries.size, np.arange(queries.size)
+    ends = (np.r_[places, places], np.r_[queries, of.priorities.size + needed])
+    within = sparse.csr_array((np.repeat([1.0, -1.0], pairs), ends), (pairs, of.priorities.size + of.count))
+    costs, top = np.minimum(of.costs[:-1] / max(room, np.finfo(float).tiny), 2.0), of.priorities.max() or 1.0
+    worth = of.priorities / top
+    budget = sparse.csr_array(np.r_[np.zeros(worth.size), costs][None, :])
+    limits = np.r_[np.zeros(pairs), 1.0]
+    found = linprog(np.r_[-worth, np.zeros(of.count)], sparse.vstack([within, budget]), limits, bounds=(0, 1))
+    if found.status != 0:
+        return np.inf
+    payments, price = np.maximum(-found.ineqlin.marginals[:-1], 0), max(-found.ineqlin.marginals[-1], 0)
+    left = worth - np.bincount(queries, payments, worth.size)
+    over = np.bincount(needed, payments, of.count) - price * costs
+    return float(price + np.maximum(left, 0).sum() + np.maximum(over, 0).sum()) * top * (1 + MARGIN)

@@ -103,6 +103,13 @@ def _rows(needs: sparse.csr_array, filling: int) -> Indices:
     return rows
 
 
+def distinct(recovered: Mask) -> tuple[Indices, Indices]:
+    """The first of the rows that are equal, and for each row the place of its first one among these."""
+    firsts: dict[bytes, int] = {}
+    places = [firsts.setdefault(row.tobytes(), i) for i, row in enumerate(np.packbits(recovered, axis=1))]
+    return np.unique(np.array(places), return_inverse=True)
+
+
 class Candidates:
     """Candidate plans, one a row, and what is left to do under each of them.
 
@@ -191,11 +198,12 @@ class Candidates:
             self.take(chosen, densest[chosen])
         return going
 
-    def best(self, floor: float = -np.inf) -> tuple[float, Mask]:
+    def best(self, floor: float = -np.inf, least: float = 0.0) -> tuple[float, Mask]:
         """Extend all plans until nothing fits; value and recovered blocks of the best one, the first if equal."""
+        steps = 0
         plans, value, recovered = self, -np.inf, self.recovered[0]
         while True:
-            going = plans.step(max(floor, value))
+            going = plans.step(max(floor, value) + least)
             ended = ~going
             if ended.any():
                 at = np.flatnonzero(ended)
@@ -204,5 +212,9 @@ class Candidates:
                     value, recovered = float(plans.value[first]), plans.recovered[first].copy()
             if not going.any():
                 return value, recovered[:-1]
-            if going.mean() < 0.7:
+            steps += 1
+            if steps % 8 == 0:
+                plans = plans.at(np.flatnonzero(going))
+                plans = plans.at(distinct(plans.recovered)[0])
+            elif going.mean() < 0.7:
                 plans = plans.at(going)

@@ -24,13 +24,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from models.recovery.greedy import CLOSED, Blocks, Candidates, Indices
+from models.recovery.greedy import CLOSED, Blocks, Candidates, Indices, distinct
 from models.recovery.problem import Floats, Mask
 
 MARGIN = 1e-7  # relative: bounds are above, and thresholds below, what rounding may hide
 COSTS = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0])  # quantiles: room for a pair of queries of such a cost
 ROOMS = np.array([1.3, 2.0, 4.0, 12.0])  # more room, in the costs of a pair of the dearest queries
 LONGEST_CHAIN = 40
+MANY = 20_000  # pairs of which nothing is known: worth a closer look
 
 
 class Start(NamedTuple):
@@ -38,12 +39,20 @@ class Start(NamedTuple):
 
     plan: Candidates
     recovered: Mask
+    kinds: Indices
 
     def pairs(self, one: Indices, other: Indices) -> Candidates:
         """What pairs of queries have become."""
         plans = self.plan.at(np.zeros(one.size, dtype=int))
-        plans.add(*np.nonzero((self.recovered[one] | self.recovered[other]) & ~self.plan.recovered[:, :-1]))
+        recovered = self.recovered[self.kinds[one]] | self.recovered[self.kinds[other]]
+        plans.add(*np.nonzero(recovered & ~self.plan.recovered[:, :-1]))
         return plans
+
+    def distinct(self, one: Indices, other: Indices) -> tuple[Indices, Indices]:
+        """One pair of all those that have become the same by becoming the same one by one."""
+        ends = np.sort(np.stack([self.kinds[one], self.kinds[other]]), axis=0)
+        _, first = np.unique(ends[0] * self.kinds.size + ends[1], return_index=True)
+        return one[first], other[first]
 
 
 class Reach(NamedTuple):
@@ -88,35 +97,43 @@ class _Moment(NamedTuple):
     plan: Candidates
     density: float
     rows: Candidates
+    kinds: Indices
     joint: Mask
 
     @property
     def start(self) -> Start:
-        return Start(self.plan, self.rows.recovered[:, :-1])
+        return Start(self.plan, self.rows.recovered[:, :-1], self.kinds)
 
 
 def unknown(of: Blocks, empty: Candidates) -> Reach:
     """Nothing known of any pair: all of them start at the beginning."""
     size = (of.priorities.size,) * 2
-    beginning = Start(empty, of.incidence().toarray() > 0)
+    beginning = Start(empty, of.incidence().toarray() > 0, np.arange(size[0]))
     return Reach(np.full(size, np.inf), np.zeros(size, dtype=np.int16), [beginning])
 
 
-def reach(of: Blocks, empty: Candidates) -> Reach:
+def reach(of: Blocks, empty: Candidates, initial: Mask) -> Reach:
     """What is within reach of every pair; a query paired with itself stands for the query alone."""
     found = unknown(of, empty)
     for moment in _moments(of, found.starts[0]):
-        bound = _bound(of, moment)
-        found.number[bound < np.inf] = len(found.starts)
-        np.minimum(found.bound, bound, out=found.bound)
-        found.starts.append(moment.start)
+        _learn(of, moment, found, found.bound >= 0)
+    if np.count_nonzero(np.isposinf(found.bound[initial])) > MANY:
+        for moment in _moments_between(of, found.starts[0]):
+            _learn(of, moment, found, found.number == 0)
     return found
+
+
+def _learn(of: Blocks, moment: _Moment, found: Reach, moved: Mask) -> None:
+    bound = _bound(of, moment)
+    found.number[moved & (bound < np.inf)] = len(found.starts)
+    np.minimum(found.bound, bound, out=found.bound)
+    found.starts.append(moment.start)
 
 
 def _moments(of: Blocks, beginning: Start) -> Iterator[_Moment]:
     course = _course(beginning.plan)
     wanted = _wanted(course, beginning.plan.cost[0])
-    links = {-1: (beginning.recovered, np.zeros((of.priorities.size,) * 2, dtype=bool))}
+    links = {-1: (beginning, np.zeros((of.priorities.size,) * 2, dtype=bool))}
     plan = beginning.plan.at([0])
     for moment in range(max(wanted, default=-1) + 1):
         later = {-1}.union(*(chain for end, chain in wanted.items() if end >= moment))
@@ -125,7 +142,7 @@ def _moments(of: Blocks, beginning: Start) -> Iterator[_Moment]:
             here = _moment(of, plan.at([0]), course.densities[moment], *links[before])
             if moment in wanted:
                 yield here
-            links[moment] = (here.start.recovered, here.joint)
+            links[moment] = (here.start, here.joint)
         links = {at: link for at, link in links.items() if at in later}
         plan.step()
 
@@ -150,15 +167,43 @@ def _wanted(course: _Course, costs: Floats) -> dict[int, list[int]]:
     return {moment: chain for moment, chain in chains.items() if len(chain) <= LONGEST_CHAIN}
 
 
-def _moment(of: Blocks, plan: Candidates, density: float, recovered: Mask, joint: Mask) -> _Moment:
+def _moments_between(of: Blocks, beginning: Start) -> Iterator[_Moment]:
+    """Further moments for pairs that do not get to the next record of extending nothing."""
+    course, plan = _course(beginning.plan), beginning.plan.at([0])
+    between = _between(course, _wanted(course, beginning.plan.cost[0]))
+    apart = np.zeros((of.priorities.size,) * 2, dtype=bool)
+    for moment in range(max(between, default=-1) + 1):
+        for density in between.get(moment, ()):
+            yield _moment(of, plan.at([0]), density, beginning, apart)
+        plan.step()
+
+
+def _between(course: _Course, wanted: dict[int, list[int]]) -> dict[int, list[float]]:
+    """Densities above that of a record moment, down to the lowest after it: pairs may do its step by themselves."""
+    found: dict[int, set[float]] = {}
+    for moment, chain in wanted.items():
+        after = course.densities[chain[0] + 1 : moment + 1]
+        if after.size:
+            found.setdefault(chain[0], set()).add(
+                float(min(after.min(), course.densities[: chain[0]].min(initial=np.inf)))
+            )
+    return {record: sorted(densities, reverse=True) for record, densities in found.items()}
+
+
+def _moment(of: Blocks, plan: Candidates, density: float, before: Start, joint: Mask) -> _Moment:
     """The moment at which nothing has become `plan`, from what each query had recovered at the moment before it."""
-    every = np.arange(of.priorities.size)
-    rows = Start(plan, recovered).pairs(every, every)
+    _, firsts = np.unique(before.kinds, return_index=True)
+    rows, kinds = Start(plan, before.recovered, before.kinds).pairs(firsts, firsts), before.kinds
     while True:
+        kept, merged = distinct(rows.recovered)
+        rows, kinds = rows.at(kept), merged[kinds]
         densest = rows.density.argmax(axis=1)
-        above = np.flatnonzero(rows.density[every, densest] > density)
+        above = np.flatnonzero(rows.density[np.arange(kept.size), densest] > density)
         if not above.size:
-            return _Moment(plan, density, rows, joint | _joint(of, plan, rows, density))
+            core = rows.recovered.all(axis=0) & ~plan.recovered[0]
+            plan.add(np.zeros(np.count_nonzero(core), dtype=int), np.flatnonzero(core))
+            both = joint | _joint(of, plan, rows, density)[kinds[:, None], kinds]
+            return _Moment(plan, density, rows, kinds, both)
         rows.take(above, densest[above])
 
 
@@ -170,13 +215,13 @@ def _bound(of: Blocks, moment: _Moment) -> Floats:
     value = base.value + _union(rows.value - base.value, done, of.priorities)
     some_fit = _cheapest(of, base, rows) <= room + base.room * MARGIN
     bound = (value + moment.density * np.where(some_fit, room, 0.0)) * (1 + MARGIN)
-    unknown = (room < 0) | moment.joint
+    unknown = room < 0
     sizes = added.sum(axis=1)
     same = (_union(sizes, added, np.ones(of.count)) == sizes[:, None]) & ~unknown.diagonal()[:, None]
     np.fill_diagonal(same, sizes == 0)
     bound[same | same.T] = -np.inf
     bound[unknown] = np.inf
-    return bound
+    return np.where(moment.joint, np.inf, bound[moment.kinds[:, None], moment.kinds])
 
 
 def _beyond(base: Candidates, rows: Candidates) -> tuple[sparse.csr_array, sparse.csr_array]:
@@ -197,7 +242,6 @@ def _joint(of: Blocks, base: Candidates, rows: Candidates, density: float) -> Ma
     found = np.zeros((rows.room.size,) * 2, dtype=bool)
     for query, which, left in _left(of, base, rows, of.weights, weights, most):
         found[np.ix_(which, which)] |= left <= most[query]
-    np.fill_diagonal(found, False)
     return found
 
 
@@ -215,9 +259,9 @@ def _cheapest(of: Blocks, base: Candidates, rows: Candidates) -> Floats:
 def _left(
     of: Blocks, base: Candidates, rows: Candidates, amounts: Floats, before: Floats, most: Floats
 ) -> Iterator[tuple[int, Indices, Floats]]:
-    """What the union of two rows leaves of the amount that a query lacks in the base.
+    """What the union of two rows leaves of the amount that a query lacks in the base, where less than either.
 
-    For each query: the rows that lower it, if it may get down to `most`, and what is left for any two of them.
+    For each query: the rows that lower it, if it may get down to `most`, and what is left for any two of them, or inf.
     """
     added, _ = _beyond(base, rows)
     lowered = ((added * amounts[:-1]) @ of.incidence().T).tocsc()
@@ -226,9 +270,21 @@ def _left(
         which, by = lowered.indices[column], lowered.data[column]
         near = before[query] - by - by.max() <= most[query] + before[query] * MARGIN
         near &= rows.density[which, query] != CLOSED
-        which, by = which[near], by[near]
-        if which.size > 1:
-            needed = of.needs[query][~base.recovered[0][of.needs[query]]]
-            held = rows.recovered[which[:, None], needed].astype(float)
-            both = (held * amounts[needed]) @ held.T
-            yield query, which, before[query] * (1 - MARGIN) - by[:, None] - by + both
+        which = which[near]
+        if which.size < 2:
+            continue
+        needed = of.needs[query][~base.recovered[0][of.needs[query]]]
+        held, kinds = _patterns(rows.recovered[which[:, None], needed])
+        common = held @ held.T
+        more = (common < held.sum(axis=1)[:, None]) & (common < held.sum(axis=1))
+        if more.any():
+            alone = held @ amounts[needed]
+            left = before[query] * (1 - MARGIN) - alone[:, None] - alone + (held * amounts[needed]) @ held.T
+            yield query, which, np.where(more, left, np.inf)[kinds[:, None], kinds]
+
+
+def _patterns(held: Mask) -> tuple[Floats, Indices]:
+    """The rows that differ, and which of them each row is."""
+    packed = np.packbits(held, axis=1)
+    _, firsts, kinds = np.unique(packed.view(f"V{packed.shape[1]}").ravel(), return_index=True, return_inverse=True)
+    return held[firsts].astype(float), kinds
