@@ -241,7 +241,7 @@ def bounded_pairs(seed):
     problem = full.with_capacity(rng.uniform(0.2, 0.9) * full.capacity)
     of = blocks(problem)
     empty = Candidates.empty(of, problem.limit)
-    found = reach(of, empty)
+    found = reach(of, empty, np.ones((14, 14), dtype=bool))
     queries = sets(problem)
     alone = [extended(problem, q) for q in queries if sum(problem.costs[list(q)]) <= problem.limit]
     known = 0
@@ -263,6 +263,12 @@ def test_a_single_query_that_fits_with_no_other_is_in_the_initial_set():
     """Against theorem 5.1 as printed: line 9 keeps only the densest single query, 2 of 10 here."""
     problem = problem_of(np.eye(2), [1, 10], [2, 10], 10)
     assert best_density(problem).priority == 10
+
+
+def test_equally_dense_queries_between_interchangeable_ones_go_in_their_order():
+    """From Q2 and Q3, Q0 goes first and fits; from Q0 and Q3, Q1 goes first and leaves no room for Q2."""
+    problem = problem_of(np.eye(4), [2, 1, 2, 10], [2, 1, 2, 5], 14)
+    assert best_density(problem).priority == literal(problem) == 9
 
 
 def test_a_query_is_dense_by_the_shares_of_its_partitions():
