@@ -1,13 +1,15 @@
-"""Figures that a paper prints beside ours in a table, and why the two differ."""
+"""Figures that a paper prints beside ours in a table, why the two differ, and where ours is in the table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
+import numpy as np
 import pandas as pd
 
 from reproductions.reproduction import half_unit
+from results.checks.rules import NotEnough
 
 ROUNDS, UNEXPLAINED = "rounds to it", "not explained"
 NOTHING_KNOWN: Mapping[str, str] = MappingProxyType({})
@@ -27,6 +29,21 @@ def beside_printed(
     both = ["; ".join(dict.fromkeys(filter(None, pair))) or None for pair in zip(earlier, found, strict=True)]
     numbers = pd.Series([None if text is None else float(text) for text in texts], dtype=float, index=table.index)
     return table.assign(**{f"printed_{quantity}": numbers, "why": both})
+
+
+def figure_at(quantity: str, **row: object) -> Callable[[pd.DataFrame], float]:
+    """Takes a quantity from the first row of a table where the columns named have these values.
+
+    What it returns raises `NotEnough` when there is no such row.
+    """
+
+    def take(table: pd.DataFrame) -> float:
+        found = table.loc[np.logical_and.reduce([table[column] == value for column, value in row.items()]), quantity]
+        if found.empty:
+            raise NotEnough(f"no row with {', '.join(f'{column} = {value}' for column, value in row.items())}")
+        return float(found.iat[0])
+
+    return take
 
 
 def _text(value: object) -> str | None:

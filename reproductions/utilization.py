@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import minimize_scalar
 
 from models.utilization import optimal_interval, optimal_utilization, utilization
-from reproductions.printed import beside_printed
+from reproductions.printed import beside_printed, figure_at
 from reproductions.reproduction import Check, Progress, Reproduction, as_printed, holds
 from results.checks.rules import between
 from results.style import BLUE, GREEN, ORANGE, PAPER, new_figure
@@ -21,6 +21,7 @@ ONE_PROCESS, TOPOLOGY = "one process", f"topology, n = {DEPTH}"
 DEPTHS = {ONE_PROCESS: 1, TOPOLOGY: DEPTH}
 PRINTED_BEST = {ONE_PROCESS: ("46.452", ".7541"), TOPOLOGY: ("46.452", ".667")}
 PRINTED_DECREASE = "11.6"
+DECREASE = figure_at("below_one_process_percent", point="decrease")
 WHY = {
     PRINTED_DECREASE: "the paper divides its rounded figures, 1 - .667 / .7541 = .1155, and rounds again to 11.6 %; "
     "exact is 1 - exp(-λ (n - 1) δ) = 11.53 %"
@@ -65,10 +66,6 @@ def both_systems(size: int, tell: Progress) -> pd.DataFrame:
 
 def _best(table: pd.DataFrame, system: str) -> pd.Series:
     return table[(table["system"] == system) & (table["point"] == "maximum")].iloc[0]
-
-
-def _decrease(table: pd.DataFrame) -> float:
-    return table["below_one_process_percent"].dropna().iat[0]
 
 
 def plot_over_interval(table: pd.DataFrame) -> Figure:
@@ -163,7 +160,7 @@ REPRODUCTIONS = (
             _maximum_is_at_the_formula(ONE_PROCESS, TOPOLOGY),
             holds(
                 "decrease.about_11_5_percent",
-                lambda table: pd.DataFrame({"percent": [_decrease(table)]}),
+                lambda table: pd.DataFrame({"percent": [DECREASE(table)]}),
                 [between("percent", 11.45, 11.55)],
                 lambda frame: f"{frame['percent'].iat[0]:.2f} %",
                 "11.5 % (the paper prints 11.6 %, from figures that it has rounded)",
@@ -176,12 +173,7 @@ REPRODUCTIONS = (
         compute=over_depth,
         plot=plot_over_depth,
         checks=(
-            as_printed(
-                "utilization.at_15000",
-                PRINTED_DEEP[15_000],
-                "",
-                lambda table: table.loc[table["depth"] == 15_000, "utilization"].iat[0],
-            ),
+            as_printed("utilization.at_15000", PRINTED_DEEP[15_000], "", figure_at("utilization", depth=15_000)),
             holds(
                 "utilization.falls",
                 lambda table: pd.DataFrame({"step": np.diff(table["utilization"])}),

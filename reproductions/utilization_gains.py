@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from models.gain import gain
 from models.utilization import daly, optimal_interval, optimal_utilization, utilization, zhuang
-from reproductions.printed import ROUNDS, beside_printed
+from reproductions.printed import ROUNDS, beside_printed, figure_at
 from reproductions.reproduction import Check, Progress, Reproduction, as_printed, holds
 from results.checks.rules import between
 from results.style import BLUE, GREEN, INK, ORANGE, PAPER, RED, WIDTH_IN, new_figure
@@ -22,7 +22,7 @@ DEFAULT_S = 1800.0  # the 30 minutes that T* is compared with
 RECOVERY_S, COST_S, HOP_DELAY_S, DEPTH = 30.0, 5.0, 0.05, 5
 SYSTEMS = {0.8475: "18.91", 0.1701: "2.4", 0.135: "1.73", 0.1161: "1.4", 0.0606: "0.5"}  # failures per hour: gain [%]
 WHY = {"1.73": "a slip: eq. 10 gives 1.744 at .135 per hour, and 1.73 only at .1344 per hour"}
-PRINTED_DEFAULT = "0.0022"  # failures per hour at which 30 minutes is the optimum for c = 1 s
+DEFAULT_COST_S, PRINTED_DEFAULT = 1.0, "0.0022"  # c, and the failures per hour for which 30 minutes is the optimum
 
 NODE_RATE_PER_HOUR, MOST_NODES = 0.0022, 2000
 NODE_COSTS_S = (5.0, 30.0, 120.0)
@@ -49,8 +49,8 @@ def gain_percent(rate_per_s: float | np.ndarray, cost_s: float) -> float | np.nd
 
 def systems(size: int, tell: Progress) -> pd.DataFrame:
     """The five systems, and the rate at which 30 minutes is the optimum for c = 1 s."""
-    default = brentq(lambda rate: optimal_interval(rate / HOUR_S, 1.0) - DEFAULT_S, 1e-4, 1e-1, xtol=1e-12)
-    table = pd.DataFrame([*(_system(rate, COST_S) for rate in SYSTEMS), _system(default, 1.0)])
+    default = brentq(lambda rate: optimal_interval(rate / HOUR_S, DEFAULT_COST_S) - DEFAULT_S, 1e-4, 1e-1, xtol=1e-12)
+    table = pd.DataFrame([*(_system(rate, COST_S) for rate in SYSTEMS), _system(default, DEFAULT_COST_S)])
     table = beside_printed(table, "gain_percent", [*SYSTEMS.values(), None], WHY)
     return beside_printed(table, "failure_rate_per_hour", [None] * len(SYSTEMS) + [PRINTED_DEFAULT])
 
@@ -175,30 +175,25 @@ def plot_gains(table: pd.DataFrame) -> Figure:
 
 
 def _system_checks() -> tuple[Check, ...]:
-    def gain_at(rate: float) -> Callable[[pd.DataFrame], float]:
-        return lambda table: table.set_index("failure_rate_per_hour").loc[rate, "gain_percent"]
-
-    found = (
-        as_printed(f"gain.at_{rate:g}_per_hour", text, "%", gain_at(rate), WHY.get(text, ""))
-        for rate, text in SYSTEMS.items()
-    )
-    rate_of_default = as_printed(
-        "default.optimal_at", PRINTED_DEFAULT, "per hour", lambda table: table["failure_rate_per_hour"].iat[-1]
-    )
-    return (*found, rate_of_default)
+    found = []
+    for rate, text in SYSTEMS.items():
+        ours = figure_at("gain_percent", failure_rate_per_hour=rate)
+        found.append(as_printed(f"gain.at_{rate:g}_per_hour", text, "%", ours, WHY.get(text, "")))
+    default = figure_at("failure_rate_per_hour", checkpoint_cost_s=DEFAULT_COST_S)
+    return (*found, as_printed("default.optimal_at", PRINTED_DEFAULT, "per hour", default))
 
 
 def _node_checks() -> tuple[Check, ...]:
-    def gain_at(nodes: int) -> Callable[[pd.DataFrame], float]:
-        return lambda table: table.set_index(["nodes", "checkpoint_cost_s"]).loc[(nodes, COST_S), "gain_percent"]
-
     def falls(table: pd.DataFrame) -> pd.DataFrame:
         wide = table.pivot(index="nodes", columns="checkpoint_cost_s", values="gain_percent")
         steps = wide.loc[list(PRINTED_BY_NODES)].diff(axis=1).iloc[:, 1:]
         return pd.DataFrame({"step_percent": steps.to_numpy().ravel()})
 
     return (
-        *(as_printed(f"gain.at_{n}_nodes", text, "%", gain_at(n)) for n, text in PRINTED_BY_NODES.items()),
+        *(
+            as_printed(f"gain.at_{n}_nodes", text, "%", figure_at("gain_percent", nodes=n, checkpoint_cost_s=COST_S))
+            for n, text in PRINTED_BY_NODES.items()
+        ),
         holds(
             "gain.falls_with_cost",
             falls,
@@ -237,8 +232,7 @@ def _interval_checks() -> tuple[Check, ...]:
 
 def _gain_checks() -> tuple[Check, ...]:
     def gain_over(model: str) -> Callable[[pd.DataFrame], float]:
-        here = ["model", "failure_rate_per_hour"]
-        return lambda table: table.set_index(here).loc[(model, AT_PER_HOUR), "gain_percent"]
+        return figure_at("gain_percent", model=model, failure_rate_per_hour=AT_PER_HOUR)
 
     return (
         *(as_printed(f"gain.over_{each.lower()}", text, "%", gain_over(each)) for each, text in PRINTED_GAINS.items()),

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from reproductions.catalogue import CATALOGUE
-from reproductions.printed import ROUNDS, UNEXPLAINED, beside_printed
+from reproductions.printed import ROUNDS, UNEXPLAINED, beside_printed, figure_at
+from results.checks.rules import NotEnough
 from tests.unit.reproductions.small import SMALL
 
 TABLES = [id for id in CATALOGUE if id not in SMALL and id != "checkmate/table-1"]
@@ -46,3 +47,10 @@ def test_every_difference_of_a_table_has_a_reason(id):
     why = table["why"].notna() if pairs else differs
     assert why.tolist() == differs.tolist()
     assert not pairs or UNEXPLAINED not in set(reasons(table))
+
+
+def test_a_figure_is_taken_from_its_row_or_there_is_not_enough():
+    table = pd.DataFrame({"nodes": [1, 1, 2], "cost": [5.0, 30.0, 5.0], "gain": [0.1, 0.2, 0.3]})
+    assert figure_at("gain", nodes=1, cost=30.0)(table) == 0.2
+    with pytest.raises(NotEnough, match="nodes = 2, cost = 30"):
+        figure_at("gain", nodes=2, cost=30.0)(table)
