@@ -11,8 +11,8 @@ from experiments.errors import EnvironmentFailure
 from infra import spark
 from infra.jars import ensure_jars
 from infra.jvm import find_java
-from infra.local import REPOSITORY
 from infra.processes import MARK
+from infra.services import REPOSITORY
 from results.store import Run
 
 LIMIT_S = 900

@@ -24,7 +24,7 @@ from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.spec import LoadMode
 from infra import kafka, spark
-from infra.local import REPOSITORY
+from infra.services import REPOSITORY
 from results import store
 from results.checks import validate as evaluate
 from results.report import write_report

@@ -21,7 +21,7 @@ from infra import kafka, spark
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
 from infra.journal import read_journal
-from infra.local import REPOSITORY
+from infra.services import REPOSITORY
 from spark_jobs.streaming.topics import INPUT, OUTPUT
 from workloads.generator import Feed, Schedule
 from workloads.wordcount import corpus

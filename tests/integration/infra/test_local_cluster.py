@@ -15,10 +15,11 @@ from kafka import KafkaAdminClient
 
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec
-from infra import kafka, local, spark
+from infra import kafka, spark, startup
 from infra.cluster import Handle, Role
 from infra.local import LocalDriver
 from infra.processes import MARK, listening, marks, members
+from infra.services import REPOSITORY
 from tests.integration.conftest import ONE_WORKER, new_run_id
 from tests.unit.marked_processes import wait_for
 
@@ -72,7 +73,7 @@ def test_a_provisioned_cluster_is_up_and_answers(driver: LocalDriver, cluster: H
     assert all(state.up for state in states.values())
     assert driver.running(cluster, "gateway") >= {"broker", "spark-master"}
     assert driver.running(cluster, "worker-1") == {"spark-worker"}
-    assert set(local.GATEWAY_PORTS) <= set(listening(cluster.gateway.address))
+    assert set(startup.GATEWAY_PORTS) <= set(listening(cluster.gateway.address))
     assert [host.role for host in cluster.hosts.values()] == [Role.GATEWAY, Role.WORKER]
     assert Handle.load(Path(cluster.root)) == cluster
 
@@ -80,7 +81,7 @@ def test_a_provisioned_cluster_is_up_and_answers(driver: LocalDriver, cluster: H
 def test_every_process_listens_on_the_address_of_its_host(cluster: Handle) -> None:
     worker = cluster.hosts["worker-1"]
     assert listening(worker.address)
-    open_to_all = [port for port in local.GATEWAY_PORTS if port in listening("0.0.0.0")]
+    open_to_all = [port for port in startup.GATEWAY_PORTS if port in listening("0.0.0.0")]
     assert open_to_all == []
 
 
@@ -164,7 +165,7 @@ def test_two_clusters_share_nothing_and_one_ends_without_the_other(
 
 
 def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle(driver: LocalDriver, tmp_path: Path) -> None:
-    provisioner = subprocess.Popen([sys.executable, "-c", PROVISION, str(tmp_path)], cwd=local.REPOSITORY)
+    provisioner = subprocess.Popen([sys.executable, "-c", PROVISION, str(tmp_path)], cwd=REPOSITORY)
     wait_for((tmp_path / "handle.json").exists, limit_s=30)
     left = Handle.load(tmp_path)
     wait_for(lambda: "spark-master" in driver.running(left, "gateway"), limit_s=60)
@@ -198,7 +199,7 @@ def test_more_workers_than_fit_are_refused(driver: LocalDriver, tmp_path: Path) 
 
 
 def test_too_little_disk_is_told(driver: LocalDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "MINIMUM_DISK_MB", 10**9)
+    monkeypatch.setattr(startup, "MINIMUM_DISK_MB", 10**9)
     with pytest.raises(EnvironmentFailure, match=r"\d+ MB of disk are free under .*; a run needs 1000000000 MB"):
         driver.provision(ONE_WORKER, new_run_id(), tmp_path)
     assert not (tmp_path / "handle.json").exists()
@@ -209,7 +210,7 @@ def test_a_port_that_is_taken_everywhere_is_named(
 ) -> None:
     with socket.create_server(("0.0.0.0", 0)) as occupant:
         port = occupant.getsockname()[1]  # the real ports cannot be had while clusters of others run
-        monkeypatch.setattr(local, "GATEWAY_PORTS", (port, *local.GATEWAY_PORTS))
+        monkeypatch.setattr(startup, "GATEWAY_PORTS", (port, *startup.GATEWAY_PORTS))
         with pytest.raises(EnvironmentFailure, match=f"port {port}.* taken on every one of them") as failure:
             driver.provision(ONE_WORKER, new_run_id(), tmp_path)
     assert failure.value.remedy == "stop the program that listens there (ss -ltnp)"
@@ -226,7 +227,9 @@ def test_services_do_not_inherit_the_secrets_of_whoever_starts_them(
 ) -> None:
     monkeypatch.setenv("DATABASE_PASSWORD", "hunter2")
     pid = driver.spawn(cluster, "gateway", "napper", ["sleep", "60"])
-    environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    environ = Path(f"/proc/{pid}/environ")
+    wait_for(lambda: bool(environ.read_bytes()))  # amid its exec a process shows none
+    environment = environ.read_bytes().split(b"\0")
     driver.stop(cluster, "gateway", "napper", 5)
     assert f"{MARK}={cluster.token}/gateway/napper".encode() in environment
     assert not any(entry.startswith(b"DATABASE_PASSWORD") for entry in environment)

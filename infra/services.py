@@ -1,0 +1,80 @@
+"""Services of one host, as processes of this machine: their environment, how they start, end and are found.
+
+A service is every process with the mark TOKEN/HOST/SERVICE in its environment. The cluster's root is in there, too, so
+that what a dead run left tells where it belongs. Only the standard library is needed here: the far end of an SSH
+connection starts fast.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from infra.processes import MARK, marks, members
+
+REPOSITORY = Path(__file__).parent.parent
+ROOT = "AFTERSHOCK_ROOT"
+INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "AFTERSHOCK_CACHE")
+
+
+def environment(mark: str, root: str | Path) -> dict[str, str]:
+    """What every process of a cluster gets; of this process's own environment only what it cannot do without."""
+    return {
+        **{name: os.environ[name] for name in INHERITED if name in os.environ},
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(REPOSITORY),
+        "PYTHONUNBUFFERED": "1",
+        ROOT: str(root),
+        MARK: mark,
+    }
+
+
+def spawn(command: Sequence[str], folder: Path, log: Path, variables: Mapping[str, str]) -> int:
+    """Start a program in a session of its own, its output appended to `log`; returns its process id."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    return process.pid
+
+
+def stop(mark: str, limit_s: float) -> None:
+    """Ask a service's first process to end; after `limit_s` every process of it is killed."""
+    leaders = [pid for pid in members(mark) if _leads_session(pid)]
+    for pid in leaders:
+        _signal(pid, signal.SIGTERM)
+    deadline = time.monotonic() + limit_s
+    while members(mark) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for pid in members(mark):
+        _signal(pid, signal.SIGKILL)
+
+
+def running(host_mark: str) -> set[str]:
+    """Names of the services of the host TOKEN/HOST that have a live process."""
+    return {mark.removeprefix(f"{host_mark}/") for mark in marks(f"{host_mark}/")}
+
+
+def _leads_session(pid: int) -> bool:
+    try:
+        return os.getsid(pid) == pid
+    except ProcessLookupError:
+        return False
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
