@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import heapq
 import json
-import os
 import signal
 import sys
 import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import compress
 from operator import not_
@@ -24,9 +22,10 @@ from typing import Any
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_for
 from infra.journal import Journal
-from infra.processes import DeathProof
+from infra.processes import DeathProof, take_precedence
 
 AIM_AHEAD_S, LOOK_AHEAD_S = 0.5, 0.1  # looking for a host's processes takes tens of milliseconds
+SHOOT_AHEAD_S = 0.03  # the order reaches a host over SSH before the moment at which it strikes by itself
 LONGEST_NAP_S = 0.2
 
 
@@ -83,10 +82,10 @@ class Injector:
         self._wait_until(due_ns - int(LOOK_AHEAD_S * 1e9))
         first = {action.host: action for action in reversed(volley)}  # two faults may strike a host at one moment
         up = [bool(aim.refresh()) and action is first[action.host] for aim, action in zip(aims, volley, strict=True)]
-        if not self._wait_until(due_ns):
+        if not self._wait_until(due_ns - int(SHOOT_AHEAD_S * 1e9)):
             return
         for aim in compress(aims, up):
-            aim.shoot()
+            aim.shoot(due_ns)
         for action, aim in compress(zip(volley, aims, strict=True), up):
             self._prove(action, aim.fire())
         for action, aim in compress(zip(volley, aims, strict=True), map(not_, up)):
@@ -126,17 +125,8 @@ class Injector:
         return not self.stopping
 
 
-def _hurry() -> None:
-    """Ask for precedence over the load that is measured, so that kills are on time; without the right, go on.
-
-    What the injector starts (healed hosts) does not inherit it.
-    """
-    with suppress(PermissionError):
-        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
-
-
 def main() -> None:
-    _hurry()
+    take_precedence()
     root, plan_path, journal_path = map(Path, sys.argv[1:])
     handle = Handle.load(root)
     plan = json.loads(plan_path.read_text(encoding="utf-8"))

@@ -34,7 +34,8 @@ Milliseconds = Annotated[float, Field(gt=0, le=LONGEST_S, allow_inf_nan=False), 
 
 
 class ClusterDriver(StrEnum):
-    LOCAL = "local"
+    LOCAL = "local"  # process trees on loopback addresses
+    NETNS = "netns"  # network namespaces, over SSH; needs root
 
 
 class WorkloadName(StrEnum):

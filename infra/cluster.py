@@ -80,13 +80,15 @@ class HostState:
 
 
 class Aimed(Protocol):
-    """A kill made ready: `shoot` strikes at once, `fire` ends every process of the host and proves it."""
+    """A kill made ready: `shoot` strikes when it is due, `fire` ends every process of the host and proves it."""
 
     def refresh(self) -> list[int]:
         """Look again for processes of the host; returns their ids, none when it is down."""
         ...
 
-    def shoot(self) -> None: ...
+    def shoot(self, due_ns: int) -> None:
+        """Strike at that moment (UTC nanoseconds), at once if it has passed; need not wait for it to return."""
+        ...
 
     def fire(self) -> DeathProof: ...
 

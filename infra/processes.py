@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,8 +58,10 @@ class Aim:
     A pidfd names a process for good: a process id that is used again is never hit.
     """
 
-    def __init__(self, mark: str, address: str) -> None:
-        self.mark, self.address = mark, address
+    def __init__(self, mark: str, address: str, spared: frozenset[int] = frozenset()) -> None:
+        """Aim at the host of that mark; it listens on `address`, where the ports `spared` are not of its processes."""
+        self.mark, self.address, self._spared = mark, address, spared
+        self.ports: set[int] = set()  # on which it was seen to listen before it was shot at
         self._open: dict[int, int] = {}
         self._fired_ns: int | None = None
         self.refresh()
@@ -69,7 +72,12 @@ class Aim:
         for pid in found:
             if pid not in self._open or self._ended(pid):
                 self._aim_at(pid)
+        if self._fired_ns is None:
+            self.ports.update(self._listening())
         return found
+
+    def _listening(self) -> set[int]:
+        return set(listening(self.address)) - self._spared
 
     def _ended(self, pid: int) -> bool:
         """Whether the process aimed at has ended, and the id is another's now; closes the handle on it then."""
@@ -90,8 +98,10 @@ class Aim:
         else:
             os.close(handle)
 
-    def shoot(self) -> None:
-        """Kill the processes aimed at, without a look at what came of it: several hosts can be shot at one moment."""
+    def shoot(self, due_ns: int = 0) -> None:
+        """Kill the processes aimed at when `due_ns` (UTC nanoseconds) has come, without a look at what came of it."""
+        while (left_ns := due_ns - time.time_ns()) > 0:
+            time.sleep(left_ns / 1e9)
         self._fired_ns = time.time_ns()
         self._signal()
 
@@ -101,7 +111,7 @@ class Aim:
             self.shoot()
         deadline = time.monotonic() + limit_s
         while True:
-            left, ports = self.refresh(), listening(self.address)
+            left, ports = self.refresh(), self._listening()
             if not (left or ports) or time.monotonic() > deadline:
                 break
             self._signal()
@@ -121,6 +131,15 @@ class Aim:
         for handle in self._open.values():
             os.close(handle)
         self._open.clear()
+
+
+def take_precedence() -> None:
+    """Ask for precedence over the load that is measured, so that kills are on time; without the right, go on.
+
+    What this process starts does not inherit it.
+    """
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
 def listening(address: str) -> list[int]:

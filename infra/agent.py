@@ -1,0 +1,80 @@
+"""The far end of a driver over SSH: does on its host what each line of its input asks, and answers with a line.
+
+Run by the driver as `python -m infra.agent TOKEN HOST ADDRESS`; ends with its input. It carries a mark outside that of
+its host, so that a kill of the host spares it: it is the hand that kills, and with sshd belongs to the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from infra import services
+from infra.processes import Aim, members, take_precedence
+
+
+class Agent:
+    """What can be asked; every method takes the fields of a request and returns what is answered."""
+
+    def __init__(self, token: str, host: str, address: str) -> None:
+        self.mark, self.address = f"{token}/{host}", address
+        self.machine_ports = frozenset({int(os.environ["SSH_CONNECTION"].split()[3])})  # where sshd was reached
+        self.aims: dict[int, Aim] = {}
+
+    def count(self) -> int:
+        """How many processes the host has."""
+        return len(members(self.mark))
+
+    def running(self) -> list[str]:
+        return sorted(services.running(self.mark))
+
+    def spawn(self, command: list[str], folder: str, log: str, variables: dict[str, str]) -> int:
+        return services.spawn(command, Path(folder), Path(log), variables)
+
+    def stop(self, service: str, limit_s: float) -> None:
+        services.stop(f"{self.mark}/{service}", limit_s)
+
+    def aim(self, number: int) -> None:
+        """Open handles on the host's processes, to be known by this number."""
+        take_precedence()
+        self.aims[number] = Aim(self.mark, self.address, self.machine_ports)
+
+    def refresh(self, number: int) -> list[int]:
+        return self.aims[number].refresh()
+
+    def shoot(self, number: int, due_ns: int) -> None:
+        self.aims[number].shoot(due_ns)
+
+    def fire(self, number: int) -> dict[str, Any]:
+        """The proof of death, and beside it the ports on which the host had listened."""
+        aim = self.aims.pop(number)
+        return {**asdict(aim.fire()), "ports": sorted(aim.ports)}
+
+
+SILENT = {"shoot"}  # no answer: the driver shoots at other hosts meanwhile
+
+
+def main() -> None:
+    agent = Agent(*sys.argv[1:])
+    for line in sys.stdin:
+        request = json.loads(line)
+        what = request.pop("do")
+        answer = _carry_out(agent, what, request)
+        if what not in SILENT:
+            print(json.dumps(answer), flush=True)
+
+
+def _carry_out(agent: Agent, what: str, request: dict[str, Any]) -> dict[str, Any]:
+    """What came of a request: `{"done": ...}`, or `{"failed": reason}` when the system refused it."""
+    try:
+        return {"done": getattr(agent, what)(**request)}
+    except OSError as error:
+        return {"failed": f"{error.filename or what}: {error.strerror}"}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""Networks of a machine's own: one network namespace for each host of a cluster, joined by a bridge. Needs root.
+
+The bridge has a namespace to itself, so that the machine's firewall (Docker's, say) does not meet what hosts say to
+each other. Of a cluster the machine's own namespace holds one interface, the uplink, through which the controller
+reaches the hosts. The namespaces carry the cluster's token in their names, the uplink a part of it, and as its
+alias the token and the cluster's root: whoever finds them knows whose they are.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from experiments.errors import EnvironmentFailure
+from infra.processes import members
+
+NETWORK = ipaddress.ip_network("198.18.0.0/15")  # reserved for benchmarks: no host of the internet is hidden by it
+PREFIX_LENGTH = 24
+CONTROLLER_NUMBER = 254
+NAMESPACES = Path("/run/netns")
+NAMESPACE = re.compile(r"aftershock-(n\d+-[0-9a-f]{16})-.+")
+SWITCH = "switch"
+COMMAND_LIMIT_S, REMOVAL_LIMIT_S = 30.0, 10.0
+
+
+def namespace(token: str, host: str) -> str:
+    """Name of the namespace of a host."""
+    return f"aftershock-{token}-{host}"
+
+
+def uplink(token: str) -> str:
+    """Name of the interface to the cluster in the controller's namespace; the kernel allows 15 characters."""
+    return f"as-{token.partition('-')[2][:12]}"
+
+
+def free_subnet() -> int:
+    """The number of the first /24 of 198.18.0.0/15 that no route of this machine and no cluster of ours uses."""
+    routes = json.loads(_ip("-j", "-4", "route", "show", "table", "all") or "[]")
+    known = [ipaddress.ip_network(route["dst"], strict=False) for route in routes if route["dst"] != "default"]
+    taken = {int(token[1:].partition("-")[0]) for token in tokens()}
+    for number, network in enumerate(NETWORK.subnets(new_prefix=PREFIX_LENGTH)):
+        if number not in taken and not any(network.overlaps(other) for other in known):
+            return number
+    raise EnvironmentFailure(f"no /24 of {NETWORK} is free", "see `ip route` for what uses them, or `aftershock clean`")
+
+
+def prefix_of(subnet: int) -> str:
+    """The first three numbers of a /24, by its number in 198.18.0.0/15."""
+    return str(NETWORK.network_address + (subnet << 8)).rpartition(".")[0]
+
+
+def create(token: str, root: str, addresses: Mapping[str, str]) -> None:
+    """Make a namespace for each host name, with its address on `eth0`, joined by a bridge and with the controller."""
+    up, switch, prefix = uplink(token), namespace(token, SWITCH), next(iter(addresses.values())).rpartition(".")[0]
+    _batch(f"netns add {namespace(token, host)}" for host in (SWITCH, *addresses))
+    _batch(
+        [
+            f"link add {up} type veth peer name uplink netns {switch}",
+            f'link set {up} alias "{token} {root}"',
+            f"link set {up} addrgenmode none",
+            f"addr add {prefix}.{CONTROLLER_NUMBER}/{PREFIX_LENGTH} dev {up}",
+            f"link set {up} up",
+        ]
+    )
+    _batch(_switch(token, addresses), switch)
+    for host, address in addresses.items():
+        _batch(_interface(address), namespace(token, host))
+
+
+def _switch(token: str, hosts: Iterable[str]) -> list[str]:
+    """The bridge and its ports; without link-local addresses nothing is sent that nobody asked for."""
+    lines = ["link add bridge type bridge stp_state 0", "link set bridge addrgenmode none up"]
+    lines += ["link set uplink addrgenmode none master bridge up"]
+    for number, host in enumerate(hosts, 1):
+        lines.append(f"link add port-{number} type veth peer name eth0 netns {namespace(token, host)}")
+        lines.append(f"link set port-{number} addrgenmode none master bridge up")
+    return lines
+
+
+def _interface(address: str) -> list[str]:
+    lines = ["link set lo up", "link set eth0 addrgenmode none"]
+    return [*lines, f"addr add {address}/{PREFIX_LENGTH} dev eth0", "link set eth0 up"]
+
+
+def inside(token: str, host: str, *command: str) -> list[str]:
+    """The command that runs `command` in the namespace of a host."""
+    return ["nsenter", f"--net={NAMESPACES / namespace(token, host)}", *command]
+
+
+def tokens() -> set[str]:
+    """The tokens of all clusters that have a namespace on this machine."""
+    names = os.listdir(NAMESPACES) if NAMESPACES.is_dir() else []
+    return {found[1] for found in map(NAMESPACE.fullmatch, names) if found}
+
+
+def of(token: str) -> list[str]:
+    """The names of the namespaces of a cluster."""
+    names = os.listdir(NAMESPACES) if NAMESPACES.is_dir() else []
+    return sorted(name for name in names if name.startswith(namespace(token, "")))
+
+
+def root_of(token: str) -> str | None:
+    """The root of the cluster, as its uplink tells; None when there is no uplink, or none that was finished."""
+    alias = Path("/sys/class/net") / uplink(token) / "ifalias"
+    owner, _, root = (alias.read_text().strip() if alias.exists() else "").partition(" ")
+    return root if owner == token and root else None
+
+
+def has_uplink(token: str) -> bool:
+    return (Path("/sys/class/net") / uplink(token)).exists()
+
+
+def processes(token: str) -> list[int]:
+    """Ids of the processes that live in the namespaces of a cluster, whatever they are."""
+    files = [NAMESPACES / name for name in of(token)]
+    wanted = {_identity(path) for path in files} - {None}
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [pid for pid in pids if _identity(Path(f"/proc/{pid}/ns/net")) in wanted]
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def remove(token: str) -> None:
+    """End every process of the cluster, wherever it lives, then its interfaces and namespaces; proves that all is gone.
+
+    Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go.
+    """
+    _end_processes(token)
+    lines = [f"link del {uplink(token)}"] if has_uplink(token) else []
+    _batch([*lines, *(f"netns del {name}" for name in of(token))])
+    left = [*of(token), *([uplink(token)] if has_uplink(token) else [])]
+    if left:
+        raise EnvironmentFailure(f"{', '.join(left)} cannot be removed", "see `ip netns` and `ip link`")
+
+
+def _end_processes(token: str) -> None:
+    deadline = time.monotonic() + REMOVAL_LIMIT_S
+    while left := sorted({*processes(token), *members(token)}):
+        if time.monotonic() > deadline:
+            raise EnvironmentFailure(
+                f"processes {', '.join(map(str, left))} of {token} survive SIGKILL", "look for them with ps"
+            )
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _batch(lines: Iterable[str], name: str | None = None) -> None:
+    """Run lines of `ip` by one process, in a namespace if one is named."""
+    text = "".join(f"{line}\n" for line in lines)
+    if text:
+        _ip(*(["-n", name] if name else []), "-batch", "-", text=text)
+
+
+def _ip(*arguments: str, text: str = "") -> str:
+    program = shutil.which("ip") or "/usr/sbin/ip"
+    command = [program, *arguments]
+    try:
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
+    except FileNotFoundError:
+        raise EnvironmentFailure("`ip` is missing", "install iproute2") from None
+    except subprocess.TimeoutExpired:
+        raise EnvironmentFailure(f"`ip` did not end in {COMMAND_LIMIT_S:g} s", "see the kernel's log") from None
+    if done.returncode:
+        raise EnvironmentFailure(f"`ip` failed ({' '.join(done.stderr.split())[:300]})", "see `ip netns` and `ip link`")
+    return done.stdout

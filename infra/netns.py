@@ -1,0 +1,154 @@
+"""The netns driver: hosts are network namespaces of this machine, each with an sshd; everything goes over SSH.
+
+Needs root, `ip` and Debian's openssh-server. The keys are made for the run, in its live directory, and pinned there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from experiments.errors import BadInput, EnvironmentFailure
+from experiments.spec import ClusterSpec
+from infra import namespaces, services, ssh, startup
+from infra.cluster import Handle
+from infra.remote import MACHINE, RemoteHosts
+
+TOKEN_LETTER = "n"
+CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
+SBIN = "/usr/local/sbin:/usr/sbin:/sbin"  # not on the PATH of every root
+PRIVILEGE_SEPARATION = Path("/run/sshd")  # sshd does not start without it; Debian makes it when the service starts
+
+
+class NetnsDriver(RemoteHosts):
+    """Implements `infra.cluster.Driver` by namespaces of this machine."""
+
+    def __init__(self) -> None:
+        super().__init__(login)
+
+    def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
+        """Create the hosts and start what runs on them, as `infra.startup.provision` says.
+
+        Raises `BadInput` without the privileges and `EnvironmentFailure` without the programs, before it does anything.
+        """
+        check_privileges()
+        check_programs()
+
+        def lay_out() -> Handle:
+            subnet = namespaces.free_subnet()
+            network = namespaces.prefix_of(subnet)
+            return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=network)
+
+        return startup.provision(self, spec, root, lay_out, make_hosts)
+
+    def destroy(self, handle: Handle) -> None:
+        """End everything that carries the cluster's token, and its namespaces; the directories stay."""
+        self.close(handle)
+        namespaces.remove(handle.token)
+
+
+def check_privileges() -> None:
+    """Raise `BadInput` unless this process may create namespaces and interfaces."""
+    status = Path("/proc/self/status").read_text()
+    effective = int(status.partition("CapEff:")[2].split()[0], 16)
+    if os.geteuid() or not all(effective >> capability & 1 for capability in (CAP_NET_ADMIN, CAP_SYS_ADMIN)):
+        raise BadInput("cluster.driver", "netns", "local, or netns as root with CAP_NET_ADMIN and CAP_SYS_ADMIN")
+
+
+def check_programs() -> None:
+    """Raise `EnvironmentFailure` that names the first missing program and its Debian package."""
+    packages = {"sshd": "openssh-server", "ssh-keygen": "openssh-client", "ip": "iproute2", "nsenter": "util-linux"}
+    for program, package in packages.items():
+        find_program(program, package)
+
+
+def find_program(name: str, package: str) -> str:
+    found = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}")
+    if found is None:
+        raise EnvironmentFailure(f"{name} is missing, which driver netns needs", f"run `apt-get install {package}`")
+    return found
+
+
+def login(handle: Handle) -> ssh.Login:
+    """How to reach the hosts: as root, by the client key of the run."""
+    return ssh.Login("root", _keys(handle) / "client", _keys(handle) / "known_hosts")
+
+
+def make_hosts(handle: Handle) -> None:
+    """Make keys and namespaces, and start the hosts' sshd."""
+    _make_keys(handle)
+    namespaces.create(handle.token, handle.root, {host.name: host.address for host in handle.hosts.values()})
+    PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
+    for host in handle.hosts:
+        _start_sshd(handle, host)
+
+
+def _keys(handle: Handle) -> Path:
+    return Path(handle.root) / "ssh"
+
+
+def _make_keys(handle: Handle) -> None:
+    """The client's key, and a host key for each host, pinned by address in `known_hosts`."""
+    folder = _keys(handle)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _make_key(folder / "client")
+    known = []
+    for host in handle.hosts.values():
+        public = _make_key(folder / host.name)
+        known.append(f"{host.address} {public}")
+    (folder / "known_hosts").write_text("".join(known), encoding="utf-8")
+
+
+def _make_key(path: Path) -> str:
+    """Make an Ed25519 key that only its owner can read; returns its public half, as a line."""
+    command = [find_program("ssh-keygen", "openssh-client"), "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(path)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        raise EnvironmentFailure(f"ssh-keygen could not make {path} ({done.stderr.strip()})", "see the disk")
+    return path.with_name(f"{path.name}.pub").read_text(encoding="utf-8")
+
+
+def _start_sshd(handle: Handle, host: str) -> None:
+    config = _keys(handle) / f"{host}.conf"
+    config.write_text(sshd_config(handle, host), encoding="utf-8")
+    sshd = [find_program("sshd", "openssh-server"), "-D", "-e", "-f", str(config)]
+    variables = services.environment(f"{handle.token}/{MACHINE}/{host}", handle.root)
+    log = handle.directory(host) / "logs" / "sshd.log"
+    services.spawn(namespaces.inside(handle.token, host, *sshd), Path(handle.root), log, variables)
+
+
+def sshd_config(handle: Handle, host: str) -> str:
+    """The configuration of a host's sshd: the run's key and nothing else opens it, and it only runs commands.
+
+    `StrictModes` is off since it refuses keys below a directory that others may write to, such as /tmp, whatever
+    protects the key itself; here that is the mode of its own directory, which only root may enter.
+    """
+    keys = _keys(handle)
+    settings = {
+        "ListenAddress": f"{handle.hosts[host].address}:{ssh.PORT}",
+        "HostKey": f'"{keys / host}"',
+        "AuthorizedKeysFile": f'"{keys / "client.pub"}"',
+        "StrictModes": "no",
+        "PidFile": "none",
+        "AllowUsers": "root",
+        "PermitRootLogin": "prohibit-password",
+        "AuthenticationMethods": "publickey",
+        "PasswordAuthentication": "no",
+        "KbdInteractiveAuthentication": "no",
+        "UsePAM": "yes" if _root_is_locked() else "no",  # without it sshd turns a locked account away, key or not
+        "UseDNS": "no",
+        "DisableForwarding": "yes",
+        "PermitTTY": "no",
+        "PermitUserRC": "no",
+        "MaxStartups": "100",
+        "ClientAliveInterval": "15",
+        "PrintMotd": "no",
+    }
+    return "".join(f"{name} {value}\n" for name, value in settings.items())
+
+
+def _root_is_locked() -> bool:
+    lines = Path("/etc/shadow").read_text(encoding="utf-8").splitlines()
+    return any(line.startswith("root:!") for line in lines)

@@ -1,0 +1,150 @@
+"""What a driver does on hosts that are reached over SSH, whatever made them: spawn, stop, look, aim, heal.
+
+On each host an agent (`infra.agent`) carries requests out; one process of ours keeps one session with each, whichever
+driver object asks. A connection that breaks is made again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from experiments.errors import EnvironmentFailure
+from infra import services, ssh, startup
+from infra.cluster import Handle, Host, HostState
+from infra.processes import DeathProof
+
+ANSWER_LIMIT_S = 15.0
+ATTEMPTS = 3
+MACHINE = "machine"  # in the place of a host in a mark: what serves the machine, and outlives a kill of the host
+
+
+class RemoteHosts:
+    """The part of `infra.cluster.Driver` that works over SSH; `login` tells how to reach the hosts of a handle.
+
+    Every method raises `EnvironmentFailure` for a host that cannot be reached or shows an unknown key.
+    """
+
+    def __init__(self, login: Callable[[Handle], ssh.Login]) -> None:
+        self._login = login
+        self._sessions: dict[tuple[int, str, str], ssh.Session] = {}
+        self._lock = threading.Lock()
+
+    def inspect(self, handle: Handle) -> list[HostState]:
+        """Which hosts have live processes, and how many; one that cannot be reached is down."""
+        return [self._state(handle, host) for host in handle.hosts.values()]
+
+    def _state(self, handle: Handle, host: Host) -> HostState:
+        try:
+            count = self.ask(handle, host, "count")
+        except EnvironmentFailure:
+            count = 0
+        return HostState(host.name, host.address, count > 0, count)
+
+    def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
+        folder = handle.directory(host)
+        return self.ask(
+            handle,
+            handle.hosts[host],
+            "spawn",
+            command=list(command),
+            folder=str(folder),
+            log=str(folder / "logs" / f"{service}.log"),
+            variables=startup.service_environment(handle, host, service),
+        )
+
+    def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
+        self.ask(handle, handle.hosts[host], "stop", limit_s + ANSWER_LIMIT_S, service=service, limit_s=limit_s)
+
+    def running(self, handle: Handle, host: str) -> set[str]:
+        return set(self.ask(handle, handle.hosts[host], "running"))
+
+    def aim(self, handle: Handle, host: str) -> RemoteAim:
+        return RemoteAim(self, handle, startup.worker_of(handle, host))
+
+    def heal(self, handle: Handle, host: str) -> None:
+        target = startup.worker_of(handle, host)
+        if not self.ask(handle, target, "count"):
+            startup.start_worker(self, handle, target)
+
+    def ask(self, handle: Handle, host: Host, what: str, limit_s: float = ANSWER_LIMIT_S, **fields: Any) -> Any:
+        """What the agent of the host answers; a lost connection is made again, so `what` may be carried out twice."""
+        lost = ""
+        for _ in range(ATTEMPTS):
+            try:
+                return answer_of(host, self.session(handle, host).ask(limit_s, do=what, **fields))
+            except ssh.Disconnected as error:
+                lost = str(error)
+        raise EnvironmentFailure(f"{host.name} at {host.address} does not answer ({lost})", "see its logs/sshd.log")
+
+    def session(self, handle: Handle, host: Host) -> ssh.Session:
+        """This process's session with the agent of the host; a fork must not speak on its parent's connection."""
+        key = (os.getpid(), handle.token, host.name)
+        with self._lock:
+            found = self._sessions.get(key)
+            if found is None or not found.alive:
+                found = self._sessions[key] = self._open(handle, host)
+            return found
+
+    def _open(self, handle: Handle, host: Host) -> ssh.Session:
+        client = ssh.connect(self._login(handle), host.name, host.address)
+        mark = f"{handle.token}/{MACHINE}/{host.name}"
+        variables = [f"{name}={value}" for name, value in services.environment(mark, handle.root).items()]
+        agent = [sys.executable, "-S", "-m", "infra.agent", handle.token, host.name, host.address]
+        return ssh.Session(client, ["env", *variables, *agent])
+
+    def close(self, handle: Handle) -> None:
+        """End this process's sessions with the hosts of a cluster."""
+        with self._lock:
+            for key in [key for key in self._sessions if key[1] == handle.token]:
+                self._sessions.pop(key).close()
+
+
+class RemoteAim:
+    """Implements `infra.cluster.Aimed` by the agent of the host: connected ahead, it strikes by itself when due."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, hosts: RemoteHosts, handle: Handle, host: Host) -> None:
+        self._host, self._number = host, next(self._numbers)
+        hosts.ask(handle, host, "aim", number=self._number)
+        self._session = hosts.session(handle, host)
+
+    def refresh(self) -> list[int]:
+        return self._ask("refresh")
+
+    def shoot(self, due_ns: int = 0) -> None:
+        try:
+            self._session.tell(do="shoot", number=self._number, due_ns=due_ns)
+        except ssh.Disconnected as error:
+            raise self._failure(error) from None
+
+    def fire(self) -> DeathProof:
+        """Kill what is left, with two proofs: the host's own, and that none of its ports answers from outside."""
+        found = self._ask("fire")
+        ports = found.pop("ports")
+        proof = DeathProof(**found)
+        answering = sum(startup.answers(self._host.address, port) for port in ports)
+        return proof if proof.open_ports >= answering else replace(proof, open_ports=answering)
+
+    def _ask(self, what: str) -> Any:
+        try:
+            return answer_of(self._host, self._session.ask(ANSWER_LIMIT_S, do=what, number=self._number))
+        except ssh.Disconnected as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: ssh.Disconnected) -> EnvironmentFailure:
+        cause = f"the aim at {self._host.name} ({self._host.address}) was lost: {error}"
+        return EnvironmentFailure(cause, "see its logs/sshd.log")
+
+
+def answer_of(host: Host, answer: dict[str, Any]) -> Any:
+    """What was done; raises `EnvironmentFailure` when the host's system refused it."""
+    if "failed" in answer:
+        raise EnvironmentFailure(f"{host.name}: {answer['failed']}", "mend that on the host and run again")
+    return answer["done"]

@@ -1,0 +1,159 @@
+"""Connections to hosts over SSH: to a pinned host key only, with time limits, keepalive and retries.
+
+A `Session` is a program on the host that is asked one JSON line at a time, and answers each with one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shlex
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import paramiko
+
+from experiments.errors import EnvironmentFailure
+
+PORT = 22
+CONNECT_LIMIT_S, ATTEMPTS_LIMIT_S, PAUSE_S = 5.0, 15.0, 0.1
+KEEPALIVE_S = 10
+UNACKNOWLEDGED_LIMIT_MS = 10_000  # after that the kernel gives a connection to a vanished host up
+
+# Its transport threads log what they raise, traceback included; the callers here say the same in one line.
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+
+
+@dataclass(frozen=True)
+class Login:
+    """How to log in to the hosts of a cluster: whoever is not in `known_hosts` is refused."""
+
+    user: str
+    key: Path
+    known_hosts: Path
+    port: int = PORT
+
+
+class Disconnected(Exception):
+    """The connection, or the program at its far end, is gone."""
+
+
+def connect(login: Login, name: str, address: str) -> paramiko.SSHClient:
+    """Log in to a host; one that does not answer yet is tried again for `ATTEMPTS_LIMIT_S`.
+
+    Raises `EnvironmentFailure` for an unknown or changed host key and a refused key at once, and for a host that
+    cannot be reached in the end.
+    """
+    deadline = time.monotonic() + ATTEMPTS_LIMIT_S
+    while True:
+        try:
+            return _attempt(login, name, address)
+        except paramiko.BadHostKeyException:
+            cause = f"{name} at {address} shows another host key than the one pinned in {login.known_hosts}"
+            raise EnvironmentFailure(cause, "find out who answers there; never accept the key blindly") from None
+        except paramiko.AuthenticationException:
+            raise EnvironmentFailure(
+                f"{name} at {address} refuses {login.user}'s key {login.key}", "authorize that key on the host"
+            ) from None
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            if time.monotonic() > deadline:
+                cause = f"{name} at {address} cannot be reached over SSH ({_reason(error)})"
+                raise EnvironmentFailure(cause, "see the host's logs/sshd.log, and `ip route`") from None
+        time.sleep(PAUSE_S)
+
+
+def _attempt(login: Login, name: str, address: str) -> paramiko.SSHClient:
+    client = paramiko.SSHClient()
+    client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    client.load_host_keys(str(login.known_hosts))
+    entry = address if login.port == PORT else f"[{address}]:{login.port}"
+    if client.get_host_keys().lookup(entry) is None:
+        raise EnvironmentFailure(f"no host key of {name} ({entry}) is in {login.known_hosts}", "put it there, checked")
+    try:
+        client.connect(
+            address,
+            port=login.port,
+            username=login.user,
+            key_filename=str(login.key),
+            allow_agent=False,
+            look_for_keys=False,
+            timeout=CONNECT_LIMIT_S,
+            banner_timeout=CONNECT_LIMIT_S,
+            auth_timeout=CONNECT_LIMIT_S,
+        )
+    except BaseException:
+        client.close()
+        raise
+    _keep_alive(client)
+    return client
+
+
+def _keep_alive(client: paramiko.SSHClient) -> None:
+    transport = client.get_transport()
+    if transport is not None:
+        transport.set_keepalive(KEEPALIVE_S)
+        transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_LIMIT_MS)
+
+
+def _reason(error: BaseException) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+class Session:
+    """A program on a host that answers JSON lines; threads take turns. Ends when it is closed, or its process dies."""
+
+    def __init__(self, client: paramiko.SSHClient, command: Sequence[str]) -> None:
+        self._client, self._lock = client, threading.Lock()
+        try:
+            self._channel = client.get_transport().open_session(timeout=CONNECT_LIMIT_S)
+            self._channel.exec_command(f"exec {shlex.join(command)}")
+        except (AttributeError, OSError, EOFError, paramiko.SSHException) as error:
+            client.close()
+            raise Disconnected(_reason(error)) from None
+        self._lines = self._channel.makefile("r")
+
+    @property
+    def alive(self) -> bool:
+        return not (self._channel.closed or self._channel.exit_status_ready())
+
+    def tell(self, **request: Any) -> None:
+        """Send a request that has no answer."""
+        with self._lock:
+            self._send(request)
+
+    def ask(self, limit_s: float, **request: Any) -> Any:
+        """Send a request and return its answer; raises `Disconnected`, also when there is none within `limit_s`."""
+        with self._lock:
+            self._channel.settimeout(limit_s)
+            self._send(request)
+            return self._answer()
+
+    def _send(self, request: dict[str, Any]) -> None:
+        try:
+            self._channel.sendall(json.dumps(request).encode() + b"\n")
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            self._lost(error)
+
+    def _answer(self) -> Any:
+        """The next line that is JSON: a login shell may print others before the program begins."""
+        while True:
+            try:
+                line = self._lines.readline()
+            except (OSError, EOFError, paramiko.SSHException) as error:
+                self._lost(error)
+            if not line:
+                self._lost(EOFError("it ended"))
+            if line.startswith("{"):
+                return json.loads(line)
+
+    def _lost(self, error: BaseException) -> None:
+        self.close()
+        raise Disconnected(_reason(error)) from None
+
+    def close(self) -> None:
+        self._client.close()
