@@ -12,6 +12,7 @@ import sys
 
 from aftershock.commands import (
     benchmark,
+    clean,
     faults,
     fidelity,
     recovery,
@@ -41,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     faults.add(plans)
     reproduce.add(commands)
     results.add(commands)
+    clean.add(commands)
     serve.add(commands)
     return top
 

@@ -9,19 +9,20 @@ import sys
 from aftershock.bench import complaint
 from experiments.errors import EnvironmentFailure
 from infra import spark
+from infra.cluster import Handle
 from infra.jars import ensure_jars
 from infra.jvm import find_java
-from infra.processes import MARK
+from infra.processes import MARK, ROOT
 from infra.services import REPOSITORY
 from results.store import Run
 
 LIMIT_S = 900
 
 
-def run_tables_job(name: str, run: Run, *arguments: str, owner: str) -> None:
+def run_tables_job(name: str, run: Run, *arguments: str, owner: Handle) -> None:
     """Run a job on the run's directory, its output in raw/logs; raises `EnvironmentFailure` when it fails.
 
-    `owner` is the token of the run's cluster: destroying that ends a job whose caller has died, too.
+    The job carries the mark of `owner`, the run's cluster: destroying that ends a job whose caller has died, too.
     """
     connector = ":".join(str(jar) for jar in ensure_jars().connector)
     program = REPOSITORY / "spark_jobs" / "tables" / f"{name}.py"
@@ -41,7 +42,8 @@ def run_tables_job(name: str, run: Run, *arguments: str, owner: str) -> None:
         "JAVA_HOME": str(find_java().home),
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(REPOSITORY),
-        MARK: f"{owner}/controller/{name}",
+        MARK: f"{owner.token}/controller/{name}",
+        ROOT: owner.root,
     }
     try:
         with log.open("wb") as output:

@@ -26,6 +26,7 @@ from aftershock.airflow_environment import (
     environment,
     sqlite_url,
 )
+from aftershock.lease import lease, lease_path
 from experiments import spec
 from results import store
 
@@ -42,11 +43,21 @@ def run_dag(document: dict[str, Any], run_id: str) -> int:
     """
     conf = trigger_form.flatten(spec.validate(document)) | {"run_id": store.check_run_id(run_id)}
     command = [airflow_program(), "dags", "test", "benchmark", "--conf", json.dumps(conf)]
-    with _own_database(run_id) as variables, log_file(run_id).open("w+", encoding="utf-8") as log:
+    with (
+        lease(store.live_directory(run_id)) as held,
+        _own_database(run_id) as variables,
+        log_file(run_id).open("w+", encoding="utf-8") as log,
+    ):
         print(f"starting Airflow; its full log is {log.name}", file=sys.stderr)
         with signals.interrupting():
             child = subprocess.Popen(
-                command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                pass_fds=[held],
             )
             try:
                 _follow(child, log_file(run_id))
@@ -67,7 +78,7 @@ def log_file(run_id: str) -> Path:
 
 @contextmanager
 def _own_database(run_id: str) -> Iterator[dict[str, str]]:
-    folder = airflow_home() / "command-line"
+    folder = _databases()
     folder.mkdir(exist_ok=True)
     template, database = folder / "template.db", folder / f"{run_id}.db"
     variables = environment() | {"AIRFLOW__LOGGING__JSON_LOGS": "True"}
@@ -76,8 +87,22 @@ def _own_database(run_id: str) -> Iterator[dict[str, str]]:
     try:
         yield variables | {DATABASE_VARIABLE: sqlite_url(database)}
     finally:
-        for leftover in folder.glob(f"{run_id}.db*"):
-            leftover.unlink(missing_ok=True)
+        _drop_database(run_id)
+
+
+def forget(run_id: str) -> None:
+    """Remove what the command of a run that is over has left."""
+    _drop_database(store.check_run_id(run_id))
+    lease_path(store.live_directory(run_id)).unlink(missing_ok=True)
+
+
+def _databases() -> Path:
+    return airflow_home() / "command-line"
+
+
+def _drop_database(run_id: str) -> None:
+    for leftover in _databases().glob(f"{run_id}.db*"):
+        leftover.unlink(missing_ok=True)
 
 
 def _follow(child: subprocess.Popen[bytes], path: Path) -> None:

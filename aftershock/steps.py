@@ -179,14 +179,14 @@ def stop(run_id: str) -> None:
 def collect(run_id: str) -> None:
     """Save what the broker holds: input and output; and the exact output, by the oracle."""
     bench = Bench(run_id)
-    run_tables_job("archive", bench.run, bench.handle.broker, owner=bench.handle.token)
+    run_tables_job("archive", bench.run, bench.handle.broker, owner=bench.handle)
 
 
 @step
 def tabulate(run_id: str) -> None:
     """Turn the raw logs into the result tables, by a Spark batch job."""
     bench = Bench(run_id)
-    run_tables_job("build", bench.run, owner=bench.handle.token)
+    run_tables_job("build", bench.run, owner=bench.handle)
 
 
 @step

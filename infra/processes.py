@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-MARK = "AFTERSHOCK_HOST"
+MARK, ROOT = "AFTERSHOCK_HOST", "AFTERSHOCK_ROOT"  # variables: whose a process is, and where its cluster has its root
 LISTEN = "0A"
 VSIZE, ENV_END = 20, 48  # positions in /proc/PID/stat, from the state on
 EXEC_LOOKS, EXEC_PAUSE_S = 1000, 0.0005
@@ -50,6 +50,16 @@ def marks(prefix: str) -> set[str]:
     needle = f"{MARK}={prefix}".encode()
     entries = (entry for pid in _pids() if _alive(pid) for entry in _environment(pid) if entry.startswith(needle))
     return {entry.decode().partition("=")[2] for entry in entries}
+
+
+def owners() -> list[tuple[int, str, str]]:
+    """Of every live process with a mark: its id, the mark, and the root of its cluster (empty if it does not tell)."""
+    found = []
+    for pid in _pids():
+        variables = dict(entry.partition("=")[::2] for entry in map(os.fsdecode, _environment(pid)))
+        if MARK in variables and _alive(pid):
+            found.append((pid, variables[MARK], variables.get(ROOT, "")))
+    return found
 
 
 class Aim:

@@ -72,12 +72,12 @@ class RemoteHosts:
         if not self.ask(handle, target, "count"):
             startup.start_worker(self, handle, target)
 
-    def ask(self, handle: Handle, host: Host, what: str, limit_s: float = ANSWER_LIMIT_S, **fields: Any) -> Any:
+    def ask(self, handle: Handle, host: Host, what: str, within_s: float = ANSWER_LIMIT_S, **fields: Any) -> Any:
         """What the agent of the host answers; a lost connection is made again, so `what` may be carried out twice."""
         lost = ""
         for _ in range(ATTEMPTS):
             try:
-                return answer_of(host, self.session(handle, host).ask(limit_s, do=what, **fields))
+                return answer_of(host, self.session(handle, host).ask(within_s, do=what, **fields))
             except ssh.Disconnected as error:
                 lost = str(error)
         raise EnvironmentFailure(f"{host.name} at {host.address} does not answer ({lost})", "see its logs/sshd.log")

@@ -15,10 +15,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from infra.processes import MARK, marks, members
+from infra.processes import MARK, ROOT, marks, members
 
 REPOSITORY = Path(__file__).parent.parent
-ROOT = "AFTERSHOCK_ROOT"
 INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "AFTERSHOCK_CACHE")
 
 

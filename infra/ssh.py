@@ -97,6 +97,9 @@ def _keep_alive(client: paramiko.SSHClient) -> None:
     transport = client.get_transport()
     if transport is not None:
         transport.set_keepalive(KEEPALIVE_S)
+        transport.sock.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+        )  # an order must not wait for the one before
         transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_LIMIT_MS)
 
 
@@ -126,10 +129,10 @@ class Session:
         with self._lock:
             self._send(request)
 
-    def ask(self, limit_s: float, **request: Any) -> Any:
-        """Send a request and return its answer; raises `Disconnected`, also when there is none within `limit_s`."""
+    def ask(self, within_s: float, **request: Any) -> Any:
+        """Send a request and return its answer; raises `Disconnected`, also when there is none within `within_s` [s]."""
         with self._lock:
-            self._channel.settimeout(limit_s)
+            self._channel.settimeout(within_s)
             self._send(request)
             return self._answer()
 

@@ -15,10 +15,12 @@ import pytest
 from aftershock.jobs import run_tables_job
 from experiments.errors import EnvironmentFailure
 from experiments.spec import Experiment
+from infra.cluster import Handle
 from infra.journal import Journal
 from results.schema import LEDGER_CLASSES, TABLES
 from results.store import Run, write_json
 
+NOBODY = Handle("test", "local", "test", "")
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 START_NS, S = round(START.timestamp()) * 10**9, 10**9
 WINDOW_S, INTERVAL_S, RATE, RECORDS = 60, 10, 100.0, 800
@@ -117,7 +119,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     (made.raw / "spark-events").mkdir()
     lines = (json.dumps(event, separators=(",", ":")) for event in spark_events())
     (made.raw / "spark-events" / "app-1").write_text("\n".join(lines), encoding="utf-8")
-    run_tables_job("build", made, owner="test")
+    run_tables_job("build", made, owner=NOBODY)
     return made
 
 
@@ -183,5 +185,5 @@ def test_a_job_that_fails_names_its_cause_and_log(tmp_path: Path) -> None:
     with pytest.raises(
         EnvironmentFailure, match=r"the job build failed \(.*experiment\.json.*see build\.log"
     ) as failure:
-        run_tables_job("build", broken, owner="test")
+        run_tables_job("build", broken, owner=NOBODY)
     assert "\n" not in str(failure.value)

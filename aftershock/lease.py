@@ -1,0 +1,53 @@
+"""Who still works on a run: a lock that its command and Airflow's process share, and that the kernel frees with them.
+
+Runs that a scheduler began have none: their DAG run goes on when the scheduler is started again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+
+
+class Lease(StrEnum):
+    HELD = "held"
+    FREE = "free"  # whoever worked on the run has died
+    NONE = "none"
+
+
+def lease_path(live_directory: Path) -> Path:
+    """Beside the live directory of the run, which only its first step makes."""
+    return live_directory.with_name(f".{live_directory.name}.lease")
+
+
+@contextmanager
+def lease(live_directory: Path) -> Iterator[int]:
+    """Hold the lease of a run; yields the descriptor that a child must inherit to hold it, too."""
+    path = lease_path(live_directory)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def state_of(live_directory: Path) -> Lease:
+    """Whether someone works on the run of that live directory."""
+    try:
+        descriptor = os.open(lease_path(live_directory), os.O_RDWR)
+    except FileNotFoundError:
+        return Lease.NONE
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return Lease.HELD
+    finally:
+        os.close(descriptor)
+    return Lease.FREE
