@@ -12,6 +12,7 @@ import heapq
 import json
 import signal
 import sys
+import threading
 import time
 from dataclasses import asdict, dataclass, field
 from itertools import compress
@@ -59,6 +60,7 @@ class Injector:
 
     def run(self) -> None:
         self.journal.write("armed", faults=len(self.queue))
+        threading.Thread(target=self.driver.inspect, args=(self.handle,), daemon=True).start()  # connects to all hosts
         while self.queue and self._wait_until(self.queue[0].due_ns - int(AIM_AHEAD_S * 1e9)):
             action = heapq.heappop(self.queue)
             if action.heals:

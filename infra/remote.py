@@ -10,7 +10,9 @@ import itertools
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -74,13 +76,10 @@ class RemoteHosts:
 
     def ask(self, handle: Handle, host: Host, what: str, within_s: float = ANSWER_LIMIT_S, **fields: Any) -> Any:
         """What the agent of the host answers; a lost connection is made again, so `what` may be carried out twice."""
-        lost = ""
-        for _ in range(ATTEMPTS):
-            try:
+        for _ in range(ATTEMPTS - 1):
+            with suppress(ssh.Disconnected):
                 return answer_of(host, self.session(handle, host).ask(within_s, do=what, **fields))
-            except ssh.Disconnected as error:
-                lost = str(error)
-        raise EnvironmentFailure(f"{host.name} at {host.address} does not answer ({lost})", "see its logs/sshd.log")
+        return answer_of(host, self.session(handle, host).ask(within_s, do=what, **fields))
 
     def session(self, handle: Handle, host: Host) -> ssh.Session:
         """This process's session with the agent of the host; a fork must not speak on its parent's connection."""
@@ -111,9 +110,12 @@ class RemoteAim:
     _numbers = itertools.count()
 
     def __init__(self, hosts: RemoteHosts, handle: Handle, host: Host) -> None:
-        self._host, self._number = host, next(self._numbers)
-        hosts.ask(handle, host, "aim", number=self._number)
-        self._session = hosts.session(handle, host)
+        self._hosts, self._handle, self._host, self._number = hosts, handle, host, next(self._numbers)
+        self._session = self._aim()
+
+    def _aim(self) -> ssh.Session:
+        self._hosts.ask(self._handle, self._host, "aim", number=self._number)
+        return self._hosts.session(self._handle, self._host)
 
     def refresh(self) -> list[int]:
         return self._ask("refresh")
@@ -121,8 +123,9 @@ class RemoteAim:
     def shoot(self, due_ns: int = 0) -> None:
         try:
             self._session.tell(do="shoot", number=self._number, due_ns=due_ns)
-        except ssh.Disconnected as error:
-            raise self._failure(error) from None
+        except ssh.Disconnected:
+            self._session = self._aim()
+            self._session.tell(do="shoot", number=self._number, due_ns=due_ns)
 
     def fire(self) -> DeathProof:
         """Kill what is left, with two proofs: the host's own, and that none of its ports answers from outside."""
@@ -130,17 +133,18 @@ class RemoteAim:
         ports = found.pop("ports")
         proof = DeathProof(**found)
         answering = sum(startup.answers(self._host.address, port) for port in ports)
-        return proof if proof.open_ports >= answering else replace(proof, open_ports=answering)
+        return replace(proof, open_ports=max(proof.open_ports, answering), proved_ns=time.time_ns())
 
     def _ask(self, what: str) -> Any:
+        """Ask the agent that holds the aim; aim again when the connection to it was lost."""
         try:
-            return answer_of(self._host, self._session.ask(ANSWER_LIMIT_S, do=what, number=self._number))
-        except ssh.Disconnected as error:
-            raise self._failure(error) from None
+            return self._answer(what)
+        except ssh.Disconnected:
+            self._session = self._aim()
+            return self._answer(what)
 
-    def _failure(self, error: ssh.Disconnected) -> EnvironmentFailure:
-        cause = f"the aim at {self._host.name} ({self._host.address}) was lost: {error}"
-        return EnvironmentFailure(cause, "see its logs/sshd.log")
+    def _answer(self, what: str) -> Any:
+        return answer_of(self._host, self._session.ask(ANSWER_LIMIT_S, do=what, number=self._number))
 
 
 def answer_of(host: Host, answer: dict[str, Any]) -> Any:

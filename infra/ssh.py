@@ -39,8 +39,11 @@ class Login:
     port: int = PORT
 
 
-class Disconnected(Exception):
+class Disconnected(EnvironmentFailure):
     """The connection, or the program at its far end, is gone."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"a connection over SSH was lost ({reason})", "see logs/sshd.log of the host")
 
 
 def connect(login: Login, name: str, address: str) -> paramiko.SSHClient:
@@ -130,7 +133,7 @@ class Session:
             self._send(request)
 
     def ask(self, within_s: float, **request: Any) -> Any:
-        """Send a request and return its answer; raises `Disconnected`, also when there is none within `within_s` [s]."""
+        """Send a request and return its answer; raises `Disconnected` when there is none within `within_s` [s], too."""
         with self._lock:
             self._channel.settimeout(within_s)
             self._send(request)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from chaos.injector import Injector
-from infra.cluster import Handle, Host, Role
+from infra.cluster import Handle, Host, HostState, Role
 from infra.journal import Journal, read_journal
 from infra.processes import Aim, members
 from tests.unit.marked_processes import start
@@ -28,6 +28,9 @@ class SleepingHosts:
         self.handle = Handle("run-1", "local", token, str(root), hosts)
         self.reborn: Counter[str] = Counter()
         self.processes = {name: start(f"{token}/{name}/service") for name in names}
+
+    def inspect(self, handle: Handle) -> list[HostState]:
+        return [HostState(name, host.address, self.is_up(name), 1) for name, host in handle.hosts.items()]
 
     def aim(self, handle: Handle, host: str) -> Aim:
         return Aim(f"{handle.token}/{host}", handle.hosts[host].address)

@@ -1,0 +1,265 @@
+"""The netns driver with everything real: namespaces, sshd, Spark and Kafka on them, kills over SSH, and teardown."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aftershock import lease, steps
+from experiments.errors import AftershockError, BadInput, EnvironmentFailure
+from experiments.spec import ClusterDriver, ClusterSpec
+from infra import kafka, namespaces, netns, ssh, startup
+from infra.cluster import Handle
+from infra.drivers import driver_of
+from infra.netns import NetnsDriver
+from infra.processes import MARK, ROOT, members
+from infra.services import REPOSITORY
+from results import store
+from tests.integration.conftest import new_run_id
+from tests.unit.marked_processes import wait_for
+
+ONE_WORKER = ClusterSpec(driver=ClusterDriver.NETNS, workers=1, worker_memory_mb=512)
+PROVISION = """
+import sys
+from pathlib import Path
+from infra.netns import NetnsDriver
+from tests.integration.infra.test_netns_cluster import ONE_WORKER
+NetnsDriver().provision(ONE_WORKER, "test-cut-off", Path(sys.argv[1]))
+"""
+LATEST_KILL_S = 0.025  # after the planned moment, of 99 in 100 kills
+JOINED = "Successfully registered with master"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _able() -> None:
+    try:
+        netns.check_privileges()
+        netns.check_programs()
+    except AftershockError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def driver() -> NetnsDriver:
+    return driver_of("netns")
+
+
+@pytest.fixture(scope="module")
+def cluster(driver: NetnsDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:
+    """A cluster with one worker; the tests of this module share it and leave its worker up."""
+    root: Path = tmp_path_factory.mktemp("cluster")
+    try:
+        yield driver.provision(ONE_WORKER, new_run_id(), root)
+    finally:
+        if (root / "handle.json").exists():
+            driver.destroy(Handle.load(root))
+
+
+def is_gone(token: str) -> bool:
+    return not (members(token) or namespaces.of(token) or namespaces.has_uplink(token))
+
+
+def times_joined(cluster: Handle) -> int:
+    return (cluster.directory("worker-1") / "logs" / "spark-worker.log").read_text(errors="replace").count(JOINED)
+
+
+def listens(cluster: Handle, host: str) -> set[str]:
+    """The addresses with port on which anything listens in the namespace of a host."""
+    command = namespaces.inside(cluster.token, host, "cat", "/proc/net/tcp", "/proc/net/tcp6")
+    rows = [
+        line.split() for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
+    ]
+    return {row[1] for row in rows if len(row) > 3 and row[3] == "0A"}
+
+
+def test_a_provisioned_cluster_is_up_on_a_network_of_its_own(driver: NetnsDriver, cluster: Handle) -> None:
+    assert [state.up for state in driver.inspect(cluster)] == [True, True]
+    assert driver.running(cluster, "gateway") == {"broker", "spark-master"}
+    assert driver.running(cluster, "worker-1") == {"spark-worker"}
+    assert all(host.address.startswith("198.18.") for host in cluster.hosts.values())
+    assert startup.answers(cluster.gateway.address, kafka.BROKER_PORT), "the controller reaches the hosts"
+    assert len(namespaces.of(cluster.token)) == 3, "two hosts and the switch between them"
+    command = namespaces.inside(cluster.token, "worker-1", "ip", "-4", "route")
+    (route,) = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert route.startswith(cluster.gateway.address.rpartition(".")[0]), "no way out of the cluster's own network"
+
+
+def test_keys_are_the_runs_own_and_only_its_owner_reads_them(cluster: Handle) -> None:
+    keys = Path(cluster.root) / "ssh"
+    assert stat.S_IMODE(keys.stat().st_mode) == 0o700
+    assert {stat.S_IMODE((keys / name).stat().st_mode) for name in ("client", "gateway", "worker-1")} == {0o600}
+    pinned = [line.split()[:2] for line in (keys / "known_hosts").read_text().splitlines()]
+    assert pinned == [[host.address, "ssh-ed25519"] for host in cluster.hosts.values()]
+
+
+def test_a_changed_or_unknown_host_key_and_an_unauthorized_client_are_refused(cluster: Handle, tmp_path: Path) -> None:
+    login, worker = netns.login(cluster), cluster.hosts["worker-1"]
+    other = (Path(cluster.root) / "ssh" / "gateway.pub").read_text()
+    changed, empty = tmp_path / "changed", tmp_path / "empty"
+    changed.write_text(f"{worker.address} {other}")
+    empty.touch()
+    stranger = Path(cluster.root) / "ssh" / "worker-1"  # a key, but not the client's
+    for wrong, reason in (
+        (ssh.Login("root", login.key, changed), "shows another host key than the one pinned"),
+        (ssh.Login("root", login.key, empty), "no host key of worker-1"),
+        (ssh.Login("root", stranger, login.known_hosts), "refuses root's key"),
+    ):
+        with pytest.raises(EnvironmentFailure, match=reason):
+            ssh.connect(wrong, worker.name, worker.address)
+    ssh.connect(login, worker.name, worker.address).close()
+
+
+def test_a_host_that_does_not_answer_is_told(cluster: Handle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssh, "ATTEMPTS_LIMIT_S", 0.3)
+    absent = cluster.gateway.address.rpartition(".")[0] + ".1"
+    known = tmp_path / "known_hosts"
+    known.write_text((Path(cluster.root) / "ssh" / "known_hosts").read_text().replace(absent, f"[{absent}]:9"))
+    with pytest.raises(EnvironmentFailure, match=r"gateway at .* cannot be reached over SSH"):
+        ssh.connect(ssh.Login("root", netns.login(cluster).key, known, port=9), "gateway", absent)
+
+
+def test_a_lost_connection_is_made_again(driver: NetnsDriver, cluster: Handle) -> None:
+    before = driver.running(cluster, "worker-1")
+    aim = driver.aim(cluster, "worker-1")
+    aimed_at = aim.refresh()
+    (agent,) = members(f"{cluster.token}/machine/worker-1")
+    os.kill(agent, 9)
+    assert driver.running(cluster, "worker-1") == before
+    assert aim.refresh() == aimed_at
+
+
+def test_a_service_is_asked_to_end_and_killed_when_it_does_not(driver: NetnsDriver, cluster: Handle) -> None:
+    deaf = "trap '' TERM; while :; do sleep 0.2; done"
+    driver.spawn(cluster, "gateway", "polite", ["sleep", "60"])
+    driver.spawn(cluster, "gateway", "deaf", ["sh", "-c", deaf])
+    assert driver.running(cluster, "gateway") >= {"polite", "deaf"}
+    driver.stop(cluster, "gateway", "polite", 5)
+    driver.stop(cluster, "gateway", "deaf", 0.3)
+    driver.stop(cluster, "gateway", "never-started", 5)
+    assert driver.running(cluster, "gateway") == {"broker", "spark-master"}
+
+
+def test_a_killed_worker_leaves_no_process_and_no_port_and_comes_back(driver: NetnsDriver, cluster: Handle) -> None:
+    worker, joined = cluster.hosts["worker-1"], times_joined(cluster)
+    with socket.socket() as probe:
+        assert probe.connect_ex((worker.address, ssh.PORT)) == 0
+    before = listens(cluster, "worker-1")
+    proof = driver.aim(cluster, "worker-1").fire()
+    assert proof.processes_killed >= 1
+    assert (proof.survivors, proof.open_ports) == (0, 0)
+    assert members(f"{cluster.token}/worker-1") == []
+    after = listens(cluster, "worker-1")
+    assert after < before
+    assert {entry.rpartition(":")[2] for entry in after} == {f"{ssh.PORT:04X}"}, "only the machine's sshd is left"
+    assert [state.up for state in driver.inspect(cluster)] == [True, False]
+    driver.heal(cluster, "worker-1")
+    driver.heal(cluster, "worker-1")
+    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=30)
+    assert len(list((cluster.directory("worker-1") / "lives").iterdir())) == 2
+
+
+@pytest.mark.parametrize("host", ["gateway", "worker-2", "worker-1/..", ""])
+def test_only_workers_of_the_cluster_are_aimed_at(driver: NetnsDriver, cluster: Handle, host: str) -> None:
+    for act in (driver.aim, driver.heal):
+        with pytest.raises(BadInput, match=f"a worker of run {cluster.run_id}: worker-1"):
+            act(cluster, host)
+
+
+def test_a_kill_strikes_when_it_is_due(driver: NetnsDriver, cluster: Handle) -> None:
+    driver.aim(cluster, "worker-1").fire()
+    late_s = []
+    for _ in range(20):
+        driver.spawn(cluster, "worker-1", "victim", ["sleep", "60"])
+        aim = driver.aim(cluster, "worker-1")
+        assert len(aim.refresh()) == 1
+        due_ns = time.time_ns() + 50_000_000
+        aim.shoot(due_ns)
+        late_s.append((aim.fire().fired_ns - due_ns) / 1e9)
+    driver.heal(cluster, "worker-1")
+    assert min(late_s) >= 0
+    assert sorted(late_s)[-2] < LATEST_KILL_S
+
+
+def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle_and_disturbs_nobody(
+    driver: NetnsDriver, cluster: Handle, tmp_path: Path
+) -> None:
+    provisioner = subprocess.Popen([sys.executable, "-c", PROVISION, str(tmp_path)], cwd=REPOSITORY)
+    wait_for((tmp_path / "handle.json").exists, limit_s=30)
+    left = Handle.load(tmp_path)
+    wait_for(lambda: bool(members(f"{left.token}/gateway")), limit_s=60)
+    provisioner.kill()
+    provisioner.wait()
+    assert not is_gone(left.token)
+    assert {host.address for host in left.hosts.values()}.isdisjoint(host.address for host in cluster.hosts.values())
+    NetnsDriver().destroy(left)
+    assert is_gone(left.token)
+    NetnsDriver().destroy(left)
+    assert driver.running(cluster, "gateway") == {"broker", "spark-master"}
+
+
+def clean() -> str:
+    command = [sys.executable, "-m", "aftershock.cli", "clean"]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+
+
+def test_clean_removes_the_network_of_a_dead_run_and_leaves_that_of_a_live_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    live_directory = store.live_directory(steps.begin({"cluster": {"driver": "netns"}}, "run-1"))
+    root = live_directory / "cluster"
+    root.mkdir()
+    handle = startup.handle_of(ONE_WORKER, "run-1", root, letter="n", subnet=511, network="198.19.255")
+    handle.save()
+    namespaces.create(handle.token, handle.root, {host.name: host.address for host in handle.hosts.values()})
+    try:
+        inside = namespaces.inside(handle.token, "worker-1", "sleep", "60")
+        sleeper = subprocess.Popen(inside, env={**os.environ, MARK: f"{handle.token}/worker-1/nap", ROOT: str(root)})
+        with lease.lease(live_directory):
+            assert f"left alone {handle.token}: 1 processes, 3 namespaces ({root}): its run is alive" in clean()
+        assert sleeper.poll() is None
+        lease.lease_path(live_directory).touch()  # as it stays when whoever held it is killed
+        said = clean()
+        assert f"removed {handle.token}: 1 processes, 3 namespaces ({root})" in said
+        assert "run run-1 was published as failed" in said
+        assert is_gone(handle.token)
+        assert sleeper.wait(5) == -9
+        assert list(live_directory.parent.iterdir()) == []
+        assert store.finished("run-1").status()["state"] == "failed"
+    finally:
+        namespaces.remove(handle.token)
+
+
+def test_a_creation_that_is_cut_off_anywhere_is_removed(tmp_path: Path) -> None:
+    for steps_done in range(1, 4):
+        token = f"n510-{secrets.token_hex(8)}"
+        names = [namespaces.namespace(token, host) for host in ("switch", "worker-1")]
+        for name in names[:steps_done]:
+            subprocess.run(["ip", "netns", "add", name], check=True)
+        if steps_done == 3:
+            link = [
+                "ip",
+                "link",
+                "add",
+                namespaces.uplink(token),
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "up",
+                "netns",
+                names[0],
+            ]
+            subprocess.run(link, check=True)
+        assert not is_gone(token)
+        namespaces.remove(token)
+        assert is_gone(token)
