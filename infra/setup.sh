@@ -1,6 +1,7 @@
 #!/bin/sh
 # Brings this checkout to a state in which everything runs: .venv as requirements.lock has it, a JVM, the jars.
-# Does only what is missing. With the argument "chromium" it adds the browser of the end-to-end tests.
+# Does only what is missing. The arguments "chromium" and "sshd" add what the tests with a browser and those of the
+# netns driver need.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -80,8 +81,19 @@ jvm() {
 }
 
 # A missing browser is no error: the tests that need one are skipped, and say so.
-chromium() {
+add_chromium() {
     command -v chromium >/dev/null || (install_one_of chromium) || say "the browser tests will be skipped"
+}
+
+# Nor is a missing sshd. Where systemd runs, the package would open the machine to logins, so that is its owner's choice.
+add_sshd() {
+    if command -v sshd >/dev/null || [ -x /usr/sbin/sshd ]; then
+        return
+    elif [ -d /run/systemd/system ]; then
+        say "sshd is missing (apt-get install openssh-server): the tests of driver netns will be skipped"
+    else
+        (install_one_of openssh-server) || say "the tests of driver netns will be skipped"
+    fi
 }
 
 exec 9<infra/setup.sh
@@ -89,4 +101,9 @@ flock 9 # two calls in one checkout: the second one waits, and finds everything 
 python_packages
 jvm
 .venv/bin/python -m infra.jars >/dev/null
-[ "${1:-}" != chromium ] || chromium
+for extra in "$@"; do
+    case $extra in
+    chromium | sshd) "add_$extra" ;; # named unlike the program, which `command -v` would otherwise always find
+    *) fail "unknown argument $extra: chromium and sshd are known" ;;
+    esac
+done
