@@ -24,6 +24,7 @@ from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.spec import LoadMode
 from infra import kafka, spark
+from infra.drivers import driver_of
 from infra.services import REPOSITORY
 from results import store
 from results.checks import validate as evaluate
@@ -59,6 +60,7 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
 def begin(document: dict[str, Any], run_id: str | None = None) -> str:
     """Validate an experiment document and open a run for it; returns the run id."""
     experiment = spec.validate(document)
+    driver_of(experiment.cluster.driver).check()
     corpus.passages(experiment.workload)
     run_id = store.check_run_id(run_id) if run_id else new_run_id(experiment)
     bench = Bench(run_id)

@@ -96,6 +96,10 @@ class Aimed(Protocol):
 class Driver(Protocol):
     """Creates, inspects and destroys hosts. Every method is idempotent."""
 
+    def check(self) -> None:
+        """Raise `BadInput` or `EnvironmentFailure` unless this machine has what the driver needs; touches nothing."""
+        ...
+
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle: ...
 
     def inspect(self, handle: Handle) -> list[HostState]: ...

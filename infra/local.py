@@ -19,6 +19,9 @@ TOKEN_LETTER = "s"
 class LocalDriver:
     """Implements `infra.cluster.Driver` on this machine; what starts a JVM raises `EnvironmentFailure` without one."""
 
+    def check(self) -> None:
+        """Any machine will do."""
+
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Create the hosts and start what runs on them, as `infra.startup.provision` says."""
 

@@ -18,6 +18,7 @@ from infra.remote import MACHINE, RemoteHosts
 
 TOKEN_LETTER = "n"
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
+PACKAGES = {"sshd": "openssh-server", "ssh-keygen": "openssh-client", "ip": "iproute2", "nsenter": "util-linux"}
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"  # not on the PATH of every root
 PRIVILEGE_SEPARATION = Path("/run/sshd")  # sshd does not start without it; Debian makes it when the service starts
 
@@ -28,13 +29,15 @@ class NetnsDriver(RemoteHosts):
     def __init__(self) -> None:
         super().__init__(login)
 
-    def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
-        """Create the hosts and start what runs on them, as `infra.startup.provision` says.
+    def check(self) -> None:
+        """Raise `BadInput` without the privileges and `EnvironmentFailure` without the programs."""
+        _check_privileges()
+        for program in PACKAGES:
+            find_program(program)
 
-        Raises `BadInput` without the privileges and `EnvironmentFailure` without the programs, before it does anything.
-        """
-        check_privileges()
-        check_programs()
+    def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
+        """Create the hosts and start what runs on them, as `infra.startup.provision` says; begins with `check`."""
+        self.check()
 
         def lay_out() -> Handle:
             subnet = namespaces.free_subnet()
@@ -49,7 +52,7 @@ class NetnsDriver(RemoteHosts):
         namespaces.remove(handle.token)
 
 
-def check_privileges() -> None:
+def _check_privileges() -> None:
     """Raise `BadInput` unless this process may create namespaces and interfaces."""
     status = Path("/proc/self/status").read_text()
     effective = int(status.partition("CapEff:")[2].split()[0], 16)
@@ -57,17 +60,13 @@ def check_privileges() -> None:
         raise BadInput("cluster.driver", "netns", "local, or netns as root with CAP_NET_ADMIN and CAP_SYS_ADMIN")
 
 
-def check_programs() -> None:
-    """Raise `EnvironmentFailure` that names the first missing program and its Debian package."""
-    packages = {"sshd": "openssh-server", "ssh-keygen": "openssh-client", "ip": "iproute2", "nsenter": "util-linux"}
-    for program, package in packages.items():
-        find_program(program, package)
-
-
-def find_program(name: str, package: str) -> str:
+def find_program(name: str) -> str:
+    """The path of one of the `PACKAGES`' programs; raises `EnvironmentFailure` with the package when it is missing."""
     found = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}")
     if found is None:
-        raise EnvironmentFailure(f"{name} is missing, which driver netns needs", f"run `apt-get install {package}`")
+        raise EnvironmentFailure(
+            f"{name} is missing, which driver netns needs", f"run `apt-get install {PACKAGES[name]}`"
+        )
     return found
 
 
@@ -103,7 +102,18 @@ def _make_keys(handle: Handle) -> None:
 
 def _make_key(path: Path) -> str:
     """Make an Ed25519 key that only its owner can read; returns its public half, as a line."""
-    command = [find_program("ssh-keygen", "openssh-client"), "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(path)]
+    command = [
+        find_program("ssh-keygen", PACKAGES["ssh-keygen"]),
+        "-q",
+        "-t",
+        "ed25519",
+        "-N",
+        "",
+        "-C",
+        "",
+        "-f",
+        str(path),
+    ]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         raise EnvironmentFailure(f"ssh-keygen could not make {path} ({done.stderr.strip()})", "see the disk")
@@ -113,7 +123,7 @@ def _make_key(path: Path) -> str:
 def _start_sshd(handle: Handle, host: str) -> None:
     config = _keys(handle) / f"{host}.conf"
     config.write_text(sshd_config(handle, host), encoding="utf-8")
-    sshd = [find_program("sshd", "openssh-server"), "-D", "-e", "-f", str(config)]
+    sshd = [find_program("sshd"), "-D", "-e", "-f", str(config)]
     variables = services.environment(f"{handle.token}/{MACHINE}/{host}", handle.root)
     log = handle.directory(host) / "logs" / "sshd.log"
     services.spawn(namespaces.inside(handle.token, host, *sshd), Path(handle.root), log, variables)

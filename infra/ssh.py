@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shlex
 import socket
 import threading
@@ -49,9 +50,12 @@ class Disconnected(EnvironmentFailure):
 def connect(login: Login, name: str, address: str) -> paramiko.SSHClient:
     """Log in to a host; one that does not answer yet is tried again for `ATTEMPTS_LIMIT_S`.
 
-    Raises `EnvironmentFailure` for an unknown or changed host key and a refused key at once, and for a host that
-    cannot be reached in the end.
+    Raises `EnvironmentFailure` for keys that cannot be read, an unknown or changed host key and a refused key at once,
+    and for a host that cannot be reached in the end.
     """
+    for path in (login.key, login.known_hosts):
+        if not os.access(path, os.R_OK):
+            raise EnvironmentFailure(f"{path}, needed to log in to {name}, cannot be read", "restore it")
     deadline = time.monotonic() + ATTEMPTS_LIMIT_S
     while True:
         try:

@@ -42,8 +42,7 @@ JOINED = "Successfully registered with master"
 @pytest.fixture(scope="module", autouse=True)
 def _able() -> None:
     try:
-        netns.check_privileges()
-        netns.check_programs()
+        NetnsDriver().check()
     except AftershockError as error:
         pytest.skip(str(error))
 
@@ -107,10 +106,13 @@ def test_a_changed_or_unknown_host_key_and_an_unauthorized_client_are_refused(cl
     changed, empty = tmp_path / "changed", tmp_path / "empty"
     changed.write_text(f"{worker.address} {other}")
     empty.touch()
+    gone = tmp_path / "gone"
     stranger = Path(cluster.root) / "ssh" / "worker-1"  # a key, but not the client's
     for wrong, reason in (
         (ssh.Login("root", login.key, changed), "shows another host key than the one pinned"),
         (ssh.Login("root", login.key, empty), "no host key of worker-1"),
+        (ssh.Login("root", login.key, gone), "gone, needed to log in to worker-1, cannot be read"),
+        (ssh.Login("root", gone, login.known_hosts), "gone, needed to log in to worker-1, cannot be read"),
         (ssh.Login("root", stranger, login.known_hosts), "refuses root's key"),
     ):
         with pytest.raises(EnvironmentFailure, match=reason):
