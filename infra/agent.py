@@ -54,8 +54,12 @@ class Agent:
         aim = self.aims.pop(number)
         return {**asdict(aim.fire()), "ports": sorted(aim.ports)}
 
+    def close(self, number: int) -> None:
+        """Give up an aim."""
+        self.aims.pop(number).close()
 
-SILENT = {"shoot"}  # no answer: the driver shoots at other hosts meanwhile
+
+SILENT = {"shoot", "close"}  # no answer: the driver shoots at other hosts meanwhile
 
 
 def main() -> None:

@@ -92,6 +92,10 @@ class Aimed(Protocol):
 
     def fire(self) -> DeathProof: ...
 
+    def close(self) -> None:
+        """Give the kill up; `fire` does so by itself."""
+        ...
+
 
 class Driver(Protocol):
     """Creates, inspects and destroys hosts. Every method is idempotent."""

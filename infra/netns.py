@@ -103,7 +103,7 @@ def _make_keys(handle: Handle) -> None:
 def _make_key(path: Path) -> str:
     """Make an Ed25519 key that only its owner can read; returns its public half, as a line."""
     command = [
-        find_program("ssh-keygen", PACKAGES["ssh-keygen"]),
+        find_program("ssh-keygen"),
         "-q",
         "-t",
         "ed25519",

@@ -135,6 +135,10 @@ class RemoteAim:
         answering = sum(startup.answers(self._host.address, port) for port in ports)
         return replace(proof, open_ports=max(proof.open_ports, answering), proved_ns=time.time_ns())
 
+    def close(self) -> None:
+        with suppress(ssh.Disconnected):  # then the agent has ended, and the aim with it
+            self._session.tell(do="close", number=self._number)
+
     def _ask(self, what: str) -> Any:
         """Ask the agent that holds the aim; aim again when the connection to it was lost."""
         try:
