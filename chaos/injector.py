@@ -25,7 +25,7 @@ from infra.drivers import driver_for
 from infra.journal import Journal
 from infra.processes import DeathProof, take_precedence
 
-AIM_AHEAD_S, LOOK_AHEAD_S = 0.5, 0.1  # looking for a host's processes takes tens of milliseconds
+AIM_AHEAD_S, LOOK_AHEAD_S, LOOK_EACH_S = 1.0, 0.1, 0.03  # a look at a host's processes takes tens of milliseconds
 SHOOT_AHEAD_S = 0.03  # the order reaches a host over SSH before the moment at which it strikes by itself
 LONGEST_NAP_S = 0.2
 
@@ -81,7 +81,8 @@ class Injector:
     def _strike(self, volley: list[Action]) -> None:
         due_ns = volley[0].due_ns
         aims = [self.driver.aim(self.handle, action.host) for action in volley]
-        self._wait_until(due_ns - int(LOOK_AHEAD_S * 1e9))
+        look_ahead_s = min(LOOK_AHEAD_S + LOOK_EACH_S * len(volley), AIM_AHEAD_S / 2)
+        self._wait_until(due_ns - int(look_ahead_s * 1e9))
         first = {action.host: action for action in reversed(volley)}  # two faults may strike a host at one moment
         up = [bool(aim.refresh()) and action is first[action.host] for aim, action in zip(aims, volley, strict=True)]
         if not self._wait_until(due_ns - int(SHOOT_AHEAD_S * 1e9)):

@@ -38,13 +38,7 @@ class NetnsDriver(RemoteHosts):
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Create the hosts and start what runs on them, as `infra.startup.provision` says; begins with `check`."""
         self.check()
-
-        def lay_out() -> Handle:
-            subnet = namespaces.free_subnet()
-            network = namespaces.prefix_of(subnet)
-            return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=network)
-
-        return startup.provision(self, spec, root, lay_out, make_hosts)
+        return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), make_hosts)
 
     def destroy(self, handle: Handle) -> None:
         """End everything that carries the cluster's token, and its namespaces; the directories stay."""
@@ -73,6 +67,13 @@ def find_program(name: str) -> str:
 def login(handle: Handle) -> ssh.Login:
     """How to reach the hosts: as root, by the client key of the run."""
     return ssh.Login("root", _keys(handle) / "client", _keys(handle) / "known_hosts")
+
+
+def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
+    """The handle of a cluster on a subnet that is free; to be called while nobody else provisions."""
+    subnet = namespaces.free_subnet()
+    network = namespaces.prefix_of(subnet)
+    return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=network)
 
 
 def make_hosts(handle: Handle) -> None:

@@ -49,16 +49,16 @@ class RemoteHosts:
         return HostState(host.name, host.address, count > 0, count)
 
     def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
-        folder = handle.directory(host)
-        return self.ask(
-            handle,
-            handle.hosts[host],
-            "spawn",
-            command=list(command),
-            folder=str(folder),
-            log=str(folder / "logs" / f"{service}.log"),
-            variables=startup.service_environment(handle, host, service),
-        )
+        """As `Driver.spawn`; not tried again when the connection is lost meanwhile: it would start the service twice."""
+        folder, target = handle.directory(host), handle.hosts[host]
+        request = {
+            "command": list(command),
+            "folder": str(folder),
+            "log": str(folder / "logs" / f"{service}.log"),
+            "variables": startup.service_environment(handle, host, service),
+        }
+        self.ask(handle, target, "count")  # a connection that broke while it was idle is noticed and made again here
+        return answer_of(target, self.session(handle, target).ask(ANSWER_LIMIT_S, do="spawn", **request))
 
     def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
         self.ask(handle, handle.hosts[host], "stop", limit_s + ANSWER_LIMIT_S, service=service, limit_s=limit_s)

@@ -34,12 +34,7 @@ def environment(mark: str, root: str | Path) -> dict[str, str]:
 
 
 def spawn(command: Sequence[str], folder: Path, log: Path, variables: Mapping[str, str]) -> int:
-    """Start a program in a session of its own, its output appended to `log`; returns its process id.
-
-    A service whose mark a live process carries already is left as it is: a request that is made twice starts one.
-    """
-    if alive := members(variables[MARK]):
-        return alive[0]
+    """Start a program in a session of its own, its output appended to `log`; returns its process id."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,

@@ -1,0 +1,86 @@
+"""How late kills over SSH come: the injector against sleeping hosts in namespaces. Needs root; about a minute.
+
+    .venv/bin/python benchmarks/kill_lateness.py [HOSTS]
+
+Kills one host after another, then all hosts at one moment, again and again; prints what `actual - planned` was.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from chaos.injector import Injector
+from experiments.spec import ClusterDriver, ClusterSpec
+from infra import netns, startup
+from infra.cluster import Handle
+from infra.journal import Journal, read_journal
+from infra.netns import NetnsDriver
+from infra.processes import take_precedence
+
+SINGLE, VOLLEYS = 100, 10
+APART_S, LEAD_S = 0.3, 2.0
+
+
+class SleepingHosts(NetnsDriver):
+    """The netns driver, its workers a process each that sleeps."""
+
+    def heal(self, handle: Handle, host: str) -> None:
+        self.spawn(handle, host, "spark-worker", ["sleep", "600"])
+
+
+def make(driver: SleepingHosts, hosts: int, root: Path) -> Handle:
+    spec = ClusterSpec(driver=ClusterDriver.NETNS, workers=hosts)
+    with startup.one_at_a_time():
+        handle = netns.lay_out(spec, "kill-lateness", root)
+        handle.save()
+        for host in handle.hosts:
+            (handle.directory(host) / "logs").mkdir(parents=True)
+        netns.make_hosts(handle)
+    for worker in handle.workers:
+        driver.heal(handle, worker.name)
+    return handle
+
+
+def events(handle: Handle) -> list[dict[str, Any]]:
+    names = [worker.name for worker in handle.workers]
+    targets = [[names[number % len(names)]] for number in range(SINGLE)]
+    moments = [number * APART_S for number in range(SINGLE)]
+    targets += [names] * VOLLEYS
+    moments += [SINGLE * APART_S + 2.0 * (number + 1) for number in range(VOLLEYS)]
+    return [
+        {"at": at, "kind": "kill", "targets": targets, "cause": "benchmark", "heal_after": 0.0}
+        for at, targets in zip(moments, targets, strict=True)
+    ]
+
+
+def main() -> None:
+    hosts = int(sys.argv[1]) if len(sys.argv) > 1 else 12
+    driver, root = SleepingHosts(), Path(tempfile.mkdtemp())
+    driver.check()
+    handle = make(driver, hosts, root)
+    try:
+        take_precedence()
+        plan = {"window_start_ns": time.time_ns() + round(LEAD_S * 1e9), "events": events(handle)}
+        Injector(driver, handle, Journal(root / "injector.jsonl"), plan).run()
+    finally:
+        driver.destroy(handle)
+    strikes = [entry for entry in read_journal(root / "injector.jsonl") if entry["event"] == "injected"]
+    show("one by one", [entry for entry in strikes if entry["fault"] < SINGLE])
+    show(f"{hosts} at a time", [entry for entry in strikes if entry["fault"] >= SINGLE])
+
+
+def show(name: str, strikes: list[dict[str, Any]]) -> None:
+    late_ms = sorted((entry["fired_ns"] - entry["planned_ns"]) / 1e6 for entry in strikes)
+    left = sum(entry["survivors"] + entry["open_ports"] for entry in strikes)
+    median, p99 = statistics.median(late_ms), late_ms[-1 - len(late_ms) // 100]
+    print(f"{name}: {len(strikes)} kills, {left} processes and ports left; late by [ms]: ", end="")
+    print(f"median {median:.2f}, p99 {p99:.2f}, largest {late_ms[-1]:.2f}")
+
+
+if __name__ == "__main__":
+    main()
