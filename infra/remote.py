@@ -49,7 +49,7 @@ class RemoteHosts:
         return HostState(host.name, host.address, count > 0, count)
 
     def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
-        """As `Driver.spawn`; not tried again when the connection is lost meanwhile: it would start the service twice."""
+        """As `Driver.spawn`; not tried again when the connection is lost: it would start the service twice."""
         folder, target = handle.directory(host), handle.hosts[host]
         request = {
             "command": list(command),
