@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -35,7 +36,7 @@ class RemoteHosts:
     def __init__(self, login: Callable[[Handle], ssh.Login]) -> None:
         self._login = login
         self._sessions: dict[tuple[int, str, str], ssh.Session] = {}
-        self._lock = threading.Lock()
+        self._locks: defaultdict[tuple[int, str, str], threading.Lock] = defaultdict(threading.Lock)
 
     def inspect(self, handle: Handle) -> list[HostState]:
         """Which hosts have live processes, and how many; one that cannot be reached is down."""
@@ -84,7 +85,7 @@ class RemoteHosts:
     def session(self, handle: Handle, host: Host) -> ssh.Session:
         """This process's session with the agent of the host; a fork must not speak on its parent's connection."""
         key = (os.getpid(), handle.token, host.name)
-        with self._lock:
+        with self._locks[key]:  # one for each host: none waits while another one does not answer
             found = self._sessions.get(key)
             if found is None or not found.alive:
                 found = self._sessions[key] = self._open(handle, host)
@@ -99,13 +100,15 @@ class RemoteHosts:
 
     def close(self, handle: Handle) -> None:
         """End this process's sessions with the hosts of a cluster."""
-        with self._lock:
-            for key in [key for key in self._sessions if key[1] == handle.token]:
-                self._sessions.pop(key).close()
+        for key in [key for key in self._sessions if key[1] == handle.token]:
+            self._sessions.pop(key).close()
 
 
 class RemoteAim:
-    """Implements `infra.cluster.Aimed` by the agent of the host: connected ahead, it strikes by itself when due."""
+    """Implements `infra.cluster.Aimed` by the agent of the host: connected ahead, it strikes by itself when due.
+
+    Due by the clock of the host: one that is not this machine's needs the offset added.
+    """
 
     _numbers = itertools.count()
 

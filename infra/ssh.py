@@ -25,6 +25,7 @@ PORT = 22
 CONNECT_LIMIT_S, ATTEMPTS_LIMIT_S, PAUSE_S = 5.0, 15.0, 0.1
 KEEPALIVE_S = 10
 UNACKNOWLEDGED_LIMIT_MS = 10_000  # after that the kernel gives a connection to a vanished host up
+LAST_WORDS = 10_000
 
 # Its transport threads log what they raise, traceback included; the callers here say the same in one line.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
@@ -104,10 +105,9 @@ def _keep_alive(client: paramiko.SSHClient) -> None:
     transport = client.get_transport()
     if transport is not None:
         transport.set_keepalive(KEEPALIVE_S)
-        transport.sock.setsockopt(
-            socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
-        )  # an order must not wait for the one before
-        transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_LIMIT_MS)
+        # Without delay: an order must not wait until the one before it is acknowledged.
+        for option, value in ((socket.TCP_NODELAY, 1), (socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_LIMIT_MS)):
+            transport.sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _reason(error: BaseException) -> str:
@@ -157,9 +157,14 @@ class Session:
             except (OSError, EOFError, paramiko.SSHException) as error:
                 self._lost(error)
             if not line:
-                self._lost(EOFError("it ended"))
+                self._lost(EOFError(self._last_words()))
             if line.startswith("{"):
                 return json.loads(line)
+
+    def _last_words(self) -> str:
+        """The last line that the program wrote to standard error."""
+        said = self._channel.recv_stderr(LAST_WORDS) if self._channel.recv_stderr_ready() else b""
+        return (said.decode(errors="replace").strip().splitlines() or ["it ended"])[-1]
 
     def _lost(self, error: BaseException) -> None:
         self.close()
