@@ -11,7 +11,9 @@ lower end. That bounds the optimum from above; it is exact once nothing within t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +49,10 @@ class TooWide(Exception):
         self.axis = axis
 
 
+class OutOfTime(Exception):
+    """The deadline came before the solution; nothing is proved."""
+
+
 class Solution(NamedTuple):
     """What elimination found.
 
@@ -61,15 +67,23 @@ class Solution(NamedTuple):
 
 
 class Elimination:
-    """Solves one expression and budget for any ranges of its shared nodes; keeps what no range changes."""
+    """Solves one expression and budget for any ranges of its shared nodes; keeps what no range changes.
 
-    def __init__(self, nodes: Sequence[Node], budget: int, most_cells: int = MOST_CELLS) -> None:
-        self._nodes, self._budget, self._most_cells = nodes, budget, most_cells
+    `deadline_s` is on the clock of `time.monotonic`; from then on `solve` raises `OutOfTime`, within milliseconds.
+    """
+
+    def __init__(
+        self, nodes: Sequence[Node], budget: int, most_cells: int = MOST_CELLS, deadline_s: float = math.inf
+    ) -> None:
+        self._nodes, self._budget, self._most_cells, self._deadline_s = nodes, budget, most_cells, deadline_s
         self._graph = _SharedNodes(nodes)
         self._kept: dict[int, Frontier] = {}
 
     def solve(self, ranges: Mapping[int, Range]) -> Solution | None:
-        """The optimum with the nodes of `ranges` relaxed; None if these cost more than the budget; or `TooWide`."""
+        """The optimum with the nodes of `ranges` relaxed; None if these cost more than the budget.
+
+        Raises `TooWide` where a node more has to be relaxed, and `OutOfTime`.
+        """
         left = self._budget - sum(least for least, _ in ranges.values())
         if left < 0:
             return None
@@ -93,6 +107,7 @@ class Elimination:
         found: dict[int, Frontier] = {}
         shared: dict[int, Shared] = {}
         for number, parts in self._graph.parts.items():
+            self._require_time()
             if number in self._kept and not self._graph.below[number] & relaxed:
                 found[number] = self._kept[number]
             else:
@@ -138,8 +153,12 @@ class Elimination:
             akin = [i for i, (part, _) in enumerate(rest) if not total[0].axes or {*part.axes} & {*total[0].axes}]
             part = rest.pop(min(akin, key=lambda i: cells(total[0], rest[i][0], self._budget)) if akin else 0)
             self._require_fit(total[0], part[0])
-            total = self._close(combined(operation, total, part, self._budget), shared), 1.0
+            total = self._close(combined(operation, total, part, self._budget, self._require_time), shared), 1.0
         return total[0]
+
+    def _require_time(self) -> None:
+        if time.monotonic() >= self._deadline_s:
+            raise OutOfTime
 
     def _require_fit(self, left: Frontier, right: Frontier) -> None:
         widths = axis_widths(left) | axis_widths(right)
@@ -150,7 +169,7 @@ class Elimination:
         """Closes what has all of its uses here; a node after those that are worth something through it."""
         for axis in reversed(frontier.axes):
             if self._graph.required[axis] & ~frontier.covered == 0:
-                frontier = closed(axis, frontier, shared[axis], self._budget)
+                frontier = closed(axis, frontier, shared[axis], self._budget, self._require_time)
         return frontier
 
 
@@ -175,7 +194,7 @@ class _SharedNodes:
         for number in range(len(nodes)):
             if number not in merged:
                 self._add(number)
-        self.required = {node: self._required(node) for node in self._own_uses}
+        self.required = self._all_required()
 
     def _is_mergeable(self, node: int) -> bool:
         return self._nodes[node].kind is Kind.SUM and self._times_used[node] == 1
@@ -207,9 +226,18 @@ class _SharedNodes:
         self._own_uses[part] = self._own_uses.get(part, 0) | use
         return use
 
-    def _required(self, node: int) -> int:
-        uses = self._own_uses[node]
+    def _all_required(self) -> dict[int, int]:
+        required = dict(self._own_uses)
         for later in sorted(self._own_uses):
-            if self.below[later] >> node & 1 and uses & ~self._covered[later]:
-                uses |= self._own_uses[later]
-        return uses
+            for node in _bits(self.below[later]):
+                if required[node] & ~self._covered[later]:
+                    required[node] |= self._own_uses[later]
+        return required
+
+
+def _bits(mask: int) -> Iterator[int]:
+    """The places of the ones, ascending."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest

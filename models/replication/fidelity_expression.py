@@ -104,12 +104,11 @@ class _Builder:
         sources = sources - self._topology.span[stream.source].start
         targets = targets - self._topology.span[stream.target].start
         substreams = rates[sources] / np.bincount(sources)[sources]
+        ends = np.searchsorted(targets, np.arange(1, width))  # links are ordered by downstream task
         found = []
-        for task in range(width):
-            mine = targets == task
-            nodes = [self._tasks[stream.source][i] for i in sources[mine]]
-            total = substreams[mine].sum()
-            found.append((self._sum(nodes, substreams[mine] / total), total))
+        for mine, own in zip(np.split(sources, ends), np.split(substreams, ends), strict=True):
+            nodes = [self._tasks[stream.source][i] for i in mine]
+            found.append((self._sum(nodes, own / own.sum()), own.sum()))
         return found
 
     def _is_full(self, stream: Stream) -> bool:

@@ -129,27 +129,36 @@ def cells(left: Frontier, right: Frontier, budget: int) -> int:
 
 
 def combined(
-    operation: Operation, left: tuple[Frontier, float], right: tuple[Frontier, float], budget: int
+    operation: Operation,
+    left: tuple[Frontier, float],
+    right: tuple[Frontier, float],
+    budget: int,
+    go_on: Callable[[], None],
 ) -> Frontier:
-    """The best split of every spending between two frontiers, each taken times its weight."""
+    """The best split of every spending between two frontiers, each taken times its weight.
+
+    `go_on` is called again and again; what it raises stops this.
+    """
     axes = tuple(sorted({*left[0].axes, *right[0].axes}))
     one, other = (_along(axes, frontier) * weight for frontier, weight in (left, right))
     few, many = (one, other) if one.shape[-1] <= other.shape[-1] else (other, one)
     size = min(few.shape[-1] + many.shape[-1] - 1, budget + 1)
     values = np.zeros((*np.broadcast_shapes(few.shape[:-1], many.shape[:-1]), size))
     for spent in range(few.shape[-1]):
+        go_on()
         rest = values[..., spent : spent + many.shape[-1]]
         np.maximum(rest, operation(few[..., spent, None], many[..., : rest.shape[-1]]), out=rest)
     return Frontier(axes, values, left[0].covered | right[0].covered, Combined(operation, left, right))
 
 
-def closed(axis: int, of: Frontier, shared: Shared, budget: int) -> Frontier:
-    """The best entry of an axis, paid for, at every spending."""
+def closed(axis: int, of: Frontier, shared: Shared, budget: int, go_on: Callable[[], None]) -> Frontier:
+    """The best entry of an axis, paid for, at every spending; `go_on` as for `combined`."""
     at = of.axes.index(axis)
     by_entry = np.moveaxis(of.values, at, 0)
     width = by_entry.shape[-1]
     values = np.zeros((*by_entry.shape[1:-1], min(width + int(shared.costs[-1]), budget + 1)))
     for entry, cost in zip(by_entry, shared.costs, strict=True):
+        go_on()
         rest = values[..., cost:]
         np.maximum(rest[..., :width], entry[..., : rest.shape[-1]], out=rest[..., :width])
         np.maximum(rest[..., width:], entry[..., -1:], out=rest[..., width:])

@@ -55,6 +55,7 @@ class _Search:
         self._rates = topology.values("output_rates")
         self.any_of = {operator.name: -1 - n for n, operator in enumerate(topology.operators)}
         self._spans = list(topology.span.values())
+        self._heaviest = {name: self._ranked(range(span.start, span.stop)) for name, span in topology.span.items()}
         self._any_like = [self.any_of[operator.name] for operator in topology.operators for _ in operator.output_rates]
 
     def past(self, operator: Operator, trees: Iterable[_Partial]) -> list[_Partial]:
@@ -84,8 +85,7 @@ class _Search:
     def _with_a_task(self, operator: Operator, tree: _Partial) -> Iterator[_Partial]:
         """Names the task where any one of the operator's will do: each in turn."""
         if self.any_of[operator.name] in tree.needed:
-            span = self._topology.span[operator.name]
-            yield from (self._needing(tree, task) for task in self._ranked(range(span.start, span.stop)))
+            yield from (self._needing(tree, task) for task in self._heaviest[operator.name])
         else:
             yield tree
 

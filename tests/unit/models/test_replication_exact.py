@@ -1,6 +1,7 @@
 """The exact planner: what it proves is what trying every plan finds."""
 
-from itertools import pairwise
+import time
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from experiments.errors import BadInput
 from models.fidelity import Scorer, worst_case
-from models.replication.elimination import Elimination
+from models.replication.elimination import Elimination, OutOfTime
 from models.replication.exact import plan
 from models.replication.fidelity_expression import Kind, fidelity_expression
 from models.replication.greedy import plan as greedy_plan
@@ -138,6 +139,49 @@ def test_proves_nothing_that_it_has_no_time_for():
     found = plan(topology, 20, time_limit_s=0.0, most_cells=1000)
     assert not found.optimal
     assert fidelity(topology, found.replicated) < found.upper_bound <= 1.0
+
+
+def stopping_after(ticks):
+    """A clock that stands at 0 until it has been looked at so many times, and then at 1."""
+    looks = count()
+    return lambda: float(next(looks) >= ticks)
+
+
+def diamond(width):
+    joined = {"parallelism": 1, "inputs": "correlated"}
+    return build(
+        {"A": [1.0 + i for i in range(width)], "B": width, "C": width, "D": width, "J": joined},
+        *("A one-to-one B", "A one-to-one C", "A one-to-one D", "B full J", "C full J", "D full J"),
+    )
+
+
+def test_stops_wherever_the_deadline_comes_and_its_bound_holds():
+    """So little memory that it branches: the deadline comes within the first bound, later ones, and never."""
+    topology = diamond(4)
+    best = optima(topology)[9]
+    proofs, bounds = [], []
+    for ticks in (1, 2, 5, *range(10, 800, 3)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(time, "monotonic", stopping_after(ticks))
+            found = plan(topology, 9, time_limit_s=0.5, most_cells=10)
+        reached = fidelity(topology, found.replicated)
+        assert found.replicated.sum() <= 9
+        assert 0 < reached <= best * (1 + 1e-12)
+        assert best <= found.upper_bound * (1 + 1e-12)
+        assert not found.optimal or reached == pytest.approx(best, rel=1e-12)
+        proofs.append(found.optimal)
+        bounds.append(found.upper_bound)
+    assert proofs == sorted(proofs)
+    assert bounds == sorted(bounds, reverse=True)
+    assert (proofs[0], proofs[-1], bounds[0]) == (False, True, 1.0)
+    assert len(set(bounds)) > 3
+
+
+def test_a_bound_that_is_not_there_in_time_is_no_bound():
+    nodes = fidelity_expression(diamond(3))
+    with pytest.raises(OutOfTime):
+        Elimination(nodes, 6, deadline_s=0.0).solve({})
+    assert Elimination(nodes, 6).solve({}).value == pytest.approx(optima(diamond(3))[6])
 
 
 @settings(max_examples=60, deadline=None)
