@@ -9,7 +9,6 @@ from experiments.errors import BadInput
 from models.topology import Inputs, load_topology, parse_topology
 from tests.unit.models.small_topologies import build, document
 
-
 STREAM = {"from": "A", "to": "B", "partitioning": "full"}
 
 
