@@ -1,0 +1,43 @@
+"""No check of a reproduction passes where there is nothing to judge: no rows, or values that are missing."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from reproductions.catalogue import CATALOGUE
+from reproductions.reproduction import Computed
+from results.checks.judge import judge, open_context
+from tests.unit.reproductions.small import SMALL
+
+ONE_OF_ITS_KIND = [id for id in CATALOGUE if id[-1] not in "bcd" and id != "checkmate/table-1"]
+
+
+@cache
+def table_of(id: str) -> pd.DataFrame:
+    return CATALOGUE[id].compute(SMALL.get(id, 1), lambda done, total: None)
+
+
+def verdicts(id: str, table: pd.DataFrame, folder: Path) -> dict[str, str]:
+    context = open_context(folder)
+    return {check.name: judge(context, check, Computed(id, table))[0]["verdict"] for check in CATALOGUE[id].checks}
+
+
+def blank(table: pd.DataFrame) -> pd.DataFrame:
+    """Every measured value missing; what says which row is which (text and whole numbers) stays."""
+    floats = table.select_dtypes("float").columns
+    return table.assign(**dict.fromkeys(floats, np.nan))
+
+
+@pytest.mark.parametrize("id", ONE_OF_ITS_KIND)
+def test_without_rows_every_check_is_unknown(id, tmp_path):
+    assert set(verdicts(id, table_of(id).iloc[:0], tmp_path).values()) == {"unknown"}
+
+
+@pytest.mark.parametrize("id", [id for id in ONE_OF_ITS_KIND if len(table_of(id).select_dtypes("float").columns)])
+def test_without_values_no_check_passes(id, tmp_path):
+    assert "pass" not in verdicts(id, blank(table_of(id)), tmp_path).values()
