@@ -161,7 +161,10 @@ class _Search:
         self.forbidden.append(LinearConstraint(np.r_[row, np.zeros(self.needs.shape[1])][None, :], ub=most))
 
     def _completed(self, preferred: Mask) -> Mask:
-        """The partitions of some queries, as far as they fit, and of all others that fit then; the densest first."""
+        """The partitions of some queries, and of all others that fit then, the densest first.
+
+        If they do not fit together, those of low priority give way: a solution exceeds the limit by next to nothing.
+        """
         problem = self.problem
         free = problem.needs @ problem.costs == 0
         chosen = problem.union(preferred | free)
@@ -173,10 +176,11 @@ class _Search:
             still &= ~problem.recovered(chosen) & (left <= problem.limit - problem.cost(chosen))
             if not still.any():
                 return chosen
-            group = np.flatnonzero(still & preferred if np.any(still & preferred) else still)
-            with np.errstate(over="ignore", divide="ignore"):
-                densest = group[np.argmax(problem.priorities[group] / left[group])]
-            chosen = chosen | problem.union(np.arange(still.size) == densest)
+            wanted = still & preferred
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                merit = problem.priorities if wanted.any() else problem.priorities / left
+            first = np.argmax(np.where(wanted if wanted.any() else still, merit, -1.0))
+            chosen = chosen | problem.union(np.arange(still.size) == first)
 
     def _solve(self) -> OptimizeResult:
         queries, partitions = self.needs.shape

@@ -159,6 +159,21 @@ def test_exact_claims_no_proof_where_a_crowd_is_nearly_as_good(spread):
     assert found.upper_bound >= math.fsum(priorities[-10:])
 
 
+def test_exact_makes_a_plan_that_fits_of_a_solution_that_does_not():
+    """HiGHS drops costs below 1e-9 of the capacity, but thirty are too much beside Q0; the densest first make 30."""
+    problem = problem_of(np.eye(31), [1, *[9e-10] * 30], [100, *[1] * 30], 1)
+    found = exact_with_bound(problem)
+    assert found.plan.priority == 101
+    assert found.upper_bound >= 101
+
+
+def test_exact_proves_the_plan_of_a_thousand_queries():
+    full = random_queries(QuerySpec(UniformSharing(3), queries=1000), np.random.default_rng(9))
+    found = exact_with_bound(full.with_capacity(0.3 * full.capacity))
+    assert found.plan.optimal
+    assert found.upper_bound == found.plan.priority
+
+
 @pytest.mark.parametrize("spec", [QuerySpec(UniformSharing(3)), QuerySpec(UniformSharing(3), queries=300)])
 @pytest.mark.parametrize("unit", [1.0, 0.1, 1 / 3, 1e50])
 def test_exact_proves_whole_priorities_in_any_unit(spec, unit):
