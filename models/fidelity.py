@@ -20,6 +20,8 @@ import numpy.typing as npt
 
 from models.topology import Inputs, Operator, Partitioning, Stream, Topology
 
+MOST_AT_ONCE = 2_000_000  # tasks of failure sets that are scored together: some 50 MB, whatever the number of sets
+
 Failures = npt.NDArray[np.bool_]
 Completeness = npt.NDArray[np.float64]
 
@@ -54,6 +56,11 @@ class Scorer:
 
     def output_fidelity(self, failed: Failures) -> npt.NDArray[np.float64]:
         """OF of eq. 4, (...): the share of the sinks' output, weighted by rate, that is not lost."""
+        rows = failed.reshape(-1, failed.shape[-1])
+        chunks = np.array_split(rows, 1 + rows.size // MOST_AT_ONCE)
+        return np.concatenate([self._output_fidelity(chunk) for chunk in chunks]).reshape(failed.shape[:-1])
+
+    def _output_fidelity(self, failed: Failures) -> npt.NDArray[np.float64]:
         weights = self._output_rates[self._sinks]
         return np.clip(self.completeness(failed)[..., self._sinks] @ (weights / weights.sum()), 0.0, 1.0)
 

@@ -49,11 +49,13 @@ def plan(topology: Topology, budget: int) -> ReplicationPlan:
 
 def _packed(topology: Topology) -> Packed:
     """The MC-trees, each set of tasks once."""
-    trees = dict.fromkeys(mc_trees(topology))
-    masks = np.zeros((len(trees), len(topology.tasks)), dtype=bool)
-    for mask, tree in zip(masks, trees, strict=True):
-        mask[list(tree)] = True
-    return np.packbits(masks, axis=1)
+    return np.stack([_packed_set(tree, len(topology.tasks)) for tree in dict.fromkeys(mc_trees(topology))])
+
+
+def _packed_set(tree: frozenset[int], tasks: int) -> Packed:
+    mask = np.zeros(tasks, dtype=bool)
+    mask[list(tree)] = True
+    return np.packbits(mask)
 
 
 def _complete_plans(trees: Packed, budget: int) -> list[bytes]:

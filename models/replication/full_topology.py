@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from models.fidelity import Scorer, worst_case
+from models.fidelity import MOST_AT_ONCE, Scorer, worst_case
 from models.replication.ties import descending, first_highest, rises
 from models.topology import Topology
 
@@ -45,9 +45,13 @@ class FullPlanner:
 
     def _increases(self, span: slice) -> npt.NDArray[np.float64]:
         """Delta of an operator's tasks: the output fidelity if all of its tasks but one, and no others, have failed."""
-        failed = np.zeros((span.stop - span.start, len(self._scorer.topology.tasks)), dtype=bool)
-        failed[:, span] = ~np.eye(len(failed), dtype=bool)
-        return self._scorer.output_fidelity(failed)
+        width, tasks = span.stop - span.start, len(self._scorer.topology.tasks)
+        found = []
+        for alive in np.array_split(np.arange(width), 1 + width * tasks // MOST_AT_ONCE):
+            failed = np.zeros((alive.size, tasks), dtype=bool)
+            failed[:, span] = alive[:, None] != np.arange(width)
+            found.append(self._scorer.output_fidelity(failed))
+        return np.concatenate(found)
 
     def _only(self, tasks: list[np.intp], available: int) -> Plan:
         added = np.zeros(len(self._scorer.topology.tasks), dtype=bool)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.fidelity import Failures, Scorer
+from models.fidelity import MOST_AT_ONCE, Scorer
 from models.replication.plan import ReplicationPlan, require_budget
 from models.topology import Topology
 
@@ -22,15 +22,10 @@ def plan(topology: Topology, budget: int) -> ReplicationPlan:
     """
     require_budget(topology, budget)
     scorer = Scorer(topology)
-    if_alone_failed = [scorer.output_fidelity(_each_alone(topology, span)) for span in topology.span.values()]
+    tasks = np.arange(len(topology.tasks))
+    chunks = np.array_split(tasks, 1 + tasks.size**2 // MOST_AT_ONCE)
+    if_alone_failed = [scorer.output_fidelity(chunk[:, None] == tasks) for chunk in chunks]
     ranked = np.argsort(np.round(np.concatenate(if_alone_failed), _DIGITS), kind="stable")
-    replicated = np.zeros(len(topology.tasks), dtype=bool)
+    replicated = np.zeros(tasks.size, dtype=bool)
     replicated[ranked[:budget]] = True
     return ReplicationPlan(replicated, optimal=False)
-
-
-def _each_alone(topology: Topology, span: slice) -> Failures:
-    """The failure sets of one task each of an operator: one operator at a time bounds the memory."""
-    failed = np.zeros((span.stop - span.start, len(topology.tasks)), dtype=bool)
-    np.fill_diagonal(failed[:, span], True)
-    return failed

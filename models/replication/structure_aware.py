@@ -73,7 +73,8 @@ def plan(topology: Topology, budget: int) -> ReplicationPlan:
     """Replicate whole MC-trees, always what raises output fidelity most for each task (algorithm 5).
 
     At most `budget` tasks; fewer where no more MC-tree can be completed. Beyond the paper, a budget below the number of
-    operators buys what it can. Raises `BadInput` for a budget below 0.
+    operators buys what it can. Raises `BadInput` for a budget below 0, and for a structured part that is too large (see
+    `models.replication.units`).
     """
     require_budget(topology, budget)
     sub_plans = [_SubPlan(sub_topology) for sub_topology in sub_topologies(topology)]
@@ -86,7 +87,7 @@ def plan(topology: Topology, budget: int) -> ReplicationPlan:
 def plan_as_printed(topology: Topology, budget: int) -> ReplicationPlan:
     """As `plan`, but the empty plan where the budget is below the number of operators (lines 4 and 5 of algorithm 5).
 
-    Raises `BadInput` for a budget below 0.
+    Raises `BadInput` as `plan` does.
     """
     require_budget(topology, budget)
     return plan(topology, budget if budget >= len(topology.operators) else 0)

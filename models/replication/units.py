@@ -12,11 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from experiments.errors import BadInput
 from models.fidelity import Scorer, worst_case
-from models.replication.mc_trees import mc_trees
+from models.replication.mc_trees import count_mc_trees, mc_trees
 from models.replication.parts import part
 from models.replication.ties import descending
 from models.topology import Inputs, Partitioning, Stream, Topology
+
+MOST_CELLS = 100_000_000  # bytes of the segments over the tasks; planning takes some ten times as much
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,18 @@ class Unit:
 
 
 def units(topology: Topology) -> list[Unit]:
-    """The units of a structured topology, each with all of its segments."""
-    return [Unit(operators, _segments(topology, operators)) for operators in dict.fromkeys(_unit_of(topology).values())]
+    """The units of a structured topology, each with all of its segments.
+
+    Raises `BadInput` where all of the segments over all tasks would take more than `MOST_CELLS`.
+    """
+    found = dict.fromkeys(_unit_of(topology).values())
+    segments = sum(sum(count_mc_trees(part(topology, operators).topology).values()) for operators in found)
+    if segments * len(topology.tasks) > MOST_CELLS:
+        size = f"{segments} segments of MC-trees over {len(topology.tasks)} tasks"
+        raise BadInput(
+            "topology", size, f"at most {MOST_CELLS} for both multiplied for structure-aware; not for greedy"
+        )
+    return [Unit(operators, _segments(topology, operators)) for operators in found]
 
 
 def boundaries(topology: Topology) -> list[Stream]:

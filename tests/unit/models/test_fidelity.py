@@ -180,3 +180,16 @@ def test_rates_at_the_limits_of_what_is_allowed_give_finite_results():
 
 def test_the_worst_case_fails_what_is_not_replicated():
     assert worst_case(np.array([True, False])).tolist() == [False, True]
+
+
+def test_scores_of_many_failure_sets_are_those_of_each_alone(monkeypatch):
+    """However many are scored at once, and in whatever shape they come."""
+    topology = build({"A": [1.0, 2.0, 3.0], "B": 2}, "A merge B")
+    failed = np.random.default_rng(3).random((4, 3, 5)) < 0.4
+    alone = [[score(topology, row).output_fidelity for row in rows] for rows in failed]
+    for most in (1, 7, 20, 10**6):
+        monkeypatch.setattr("models.fidelity.MOST_AT_ONCE", most)
+        found = Scorer(topology).output_fidelity(failed)
+        assert found.shape == (4, 3)
+        assert found == pytest.approx(np.array(alone), rel=1e-15)
+    assert Scorer(topology).output_fidelity(failed[:0]).shape == (0, 3)

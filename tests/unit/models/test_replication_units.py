@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.errors import BadInput
 from models.fidelity import Scorer
 from models.replication.mc_trees import count_mc_trees
 from models.replication.parts import Kind, part, sub_topologies
 from models.replication.random_topologies import TopologySpec, generate
 from models.replication.units import boundaries, connected, units
 from tests.unit.models.mixed_topologies import mixed_topology, topology_of
+from tests.unit.models.small_topologies import build
 
 
 def cuts(topology):
@@ -132,3 +134,9 @@ def test_units_part_the_operators_and_boundaries_are_all_streams_between_them(se
             s.name for s in found.topology.streams if not any({s.source, s.target} <= names for names in units_of)
         }
         assert {s.name for s in boundaries(found.topology)} == between
+
+
+def test_refuses_more_segments_than_fit_into_memory():
+    """20,000 segments, A.i > B.i, over 40,000 tasks; half of either would do."""
+    with pytest.raises(BadInput, match="20000 segments of MC-trees over 40000 tasks"):
+        units(build({"A": 20_000, "B": 20_000}, "A one-to-one B"))

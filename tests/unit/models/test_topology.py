@@ -103,7 +103,7 @@ def test_refuses_a_stream_of_an_operator_to_itself():
             "1 values",
         ),
         (document({"A": {"parallelism": 1, "costs": [1, 2]}}), "operators.A.costs", "2 values"),
-        (document({"A": 600_000, "B": 600_000}), "operators", "1200000 tasks"),
+        (document({"A": 60_000, "B": 60_000}), "operators", "120000 tasks"),
     ],
 )
 def test_refuses_what_does_not_fit_together(found, field, value):
