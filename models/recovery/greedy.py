@@ -188,7 +188,8 @@ class Candidates:
         every = np.arange(self.room.size)
         densest = self.density.argmax(axis=1)
         density = self.density[every, densest]
-        going = (density != CLOSED) & (self.value + density * self.room * (1 + 1e-7) > floor)
+        with np.errstate(over="ignore"):  # room for more than there is
+            going = (density != CLOSED) & (self.value + density * self.room * (1 + 1e-7) > floor)
         fits = self.cost[every, densest] <= self.room
         full = np.flatnonzero(going & ~fits)
         if full.size:
