@@ -43,9 +43,7 @@ def units(topology: Topology) -> list[Unit]:
     segments = sum(sum(count_mc_trees(part(topology, operators).topology).values()) for operators in found)
     if segments * len(topology.tasks) > MOST_CELLS:
         size = f"{segments} segments of MC-trees over {len(topology.tasks)} tasks"
-        raise BadInput(
-            "topology", size, f"at most {MOST_CELLS} for both multiplied for structure-aware; not for greedy"
-        )
+        raise BadInput("topology", size, f"a product of at most {MOST_CELLS}; greedy has no such limit")
     return [Unit(operators, _segments(topology, operators)) for operators in found]
 
 
