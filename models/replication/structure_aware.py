@@ -72,9 +72,9 @@ class _SubPlan:
 def plan(topology: Topology, budget: int) -> ReplicationPlan:
     """Replicate whole MC-trees, always what raises output fidelity most for each task (algorithm 5).
 
-    At most `budget` tasks; fewer where no more MC-tree can be completed. Beyond the paper, a budget below the number of
-    operators buys what it can. Raises `BadInput` for a budget below 0, and for a structured part that is too large (see
-    `models.replication.units`).
+    At most `budget` tasks; fewer where no expansion of the sub-topologies in the plan fits and helps (one through
+    others is not looked for). Beyond the paper, a budget below the number of operators buys what it can. Raises
+    `BadInput` for a budget below 0, and for a structured part that is too large (see `models.replication.units`).
     """
     require_budget(topology, budget)
     sub_plans = [_SubPlan(sub_topology) for sub_topology in sub_topologies(topology)]
