@@ -24,7 +24,9 @@ from experiments.parsing import Misfit, Spec, parse, read_json
 
 Rate = Annotated[float, Field(strict=True, ge=1e-100, le=1e100, allow_inf_nan=False)]  # sums, ratios stay finite
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e100, allow_inf_nan=False)]
-MOST_TASKS = 100_000  # scoring and the greedy planner keep within some 100 MB; the other planners say what they refuse
+# With so many, scores, greedy plans and structure-aware plans of full parts take some 100 MB (and minutes), exact plans up
+# to 2 GB; structure-aware plans of structured parts, and dp, refuse what would take more than about 1 GB.
+MOST_TASKS = 100_000
 
 
 class Inputs(StrEnum):

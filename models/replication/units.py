@@ -19,7 +19,7 @@ from models.replication.parts import part
 from models.replication.ties import descending
 from models.topology import Inputs, Partitioning, Stream, Topology
 
-MOST_CELLS = 100_000_000  # bytes of the segments over the tasks; planning takes some ten times as much
+MOST_CELLS = 100_000_000  # bytes of the segments over the tasks; planning takes some seven times as much
 
 
 @dataclass(frozen=True)
