@@ -49,7 +49,7 @@ def plan(topology: Topology, budget: int, time_limit_s: float = 5.0, most_cells:
     """The best plan that could be found, proved optimal unless the time limit stops the search.
 
     A bound that is not there in time proves nothing. Where there is no plan yet either, the search takes `GRACE_S` more
-    for one; on 10,000 tasks and more, what cannot be interrupted takes some tenths of a second. `most_cells` bounds the
+    for one; on 10,000 tasks and more, what cannot be interrupted can take a few seconds. `most_cells` bounds the
     memory of one frontier (8 bytes a cell). Raises `BadInput` for a negative budget or time limit.
     """
     require_budget(topology, budget)
