@@ -10,26 +10,31 @@ from matplotlib.figure import Figure
 
 from reproductions.reproduction import Check, holds
 from results.checks.rules import between
-from results.style import BLUE, GREY, ORANGE, WIDTH_IN
+from results.style import BLUE, GREY, ORANGE, SKY, WIDTH_IN
 
 CONFIDENCE = 1.96  # standard errors on both sides of a mean: 95 %
 LOOKS: tuple[dict[str, object], ...] = (  # the optimum comes first: open, so that what coincides with it shows
     {"color": GREY, "marker": "o", "ms": 9, "mfc": "none", "ls": "--"},
     {"color": BLUE, "marker": "o", "ms": 4},
     {"color": ORANGE, "marker": "s", "ms": 4},
+    {"color": SKY, "marker": "D", "ms": 7, "mfc": "none", "ls": ":"},
 )
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # what one value may be above another and still be taken as equal to it
 
 
 def summarize(rows: Iterable[dict[str, object]]) -> pd.DataFrame:
     """Mean, standard deviation and standard error of `value`, one row for each setting, share and algorithm.
 
-    Where there is a column `proved` it becomes the share of the values that are proved to be optimal.
+    Each row has the `bound` that no value of its problem can exceed; `least_room` is the least by which one of them
+    stays below it, so that a single value above shows however many there are. Where there is a column `proved` it
+    becomes the share of the values that are proved to be optimal.
     """
     found = pd.DataFrame(rows)
+    found["room"] = found["bound"] - found["value"]
     groups = found.groupby(["setting", "share", "algorithm"], sort=False)
     table = groups["value"].agg(problems="size", mean="mean", std="std").reset_index()
     table["standard_error"] = table["std"] / np.sqrt(table["problems"])
+    table["least_room"] = groups["room"].min().to_numpy()
     if "proved" in found:
         table["proved_share"] = groups["proved"].mean().to_numpy(dtype=float, na_value=np.nan)
     return table
@@ -42,7 +47,7 @@ def plot_comparison(table: pd.DataFrame, share: str, value: str) -> Figure:
     panels = figure.subplots(1, len(settings), sharey=True, squeeze=False)[0]
     for axes, setting in zip(panels, settings, strict=True):
         parts = table[table["setting"] == setting].groupby("algorithm", sort=False)
-        for (algorithm, rows), look in zip(parts, LOOKS, strict=True):
+        for (algorithm, rows), look in zip(parts, LOOKS, strict=False):
             arms = CONFIDENCE * rows["standard_error"]
             axes.errorbar(rows["share"], rows["mean"], yerr=arms, capsize=3, lw=1.4, label=algorithm, **look)
         axes.set(title=setting, xlabel=share, xlim=(0, 1), ylim=(0, 1.02))
@@ -58,7 +63,21 @@ def by_algorithm(table: pd.DataFrame) -> pd.DataFrame:
     return table.pivot(index=["setting", "share"], columns="algorithm", values="mean")
 
 
-def never_below(name: str, better: str, others: Sequence[str], expected: str) -> Check:
+def never_above(name: str, expected: str) -> Check:
+    """No value of any algorithm on any single problem is above the bound of that problem."""
+    return holds(
+        name,
+        lambda table: table[["problems", "least_room"]],
+        [between("least_room", -ROUNDING, None)],
+        lambda frame: (
+            f"{(frame['least_room'] < -ROUNDING).sum()} of {len(frame)} points with a value above, "
+            f"of {frame['problems'].sum()} values; least room {frame['least_room'].min():.3g}"
+        ),
+        expected,
+    )
+
+
+def mean_never_below(name: str, better: str, others: Sequence[str], expected: str) -> Check:
     """At every point the mean of one algorithm is not below that of the others."""
 
     def margins(table: pd.DataFrame) -> pd.DataFrame:

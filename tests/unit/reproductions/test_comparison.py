@@ -3,11 +3,13 @@
 import pandas as pd
 import pytest
 
-from reproductions.comparison import by_algorithm, summarize
+from reproductions.comparison import by_algorithm, never_above, summarize
+from reproductions.reproduction import Computed
+from results.checks.judge import judge, open_context
 
 
-def row(setting, share, algorithm, value, **more):
-    return {"setting": setting, "share": share, "algorithm": algorithm, "value": value} | more
+def row(setting, share, algorithm, value, bound=3.0, **more):
+    return {"setting": setting, "share": share, "algorithm": algorithm, "value": value, "bound": bound} | more
 
 
 def test_means_and_errors_by_hand():
@@ -37,3 +39,17 @@ def test_algorithms_become_columns():
     means = by_algorithm(summarize(rows))
     assert means["B"].tolist() == [0.2, 0.4]
     assert means.loc[("s", 0.2), "A"] == 0.2
+
+
+def test_the_least_room_is_of_one_problem_and_not_of_the_means():
+    rows = [row("s", 0.5, "A", value, bound) for value, bound in ((1.0, 3.0), (2.0, 2.5), (2.5, 3.5))]
+    assert summarize(rows)["least_room"].tolist() == [0.5]
+
+
+@pytest.mark.parametrize(("highest", "verdict"), [(1.0, "pass"), (1.0 + 1e-12, "pass"), (1.001, "fail")])
+def test_one_value_in_a_hundred_that_is_above_its_bound_shows(highest, verdict, tmp_path):
+    rows = [row("s", 0.5, "A", value, bound=1.0) for value in [0.2] * 99 + [highest]]
+    check = never_above("it", "nothing above")
+    found = judge(open_context(tmp_path), check, Computed("it", summarize(rows)))[0]
+    assert found["verdict"] == verdict
+    assert "of 100 values" in found["observed"]

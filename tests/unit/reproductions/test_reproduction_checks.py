@@ -15,7 +15,7 @@ from results.checks.judge import judge, open_context
 from tests.unit.reproductions.small import SMALL
 
 Damage = Callable[[pd.DataFrame], pd.DataFrame]
-LIKE = {  # the panels of a figure share their checks: one stands for all
+LIKE = {  # the panels of a figure share most of their checks: one stands for all
     **{f"ppa/fig-14{panel}": "ppa/fig-14a" for panel in "bcd"},
     **{f"incremental/fig-16{panel}": "incremental/fig-16a" for panel in "bc"},
 }
@@ -39,6 +39,16 @@ def of_algorithm(algorithm: str, factor: float) -> Damage:
 
     def change(table: pd.DataFrame) -> pd.DataFrame:
         here = (table["algorithm"] == algorithm) & (table["share"] == table["share"].max())
+        return table.assign(mean=table["mean"].where(~here, table["mean"] * factor))
+
+    return change
+
+
+def of_setting(setting: str, factor: float) -> Damage:
+    """All means of one setting at one point."""
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        here = (table["setting"] == setting) & (table["share"] == table["share"].max())
         return table.assign(mean=table["mean"].where(~here, table["mean"] * factor))
 
     return change
@@ -70,11 +80,11 @@ DAMAGE: dict[str, dict[str, Damage]] = {
         "utilization.falls": put("utilization", 7, 0.99),
     },
     "utilization/fig-05": {
-        "means.within_3_standard_errors": put("off_when_repeated", 3, -3.01),
+        "means.beyond_3_standard_errors_not_again": put("off_when_repeated", 3, -3.01),
         "means.jointly": scale("off_by_standard_errors", 2.0),
     },
     "utilization/fig-12": {
-        "means.within_3_standard_errors": put("off_when_repeated", 3, 3.01),
+        "means.beyond_3_standard_errors_not_again": put("off_when_repeated", 3, 3.01),
         "means.jointly": scale("off_by_standard_errors", 0.5),  # too good to be chance
         "means.fall_with_depth": put("mean", 45, 0.9),
     },
@@ -115,15 +125,19 @@ DAMAGE: dict[str, dict[str, Damage]] = {
     "ppa/fig-14a": {
         "structure_aware.not_below_greedy": of_algorithm("greedy", 1.5),
         "structure_aware.share_of_optimum": of_algorithm("structure-aware", 2.0),
-        "optimum.bounds_all": of_algorithm("exact optimum", 1.01),
+        "optimum.bounds_all": put("least_room", 7, -0.001),
+        "skew.helps": of_setting("uniform workloads", 1.5),
     },
+    "ppa/fig-14b": {"parallelism.helps": of_setting("parallelism 1 to 10", 1.5)},
+    "ppa/fig-14c": {"structure.helps": of_setting("structured", 0.5)},
+    "ppa/fig-14d": {"joins.hurt": of_setting("50 % joins", 2.0)},
     "incremental/fig-02": {
         "operator-centric.queries": put("queries", 1, "Q1"),
         "query-centric.queries": put("queries", 6, "Q2"),
     },
     "incremental/fig-16a": {
         "best_density.close_to_dp": of_algorithm("BestDensity", 0.9),
-        "dp.never_below": of_algorithm("DP", 0.9),
+        "dp.never_below": put("least_room", 4, -0.001),
         "operator_centric.worst": of_algorithm("operator-centric", 1.5),
     },
 }
@@ -149,5 +163,7 @@ def test_a_check_passes_on_the_table_and_fails_on_damage(id: str, name: str, tmp
 def test_every_check_is_seen_to_fail() -> None:
     """Apart stand a printed figure that is a slip, and what is not computed yet."""
     apart = {("utilization/systems", "gain.at_0.135_per_hour"), ("checkmate/table-1", "features.as_printed")}
-    every = {(LIKE.get(id, id), check.name) for id, found in CATALOGUE.items() for check in found.checks}
-    assert every - apart == set(CASES)
+    every = {(id, check.name) for id, found in CATALOGUE.items() for check in found.checks}
+    unseen = every - set(CASES) - apart
+    assert {(LIKE.get(id), name) for id, name in unseen} <= set(CASES)
+    assert set(CASES) <= every
