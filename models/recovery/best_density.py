@@ -9,11 +9,13 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from experiments.errors import BadInput
 from models.recovery.greedy import Blocks, Candidates, Indices, blocks
 from models.recovery.pair_bounds import MARGIN, Start, reach, unknown
 from models.recovery.problem import Floats, Mask, RecoveryPlan, RecoveryProblem
 
 BATCH = 512  # plans extended at once
+MOST_QUERIES = 3000  # about 1 GB
 
 
 def best_density(problem: RecoveryProblem) -> RecoveryPlan:
@@ -21,7 +23,7 @@ def best_density(problem: RecoveryProblem) -> RecoveryPlan:
 
     Of queries equally dense the first goes first; of plans of equal priority any may be returned, always the same.
     Pairs that cannot beat the best plan so far are left out (`pair_bounds`), so the priority is that of algorithm 3.
-    Memory is some hundred bytes for each pair of failed queries.
+    Memory is some hundred bytes for each pair of failed queries. Raises `BadInput` for more than `MOST_QUERIES`.
 
     Theorem 5.1, a priority of at least 1 - exp(-1/d) of the optimum with d the largest number of failed queries that
     share a partition, does not hold for the algorithm as printed: of single queries its initial set has only the
@@ -35,6 +37,8 @@ def best_density(problem: RecoveryProblem) -> RecoveryPlan:
     """
     if not problem.queries:
         return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False)
+    if (count := len(problem.queries)) > MOST_QUERIES:
+        raise BadInput("failed", f"{count} failed queries", f"at most {MOST_QUERIES} (algorithm exact has no limit)")
     of = blocks(problem)
     empty = Candidates.empty(of, problem.limit)
     value, recovered = empty.at([0]).best()

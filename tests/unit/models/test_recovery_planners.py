@@ -310,10 +310,11 @@ def test_theorem_5_1_holds_with_all_single_queries_in_the_initial_set(seed):
     assert best_density(problem).priority >= ratio * exact_with_bound(problem).upper_bound * (1 - 1e-12)
 
 
-def test_dynamic_programming_refuses_what_it_cannot_finish():
-    problem = problem_of(np.eye(21), np.ones(21), np.ones(21), 5)
-    with pytest.raises(BadInput, match=r"21 failed queries.*exact"):
-        dynamic_programming(problem)
+@pytest.mark.parametrize(("planner", "queries"), [(dynamic_programming, 21), (best_density, 3001)])
+def test_a_planner_refuses_what_it_cannot_finish(planner, queries):
+    problem = problem_of(np.eye(queries), np.ones(queries), np.ones(queries), 5)
+    with pytest.raises(BadInput, match=rf"{queries} failed queries.*exact"):
+        planner(problem)
 
 
 def test_dynamic_programming_keeps_partitions_beyond_one_word_apart():
