@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -37,6 +38,7 @@ class Spec(BaseModel):
 
 
 SpecT = TypeVar("SpecT", bound=Spec)
+ValueT = TypeVar("ValueT", bound=Hashable)
 
 
 def read_mapping(path: Path, field: str, source: str, alternative: str = "") -> dict[str, Any]:
@@ -75,8 +77,8 @@ class _OneValueAKey(yaml.SafeLoader):
     """Refuses a mapping with a key twice, of which YAML's own loader would keep the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key for key, _ in node.value if key.tag != MERGE]
-        _require_distinct(self.construct_object(key, deep=True) for key in keys)
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != MERGE]
+        _require_distinct(self.construct_object(key) for key in keys)
         return super().construct_mapping(node, deep)
 
 
@@ -85,12 +87,14 @@ def _one_value_a_key(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _require_distinct(keys: Iterable[Any]) -> None:
-    seen = []
-    for key in keys:
-        if key in seen:
-            raise BadInput(str(key), "given twice", "each field once")
-        seen.append(key)
+def _require_distinct(keys: Iterable[Hashable]) -> None:
+    for key in repeated(keys):
+        raise BadInput(str(key), "given twice", "each field once")
+
+
+def repeated(values: Iterable[ValueT]) -> list[ValueT]:
+    """The values that are there more than once, each one time, in the order in which they first appear."""
+    return [value for value, times in Counter(values).items() if times > 1]
 
 
 def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:

@@ -13,14 +13,14 @@ from enum import StrEnum
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import AfterValidator, Field, model_validator
 
 from experiments.errors import BadInput
-from experiments.parsing import Misfit, Spec, parse, read_json
+from experiments.parsing import Misfit, Spec, parse, read_json, repeated
 
 Rate = Annotated[float, Field(strict=True, ge=1e-100, le=1e100, allow_inf_nan=False)]  # sums, ratios stay finite
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e100, allow_inf_nan=False)]
@@ -131,12 +131,12 @@ class Topology:
     @cached_property
     def inputs_of(self) -> dict[str, tuple[Stream, ...]]:
         """The streams into each operator, by its name."""
-        return {o.name: tuple(s for s in self.streams if s.target == o.name) for o in self.operators}
+        return self._streams_by("target")
 
     @cached_property
     def outputs_of(self) -> dict[str, tuple[Stream, ...]]:
         """The streams out of each operator, by its name."""
-        return {o.name: tuple(s for s in self.streams if s.source == o.name) for o in self.operators}
+        return self._streams_by("source")
 
     @cached_property
     def sources(self) -> tuple[Operator, ...]:
@@ -189,6 +189,12 @@ class Topology:
         last = operator.parallelism - 1
         return f"{operator.name}.0 to {operator.name}.{last}" if last else f"{operator.name}.0"
 
+    def _streams_by(self, end: Literal["source", "target"]) -> dict[str, tuple[Stream, ...]]:
+        found: dict[str, list[Stream]] = {operator.name: [] for operator in self.operators}
+        for stream in self.streams:
+            found[getattr(stream, end)].append(stream)
+        return {name: tuple(streams) for name, streams in found.items()}
+
     @cached_property
     def _index(self) -> dict[str, int]:
         return {task: i for i, task in enumerate(self.tasks)}
@@ -217,9 +223,8 @@ def parse_topology(document: dict[str, Any]) -> Topology:
 
 
 def _require_distinct(field: str, names: list[str]) -> None:
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise BadInput(field, twice[0], "each only once")
+    for name in repeated(names):
+        raise BadInput(field, name, "each only once")
 
 
 def _require_fit(stream: Stream, up: int, down: int) -> None:
@@ -243,9 +248,10 @@ def _topological_order(names: list[str], streams: Iterable[Stream]) -> list[str]
         sorter.prepare()
     except CycleError as error:
         raise BadInput("streams", " > ".join(error.args[1]), "a graph without cycles") from None
+    position = {name: i for i, name in enumerate(names)}
     ordered: list[str] = []
     while sorter.is_active():
-        ready = sorted(sorter.get_ready(), key=names.index)
+        ready = sorted(sorter.get_ready(), key=position.__getitem__)
         ordered.extend(ready)
         sorter.done(*ready)
     return ordered
