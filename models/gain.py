@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.utilization import Values, load
-
-SERIES_TERMS = 18  # as in models.utilization: the terms beyond are below the rounding error of the sum
+from models.utilization import SERIES_TERMS, Values, load
 
 
 def gain(failure_rate: Values, checkpoint_cost: Values, interval: Values, other: Values) -> Values:

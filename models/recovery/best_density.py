@@ -9,10 +9,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from experiments.errors import BadInput
 from models.recovery.greedy import Blocks, Candidates, Indices, blocks
 from models.recovery.pair_bounds import MARGIN, Start, reach, unknown
-from models.recovery.problem import Floats, Mask, RecoveryPlan, RecoveryProblem
+from models.recovery.problem import Floats, Mask, RecoveryPlan, RecoveryProblem, require_at_most
 
 BATCH = 512  # plans extended at once
 MOST_QUERIES = 3000  # about 1 GB
@@ -37,8 +36,7 @@ def best_density(problem: RecoveryProblem) -> RecoveryPlan:
     """
     if not problem.queries:
         return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False)
-    if (count := len(problem.queries)) > MOST_QUERIES:
-        raise BadInput("failed", f"{count} failed queries", f"at most {MOST_QUERIES} (algorithm exact has no limit)")
+    require_at_most(problem, MOST_QUERIES)
     of = blocks(problem)
     empty = Candidates.empty(of, problem.limit)
     value, recovered = empty.at([0]).best()

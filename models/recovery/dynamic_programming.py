@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from experiments.errors import BadInput
-from models.recovery.problem import Floats, RecoveryPlan, RecoveryProblem
+from models.recovery.problem import Floats, RecoveryPlan, RecoveryProblem, require_at_most
 
 MOST_QUERIES = 20
 WORD = 64
@@ -40,9 +39,8 @@ def dynamic_programming(problem: RecoveryProblem) -> RecoveryPlan:
     (a union is meant), a query that costs nothing is never added, and a plan that cannot be extended any more is
     removed from the set from which the best plan is returned at the end.
     """
+    require_at_most(problem, MOST_QUERIES)
     count = len(problem.queries)
-    if count > MOST_QUERIES:
-        raise BadInput("failed", f"{count} failed queries", f"at most {MOST_QUERIES} (algorithm exact has no limit)")
     needs = problem.needs.toarray() > 0
     plans = _Candidates(np.zeros(1, np.uint64), _bits(np.zeros((1, needs.shape[1]), bool)), np.zeros(1), np.zeros(1))
     for query in range(count):

@@ -138,6 +138,12 @@ def recovery_problem(
     )
 
 
+def require_at_most(problem: RecoveryProblem, queries: int) -> None:
+    """Raise `BadInput` for more failed queries than a planner can finish, naming one that has no limit."""
+    if (count := len(problem.queries)) > queries:
+        raise BadInput("failed", f"{count} failed queries", f"at most {queries} (algorithm exact has no limit)")
+
+
 def require_capacity(capacity: float, field: str = "capacity") -> None:
     """Raise `BadInput` unless the capacity is a finite amount of 0 or more."""
     require(field, capacity, capacity >= 0, "a finite amount of 0 or more")

@@ -7,6 +7,7 @@ simulate exponential gaps only (`utilization`, section 3.5). Times are in any on
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -35,16 +36,16 @@ class FailureLaw(Protocol):
         """
 
 
-class Renewal:
+class Renewal(ABC):
     """Independent gaps between failures: subclasses draw gaps of mean 1."""
 
+    @abstractmethod
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Times:
         """Gaps of mean 1."""
-        raise NotImplementedError
 
+    @abstractmethod
     def draw_spanning(self, rng: np.random.Generator, runs: int) -> Times:
         """The gap that holds a given instant: of density x f(x), since a long gap holds more instants."""
-        raise NotImplementedError
 
     def failures(self, rng: np.random.Generator, failure_rate: float, runs: int, rows: int) -> Iterator[Times]:
         """See `FailureLaw`. Time 0 falls uniformly into the gap that holds it."""
