@@ -23,7 +23,8 @@ from infra.drivers import driver_of
 from infra.journal import read_journal
 from infra.services import REPOSITORY
 from spark_jobs.streaming.topics import INPUT, OUTPUT
-from workloads.generator import Feed, Schedule
+from workloads.generator import Feed
+from workloads.schedule import Schedule
 from workloads.wordcount import corpus
 
 TURNS, BATCHES, WARM_BATCHES, BATCH_RECORDS, RATE = 3, 14, 5, 20_000, 6_000.0

@@ -12,34 +12,19 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from confluent_kafka import Producer
 
 from experiments.spec import WorkloadSpec
 from infra.journal import Journal
+from workloads.schedule import Schedule
 from workloads.wordcount import corpus
 
 TICK_S = 0.02
 POLL_EVERY = 1000  # records between two looks at the broker's answers
 SETTINGS = {"linger.ms": 20, "batch.num.messages": 50_000, "queue.buffering.max.messages": 2_000_000, "acks": "1"}
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """When records are due: number p at `start_ns + p / rate`."""
-
-    start_ns: int
-    rate: float
-    partitions: int
-
-    def due_ms(self, position: int) -> int:
-        return (self.start_ns + int(position / self.rate * 1e9)) // 1_000_000
-
-    def due_count(self, now_ns: int) -> int:
-        """How many records are due by `now_ns`."""
-        return max(0, int((now_ns - self.start_ns) / 1e9 * self.rate))
 
 
 class Feed:

@@ -17,7 +17,8 @@ from infra.journal import Journal
 from spark_jobs.streaming.job import JobConfig, start
 from spark_jobs.streaming.progress import checkpoint_ms
 from spark_jobs.streaming.topics import CALIBRATION_OUTPUT, FULL, WARM
-from workloads.generator import Feed, Schedule
+from workloads.generator import Feed
+from workloads.schedule import Schedule
 from workloads.wordcount import corpus
 
 WARM_RECORDS, WARM_BATCHES = 10_000, 14  # batches run until their rate settles, at most these

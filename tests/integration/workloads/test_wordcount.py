@@ -24,7 +24,8 @@ from spark_jobs.tables import archive
 from spark_jobs.tables.quality import closed, quality
 from spark_jobs.tables.rows import closed_until_ms
 from tests.unit.marked_processes import wait_for
-from workloads.generator import Feed, Schedule
+from workloads.generator import Feed
+from workloads.schedule import Schedule
 from workloads.wordcount import corpus
 
 RECORDS, RATE, PARTITIONS, BATCH_RECORDS = 3000, 100.0, 2, 800

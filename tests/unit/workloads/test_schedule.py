@@ -1,10 +1,10 @@
-"""The schedule of the open-loop generator: when each record is due."""
+"""The schedule of the load: when each record is due."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.generator import Schedule
+from workloads.schedule import Schedule
 
 START_NS = 1_795_173_799_675_000_000
 RATES = st.floats(0.1, 1e7)

@@ -1,0 +1,31 @@
+"""When records are due, for one record or for many: the clock that generators and workloads share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Record number p is due at `start_ns + p / rate`, and goes to partition p mod P at offset p div P."""
+
+    start_ns: int
+    rate: float
+    partitions: int = 1
+
+    def due_ms(self, position: int) -> int:
+        return (self.start_ns + int(position / self.rate * 1e9)) // 1_000_000
+
+    def all_due_ms(self, positions: Integers) -> Integers:
+        """The same for many positions; equal to `due_ms` of each."""
+        return (self.start_ns + (positions / self.rate * 1e9).astype(np.int64)) // 1_000_000
+
+    def due_count(self, now_ns: int) -> int:
+        """How many records are due by `now_ns`."""
+        return max(0, int((now_ns - self.start_ns) / 1e9 * self.rate))
