@@ -24,6 +24,7 @@ from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.spec import LoadMode
 from infra import kafka, spark
+from infra.cluster import Driver
 from infra.drivers import driver_of
 from infra.services import REPOSITORY
 from results import store
@@ -60,7 +61,9 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
 def begin(document: dict[str, Any], run_id: str | None = None) -> str:
     """Validate an experiment document and open a run for it; returns the run id."""
     experiment = spec.validate(document)
-    driver_of(experiment.cluster.driver).check()
+    driver = driver_of(experiment.cluster.driver)
+    driver.check(experiment.cluster)
+    _refuse_what_cannot_be_injected(experiment, driver)
     corpus.passages(experiment.workload)
     run_id = store.check_run_id(run_id) if run_id else new_run_id(experiment)
     bench = Bench(run_id)
@@ -70,6 +73,14 @@ def begin(document: dict[str, Any], run_id: str | None = None) -> str:
     store.write_json(bench.run.root / "experiment.json", experiment.model_dump(mode="json"))
     store.write_json(bench.run.root / "status.json", _status(run_id, experiment.name, time.time_ns()))
     return run_id
+
+
+def _refuse_what_cannot_be_injected(experiment: spec.Experiment, driver: Driver) -> None:
+    """Raise `BadInput` for the first fault that the driver cannot inject: now, not when it is due."""
+    for field in ("processes", "events"):
+        for index, fault in enumerate(getattr(experiment.faults, field)):
+            if allowed := driver.refusal(experiment.cluster, fault.kind, fault.options):
+                raise BadInput(f"faults.{field}.{index}.kind", fault.kind.value, allowed)
 
 
 def new_run_id(experiment: spec.Experiment) -> str:
@@ -154,7 +165,9 @@ def arm_faults(run_id: str) -> dict[str, int]:
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
     window = {"window_start_ns": start_ns, "window_end_ns": start_ns + round(bench.experiment.window_s * 1e9)}
     path = bench.run.raw / "plan.json"
-    store.write_json(path, {**window, "events": [event.to_json() for event in events]})
+    store.write_json(
+        path, {**window, "max_down": bench.experiment.faults.max_down, "events": [event.to_json() for event in events]}
+    )
     log.info("%d faults planned in a window of %.0f s", len(events), bench.experiment.window_s)
     bench.spawn_module("injector", "chaos.injector", bench.root, path, bench.journal_path("injector"))
     bench.wait("the injector", lambda: bool(bench.journal("injector")), {"injector"}, ARMING_LIMIT_S)

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from chaos.injector import Injector
+from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterDriver, ClusterSpec
 from infra import netns, startup
 from infra.cluster import Handle
 from infra.journal import Journal, read_journal
 from infra.netns import NetnsDriver
 from infra.processes import take_precedence
+from infra.strikes.strike import Proof
 
 SINGLE, VOLLEYS = 100, 10
 APART_S, LEAD_S = 0.3, 2.0
@@ -29,8 +31,9 @@ APART_S, LEAD_S = 0.3, 2.0
 class SleepingHosts(NetnsDriver):
     """The netns driver, its workers a process each that sleeps."""
 
-    def heal(self, handle: Handle, host: str) -> None:
+    def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
         self.spawn(handle, host, "spark-worker", ["sleep", "600"])
+        return Proof(0, 0, {}, {})
 
 
 def make(driver: SleepingHosts, hosts: int, root: Path) -> Handle:
@@ -42,7 +45,7 @@ def make(driver: SleepingHosts, hosts: int, root: Path) -> Handle:
             (handle.directory(host) / "logs").mkdir(parents=True)
         netns.make_hosts(handle)
     for worker in handle.workers:
-        driver.heal(handle, worker.name)
+        driver.heal(handle, worker.name, FaultKind.KILL)
     return handle
 
 
@@ -61,7 +64,7 @@ def events(handle: Handle) -> list[dict[str, Any]]:
 def main() -> None:
     hosts = int(sys.argv[1]) if len(sys.argv) > 1 else 12
     driver, root = SleepingHosts(), Path(tempfile.mkdtemp())
-    driver.check()
+    driver.check(ClusterSpec())
     handle = make(driver, hosts, root)
     try:
         take_precedence()
@@ -76,7 +79,7 @@ def main() -> None:
 
 def show(name: str, strikes: list[dict[str, Any]]) -> None:
     late_ms = sorted((entry["fired_ns"] - entry["planned_ns"]) / 1e6 for entry in strikes)
-    left = sum(entry["survivors"] + entry["open_ports"] for entry in strikes)
+    left = sum(sum(entry["left"].values()) for entry in strikes)
     median, p99 = statistics.median(late_ms), late_ms[-1 - len(late_ms) // 100]
     print(f"{name}: {len(strikes)} kills, {left} processes and ports left; late by [ms]: ", end="")
     print(f"median {median:.2f}, p99 {p99:.2f}, largest {late_ms[-1]:.2f}")

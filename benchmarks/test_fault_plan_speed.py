@@ -14,7 +14,8 @@ import pytest
 
 from chaos.events import FaultEvent
 from chaos.plan import draw
-from experiments.faults import FaultKind, FaultSpec
+from experiments.fault_kinds import FaultKind
+from experiments.faults import FaultSpec
 
 HOSTS, YEAR_S, TARGET_S = 10_000, 365 * 86_400.0, 2.0
 CLOUD_S = {"low": 120, "high": 360}

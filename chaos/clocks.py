@@ -68,7 +68,7 @@ class Clock:
         at_s = round(tick_s + process.spread * stream.random(), DECIMALS)
         low_s, high_s = process.heal_bounds_s
         heal_s = round(low_s + (high_s - low_s) * stream.random(), DECIMALS)
-        return FaultEvent(at_s, self.cause, targets, process.kind, heal_s)
+        return FaultEvent(at_s, self.cause, targets, process.kind, heal_s, process.options)
 
     def _stream(self, seed: int, use: str) -> Random:
         return Random(f"{seed}\n{self.cause}\n{use}")

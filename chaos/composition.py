@@ -1,65 +1,136 @@
-"""What overlapping faults do together: a host is up only when no fault holds it.
+"""What the overlapping faults of a plan do together, by the rules of `chaos.holds`, to which the injector keeps.
 
-A fault that strikes a host which is down already is absorbed there: it kills nothing, but it holds the host down until
-its own heal is due. So a host's outage lasts from the fault that struck it to the last heal of all that it absorbed.
-The injector keeps to the same rules.
+So the outage of a host lasts from the fault that struck it to the last heal of all that it absorbed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import heapq
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 from chaos.events import FaultEvent
+from chaos.holds import Hold, Holds, Outcome
+from experiments.fault_kinds import FaultKind
 
 
 @dataclass(frozen=True)
 class HostOutage:
-    """A host is down over [start_s, end_s); `faults` are positions in the plan: the one that struck, then the absorbed.
+    """A host is held over [start_s, end_s); `faults` are positions in the plan: the one that struck, then the absorbed.
 
     A fault without a heal delay makes an outage of length 0, which absorbs nothing.
     """
 
+    host: str
+    kind: FaultKind
     start_s: float
     end_s: float
     faults: tuple[int, ...]
 
 
-def compose(events: Iterable[FaultEvent]) -> dict[str, list[HostOutage]]:
-    """The outages of every host that is struck, in the order of their times, from events in theirs."""
-    found: dict[str, list[HostOutage]] = {}
-    for fault, event in enumerate(events):
-        end_s = event.at + event.heal_after
+@dataclass
+class Composition:
+    """The outages in the order of their starts, and which strikes (fault, host) made none."""
+
+    outages: list[HostOutage] = field(default_factory=list)
+    absorbed: list[tuple[int, str]] = field(default_factory=list)
+    withheld: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def struck(self) -> set[tuple[int, str]]:
+        """The strikes that took effect, as (fault, host)."""
+        return {(outage.faults[0], outage.host) for outage in self.outages}
+
+    def down(self) -> dict[str, list[tuple[float, float]]]:
+        """When each host is out of service, in seconds: intervals in their order, none of which overlap."""
+        found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for outage in self.outages:
+            if outage.kind.takes_the_host:
+                spans = found[outage.host]
+                if spans and outage.start_s < spans[-1][1]:
+                    spans[-1] = (spans[-1][0], max(spans[-1][1], outage.end_s))
+                else:
+                    spans.append((outage.start_s, outage.end_s))
+        return found
+
+
+class _Composer:
+    """Goes through a plan from its first event to its last."""
+
+    def __init__(self, max_down: int | None) -> None:
+        self.holds: Holds[float] = Holds(max_down)
+        self.made = Composition()
+        self.place: dict[tuple[str, FaultKind], int] = {}  # of the outage that a hold stands for
+        self.returns: list[tuple[float, int, Hold[float]]] = []
+        self.numbers = count()
+
+    def add(self, fault: int, event: FaultEvent) -> None:
+        self._release_until(event.at)
         for host in event.targets:
-            outages = found.setdefault(host, [])
-            if outages and event.at < outages[-1].end_s:
-                last = outages.pop()
-                outages.append(HostOutage(last.start_s, max(last.end_s, end_s), (*last.faults, fault)))
+            outcome = self.holds.outcome(host, event.kind)
+            if outcome is Outcome.INJECTED:
+                self._strike(fault, host, event)
+            elif outcome is Outcome.ABSORBED:
+                self._absorb(fault, host, event)
             else:
-                outages.append(HostOutage(event.at, end_s, (fault,)))
-    return found
+                self.made.withheld.append((fault, host))
+
+    def _strike(self, fault: int, host: str, event: FaultEvent) -> None:
+        hold = Hold(host, event.kind, fault, event.at + event.heal_after)
+        for ended in self.holds.strike(hold):
+            self._change(ended, end_s=event.at)
+        self.place[host, event.kind] = len(self.made.outages)
+        self.made.outages.append(HostOutage(host, event.kind, event.at, hold.until, (fault,)))
+        self._due(hold)
+
+    def _absorb(self, fault: int, host: str, event: FaultEvent) -> None:
+        self.made.absorbed.append((fault, host))
+        longer = self.holds.absorb(host, event.kind, event.at + event.heal_after)
+        hold = self.holds.of(host).get(event.kind.effect)
+        if hold is not None:
+            outage = self.made.outages[self.place[host, hold.kind]]
+            self._change(hold, end_s=hold.until, faults=(*outage.faults, fault))
+        if longer is not None:
+            self._due(longer)
+
+    def _change(self, hold: Hold[float], **changes: object) -> None:
+        place = self.place[hold.host, hold.kind]
+        self.made.outages[place] = replace(self.made.outages[place], **changes)
+
+    def _due(self, hold: Hold[float]) -> None:
+        heapq.heappush(self.returns, (hold.until, next(self.numbers), hold))
+
+    def _release_until(self, at_s: float) -> None:
+        while self.returns and self.returns[0][0] <= at_s:
+            _, _, hold = heapq.heappop(self.returns)
+            if self.holds.is_current(hold):
+                self.holds.release(hold)
 
 
-def absorbed_strikes(outages: dict[str, list[HostOutage]]) -> int:
-    """How many strikes of a fault on a host found it down."""
-    return sum(len(outage.faults) - 1 for of_host in outages.values() for outage in of_host)
+def compose(events: Iterable[FaultEvent], max_down: int | None = None) -> Composition:
+    """What the events of a plan, in the order of their times, do together."""
+    composer = _Composer(max_down)
+    for fault, event in enumerate(events):
+        composer.add(fault, event)
+    return composer.made
 
 
-def down_shares(outages: dict[str, list[HostOutage]], duration_s: float) -> dict[str, float]:
-    """The share of [0, duration) that each host is down."""
+def down_shares(composition: Composition, duration_s: float) -> dict[str, float]:
+    """The share of [0, duration) that each host is out of service."""
     return {
-        host: sum(min(outage.end_s, duration_s) - outage.start_s for outage in of_host) / duration_s
-        for host, of_host in outages.items()
+        host: sum(min(end_s, duration_s) - start_s for start_s, end_s in spans) / duration_s
+        for host, spans in composition.down().items()
     }
 
 
-def most_down(outages: dict[str, list[HostOutage]]) -> int:
-    """The most hosts that are down at once; a host that returns as another one is struck counts no more."""
+def most_down(composition: Composition) -> int:
+    """The most hosts that are out of service at once; one that returns as another one is struck counts no more."""
     changes: Counter[float] = Counter()
-    for outage in (outage for of_host in outages.values() for outage in of_host):
-        changes[outage.start_s] += 1
-        changes[outage.end_s] -= 1
+    for start_s, end_s in (span for spans in composition.down().values() for span in spans):
+        changes[start_s] += 1
+        changes[end_s] -= 1
     down = most = 0
     for at_s in sorted(changes):
         down += changes[at_s]

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from chaos.clocks import clocks
-from chaos.composition import absorbed_strikes, compose, down_shares, most_down
+from chaos.composition import compose, down_shares, most_down
 from chaos.events import FaultEvent, listed_event
 from experiments.faults import FaultSpec
 
@@ -71,12 +71,12 @@ def drawn(spec: FaultSpec, events: Sequence[FaultEvent]) -> PlanToll:
     shared = {clock.cause for clock in clocks(spec) if len(clock.hosts) > 1}
     strikes = sum(len(event.targets) for event in events)
     correlated = sum(len(event.targets) for event in events if len(event.targets) > 1 or event.cause in shared)
-    outages = compose(events)
+    composition = compose(events, spec.max_down)
     return PlanToll(
         failure_rate=len(events) / spec.duration,
         host_failure_rate=strikes / spec.duration,
         correlated_share=correlated / strikes if strikes else None,
-        hosts_down=sum(down_shares(outages, spec.duration).values()),
-        absorbed=absorbed_strikes(outages),
-        most_hosts_down=most_down(outages),
+        hosts_down=sum(down_shares(composition, spec.duration).values()),
+        absorbed=len(composition.absorbed),
+        most_hosts_down=most_down(composition),
     )

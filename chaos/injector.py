@@ -1,9 +1,9 @@
-"""Injects a fault plan on time, proves every death, and brings the dead hosts back.
+"""Injects a fault plan on time, proves what every fault did, and undoes it when it is due.
 
 Run as a service on the gateway: `python -m chaos.injector ROOT PLAN.json JOURNAL.jsonl`. PLAN.json holds
-`window_start_ns` and `events` (as `chaos.plan` draws them). Every fault is journaled as it happens: `injected` with
-the proof of death, or `absorbed` when the host was down already; then `healed`, once no fault holds the host down any
-more (as `chaos.composition` has it). SIGTERM heals what is down and ends.
+`window_start_ns`, `events` (as `chaos.plan` draws them) and `max_down`. Every strike of a fault on a host is journaled
+as it happens, by its outcome (`chaos.holds`): `injected` with its proof, `absorbed` or `withheld`; then `healed` with
+the proof of that, once no fault holds the host any more. SIGTERM heals what is held and ends.
 """
 
 from __future__ import annotations
@@ -14,112 +14,172 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import asdict, dataclass, field
-from itertools import compress
-from operator import not_
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from chaos.events import FaultEvent
+from chaos.holds import Hold, Holds, Outcome
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_for
 from infra.journal import Journal
-from infra.processes import DeathProof, take_precedence
+from infra.processes import take_precedence
+from infra.strikes.strike import Proof, Strike
 
 AIM_AHEAD_S, LOOK_AHEAD_S, LOOK_EACH_S = 1.0, 0.1, 0.03  # a look at a host's processes takes tens of milliseconds
 SHOOT_AHEAD_S = 0.03  # the order reaches a host over SSH before the moment at which it strikes by itself
 LONGEST_NAP_S = 0.2
+SWITCH_INTERVAL_S = 0.0005  # between threads: a proof must not hold up a strike
+
+
+@dataclass(frozen=True)
+class Blow:
+    """The strike of a planned fault on one of its hosts."""
+
+    due_ns: int
+    fault: int
+    host: str
+    event: FaultEvent
+
+    @property
+    def heal_after_ns(self) -> int:
+        return round(self.event.heal_after * 1e9)
 
 
 @dataclass(order=True)
 class Action:
-    """Something due: a kill of a planned fault, or the return of a host that one struck."""
+    """A blow, or the end of a hold, when it is due."""
 
     due_ns: int
-    fault: int
-    heals: bool
-    host: str = field(compare=False)
-    heal_after_s: float = field(compare=False, default=0.0)
+    number: int
+    what: Blow | Hold[int] = field(compare=False)
 
 
 class Injector:
-    """Carries out the actions in the order in which they are due."""
+    """Carries out the actions in the order in which they are due.
+
+    What takes time (proofs, heals) goes on beside, in the lane of its host: in order for one host, at once for many.
+    """
 
     def __init__(self, driver: Driver, handle: Handle, journal: Journal, plan: dict[str, Any]) -> None:
         self.driver, self.handle, self.journal = driver, handle, journal
-        self.down: dict[str, Action] = {}  # host -> its return: the last heal of the faults that hold it
+        self.holds: Holds[int] = Holds(plan.get("max_down"))
+        self.lanes: dict[str, ThreadPoolExecutor] = defaultdict(partial(ThreadPoolExecutor, 1))
+        self.beside: list[Future[None]] = []
         self.stopping = False
-        self.queue = [
-            Action(plan["window_start_ns"] + round(event["at"] * 1e9), fault, False, host, event["heal_after"])
-            for fault, event in enumerate(plan["events"])
-            for host in event["targets"]
-        ]
-        heapq.heapify(self.queue)
+        self._numbers = count()
+        self.queue: list[Action] = []
+        for fault, event in enumerate(map(FaultEvent.from_json, plan["events"])):
+            due_ns = plan["window_start_ns"] + round(event.at * 1e9)
+            for host in event.targets:
+                self._push(due_ns, Blow(due_ns, fault, host, event))
 
     def request_stop(self, *_: object) -> None:
         self.stopping = True
 
     def run(self) -> None:
+        """Returns when every fault has been injected and healed, or when it was asked to stop and all is healed.
+
+        Raises what went wrong beside, after everything was healed.
+        """
         self.journal.write("armed", faults=len(self.queue))
         threading.Thread(target=self.driver.inspect, args=(self.handle,), daemon=True).start()  # connects to all hosts
         while self.queue and self._wait_until(self.queue[0].due_ns - int(AIM_AHEAD_S * 1e9)):
-            action = heapq.heappop(self.queue)
-            if action.heals:
-                self._heal_if_released(action)
+            what = heapq.heappop(self.queue).what
+            if isinstance(what, Hold):
+                self._heal_when_due(what)
             else:
-                self._strike([action, *self._due_with(action)])
-        for _, action in sorted(self.down.items()):
-            self._heal(action)
+                self._strike([what, *self._due_with(what)])
+            self._look_beside()
+        for hold in self.holds:
+            self._heal(hold)
+        for lane in self.lanes.values():
+            lane.shutdown()
         self.journal.write("disarmed")
+        for future in self.beside:
+            future.result()
 
-    def _due_with(self, action: Action) -> list[Action]:
-        """Take what strikes other hosts at the same moment: they must not wait for the proof of the first death."""
+    def _push(self, due_ns: int, what: Blow | Hold[int]) -> None:
+        heapq.heappush(self.queue, Action(due_ns, next(self._numbers), what))
+
+    def _due_with(self, first: Blow) -> list[Blow]:
+        """Take what strikes at the same moment: none must wait for another."""
         found = []
-        while self.queue and self.queue[0].due_ns == action.due_ns and not self.queue[0].heals:
-            found.append(heapq.heappop(self.queue))
+        while self.queue and self.queue[0].due_ns == first.due_ns and isinstance(self.queue[0].what, Blow):
+            found.append(heapq.heappop(self.queue).what)
         return found
 
-    def _strike(self, volley: list[Action]) -> None:
+    def _strike(self, volley: list[Blow]) -> None:
+        """Make ready what may strike, look at the hosts again shortly before, and strike when it is due."""
         due_ns = volley[0].due_ns
-        aims = [self.driver.aim(self.handle, action.host) for action in volley]
-        look_ahead_s = min(LOOK_AHEAD_S + LOOK_EACH_S * len(volley), AIM_AHEAD_S / 2)
-        self._wait_until(due_ns - int(look_ahead_s * 1e9))
-        first = {action.host: action for action in reversed(volley)}  # two faults may strike a host at one moment
-        up = [bool(aim.refresh()) and action is first[action.host] for aim, action in zip(aims, volley, strict=True)]
+        readied = [self._beside(blow.host, self._ready, blow) for blow in volley]
+        strikes = [future.result() for future in readied]
+        self._wait_until(due_ns - int(min(LOOK_AHEAD_S + LOOK_EACH_S * len(volley), AIM_AHEAD_S / 2) * 1e9))
+        up = [strike.refresh() for strike in strikes]
         if not self._wait_until(due_ns - int(SHOOT_AHEAD_S * 1e9)):
+            for strike in strikes:
+                strike.close()
             return
-        for aim in compress(aims, up):
-            aim.shoot(due_ns)
-        for action, aim in compress(zip(volley, aims, strict=True), up):
-            self._prove(action, aim.fire())
-        for action, aim in compress(zip(volley, aims, strict=True), map(not_, up)):
-            aim.close()
-            self._absorb(action)
+        for blow, strike, is_up in zip(volley, strikes, up, strict=True):
+            outcome = self.holds.outcome(blow.host, blow.event.kind) if is_up else Outcome.ABSORBED
+            if outcome is Outcome.INJECTED:
+                self._inject(blow, strike)
+            else:
+                self._leave(blow, strike, outcome)
 
-    def _prove(self, action: Action, proof: DeathProof) -> None:
-        self.journal.write("injected", fault=action.fault, host=action.host, planned_ns=action.due_ns, **asdict(proof))
-        self._hold(action, action.fault, proof.fired_ns)
+    def _ready(self, blow: Blow) -> Strike:
+        return self.driver.aim(self.handle, blow.host, blow.event.kind, blow.event.options)
 
-    def _absorb(self, action: Action) -> None:
-        """The host stays down until this fault's heal, too; its return is that of the fault which struck it."""
-        self.journal.write("absorbed", fault=action.fault, host=action.host, planned_ns=action.due_ns)
-        if action.host in self.down:
-            self._hold(action, self.down[action.host].fault, action.due_ns)
+    def _inject(self, blow: Blow, strike: Strike) -> None:
+        strike.shoot(blow.due_ns)
+        hold = Hold(blow.host, blow.event.kind, blow.fault, blow.due_ns + blow.heal_after_ns)
+        for ended in self.holds.strike(hold):
+            self.journal.write("ended", fault=ended.fault, host=ended.host, kind=ended.kind)
+        self._push(hold.until, hold)
+        self.beside.append(self._beside(blow.host, self._prove, blow, strike))
 
-    def _hold(self, action: Action, struck_by: int, since_ns: int) -> None:
-        heal_ns = since_ns + int(action.heal_after_s * 1e9)
-        if action.host not in self.down or heal_ns > self.down[action.host].due_ns:
-            self.down[action.host] = Action(heal_ns, struck_by, True, action.host)
-            heapq.heappush(self.queue, self.down[action.host])
+    def _prove(self, blow: Blow, strike: Strike) -> None:
+        self._note(Outcome.INJECTED, blow, **strike.fire().to_json())
 
-    def _heal_if_released(self, action: Action) -> None:
-        if action is self.down.get(action.host):
-            self._wait_until(action.due_ns)
-            self._heal(action)
+    def _leave(self, blow: Blow, strike: Strike, outcome: Outcome) -> None:
+        """A strike that comes to nothing; one that is absorbed may still hold its host for longer."""
+        strike.close()
+        self._note(outcome, blow)
+        if outcome is Outcome.ABSORBED:
+            longer = self.holds.absorb(blow.host, blow.event.kind, blow.due_ns + blow.heal_after_ns)
+            if longer is not None:
+                self._push(longer.until, longer)
 
-    def _heal(self, action: Action) -> None:
-        self.driver.heal(self.handle, action.host)
-        del self.down[action.host]
-        self.journal.write("healed", fault=action.fault, host=action.host)
+    def _note(self, outcome: Outcome, blow: Blow, **proof: Any) -> None:
+        kind, planned_ns = blow.event.kind, blow.due_ns
+        self.journal.write(outcome, fault=blow.fault, host=blow.host, kind=kind, planned_ns=planned_ns, **proof)
+
+    def _heal_when_due(self, hold: Hold[int]) -> None:
+        if self.holds.is_current(hold) and self._wait_until(hold.until):
+            self._heal(hold)
+
+    def _heal(self, hold: Hold[int]) -> None:
+        self.holds.release(hold)
+        self.beside.append(self._beside(hold.host, self._undo, hold))
+
+    def _undo(self, hold: Hold[int]) -> None:
+        proof: Proof = self.driver.heal(self.handle, hold.host, hold.kind)
+        self.journal.write("healed", fault=hold.fault, host=hold.host, kind=hold.kind, **proof.to_json())
+
+    def _beside(self, host: str, act: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        return self.lanes[host].submit(act, *arguments)
+
+    def _look_beside(self) -> None:
+        """Forget what has been done; what failed ends the plan."""
+        running = [future for future in self.beside if not future.done()]
+        failed = [future for future in self.beside if future.done() and future.exception()]
+        self.beside = running + failed
+        self.stopping = self.stopping or bool(failed)
 
     def _wait_until(self, due_ns: int) -> bool:
         """Sleep until then; False when asked to stop meanwhile."""
@@ -130,6 +190,7 @@ class Injector:
 
 def main() -> None:
     take_precedence()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     root, plan_path, journal_path = map(Path, sys.argv[1:])
     handle = Handle.load(root)
     plan = json.loads(plan_path.read_text(encoding="utf-8"))

@@ -14,14 +14,10 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from experiments.fault_kinds import GATEWAY, Direction, FaultKind, FaultOptions
 from experiments.parsing import Misfit, NonNegative, Positive, Spec
 
 MOST_FAULTS = 1_000_000
-
-
-class FaultKind(StrEnum):
-    KILL = "kill"
-    PAUSE = "pause"
 
 
 class FaultScope(StrEnum):
@@ -54,13 +50,26 @@ class HealDelay(Spec):
         return self
 
 
-class FaultProcess(Spec):
+class FaultAction(Spec):
+    """What a fault does. `peers`, `direction`, `cpu_share` and `delay` are options of the kinds that know them."""
+
+    kind: FaultKind = FaultKind.KILL
+    peers: Annotated[tuple[str, ...], Field(description="partition: from which hosts; by default from all others")] = ()
+    direction: Annotated[Direction, Field(description="partition: which packets are dropped")] = Direction.BOTH
+    cpu_share: Annotated[float, Field(gt=0, le=1, description="slow: share of time in which processes run")] = 1.0
+    delay: Annotated[NonNegative, Field(description="slow: seconds by which messages leave later")] = 0.0
+
+    @property
+    def options(self) -> FaultOptions:
+        return FaultOptions(self.peers, self.direction, self.cpu_share, self.delay)
+
+
+class FaultProcess(FaultAction):
     """A random law of faults: each host, each domain, or the cluster has a clock that ticks `rate` times a second.
 
     With a spread the hosts that a tick takes die one by one, each at a uniform offset from it.
     """
 
-    kind: FaultKind = FaultKind.KILL
     scope: FaultScope = FaultScope.HOST
     domains: Annotated[tuple[str, ...], Field(description="for scope domain: names or patterns such as rack-*")] = ()
     rate: Positive
@@ -94,11 +103,10 @@ class FaultProcess(Spec):
         return self
 
 
-class ListedFault(Spec):
+class ListedFault(FaultAction):
     """A fault at a set time, in the words of a plan's events."""
 
     at: NonNegative
-    kind: FaultKind = FaultKind.KILL
     targets: Annotated[tuple[str, ...], Field(min_length=1)]
     cause: str = "listed"
     heal_after: NonNegative = 0.0
@@ -113,6 +121,7 @@ class FaultSpec(Spec):
 
     duration: Positive | None = None
     hosts: dict[str, tuple[str, ...]] = Field({})
+    max_down: Annotated[int | None, Field(ge=1, description="the most hosts out of service at once")] = None
     processes: tuple[FaultProcess, ...] = ()
     events: tuple[ListedFault, ...] = ()
     trace: Annotated[str | None, Field(description="CSV or JSON file of faults to replay as well")] = None
@@ -139,6 +148,8 @@ class FaultSpec(Spec):
 
     def taken(self, process: FaultProcess) -> dict[str, tuple[str, ...]]:
         """The hosts that each clock of a process takes, by the name of the host or domain; "all" for the cluster."""
+        if process.kind.service:
+            return {process.kind.service: (GATEWAY,)}
         if process.scope is FaultScope.HOST:
             return {host: (host,) for host in self.hosts}
         if process.scope is FaultScope.CLUSTER:

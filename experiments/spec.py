@@ -15,7 +15,7 @@ import yaml
 from pydantic import AfterValidator, Field, model_validator
 
 from experiments.errors import BadInput
-from experiments.faults import FaultKind, FaultSpec, misfits
+from experiments.faults import FaultSpec, misfits
 from experiments.parsing import Misfit, Positive, Spec, parse, read_mapping
 from experiments.trace import with_trace
 
@@ -162,8 +162,6 @@ class Experiment(Spec):
             raise ValueError(f"faults.hosts names {unknown[0]!r}; the hosts are {', '.join(self.worker_names)}")
         if (self.faults.duration or 0) > self.window_s:
             raise ValueError(f"faults.duration ({self.faults.duration:g}) must not exceed window_s ({self.window_s:g})")
-        if any(fault.kind is not FaultKind.KILL for fault in (*self.faults.processes, *self.faults.events)):
-            raise ValueError("faults.processes, faults.events: only kind kill can be injected so far")
         for misfit in misfits(self.fault_spec):
             raise Misfit(f"faults.{misfit.field}", misfit.value, str(misfit))
         return self

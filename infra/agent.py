@@ -9,21 +9,24 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from experiments.fault_kinds import FaultKind, FaultOptions
 from infra import services
-from infra.processes import Aim, members, take_precedence
+from infra.processes import members, take_precedence
+from infra.strikes.ready import Target, ready, undo
+from infra.strikes.strike import Strike
 
 
 class Agent:
     """What can be asked; every method takes the fields of a request and returns what is answered."""
 
     def __init__(self, token: str, host: str, address: str) -> None:
-        self.mark, self.address = f"{token}/{host}", address
-        self.machine_ports = frozenset({int(os.environ["SSH_CONNECTION"].split()[3])})  # where sshd was reached
-        self.aims: dict[int, Aim] = {}
+        self.mark = f"{token}/{host}"
+        sshd_port = int(os.environ["SSH_CONNECTION"].split()[3])
+        self.target = Target(self.mark, address, machine_ports=frozenset({sshd_port}))
+        self.strikes: dict[int, Strike] = {}
 
     def count(self) -> int:
         """How many processes the host has."""
@@ -38,25 +41,29 @@ class Agent:
     def stop(self, service: str, limit_s: float) -> None:
         services.stop(f"{self.mark}/{service}", limit_s)
 
-    def aim(self, number: int) -> None:
-        """Open handles on the host's processes, to be known by this number."""
+    def aim(self, number: int, kind: str, options: dict[str, Any]) -> None:
+        """Make a strike ready, to be known by this number."""
         take_precedence()
-        self.aims[number] = Aim(self.mark, self.address, self.machine_ports)
+        self.strikes[number] = ready(self.target, FaultKind(kind), FaultOptions(**options))
 
-    def refresh(self, number: int) -> list[int]:
-        return self.aims[number].refresh()
+    def refresh(self, number: int) -> bool:
+        return self.strikes[number].refresh()
 
     def shoot(self, number: int, due_ns: int) -> None:
-        self.aims[number].shoot(due_ns)
+        self.strikes[number].shoot(due_ns)
 
     def fire(self, number: int) -> dict[str, Any]:
-        """The proof of death, and beside it the ports on which the host had listened."""
-        aim = self.aims.pop(number)
-        return {**asdict(aim.fire()), "ports": sorted(aim.ports)}
+        """The proof, and beside it the ports that the strike should have closed."""
+        strike = self.strikes.pop(number)
+        proof = strike.fire().to_json()
+        return {"proof": proof, "ports": sorted(strike.ports)}
 
     def close(self, number: int) -> None:
-        """Give up an aim."""
-        self.aims.pop(number).close()
+        """Give up a strike."""
+        self.strikes.pop(number).close()
+
+    def undo(self, kind: str) -> dict[str, Any]:
+        return undo(self.target, FaultKind(kind)).to_json()
 
 
 SILENT = {"shoot", "close"}  # no answer: the driver shoots at other hosts meanwhile

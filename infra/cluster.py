@@ -9,8 +9,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra.processes import DeathProof
+from infra.strikes.strike import Proof, Strike
 
 HANDLE_FILE = "handle.json"
 
@@ -79,29 +80,15 @@ class HostState:
     processes: int
 
 
-class Aimed(Protocol):
-    """A kill made ready: `shoot` strikes when it is due, `fire` ends every process of the host and proves it."""
-
-    def refresh(self) -> list[int]:
-        """Look again for processes of the host; returns their ids, none when it is down."""
-        ...
-
-    def shoot(self, due_ns: int) -> None:
-        """Strike at that moment (UTC nanoseconds), at once if it has passed; need not wait for it to return."""
-        ...
-
-    def fire(self) -> DeathProof: ...
-
-    def close(self) -> None:
-        """Give the kill up; `fire` does so by itself."""
-        ...
-
-
 class Driver(Protocol):
     """Creates, inspects and destroys hosts. Every method is idempotent."""
 
-    def check(self) -> None:
-        """Raise `BadInput` or `EnvironmentFailure` unless this machine has what the driver needs; touches nothing."""
+    def check(self, spec: ClusterSpec) -> None:
+        """Raise `BadInput` or `EnvironmentFailure` unless there is what the driver needs; touches nothing."""
+        ...
+
+    def refusal(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
+        """Why this driver cannot inject such a fault into such a cluster; None if it can."""
         ...
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle: ...
@@ -120,10 +107,19 @@ class Driver(Protocol):
         """Names of the services of the host that have a live process."""
         ...
 
-    def aim(self, handle: Handle, host: str) -> Aimed: ...
+    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+        """Make a fault of a host ready; raises `BadInput` for a host that is not of this cluster, or not of this kind.
 
-    def heal(self, handle: Handle, host: str) -> None:
-        """Bring a dead worker back as a new machine would come: with an empty disk, joining the cluster by itself."""
+        A fault of a service strikes the gateway, any other a worker.
+        """
+        ...
+
+    def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
+        """Undo a fault of that kind; a host or service that is well already is left alone.
+
+        A worker that was lost comes back as a new machine would: with an empty disk, untouched by any other fault but
+        a partition, joining the cluster by itself.
+        """
         ...
 
     def destroy(self, handle: Handle) -> None:

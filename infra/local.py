@@ -8,19 +8,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
+from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
 from infra import services, startup
 from infra.cluster import Handle, HostState
-from infra.processes import Aim, marks, members
+from infra.processes import marks, members
+from infra.strikes.death import Death
+from infra.strikes.ready import Target, ready, undo
+from infra.strikes.strike import Proof, Strike
 
 TOKEN_LETTER = "s"
+KINDS = frozenset({FaultKind.KILL})
 
 
 class LocalDriver:
     """Implements `infra.cluster.Driver` on this machine; what starts a JVM raises `EnvironmentFailure` without one."""
 
-    def check(self) -> None:
+    def check(self, spec: ClusterSpec) -> None:
         """Any machine will do."""
+
+    def refusal(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
+        """Hosts share the machine's network and disk, so only their processes can be struck."""
+        return None if kind in KINDS else f"{', '.join(sorted(KINDS))} with driver local"
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Create the hosts and start what runs on them, as `infra.startup.provision` says."""
@@ -51,22 +60,26 @@ class LocalDriver:
         """Names of the services of the host that have a live process."""
         return services.running(f"{handle.token}/{host}")
 
-    def aim(self, handle: Handle, host: str) -> Aim:
+    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         """Open handles on the host's processes; only a host of this cluster can be aimed at."""
-        target = startup.worker_of(handle, host)
-        return Aim(f"{handle.token}/{target.name}", target.address)
+        return ready(self._target(handle, host), kind, options)
 
-    def heal(self, handle: Handle, host: str) -> None:
-        """Start the worker again, its disk an empty folder; a host that is up is left alone."""
-        target = startup.worker_of(handle, host)
-        if not members(f"{handle.token}/{target.name}"):
-            startup.start_worker(self, handle, target)
+    def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
+        """Start a lost worker again, its disk an empty folder; undo any other fault."""
+        if kind.loses_the_host:
+            return startup.revive(self, handle, startup.worker_of(handle, host))
+        return undo(self._target(handle, host), kind)
+
+    @staticmethod
+    def _target(handle: Handle, host: str) -> Target:
+        worker = startup.worker_of(handle, host)
+        return Target(f"{handle.token}/{worker.name}", worker.address)
 
     def destroy(self, handle: Handle) -> None:
         """Kill everything that carries the cluster's token; the directories stay until the run is published."""
-        proof = Aim(handle.token, handle.gateway.address).fire()
-        if proof.survivors:
-            cause = f"{proof.survivors} processes of run {handle.run_id} survive SIGKILL"
+        proof = Death(handle.token, handle.gateway.address).fire()
+        if survivors := proof.left["survivors"]:
+            cause = f"{survivors} processes of run {handle.run_id} survive SIGKILL"
             raise EnvironmentFailure(cause, "look for them with ps, then destroy again")
 
 

@@ -11,12 +11,14 @@ import subprocess
 from pathlib import Path
 
 from experiments.errors import BadInput, EnvironmentFailure
+from experiments.fault_kinds import FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
 from infra import namespaces, services, ssh, startup
 from infra.cluster import Handle
 from infra.remote import MACHINE, RemoteHosts
 
 TOKEN_LETTER = "n"
+KINDS = frozenset({FaultKind.KILL})
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 PACKAGES = {"sshd": "openssh-server", "ssh-keygen": "openssh-client", "ip": "iproute2", "nsenter": "util-linux"}
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"  # not on the PATH of every root
@@ -29,15 +31,18 @@ class NetnsDriver(RemoteHosts):
     def __init__(self) -> None:
         super().__init__(login)
 
-    def check(self) -> None:
+    def check(self, spec: ClusterSpec) -> None:
         """Raise `BadInput` without the privileges and `EnvironmentFailure` without the programs."""
         _check_privileges()
         for program in PACKAGES:
             find_program(program)
 
+    def refusal(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
+        return None if kind in KINDS else f"{', '.join(sorted(KINDS))} with driver netns"
+
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Create the hosts and start what runs on them, as `infra.startup.provision` says; begins with `check`."""
-        self.check()
+        self.check(spec)
         return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), make_hosts)
 
     def destroy(self, handle: Handle) -> None:

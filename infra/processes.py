@@ -1,4 +1,4 @@
-"""The processes of a host, found by an ownership mark in their environment, and the proof that none is left.
+"""The processes of a host, found by an ownership mark in their environment.
 
 A host of the local driver is every process that carries its mark. The mark is inherited through fork and
 exec, so it also finds what a process group or a session misses (pyspark's daemon makes a group of its own).
@@ -7,7 +7,6 @@ exec, so it also finds what a process group or a session misses (pyspark's daemo
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,17 +20,6 @@ EXEC_LOOKS, EXEC_PAUSE_S = 1000, 0.0005
 
 
 @dataclass(frozen=True)
-class DeathProof:
-    """What a kill left: the processes it ended, and those and the open ports that survived it (both must be zero)."""
-
-    fired_ns: int
-    proved_ns: int
-    processes_killed: int
-    survivors: int
-    open_ports: int
-
-
-@dataclass(frozen=True)
 class Usage:
     """CPU time since start [s] and resident memory [bytes], summed over live processes."""
 
@@ -42,7 +30,7 @@ class Usage:
 def members(mark: str) -> list[int]:
     """Ids of the live processes (zombies excepted) that carry the mark, or a mark below it."""
     needle = f"{MARK}={mark}".encode()
-    return [pid for pid in _pids() if _carries(pid, needle)]
+    return [pid for pid in _pids() if carries(pid, needle)]
 
 
 def marks(prefix: str) -> set[str]:
@@ -60,87 +48,6 @@ def owners() -> list[tuple[int, str, str]]:
         if MARK in variables and _alive(pid):
             found.append((pid, variables[MARK], variables.get(ROOT, "")))
     return found
-
-
-class Aim:
-    """Handles on the processes of one host, opened ahead so that a kill takes effect at once.
-
-    A pidfd names a process for good: a process id that is used again is never hit.
-    """
-
-    def __init__(self, mark: str, address: str, spared: frozenset[int] = frozenset()) -> None:
-        """Aim at the host of that mark; it listens on `address`, where the ports `spared` are not of its processes."""
-        self.mark, self.address, self._spared = mark, address, spared
-        self.ports: set[int] = set()  # on which it was seen to listen before it was shot at
-        self._open: dict[int, int] = {}
-        self._fired_ns: int | None = None
-        self.refresh()
-
-    def refresh(self) -> list[int]:
-        """Look again for processes of the host; returns the ids of those now aimed at."""
-        found = members(self.mark)
-        for pid in found:
-            if pid not in self._open or self._ended(pid):
-                self._aim_at(pid)
-        if self._fired_ns is None:
-            self.ports.update(self._listening())
-        return found
-
-    def _listening(self) -> set[int]:
-        return set(listening(self.address)) - self._spared
-
-    def _ended(self, pid: int) -> bool:
-        """Whether the process aimed at has ended, and the id is another's now; closes the handle on it then."""
-        try:
-            signal.pidfd_send_signal(self._open[pid], 0)
-        except ProcessLookupError:
-            os.close(self._open.pop(pid))
-            return True
-        return False
-
-    def _aim_at(self, pid: int) -> None:
-        try:
-            handle = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return
-        if _carries(pid, f"{MARK}={self.mark}".encode()):
-            self._open[pid] = handle
-        else:
-            os.close(handle)
-
-    def shoot(self, due_ns: int = 0) -> None:
-        """Kill the processes aimed at when `due_ns` (UTC nanoseconds) has come, without a look at what came of it."""
-        while (left_ns := due_ns - time.time_ns()) > 0:
-            time.sleep(left_ns / 1e9)
-        self._fired_ns = time.time_ns()
-        self._signal()
-
-    def fire(self, limit_s: float = 5.0) -> DeathProof:
-        """Kill every process of the host, if it was not shot at yet, and prove it; stops looking after `limit_s`."""
-        if self._fired_ns is None:
-            self.shoot()
-        deadline = time.monotonic() + limit_s
-        while True:
-            left, ports = self.refresh(), self._listening()
-            if not (left or ports) or time.monotonic() > deadline:
-                break
-            self._signal()
-            time.sleep(0.002)
-        proof = DeathProof(self._fired_ns, time.time_ns(), len(self._open), len(left), len(ports))
-        self.close()
-        return proof
-
-    def _signal(self) -> None:
-        for handle in self._open.values():
-            try:
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-
-    def close(self) -> None:
-        for handle in self._open.values():
-            os.close(handle)
-        self._open.clear()
 
 
 def take_precedence() -> None:
@@ -197,7 +104,7 @@ def _amid_exec(pid: int) -> bool:
     return bool(fields) and int(fields[VSIZE]) > 0 and int(fields[ENV_END]) == 0
 
 
-def _carries(pid: int, needle: bytes) -> bool:
+def carries(pid: int, needle: bytes) -> bool:
     entries = _environment(pid)
     return any(e == needle or e.startswith(needle + b"/") for e in entries) and _alive(pid)
 

@@ -18,9 +18,10 @@ from dataclasses import replace
 from typing import Any
 
 from experiments.errors import EnvironmentFailure
+from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from infra import services, ssh, startup
 from infra.cluster import Handle, Host, HostState
-from infra.processes import DeathProof
+from infra.strikes.strike import Proof, Strike
 
 ANSWER_LIMIT_S = 15.0
 ATTEMPTS = 3
@@ -67,13 +68,15 @@ class RemoteHosts:
     def running(self, handle: Handle, host: str) -> set[str]:
         return set(self.ask(handle, handle.hosts[host], "running"))
 
-    def aim(self, handle: Handle, host: str) -> RemoteAim:
-        return RemoteAim(self, handle, startup.worker_of(handle, host))
+    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+        peers = tuple(handle.hosts[name].address for name in options.peers)
+        return RemoteStrike(self, handle, startup.worker_of(handle, host), kind, options._replace(peers=peers))
 
-    def heal(self, handle: Handle, host: str) -> None:
+    def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
         target = startup.worker_of(handle, host)
-        if not self.ask(handle, target, "count"):
-            startup.start_worker(self, handle, target)
+        if kind.loses_the_host:
+            return startup.revive(self, handle, target)
+        return Proof(**self.ask(handle, target, "undo", kind=kind))
 
     def ask(self, handle: Handle, host: Host, what: str, within_s: float = ANSWER_LIMIT_S, **fields: Any) -> Any:
         """What the agent of the host answers; a lost connection is made again, so `what` may be carried out twice."""
@@ -104,39 +107,40 @@ class RemoteHosts:
             self._sessions.pop(key).close()
 
 
-class RemoteAim:
-    """Implements `infra.cluster.Aimed` by the agent of the host: connected ahead, it strikes by itself when due.
+class RemoteStrike:
+    """Implements `infra.strikes.strike.Strike` by the agent of the host: told ahead, it strikes by itself when due.
 
     Due by the clock of the host: one that is not this machine's needs the offset added.
     """
 
     _numbers = itertools.count()
 
-    def __init__(self, hosts: RemoteHosts, handle: Handle, host: Host) -> None:
+    def __init__(self, hosts: RemoteHosts, handle: Handle, host: Host, kind: FaultKind, options: FaultOptions) -> None:
         self._hosts, self._handle, self._host, self._number = hosts, handle, host, next(self._numbers)
-        self._session = self._aim()
+        self._request = {"number": self._number, "kind": kind, "options": options._asdict()}
+        self._session = self._make_ready()
 
-    def _aim(self) -> ssh.Session:
-        self._hosts.ask(self._handle, self._host, "aim", number=self._number)
+    def _make_ready(self) -> ssh.Session:
+        self._hosts.ask(self._handle, self._host, "aim", **self._request)
         return self._hosts.session(self._handle, self._host)
 
-    def refresh(self) -> list[int]:
+    def refresh(self) -> bool:
         return self._ask("refresh")
 
     def shoot(self, due_ns: int = 0) -> None:
         try:
             self._session.tell(do="shoot", number=self._number, due_ns=due_ns)
         except ssh.Disconnected:
-            self._session = self._aim()
+            self._session = self._make_ready()
             self._session.tell(do="shoot", number=self._number, due_ns=due_ns)
 
-    def fire(self) -> DeathProof:
-        """Kill what is left, with two proofs: the host's own, and that none of its ports answers from outside."""
+    def fire(self) -> Proof:
+        """Complete it, with two proofs: the host's own, and that none of the ports it closed answers from outside."""
         found = self._ask("fire")
-        ports = found.pop("ports")
-        proof = DeathProof(**found)
-        answering = sum(startup.answers(self._host.address, port) for port in ports)
-        return replace(proof, open_ports=max(proof.open_ports, answering), proved_ns=time.time_ns())
+        proof = Proof(**found["proof"])
+        answering = sum(startup.answers(self._host.address, port) for port in found["ports"])
+        left = {**proof.left, "open ports": max(proof.left.get("open ports", 0), answering)}
+        return replace(proof, left=left, proved_ns=time.time_ns()) if found["ports"] else proof
 
     def close(self) -> None:
         with suppress(ssh.Disconnected):  # then the agent has ended, and the aim with it
@@ -147,7 +151,7 @@ class RemoteAim:
         try:
             return self._answer(what)
         except ssh.Disconnected:
-            self._session = self._aim()
+            self._session = self._make_ready()
             return self._answer(what)
 
     def _answer(self, what: str) -> Any:

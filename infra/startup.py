@@ -23,6 +23,7 @@ from infra import kafka, services, spark
 from infra.cluster import Driver, Handle, Host, Role
 from infra.jars import ensure_jars
 from infra.jvm import Java, find_java
+from infra.strikes.strike import Proof
 
 GATEWAY_MEMORY_MB = 2048  # broker, master, query driver, generator
 WORKER_OVERHEAD_MB = 450  # the worker daemon, and an executor beyond its heap
@@ -97,6 +98,17 @@ def start_worker(driver: Driver, handle: Handle, worker: Host) -> None:
     work = lives / str(len(list(lives.glob("*"))) + 1)
     work.mkdir(parents=True)
     driver.spawn(handle, worker.name, "spark-worker", spark.worker_command(worker, handle.master, work))
+
+
+def revive(driver: Driver, handle: Handle, worker: Host) -> Proof:
+    """Start a worker that was lost, if it is down; the proof is that it runs, not yet that it has joined."""
+    fired_ns = time.time_ns()
+    started = 0
+    if not driver.running(handle, worker.name):
+        start_worker(driver, handle, worker)
+        started = 1
+    down = 0 if driver.running(handle, worker.name) else 1
+    return Proof(fired_ns, time.time_ns(), {"hosts started": started}, {"hosts down": down})
 
 
 def worker_of(handle: Handle, host: str) -> Host:

@@ -27,7 +27,7 @@ def benchmark(arguments: argparse.Namespace) -> int:
     from results.terminal import summary
 
     experiment = spec.load(arguments.experiment, arguments.overrides)
-    driver_of(experiment.cluster.driver).check()
+    driver_of(experiment.cluster.driver).check(experiment.cluster)
     run_id = steps.new_run_id(experiment)
     print(f"run {run_id}", file=sys.stderr)
     airflow_status = None

@@ -33,8 +33,8 @@ def _fault(number: int, event: dict[str, Any], start_ns: int, entries: list[dict
     actual_ns = min((entry["fired_ns"] for entry in struck), default=None)
     late_s = max(((entry["fired_ns"] - planned_ns) / NS for entry in struck), key=abs, default=None)
 
-    def total(field: str) -> int | None:
-        return sum(entry[field] for entry in struck) if struck else None
+    def total(what: str, name: str) -> int | None:
+        return sum(entry[what].get(name, 0) for entry in struck) if struck else None
 
     return (
         number,
@@ -47,9 +47,9 @@ def _fault(number: int, event: dict[str, Any], start_ns: int, entries: list[dict
         max(healed, default=None),
         late_s,
         bool(entries) and not struck,
-        total("processes_killed"),
-        total("survivors"),
-        total("open_ports"),
+        total("done", "processes killed"),
+        total("left", "survivors"),
+        total("left", "open ports"),
     )
 
 
@@ -58,7 +58,10 @@ def fault_fit(experiment: Experiment, plan: dict[str, Any], injector: list[dict[
     if not experiment.faults.can_fail:
         return []
     events = [FaultEvent.from_json(event) for event in plan["events"]]
-    return [*fit_to_laws(experiment.fault_spec, events), *fit_to_plan(events, plan["window_start_ns"], injector)]
+    return [
+        *fit_to_laws(experiment.fault_spec, events),
+        *fit_to_plan(events, plan["window_start_ns"], injector, plan.get("max_down")),
+    ]
 
 
 def checkpoints(batches: list[Batch], window: tuple[int, int], undisturbed: list[Batch]) -> list[Row]:

@@ -16,6 +16,7 @@ import pytest
 
 from aftershock import lease, steps
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
+from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterDriver, ClusterSpec
 from infra import kafka, namespaces, netns, ssh, startup
 from infra.cluster import Handle
@@ -42,7 +43,7 @@ JOINED = "Successfully registered with master"
 @pytest.fixture(scope="module", autouse=True)
 def _able() -> None:
     try:
-        NetnsDriver().check()
+        NetnsDriver().check(ONE_WORKER)
     except AftershockError as error:
         pytest.skip(str(error))
 
@@ -131,12 +132,12 @@ def test_a_host_that_does_not_answer_is_told(cluster: Handle, tmp_path: Path, mo
 
 def test_a_lost_connection_is_made_again(driver: NetnsDriver, cluster: Handle) -> None:
     before = driver.running(cluster, "worker-1")
-    aim = driver.aim(cluster, "worker-1")
-    aimed_at = aim.refresh()
+    aim = driver.aim(cluster, "worker-1", FaultKind.KILL)
+    assert aim.refresh()
     (agent,) = members(f"{cluster.token}/machine/worker-1")
     os.kill(agent, 9)
     assert driver.running(cluster, "worker-1") == before
-    assert aim.refresh() == aimed_at
+    assert aim.refresh()
 
 
 def test_a_service_is_asked_to_end_and_killed_when_it_does_not(driver: NetnsDriver, cluster: Handle) -> None:
@@ -155,16 +156,16 @@ def test_a_killed_worker_leaves_no_process_and_no_port_and_comes_back(driver: Ne
     with socket.socket() as probe:
         assert probe.connect_ex((worker.address, ssh.PORT)) == 0
     before = listens(cluster, "worker-1")
-    proof = driver.aim(cluster, "worker-1").fire()
-    assert proof.processes_killed >= 1
-    assert (proof.survivors, proof.open_ports) == (0, 0)
+    proof = driver.aim(cluster, "worker-1", FaultKind.KILL).fire()
+    assert proof.done["processes killed"] >= 1
+    assert proof.holds
     assert members(f"{cluster.token}/worker-1") == []
     after = listens(cluster, "worker-1")
     assert after < before
     assert {entry.rpartition(":")[2] for entry in after} == {f"{ssh.PORT:04X}"}, "only the machine's sshd is left"
     assert [state.up for state in driver.inspect(cluster)] == [True, False]
-    driver.heal(cluster, "worker-1")
-    driver.heal(cluster, "worker-1")
+    driver.heal(cluster, "worker-1", FaultKind.KILL)
+    driver.heal(cluster, "worker-1", FaultKind.KILL)
     wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=30)
     assert len(list((cluster.directory("worker-1") / "lives").iterdir())) == 2
 
@@ -177,16 +178,16 @@ def test_only_workers_of_the_cluster_are_aimed_at(driver: NetnsDriver, cluster: 
 
 
 def test_a_kill_strikes_when_it_is_due(driver: NetnsDriver, cluster: Handle) -> None:
-    driver.aim(cluster, "worker-1").fire()
+    driver.aim(cluster, "worker-1", FaultKind.KILL).fire()
     late_s = []
     for _ in range(20):
         driver.spawn(cluster, "worker-1", "victim", ["sleep", "60"])
-        aim = driver.aim(cluster, "worker-1")
-        assert len(aim.refresh()) == 1
+        aim = driver.aim(cluster, "worker-1", FaultKind.KILL)
+        assert aim.refresh()
         due_ns = time.time_ns() + 50_000_000
         aim.shoot(due_ns)
         late_s.append((aim.fire().fired_ns - due_ns) / 1e9)
-    driver.heal(cluster, "worker-1")
+    driver.heal(cluster, "worker-1", FaultKind.KILL)
     assert min(late_s) >= 0
     assert sorted(late_s)[-2] < LATEST_KILL_S
 

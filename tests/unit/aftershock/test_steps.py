@@ -53,6 +53,14 @@ def test_bad_input_leaves_nothing(home):
 
 
 @pytest.mark.parametrize("publish", [False, True])
+def test_a_fault_that_the_driver_cannot_inject_is_refused_before_anything_is_made(home):
+    faults = {"processes": [{"rate": 0.1}, {"kind": "power-off", "rate": 0.1}]}
+    with pytest.raises(BadInput, match="with driver local") as mistake:
+        steps.begin({"faults": faults})
+    assert (mistake.value.field, mistake.value.value) == ("faults.processes.1.kind", "power-off")
+    assert not list(home.rglob("experiment.json"))
+
+
 def test_a_run_id_is_used_once(publish):
     steps.begin(DOCUMENT, "run-1")
     if publish:

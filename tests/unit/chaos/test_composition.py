@@ -4,9 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chaos.composition import HostOutage, absorbed_strikes, compose, down_shares, most_down
+from chaos.composition import Composition, HostOutage, compose, down_shares, most_down
 from chaos.events import FaultEvent
-from experiments.faults import FaultKind
+from experiments.fault_kinds import FaultKind
+
+
+def outage_of(host, start_s, end_s, faults):
+    return HostOutage(host, FaultKind.KILL, start_s, end_s, faults)
 
 
 def fault(at, heal_after, *targets):
@@ -27,18 +31,17 @@ def fault(at, heal_after, *targets):
     ids=["one", "apart", "within", "extends", "chain", "one moment", "without delay"],
 )
 def test_the_outages_of_one_host(faults, outages):
-    assert compose(faults) == {"a": [HostOutage(*outage) for outage in outages]}
+    assert compose(faults).outages == [outage_of("a", *outage) for outage in outages]
 
 
 def test_a_fault_can_strike_one_host_and_be_absorbed_by_another():
-    outages = compose([fault(0, 10, "a"), fault(4, 2, "a", "b"), fault(20, 1, "b")])
-    assert outages == {
-        "a": [HostOutage(0, 10, (0, 1))],
-        "b": [HostOutage(4, 6, (1,)), HostOutage(20, 21, (2,))],
-    }
-    assert absorbed_strikes(outages) == 1
-    assert most_down(outages) == 2
-    assert down_shares(outages, 20.5) == {"a": 10 / 20.5, "b": 2.5 / 20.5}  # what outlasts the duration is cut
+    made = compose([fault(0, 10, "a"), fault(4, 2, "a", "b"), fault(20, 1, "b")])
+    assert made.outages == [
+        outage_of("a", 0, 10, (0, 1)), outage_of("b", 4, 6, (1,)), outage_of("b", 20, 21, (2,))
+    ]  # fmt: skip
+    assert (made.absorbed, made.withheld, made.struck) == ([(1, "a")], [], {(0, "a"), (1, "b"), (2, "b")})
+    assert most_down(made) == 2
+    assert down_shares(made, 20.5) == {"a": 10 / 20.5, "b": 2.5 / 20.5}  # what outlasts the duration is cut
 
 
 def test_a_host_that_returns_as_another_is_struck_counts_no_more():
@@ -46,8 +49,8 @@ def test_a_host_that_returns_as_another_is_struck_counts_no_more():
 
 
 def test_no_fault_no_outage():
-    assert compose([]) == {}
-    assert most_down({}) == absorbed_strikes({}) == 0
+    assert compose([]) == Composition([], [], [])
+    assert most_down(compose([])) == 0
 
 
 faults = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12), st.sets(st.sampled_from("abc"), min_size=1)))
@@ -61,19 +64,20 @@ def test_composition_is_that_of_holds_second_by_second(drawn):
         host: [any(e.at <= s < e.at + e.heal_after for e in events if host in e.targets) for s in range(45)]
         for host in "abc"
     }
-    outages = compose(events)
+    made = compose(events)
     for host in "abc":
-        assert [any(o.start_s <= s < o.end_s for o in outages.get(host, [])) for s in range(45)] == held[host]
-    shares = down_shares(outages, 45.0)
+        of_host = [outage for outage in made.outages if outage.host == host]
+        assert [any(o.start_s <= s < o.end_s for o in of_host) for s in range(45)] == held[host]
+    shares = down_shares(made, 45.0)
     assert sum(shares.values()) == pytest.approx(sum(map(sum, held.values())) / 45)
-    assert most_down(outages) == max(sum(at_once) for at_once in zip(*held.values(), strict=True))
+    assert most_down(made) == max(sum(at_once) for at_once in zip(*held.values(), strict=True))
     strikes = sum(len(event.targets) for event in events)
-    assert absorbed_strikes(outages) == strikes - sum(map(len, outages.values()))
+    assert len(made.absorbed) == strikes - len(made.outages)
 
 
 @settings(max_examples=100, deadline=None)
 @given(faults)
 def test_every_strike_is_in_one_outage_of_its_host(drawn):
     events = sorted(fault(at, heal_after, *sorted(targets)) for at, heal_after, targets in drawn)
-    held = [(f, host) for host, of_host in compose(events).items() for outage in of_host for f in outage.faults]
+    held = [(f, outage.host) for outage in compose(events).outages for f in outage.faults]
     assert sorted(held) == sorted((number, host) for number, event in enumerate(events) for host in event.targets)

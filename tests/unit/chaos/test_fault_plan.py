@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from chaos.events import FaultEvent
 from chaos.plan import draw, load_fault_spec, plan
 from experiments.errors import BadInput
-from experiments.faults import FaultKind, FaultSpec
+from experiments.fault_kinds import FaultKind
+from experiments.faults import FaultSpec
 
 HOSTS = {"node-1": ("rack-a",), "node-2": ("rack-a",), "node-3": ("rack-b",)}
 LITERAL = [

@@ -9,7 +9,8 @@ from scipy import stats
 from chaos.events import FaultEvent
 from chaos.goodness import Fit, fit_to_laws, fit_to_plan
 from chaos.plan import plan
-from experiments.faults import FaultKind, FaultSpec
+from experiments.fault_kinds import FaultKind
+from experiments.faults import FaultSpec
 
 HOSTS = {f"h{i:02}": (f"rack-{i % 4}",) for i in range(24)}
 LAWS = {

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from chaos.injector import Injector
+from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from infra.cluster import Handle, Host, HostState, Role
 from infra.journal import Journal, read_journal
-from infra.processes import Aim, members
+from infra.processes import members
+from infra.strikes.ready import Target, ready
+from infra.strikes.strike import Proof, Strike
 from tests.unit.marked_processes import start
 
 LEAD_S = 0.7  # from arming to the window: more than the injector looks ahead
@@ -32,12 +35,14 @@ class SleepingHosts:
     def inspect(self, handle: Handle) -> list[HostState]:
         return [HostState(name, host.address, self.is_up(name), 1) for name, host in handle.hosts.items()]
 
-    def aim(self, handle: Handle, host: str) -> Aim:
-        return Aim(f"{handle.token}/{host}", handle.hosts[host].address)
+    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+        return ready(Target(f"{handle.token}/{host}", handle.hosts[host].address), kind, options)
 
-    def heal(self, handle: Handle, host: str) -> None:
+    def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
         self.reborn[host] += 1
+        now_ns = time.time_ns()
         self.processes[host] = start(f"{handle.token}/{host}/service")
+        return Proof(now_ns, time.time_ns(), {"hosts started": 1}, {"hosts down": 0})
 
     def is_up(self, host: str) -> bool:
         return bool(members(f"{self.handle.token}/{host}"))
@@ -76,8 +81,8 @@ def test_a_kill_comes_when_it_is_planned_with_its_proof(hosts):
     assert injected["planned_ns"] == start_ns + 100_000_000
     assert 0 <= injected["fired_ns"] - injected["planned_ns"] < 250_000_000
     assert injected["fired_ns"] <= injected["proved_ns"]
-    proof = {name: injected[name] for name in ("processes_killed", "survivors", "open_ports")}
-    assert proof == {"processes_killed": 1, "survivors": 0, "open_ports": 0}
+    assert injected["done"] == {"processes killed": 1}
+    assert injected["left"] == {"survivors": 0, "open ports": 0}
     assert (injected["fault"], healed["fault"]) == (0, 0)
     assert hosts.processes["worker-1"].poll() is None
 

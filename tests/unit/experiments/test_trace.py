@@ -104,13 +104,9 @@ def test_an_experiment_lists_its_trace_and_outlives_the_file(tmp_path):
     assert experiment.faults.hosts == {}
 
 
-@pytest.mark.parametrize(
-    ("rows", "field"), [("1,worker-9\n", "faults.trace"), ("1,worker-1,pause\n", "experiment")], ids=["host", "kind"]
-)
-def test_an_experiment_refuses_a_trace_that_it_cannot_inject(tmp_path, rows, field):
+def test_an_experiment_refuses_a_trace_of_hosts_that_it_does_not_have(tmp_path):
     path = tmp_path / "trace.csv"
-    columns = "at,targets,kind\n" if "pause" in rows else "at,targets\n"
-    path.write_text(columns + rows, encoding="utf-8")
+    path.write_text("at,targets\n1,worker-9\n", encoding="utf-8")
     with pytest.raises(BadInput) as mistake:
         spec.validate({"faults": {"trace": str(path)}})
-    assert mistake.value.field == field
+    assert mistake.value.field == "faults.trace"

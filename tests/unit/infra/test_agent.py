@@ -13,6 +13,7 @@ from infra.processes import MARK, listening, members
 from tests.unit.marked_processes import start, start_python, wait_for
 
 ADDRESS = "127.0.251.7"
+NOTHING = {"survivors": 0, "open ports": 0}
 LISTENER = f"import socket, time; s = socket.create_server(('{ADDRESS}', 0)); time.sleep(60)"
 
 
@@ -65,24 +66,24 @@ def test_it_strikes_when_due_and_proves_the_death_but_spares_itself(agent, token
     victims = [start(f"{token}/h/a"), start_python(f"{token}/h/b", LISTENER)]
     wait_for(lambda: bool(listening(ADDRESS)))
     (port,) = listening(ADDRESS)
-    agent.ask("aim", number=7)
-    assert sorted(agent.ask("refresh", number=7)["done"]) == sorted(victim.pid for victim in victims)
+    agent.ask("aim", number=7, kind="kill", options={})
+    assert agent.ask("refresh", number=7) == {"done": True}
     due_ns = time.time_ns() + 150_000_000
     agent.tell("shoot", number=7, due_ns=due_ns)
-    proof = agent.ask("fire", number=7)["done"]
+    fired = agent.ask("fire", number=7)["done"]
     assert [victim.wait(5) for victim in victims] == [-signal.SIGKILL] * 2
-    assert 0 <= proof["fired_ns"] - due_ns < 100_000_000
-    assert (proof["processes_killed"], proof["survivors"], proof["open_ports"]) == (2, 0, 0)
-    assert proof["ports"] == [port]
+    assert 0 <= fired["proof"]["fired_ns"] - due_ns < 100_000_000
+    assert (fired["proof"]["done"], fired["proof"]["left"]) == ({"processes killed": 2}, NOTHING)
+    assert fired["ports"] == [port]
 
 
 def test_two_aims_at_one_host_are_kept_apart(agent, token):
     first = start(f"{token}/h/a")
-    agent.ask("aim", number=1)
-    agent.ask("aim", number=2)
-    assert agent.ask("fire", number=1)["done"]["processes_killed"] == 1
+    agent.ask("aim", number=1, kind="kill", options={})
+    agent.ask("aim", number=2, kind="kill", options={})
+    assert agent.ask("fire", number=1)["done"]["proof"]["done"] == {"processes killed": 1}
     assert first.wait(5) == -signal.SIGKILL
-    assert agent.ask("refresh", number=2) == {"done": []}
+    assert agent.ask("refresh", number=2) == {"done": False}
 
 
 def test_the_port_of_sshd_is_no_sign_of_life(token):
@@ -90,9 +91,9 @@ def test_the_port_of_sshd_is_no_sign_of_life(token):
     wait_for(lambda: bool(listening(ADDRESS)))
     agent = Asked(token, listening(ADDRESS)[0])
     victim = start(f"{token}/h/a")
-    agent.ask("aim", number=1)
-    proof = agent.ask("fire", number=1)["done"]
+    agent.ask("aim", number=1, kind="kill", options={})
+    fired = agent.ask("fire", number=1)["done"]
     agent.process.stdin.close()
-    assert (proof["survivors"], proof["open_ports"], proof["ports"]) == (0, 0, [])
+    assert (fired["proof"]["left"], fired["ports"]) == (NOTHING, [])
     assert victim.wait(5) == -signal.SIGKILL
     assert listener.poll() is None, "what serves the machine outlives a kill of the host"

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from experiments.errors import BadInput, EnvironmentFailure
+from experiments.spec import ClusterSpec
 from infra import netns
 from infra.cluster import Handle, Host, Role
 from infra.services import REPOSITORY
@@ -53,4 +54,4 @@ def test_others_than_root_are_refused():
     if not os.geteuid():
         pytest.skip("runs as root")
     with pytest.raises(BadInput, match="netns as root"):
-        netns.NetnsDriver().check()
+        netns.NetnsDriver().check(ClusterSpec())

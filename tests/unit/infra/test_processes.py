@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.processes import Aim, listening, marks, members, usage
+from infra.processes import listening, marks, members, usage
+from infra.strikes.death import Death
 from tests.unit.marked_processes import start, start_python, wait_for
 
 ADDRESS = "127.0.251.7"  # no cluster of another test or run has it
@@ -65,8 +66,8 @@ def test_a_kill_ends_every_process_of_the_host_and_no_other(token):
     own = [start(f"{token}/worker-1/service") for _ in range(3)]
     others = [start(f"{token}/worker-2"), start(f"{token}/worker-11"), start(None)]
     before_ns = time.time_ns()
-    proof = Aim(f"{token}/worker-1", ADDRESS).fire()
-    assert (proof.processes_killed, proof.survivors, proof.open_ports) == (3, 0, 0)
+    proof = Death(f"{token}/worker-1", ADDRESS).fire()
+    assert (proof.done["processes killed"], proof.left["survivors"], proof.left["open ports"]) == (3, 0, 0)
     assert before_ns <= proof.fired_ns <= proof.proved_ns <= time.time_ns()
     assert [process.wait(5) for process in own] == [-signal.SIGKILL] * 3
     assert [process.poll() for process in others] == [None] * 3
@@ -78,54 +79,54 @@ def test_a_process_that_left_its_session_and_group_does_not_escape(token):
     wait_for(lambda: {os.getsid(pid) for pid in members(token)} > {os.getsid(parent.pid)})
     (child,) = set(members(token)) - {parent.pid}
     assert os.getpgid(child) != os.getpgid(parent.pid)
-    proof = Aim(f"{token}/worker-1", ADDRESS).fire()
-    assert (proof.processes_killed, proof.survivors) == (2, 0)
+    proof = Death(f"{token}/worker-1", ADDRESS).fire()
+    assert (proof.done["processes killed"], proof.left["survivors"]) == (2, 0)
     assert members(token) == []
 
 
 def test_processes_that_are_born_meanwhile_do_not_escape(token):
     shell = start(f"{token}/worker-1", "sh", "-c", BORN_ALL_THE_TIME)
-    aim = Aim(f"{token}/worker-1", ADDRESS)
-    wait_for(lambda: set(members(token)) - {shell.pid} - set(aim.refresh()) == set())
+    aim = Death(f"{token}/worker-1", ADDRESS)
+    wait_for(lambda: set(members(token)) - {shell.pid} - set(aim.look()) == set())
     time.sleep(0.1)
-    assert aim.fire().survivors == 0
+    assert aim.fire().left["survivors"] == 0
     assert members(token) == []
 
 
 def test_the_proof_counts_the_ports_that_the_kill_closed(token):
     start_python(f"{token}/worker-1", LISTENING)
     wait_for(lambda: len(listening(ADDRESS)) == 1)
-    proof = Aim(f"{token}/worker-1", ADDRESS).fire()
-    assert (proof.processes_killed, proof.open_ports) == (1, 0)
+    proof = Death(f"{token}/worker-1", ADDRESS).fire()
+    assert (proof.done["processes killed"], proof.left["open ports"]) == (1, 0)
     assert listening(ADDRESS) == []
 
 
 def test_a_port_that_stays_open_is_no_proof_and_its_foreign_owner_lives_on(token):
     process = start(f"{token}/worker-1")
     with socket.create_server((ADDRESS, 0)):
-        proof = Aim(f"{token}/worker-1", ADDRESS).fire(limit_s=0.2)
-    assert (proof.processes_killed, proof.survivors, proof.open_ports) == (1, 0, 1)
+        proof = Death(f"{token}/worker-1", ADDRESS).fire(limit_s=0.2)
+    assert (proof.done["processes killed"], proof.left["survivors"], proof.left["open ports"]) == (1, 0, 1)
     assert process.wait(5) == -signal.SIGKILL
 
 
 def test_aiming_finds_what_was_started_since(token):
     first = start(f"{token}/worker-1")
-    aim = Aim(f"{token}/worker-1", ADDRESS)
+    aim = Death(f"{token}/worker-1", ADDRESS)
     second = start(f"{token}/worker-1")
-    assert set(aim.refresh()) == {first.pid, second.pid}
-    assert aim.fire().processes_killed == 2
+    assert set(aim.look()) == {first.pid, second.pid}
+    assert aim.fire().done["processes killed"] == 2
 
 
 def test_a_host_that_is_down_has_nothing_to_aim_at(token):
-    aim = Aim(f"{token}/worker-1", ADDRESS)
-    assert aim.refresh() == []
+    aim = Death(f"{token}/worker-1", ADDRESS)
+    assert aim.look() == []
     proof = aim.fire()
-    assert (proof.processes_killed, proof.survivors, proof.open_ports) == (0, 0, 0)
+    assert (proof.done["processes killed"], proof.left["survivors"], proof.left["open ports"]) == (0, 0, 0)
 
 
 def test_a_process_id_that_was_used_again_is_not_hit(token):
     first = start(f"{token}/worker-1")
-    aim = Aim(f"{token}/worker-1", ADDRESS)
+    aim = Death(f"{token}/worker-1", ADDRESS)
     first.kill()
     first.wait()
     stranger = _with_id(first.pid, None)
@@ -136,12 +137,12 @@ def test_a_process_id_that_was_used_again_is_not_hit(token):
 
 def test_a_new_process_of_the_host_is_hit_also_under_a_used_id(token):
     first = start(f"{token}/worker-1")
-    aim = Aim(f"{token}/worker-1", ADDRESS)
+    aim = Death(f"{token}/worker-1", ADDRESS)
     first.kill()
     first.wait()
     successor = _with_id(first.pid, f"{token}/worker-1")
     proof = aim.fire(limit_s=1.0)
-    assert proof.survivors == 0
+    assert proof.left["survivors"] == 0
     assert successor.wait(5) == -signal.SIGKILL
 
 

@@ -31,7 +31,7 @@ def planned(*events):
 
 def injected(fault, host, at_s, processes=4, survivors=0, ports=0):
     fired_ns = START_NS + round(at_s * NS)
-    proof = {"processes_killed": processes, "survivors": survivors, "open_ports": ports}
+    proof = {"done": {"processes killed": processes}, "left": {"survivors": survivors, "open ports": ports}}
     stamps = {"at_ns": fired_ns + 9, "fired_ns": fired_ns, "proved_ns": fired_ns + 5}
     return {"event": "injected", "fault": fault, "host": host, **stamps, **proof}
 

@@ -1,0 +1,98 @@
+"""The kinds of faults: what each takes from a host, what it can be told, and which take a service of the gateway."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+GATEWAY = "gateway"  # the host of broker, Spark master and query driver, which no fault takes as a whole
+
+
+class Effect(StrEnum):
+    """What a fault holds a host in. A host may be held in several of them at once."""
+
+    DOWN = "down"  # its processes are gone
+    FROZEN = "frozen"  # they stand still
+    SLOW = "slow"
+    CUT = "cut"  # it does not reach, or is not reached by, some others
+    FULL = "full"  # its disk takes nothing more
+    NO_BROKER = "no broker"
+    NO_DRIVER = "no driver"
+    NO_MASTER = "no master"
+
+
+class FaultKind(StrEnum):
+    KILL = "kill"  # SIGKILL of every process on the host
+    TERMINATE = "terminate"  # SIGTERM, and SIGKILL of what has not ended after a grace period
+    POWER_OFF = "power-off"  # the host and its addresses vanish
+    PAUSE = "pause"  # every process is frozen, then thawed
+    SLOW = "slow"  # a share of the CPU, a delay on messages
+    PARTITION = "partition"  # no packet to or from a set of hosts
+    DISK_FULL = "disk-full"
+    BROKER_KILL = "broker-kill"  # SIGKILL of a service on the gateway
+    DRIVER_KILL = "driver-kill"
+    MASTER_KILL = "master-kill"
+
+    @property
+    def effect(self) -> Effect:
+        return EFFECTS[self]
+
+    @property
+    def loses_the_host(self) -> bool:
+        """Whether a new machine takes the host's place."""
+        return self.effect is Effect.DOWN
+
+    @property
+    def takes_the_host(self) -> bool:
+        """Whether the host is out of service meanwhile."""
+        return self.effect in (Effect.DOWN, Effect.FROZEN, Effect.CUT)
+
+    @property
+    def service(self) -> str | None:
+        """The service of the gateway that it strikes; None for a fault of hosts."""
+        return SERVICES.get(self)
+
+
+EFFECTS = {
+    FaultKind.KILL: Effect.DOWN,
+    FaultKind.TERMINATE: Effect.DOWN,
+    FaultKind.POWER_OFF: Effect.DOWN,
+    FaultKind.PAUSE: Effect.FROZEN,
+    FaultKind.SLOW: Effect.SLOW,
+    FaultKind.PARTITION: Effect.CUT,
+    FaultKind.DISK_FULL: Effect.FULL,
+    FaultKind.BROKER_KILL: Effect.NO_BROKER,
+    FaultKind.DRIVER_KILL: Effect.NO_DRIVER,
+    FaultKind.MASTER_KILL: Effect.NO_MASTER,
+}
+SERVICES = {
+    FaultKind.BROKER_KILL: "broker",
+    FaultKind.DRIVER_KILL: "query",
+    FaultKind.MASTER_KILL: "spark-master",
+}
+
+
+class Direction(StrEnum):
+    """Which packets of the struck host a partition drops."""
+
+    BOTH = "both"
+    IN = "in"  # those that come from its peers
+    OUT = "out"  # those that go to its peers
+
+
+class FaultOptions(NamedTuple):
+    """What a fault is told beside its kind.
+
+    peers      of a partition: the hosts that the struck one is cut off from; none named: every other host
+    direction  of a partition
+    cpu_share  of a slow host: the share of time in which its processes run
+    delay      of a slow host: how much later its messages leave [s]
+    """
+
+    peers: tuple[str, ...] = ()
+    direction: Direction = Direction.BOTH
+    cpu_share: float = 1.0
+    delay: float = 0.0
+
+
+PLAIN = FaultOptions()

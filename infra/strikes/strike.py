@@ -1,0 +1,63 @@
+"""The interface of a strike, and what proves it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a strike, or its undoing, did and left.
+
+    fired_ns   when it took effect (UTC nanoseconds)
+    proved_ns  when that was seen to be complete, or the look at it was given up
+    done       what it acted on, by what it is called: {"processes killed": 7}
+    left       what contradicts it, which must be zero: {"survivors": 0, "open ports": 0}
+    """
+
+    fired_ns: int
+    proved_ns: int
+    done: Mapping[str, int]
+    left: Mapping[str, int]
+
+    @property
+    def holds(self) -> bool:
+        return not any(self.left.values())
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Strike(Protocol):
+    """A fault of one host made ready; whoever makes it closes it, or fires it, which closes it.
+
+    `ports` are those that it closes, as far as it was seen that the host listens on them.
+    """
+
+    ports: set[int]
+
+    def refresh(self) -> bool:
+        """Look again at what it will act on; whether the host is up, so that there is anything to strike."""
+        ...
+
+    def shoot(self, due_ns: int) -> None:
+        """Act when `due_ns` (UTC nanoseconds) has come, at once if it has passed, without a look at what came of it."""
+        ...
+
+    def fire(self) -> Proof:
+        """Complete the strike, if it was not shot at once, and prove it; stops looking after a time limit."""
+        ...
+
+    def close(self) -> None:
+        """Give up what was opened ahead."""
+        ...
+
+
+def wait_until(due_ns: int) -> int:
+    """Sleep until a moment (UTC nanoseconds); returns the moment at which that ended."""
+    while (left_ns := due_ns - time.time_ns()) > 0:
+        time.sleep(left_ns / 1e9)
+    return time.time_ns()
