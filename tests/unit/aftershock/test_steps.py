@@ -52,7 +52,6 @@ def test_bad_input_leaves_nothing(home):
     assert list(home.iterdir()) == []
 
 
-@pytest.mark.parametrize("publish", [False, True])
 def test_a_fault_that_the_driver_cannot_inject_is_refused_before_anything_is_made(home):
     faults = {"processes": [{"rate": 0.1}, {"kind": "power-off", "rate": 0.1}]}
     with pytest.raises(BadInput, match="with driver local") as mistake:
@@ -61,6 +60,7 @@ def test_a_fault_that_the_driver_cannot_inject_is_refused_before_anything_is_mad
     assert not list(home.rglob("experiment.json"))
 
 
+@pytest.mark.parametrize("publish", [False, True])
 def test_a_run_id_is_used_once(publish):
     steps.begin(DOCUMENT, "run-1")
     if publish:
