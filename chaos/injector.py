@@ -88,7 +88,7 @@ class Injector:
         Raises what went wrong beside, after everything was healed.
         """
         self.journal.write("armed", faults=len(self.queue))
-        threading.Thread(target=self.driver.inspect, args=(self.handle,), daemon=True).start()  # connects to all hosts
+        threading.Thread(target=self._note_clocks, daemon=True).start()
         while self.queue and self._wait_until(self.queue[0].due_ns - int(AIM_AHEAD_S * 1e9)):
             what = heapq.heappop(self.queue).what
             if isinstance(what, Hold):
@@ -103,6 +103,12 @@ class Injector:
         self.journal.write("disarmed")
         for future in self.beside:
             future.result()
+
+    def _note_clocks(self) -> None:
+        """Connects to all hosts, which is also why it is done: none must be waited for later."""
+        for host, clock in self.driver.clocks(self.handle).items():
+            fields = {"offset_ns": clock.offset_ns, "uncertainty_ns": clock.uncertainty_ns}
+            self.journal.write("clock", host=host, **fields)
 
     def _push(self, due_ns: int, what: Blow | Hold[int]) -> None:
         heapq.heappush(self.queue, Action(due_ns, next(self._numbers), what))

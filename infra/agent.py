@@ -1,7 +1,8 @@
-"""The far end of a driver over SSH: does on its host what each line of its input asks, and answers with a line.
+"""The far end of a driver whose hosts are asked over sessions: does on its host what each line of its input asks.
 
-Run by the driver as `python -m infra.agent TOKEN HOST ADDRESS`; ends with its input. It carries a mark outside that of
-its host, so that a kill of the host spares it: it is the hand that kills, and with sshd belongs to the machine.
+Run by the driver as `python -m infra.agent TOKEN HOST ADDRESS`; answers with a line each, and ends with its input. It
+carries a mark outside that of its host, so that a kill of the host spares it: it is the hand that kills, and with sshd
+belongs to the machine.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra import services
-from infra.processes import members, take_precedence
+from infra.processes import members, take_precedence, usage
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import Strike
 
@@ -31,6 +34,14 @@ class Agent:
     def count(self) -> int:
         """How many processes the host has."""
         return len(members(self.mark))
+
+    def usage(self) -> dict[str, Any]:
+        """What the host's processes have used and hold now."""
+        return asdict(usage(members(self.mark)))
+
+    def clock(self) -> int:
+        """UTC nanoseconds, by this machine's clock."""
+        return time.time_ns()
 
     def running(self) -> list[str]:
         return sorted(services.running(self.mark))

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
+from infra.processes import Usage
+from infra.session import ClockOffset
 from infra.strikes.strike import Proof, Strike
 
 HANDLE_FILE = "handle.json"
@@ -94,6 +96,14 @@ class Driver(Protocol):
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle: ...
 
     def inspect(self, handle: Handle) -> list[HostState]: ...
+
+    def usage(self, handle: Handle, host: str) -> Usage:
+        """CPU time and memory of the processes of a host; raises `EnvironmentFailure` for one that does not answer."""
+        ...
+
+    def clocks(self, handle: Handle) -> dict[str, ClockOffset]:
+        """The clocks of the hosts that are asked over a session and can be reached now; others live by this one's."""
+        ...
 
     def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
         """Start a service on a host, its output in the host's `logs/<service>.log`; returns its process id."""

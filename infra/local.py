@@ -12,7 +12,8 @@ from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
 from infra import services, startup
 from infra.cluster import Handle, HostState
-from infra.processes import marks, members
+from infra.processes import Usage, marks, members, usage
+from infra.session import ClockOffset
 from infra.strikes.death import Death
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import Proof, Strike
@@ -45,6 +46,13 @@ class LocalDriver:
         """Which hosts have live processes, and how many."""
         counts = {host.name: len(members(f"{handle.token}/{host.name}")) for host in handle.hosts.values()}
         return [HostState(h.name, h.address, counts[h.name] > 0, counts[h.name]) for h in handle.hosts.values()]
+
+    def usage(self, handle: Handle, host: str) -> Usage:
+        return usage(members(f"{handle.token}/{host}"))
+
+    def clocks(self, handle: Handle) -> dict[str, ClockOffset]:
+        """None: this machine's is theirs."""
+        return {}
 
     def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
         """Start a service in a session of its own, its output appended to `logs/<service>.log`."""

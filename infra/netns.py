@@ -8,14 +8,17 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
 from infra import namespaces, services, ssh, startup
-from infra.cluster import Handle
+from infra.cluster import Handle, Host
+from infra.processes import Usage, members, usage
 from infra.remote import MACHINE, RemoteHosts
+from infra.session import Session
 
 TOKEN_LETTER = "n"
 KINDS = frozenset({FaultKind.KILL})
@@ -29,7 +32,7 @@ class NetnsDriver(RemoteHosts):
     """Implements `infra.cluster.Driver` by namespaces of this machine."""
 
     def __init__(self) -> None:
-        super().__init__(login)
+        super().__init__(_session)
 
     def check(self, spec: ClusterSpec) -> None:
         """Raise `BadInput` without the privileges and `EnvironmentFailure` without the programs."""
@@ -44,6 +47,10 @@ class NetnsDriver(RemoteHosts):
         """Create the hosts and start what runs on them, as `infra.startup.provision` says; begins with `check`."""
         self.check(spec)
         return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), make_hosts)
+
+    def usage(self, handle: Handle, host: str) -> Usage:
+        """Process ids are the machine's, so no agent is needed to look."""
+        return usage(members(f"{handle.token}/{host}"))
 
     def destroy(self, handle: Handle) -> None:
         """End everything that carries the cluster's token, and its namespaces; the directories stay."""
@@ -67,6 +74,10 @@ def find_program(name: str) -> str:
             f"{name} is missing, which driver netns needs", f"run `apt-get install {PACKAGES[name]}`"
         )
     return found
+
+
+def _session(handle: Handle, host: Host, command: Sequence[str]) -> Session:
+    return ssh.Session(ssh.connect(login(handle), host.name, host.address), command)
 
 
 def login(handle: Handle) -> ssh.Login:

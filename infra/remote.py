@@ -1,7 +1,8 @@
-"""What a driver does on hosts that are reached over SSH, whatever made them: spawn, stop, look, aim, heal.
+"""What a driver does on hosts that are asked over a session, whatever carries it: spawn, stop, look, aim, heal.
 
 On each host an agent (`infra.agent`) carries requests out; one process of ours keeps one session with each, whichever
-driver object asks. A connection that breaks is made again.
+driver object asks. A connection that breaks is made again. A host may have a clock of its own: its offset from ours is
+measured when a session begins, and again before it is relied on when that was long ago.
 """
 
 from __future__ import annotations
@@ -13,35 +14,63 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
-from infra import services, ssh, startup
+from infra import services, startup
 from infra.cluster import Handle, Host, HostState
+from infra.processes import Usage
+from infra.session import ClockOffset, Disconnected, Session, measure_offset
 from infra.strikes.strike import Proof, Strike
 
 ANSWER_LIMIT_S = 15.0
 ATTEMPTS = 3
+CLOCK_HOLDS_S = 30.0  # a clock that nobody disciplines is off by 50 ppm, so 1.5 ms after this
 MACHINE = "machine"  # in the place of a host in a mark: what serves the machine, and outlives a kill of the host
 
 
-class RemoteHosts:
-    """The part of `infra.cluster.Driver` that works over SSH; `login` tells how to reach the hosts of a handle.
+@dataclass
+class Link:
+    """A session with the agent of a host, and that host's clock."""
 
-    Every method raises `EnvironmentFailure` for a host that cannot be reached or shows an unknown key.
+    session: Session
+    clock: ClockOffset
+    measured: float = field(default_factory=time.monotonic)
+
+
+class RemoteHosts:
+    """The part of `infra.cluster.Driver` that works over sessions; `begin` starts a command on a host of a handle.
+
+    Every method raises `EnvironmentFailure` for a host that cannot be reached, or that is not the one expected.
     """
 
-    def __init__(self, login: Callable[[Handle], ssh.Login]) -> None:
-        self._login = login
-        self._sessions: dict[tuple[int, str, str], ssh.Session] = {}
+    def __init__(self, begin: Callable[[Handle, Host, Sequence[str]], Session]) -> None:
+        self._begin = begin
+        self._links: dict[tuple[int, str, str], Link] = {}
         self._locks: defaultdict[tuple[int, str, str], threading.Lock] = defaultdict(threading.Lock)
 
     def inspect(self, handle: Handle) -> list[HostState]:
         """Which hosts have live processes, and how many; one that cannot be reached is down."""
-        return [self._state(handle, host) for host in handle.hosts.values()]
+        return self.at_once(handle, self._state)
+
+    def clocks(self, handle: Handle) -> dict[str, ClockOffset]:
+        """The clocks of the hosts that can be reached."""
+        return {name: clock for name, clock in self.at_once(handle, self._clock_of) if clock}
+
+    def at_once(self, handle: Handle, act: Callable[[Handle, Host], Any]) -> list[Any]:
+        """Act on every host of the cluster, all at the same time: one that does not answer holds up no other."""
+        with ThreadPoolExecutor(max(len(handle.hosts), 1)) as pool:
+            return list(pool.map(partial(act, handle), handle.hosts.values()))
+
+    def _clock_of(self, handle: Handle, host: Host) -> tuple[str, ClockOffset | None]:
+        with suppress(EnvironmentFailure):
+            return host.name, self.clock(handle, host)
+        return host.name, None
 
     def _state(self, handle: Handle, host: Host) -> HostState:
         try:
@@ -68,6 +97,9 @@ class RemoteHosts:
     def running(self, handle: Handle, host: str) -> set[str]:
         return set(self.ask(handle, handle.hosts[host], "running"))
 
+    def usage(self, handle: Handle, host: str) -> Usage:
+        return Usage(**self.ask(handle, handle.hosts[host], "usage"))
+
     def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         peers = tuple(handle.hosts[name].address for name in options.peers)
         return RemoteStrike(self, handle, startup.worker_of(handle, host), kind, options._replace(peers=peers))
@@ -76,41 +108,53 @@ class RemoteHosts:
         target = startup.worker_of(handle, host)
         if kind.loses_the_host:
             return startup.revive(self, handle, target)
-        return Proof(**self.ask(handle, target, "undo", kind=kind))
+        proof = Proof(**self.ask(handle, target, "undo", kind=kind))
+        return self.clock(handle, target).here(proof)
 
     def ask(self, handle: Handle, host: Host, what: str, within_s: float = ANSWER_LIMIT_S, **fields: Any) -> Any:
         """What the agent of the host answers; a lost connection is made again, so `what` may be carried out twice."""
         for _ in range(ATTEMPTS - 1):
-            with suppress(ssh.Disconnected):
+            with suppress(Disconnected):
                 return answer_of(host, self.session(handle, host).ask(within_s, do=what, **fields))
         return answer_of(host, self.session(handle, host).ask(within_s, do=what, **fields))
 
-    def session(self, handle: Handle, host: Host) -> ssh.Session:
-        """This process's session with the agent of the host; a fork must not speak on its parent's connection."""
+    def session(self, handle: Handle, host: Host) -> Session:
+        """This process's session with the agent of the host."""
+        return self._link(handle, host).session
+
+    def clock(self, handle: Handle, host: Host) -> ClockOffset:
+        """How far the host's clock is ahead, as measured lately."""
+        link = self._link(handle, host)
+        if time.monotonic() - link.measured > CLOCK_HOLDS_S:
+            link.clock, link.measured = clock_behind(link.session), time.monotonic()
+        return link.clock
+
+    def _link(self, handle: Handle, host: Host) -> Link:
+        """A fork must not speak on its parent's connection."""
         key = (os.getpid(), handle.token, host.name)
         with self._locks[key]:  # one for each host: none waits while another one does not answer
-            found = self._sessions.get(key)
-            if found is None or not found.alive:
-                found = self._sessions[key] = self._open(handle, host)
+            found = self._links.get(key)
+            if found is None or not found.session.alive:
+                session = self._open(handle, host)
+                found = self._links[key] = Link(session, clock_behind(session))
             return found
 
-    def _open(self, handle: Handle, host: Host) -> ssh.Session:
-        client = ssh.connect(self._login(handle), host.name, host.address)
+    def _open(self, handle: Handle, host: Host) -> Session:
         mark = f"{handle.token}/{MACHINE}/{host.name}"
         variables = [f"{name}={value}" for name, value in services.environment(mark, handle.root).items()]
         agent = [sys.executable, "-S", "-m", "infra.agent", handle.token, host.name, host.address]
-        return ssh.Session(client, ["env", *variables, *agent])
+        return self._begin(handle, host, ["env", *variables, *agent])
 
     def close(self, handle: Handle) -> None:
         """End this process's sessions with the hosts of a cluster."""
-        for key in [key for key in self._sessions if key[1] == handle.token]:
-            self._sessions.pop(key).close()
+        for key in [key for key in self._links if key[1] == handle.token]:
+            self._links.pop(key).session.close()
 
 
 class RemoteStrike:
     """Implements `infra.strikes.strike.Strike` by the agent of the host: told ahead, it strikes by itself when due.
 
-    Due by the clock of the host: one that is not this machine's needs the offset added.
+    What passes between them is by the host's clock; what is asked of it and what it returns, by this machine's.
     """
 
     _numbers = itertools.count()
@@ -118,10 +162,12 @@ class RemoteStrike:
     def __init__(self, hosts: RemoteHosts, handle: Handle, host: Host, kind: FaultKind, options: FaultOptions) -> None:
         self._hosts, self._handle, self._host, self._number = hosts, handle, host, next(self._numbers)
         self._request = {"number": self._number, "kind": kind, "options": options._asdict()}
+        self._clock: ClockOffset
         self._session = self._make_ready()
 
-    def _make_ready(self) -> ssh.Session:
+    def _make_ready(self) -> Session:
         self._hosts.ask(self._handle, self._host, "aim", **self._request)
+        self._clock = self._hosts.clock(self._handle, self._host)
         return self._hosts.session(self._handle, self._host)
 
     def refresh(self) -> bool:
@@ -129,33 +175,41 @@ class RemoteStrike:
 
     def shoot(self, due_ns: int = 0) -> None:
         try:
-            self._session.tell(do="shoot", number=self._number, due_ns=due_ns)
-        except ssh.Disconnected:
+            self._order(due_ns)
+        except Disconnected:
             self._session = self._make_ready()
-            self._session.tell(do="shoot", number=self._number, due_ns=due_ns)
+            self._order(due_ns)
+
+    def _order(self, due_ns: int) -> None:
+        self._session.tell(do="shoot", number=self._number, due_ns=self._clock.there(due_ns))
 
     def fire(self) -> Proof:
         """Complete it, with two proofs: the host's own, and that none of the ports it closed answers from outside."""
         found = self._ask("fire")
-        proof = Proof(**found["proof"])
+        proof = self._clock.here(Proof(**found["proof"]))
         answering = sum(startup.answers(self._host.address, port) for port in found["ports"])
         left = {**proof.left, "open ports": max(proof.left.get("open ports", 0), answering)}
         return replace(proof, left=left, proved_ns=time.time_ns()) if found["ports"] else proof
 
     def close(self) -> None:
-        with suppress(ssh.Disconnected):  # then the agent has ended, and the aim with it
+        with suppress(Disconnected):  # then the agent has ended, and the aim with it
             self._session.tell(do="close", number=self._number)
 
     def _ask(self, what: str) -> Any:
         """Ask the agent that holds the aim; aim again when the connection to it was lost."""
         try:
             return self._answer(what)
-        except ssh.Disconnected:
+        except Disconnected:
             self._session = self._make_ready()
             return self._answer(what)
 
     def _answer(self, what: str) -> Any:
         return answer_of(self._host, self._session.ask(ANSWER_LIMIT_S, do=what, number=self._number))
+
+
+def clock_behind(session: Session) -> ClockOffset:
+    """The clock of the host that a session reaches, measured now."""
+    return measure_offset(lambda: session.ask(ANSWER_LIMIT_S, do="clock")["done"])
 
 
 def answer_of(host: Host, answer: dict[str, Any]) -> Any:

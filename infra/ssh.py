@@ -1,6 +1,6 @@
 """Connections to hosts over SSH: to a pinned host key only, with time limits, keepalive and retries.
 
-A `Session` is a program on the host that is asked one JSON line at a time, and answers each with one.
+A `Session` over SSH is one as `infra.session` describes it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 import paramiko
 
 from experiments.errors import EnvironmentFailure
+from infra.session import Disconnected
 
 PORT = 22
 CONNECT_LIMIT_S, ATTEMPTS_LIMIT_S, PAUSE_S = 5.0, 15.0, 0.1
@@ -39,13 +40,6 @@ class Login:
     key: Path
     known_hosts: Path
     port: int = PORT
-
-
-class Disconnected(EnvironmentFailure):
-    """The connection, or the program at its far end, is gone."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"a connection over SSH was lost ({reason})", "see logs/sshd.log of the host")
 
 
 def connect(login: Login, name: str, address: str) -> paramiko.SSHClient:
@@ -115,7 +109,7 @@ def _reason(error: BaseException) -> str:
 
 
 class Session:
-    """A program on a host that answers JSON lines; threads take turns. Ends when it is closed, or its process dies."""
+    """Implements `infra.session.Session`. Ends when it is closed, or its process dies."""
 
     def __init__(self, client: paramiko.SSHClient, command: Sequence[str]) -> None:
         self._client, self._lock = client, threading.Lock()

@@ -12,9 +12,10 @@ import pytest
 
 from chaos.injector import Injector
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
-from infra.cluster import Handle, Host, HostState, Role
+from infra.cluster import Handle, Host, Role
 from infra.journal import Journal, read_journal
 from infra.processes import members
+from infra.session import ClockOffset
 from infra.strikes.ready import Target, ready
 from infra.strikes.strike import Proof, Strike
 from tests.unit.marked_processes import start
@@ -32,8 +33,8 @@ class SleepingHosts:
         self.reborn: Counter[str] = Counter()
         self.processes = {name: start(f"{token}/{name}/service") for name in names}
 
-    def inspect(self, handle: Handle) -> list[HostState]:
-        return [HostState(name, host.address, self.is_up(name), 1) for name, host in handle.hosts.items()]
+    def clocks(self, handle: Handle) -> dict[str, ClockOffset]:
+        return {"worker-1": ClockOffset(-7, 3)}
 
     def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         return ready(Target(f"{handle.token}/{host}", handle.hosts[host].address), kind, options)
@@ -67,7 +68,9 @@ def inject(hosts, *faults, stop_after_s=None):
     injector.run()
     entries = read_journal(path)
     assert (entries[0]["event"], entries[-1]["event"]) == ("armed", "disarmed")
-    return start_ns, entries[1:-1]
+    (clock,) = [entry for entry in entries if entry["event"] == "clock"]
+    assert (clock["host"], clock["offset_ns"], clock["uncertainty_ns"]) == ("worker-1", -7, 3)
+    return start_ns, [entry for entry in entries[1:-1] if entry is not clock]
 
 
 def story(entries):

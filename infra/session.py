@@ -1,0 +1,77 @@
+"""A conversation with a program on a host, whatever carries it there, and how far that host's clock is from ours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from experiments.errors import EnvironmentFailure
+from infra.strikes.strike import Proof
+
+PINGS = 8
+
+
+class Disconnected(EnvironmentFailure):
+    """The connection, or the program at its far end, is gone."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the connection to a host was lost ({reason})", "see the host's log of what it went through")
+
+
+class Session(Protocol):
+    """A program on a host that is asked one JSON line at a time, and answers with one; threads take turns."""
+
+    @property
+    def alive(self) -> bool: ...
+
+    def tell(self, **request: Any) -> None:
+        """Send a request that has no answer; raises `Disconnected`."""
+        ...
+
+    def ask(self, within_s: float, **request: Any) -> Any:
+        """Send a request and return its answer; raises `Disconnected` when there is none within `within_s` [s], too."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class ClockOffset:
+    """How far a host's clock is ahead of this machine's, as measured [ns]; the truth is within `uncertainty_ns` of it.
+
+    What is not more than its uncertainty is taken for none: hosts that live by one clock are not told apart by noise.
+    """
+
+    offset_ns: int
+    uncertainty_ns: int
+
+    @property
+    def applied_ns(self) -> int:
+        return self.offset_ns if abs(self.offset_ns) > self.uncertainty_ns else 0
+
+    def there(self, our_ns: int) -> int:
+        """A moment of our clock by the host's."""
+        return our_ns + self.applied_ns
+
+    def here(self, proof: Proof) -> Proof:
+        """A proof whose moments are by the host's clock, with those of ours."""
+        ahead_ns = self.applied_ns
+        return replace(proof, fired_ns=proof.fired_ns - ahead_ns, proved_ns=proof.proved_ns - ahead_ns)
+
+
+def measure_offset(ask_clock: Callable[[], int], pings: int = PINGS) -> ClockOffset:
+    """Ask a host for its time [UTC ns] several times; the answer with the shortest round trip tells most.
+
+    It was given at some moment of that trip, so the offset from the trip's middle is off by half of it at most
+    (Cristian, Probabilistic clock synchronization, 1989).
+    """
+    found = []
+    for _ in range(pings):
+        before_ns = time.time_ns()
+        there_ns = ask_clock()
+        after_ns = time.time_ns()
+        found.append((after_ns - before_ns, there_ns - (before_ns + after_ns) // 2))
+    trip_ns, offset_ns = min(found)
+    return ClockOffset(offset_ns, trip_ns // 2)
