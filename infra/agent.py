@@ -27,8 +27,8 @@ class Agent:
 
     def __init__(self, token: str, host: str, address: str) -> None:
         self.mark = f"{token}/{host}"
-        sshd_port = int(os.environ["SSH_CONNECTION"].split()[3])
-        self.target = Target(self.mark, address, machine_ports=frozenset({sshd_port}))
+        connection = os.environ.get("SSH_CONNECTION", "").split()  # absent where something else carries the session
+        self.target = Target(self.mark, address, machine_ports=frozenset(map(int, connection[3:])))
         self.strikes: dict[int, Strike] = {}
 
     def count(self) -> int:

@@ -5,21 +5,19 @@ A `Session` over SSH is one as `infra.session` describes it.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shlex
 import socket
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import paramiko
 
 from experiments.errors import EnvironmentFailure
+from infra.json_lines import JsonLines, reason_of
 from infra.session import Disconnected
 
 PORT = 22
@@ -64,7 +62,7 @@ def connect(login: Login, name: str, address: str) -> paramiko.SSHClient:
             ) from None
         except (OSError, EOFError, paramiko.SSHException) as error:
             if time.monotonic() > deadline:
-                cause = f"{name} at {address} cannot be reached over SSH ({_reason(error)})"
+                cause = f"{name} at {address} cannot be reached over SSH ({reason_of(error)})"
                 raise EnvironmentFailure(cause, "see the host's logs/sshd.log, and `ip route`") from None
         time.sleep(PAUSE_S)
 
@@ -104,65 +102,38 @@ def _keep_alive(client: paramiko.SSHClient) -> None:
             transport.sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-def _reason(error: BaseException) -> str:
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+class Session(JsonLines):
+    """A program on a host, with a connection of its own."""
 
-
-class Session:
-    """Implements `infra.session.Session`. Ends when it is closed, or its process dies."""
+    lost_by = (OSError, EOFError, paramiko.SSHException)
 
     def __init__(self, client: paramiko.SSHClient, command: Sequence[str]) -> None:
-        self._client, self._lock = client, threading.Lock()
+        super().__init__()
+        self._client = client
         try:
             self._channel = client.get_transport().open_session(timeout=CONNECT_LIMIT_S)
             self._channel.exec_command(f"exec {shlex.join(command)}")
-        except (AttributeError, OSError, EOFError, paramiko.SSHException) as error:
+        except (AttributeError, *self.lost_by) as error:
             client.close()
-            raise Disconnected(_reason(error)) from None
+            raise Disconnected(reason_of(error)) from None
         self._lines = self._channel.makefile("r")
 
     @property
     def alive(self) -> bool:
         return not (self._channel.closed or self._channel.exit_status_ready())
 
-    def tell(self, **request: Any) -> None:
-        """Send a request that has no answer."""
-        with self._lock:
-            self._send(request)
+    def set_limit(self, limit_s: float) -> None:
+        self._channel.settimeout(limit_s)
 
-    def ask(self, within_s: float, **request: Any) -> Any:
-        """Send a request and return its answer; raises `Disconnected` when there is none within `within_s` [s], too."""
-        with self._lock:
-            self._channel.settimeout(within_s)
-            self._send(request)
-            return self._answer()
+    def send(self, line: bytes) -> None:
+        self._channel.sendall(line)
 
-    def _send(self, request: dict[str, Any]) -> None:
-        try:
-            self._channel.sendall(json.dumps(request).encode() + b"\n")
-        except (OSError, EOFError, paramiko.SSHException) as error:
-            self._lost(error)
+    def read_line(self) -> str:
+        return self._lines.readline()
 
-    def _answer(self) -> Any:
-        """The next line that is JSON: a login shell may print others before the program begins."""
-        while True:
-            try:
-                line = self._lines.readline()
-            except (OSError, EOFError, paramiko.SSHException) as error:
-                self._lost(error)
-            if not line:
-                self._lost(EOFError(self._last_words()))
-            if line.startswith("{"):
-                return json.loads(line)
-
-    def _last_words(self) -> str:
-        """The last line that the program wrote to standard error."""
+    def last_words(self) -> str:
         said = self._channel.recv_stderr(LAST_WORDS) if self._channel.recv_stderr_ready() else b""
-        return (said.decode(errors="replace").strip().splitlines() or ["it ended"])[-1]
-
-    def _lost(self, error: BaseException) -> None:
-        self.close()
-        raise Disconnected(_reason(error)) from None
+        return said.decode(errors="replace")
 
     def close(self) -> None:
         self._client.close()
