@@ -13,7 +13,7 @@ from typing import Any
 from aftershock import lease, orchestrate, steps
 from aftershock.lease import Lease
 from experiments.errors import BadInput
-from infra import leftovers, namespaces, startup
+from infra import leftovers, startup
 from infra.leftovers import Traces
 from results import store
 
@@ -46,7 +46,7 @@ def clean(run_id: str | None = None) -> Cleaning:
             if reason:
                 kept.append((traces, reason))
             else:
-                namespaces.remove(traces.token)
+                leftovers.remove(traces.token)
                 removed.append(traces)
     published = [run for run in _live_runs() if run == run_id or _is_free(store.live_directory(run))]
     for run in published:
@@ -75,10 +75,10 @@ def _is_free(live_directory: Path) -> bool:
 
 def why_kept(traces: Traces, named: Path | None) -> str:
     """Why these traces must stay; empty when they may go."""
-    if traces.has_network and os.geteuid():
-        return "only root can remove namespaces"
+    if traces.needs_root and os.geteuid():
+        return "only root can remove namespaces and mounts"
     if not traces.root:
-        return "" if traces.has_network and not traces.processes else "nothing tells whose it is"
+        return "" if traces.needs_root and not traces.processes else "nothing tells whose it is"
     live_directory = Path(traces.root).parent
     if traces.orphaned or live_directory == named or _is_free(live_directory):
         return ""

@@ -43,7 +43,7 @@ def make(driver: SleepingHosts, hosts: int, root: Path) -> Handle:
         handle.save()
         for host in handle.hosts:
             (handle.directory(host) / "logs").mkdir(parents=True)
-        netns.make_hosts(handle)
+        netns.make_hosts(spec, handle)
     for worker in handle.workers:
         driver.heal(handle, worker.name, FaultKind.KILL)
     return handle

@@ -68,6 +68,9 @@ class ClusterSpec(Spec):
     workers: Annotated[int, Field(ge=1, le=250)] = 3
     worker_cores: Annotated[int, Field(ge=1, le=64)] = 1
     worker_memory_mb: Annotated[int, Field(ge=512, le=262_144)] = 640
+    worker_disk_mb: Annotated[
+        int, Field(ge=64, le=1_048_576, description="a worker's own disk, kept in memory; driver local has none")
+    ] = 512
 
 
 class WorkloadSpec(Spec):

@@ -1,8 +1,8 @@
 """The far end of a driver whose hosts are asked over sessions: does on its host what each line of its input asks.
 
-Run by the driver as `python -m infra.agent TOKEN HOST ADDRESS`; answers with a line each, and ends with its input. It
-carries a mark outside that of its host, so that a kill of the host spares it: it is the hand that kills, and with sshd
-belongs to the machine.
+Run by the driver as `python -m infra.agent TOKEN HOST ADDRESS DISK`; answers with a line each, and ends with its input.
+It carries a mark outside that of its host, so that a kill of the host spares it: it is the hand that kills, and with
+sshd belongs to the machine.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from infra.strikes.strike import Strike
 class Agent:
     """What can be asked; every method takes the fields of a request and returns what is answered."""
 
-    def __init__(self, token: str, host: str, address: str) -> None:
+    def __init__(self, token: str, host: str, address: str, disk: str) -> None:
+        """`disk` is the folder of the host's work files, on which a disk of its own may be mounted."""
         self.mark = f"{token}/{host}"
         connection = os.environ.get("SSH_CONNECTION", "").split()  # absent where something else carries the session
-        self.target = Target(self.mark, address, machine_ports=frozenset(map(int, connection[3:])))
+        own_disk = disk if os.path.ismount(disk) else None
+        self.target = Target(self.mark, address, frozenset(map(int, connection[3:])), own_disk)
         self.strikes: dict[int, Strike] = {}
 
     def count(self) -> int:

@@ -55,6 +55,10 @@ class Handle:
     def directory(self, host: str) -> Path:
         return Path(self.root) / "hosts" / host
 
+    def disk(self, host: str) -> Path:
+        """The folder of a worker's work files: where it has a disk of its own, that is mounted there."""
+        return self.directory(host) / "lives"
+
     def save(self) -> None:
         """Write the handle to `handle.json` in the cluster's root, before anything is started there."""
         scratch = Path(self.root) / ".handle.json"

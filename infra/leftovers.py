@@ -1,4 +1,4 @@
-"""What clusters have on this machine, found without handles: processes by their marks, networks by their names."""
+"""What clusters have on this machine, found without handles: processes by marks, networks and disks by names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra import namespaces
+from infra import disks, namespaces
 from infra.cluster import HANDLE_FILE
 from infra.processes import owners
 
@@ -22,10 +22,12 @@ class Traces:
     root: str
     processes: int
     namespaces: int
+    mounts: int
 
     @property
-    def has_network(self) -> bool:
-        return self.namespaces > 0
+    def needs_root(self) -> bool:
+        """Whether only root can remove it."""
+        return self.namespaces + self.mounts > 0
 
     @property
     def orphaned(self) -> bool:
@@ -44,10 +46,27 @@ def find() -> list[Traces]:
     """
     marked = [(mark.partition("/")[0], pid, root) for pid, mark, root in owners()]
     tokens = {token for token, _, _ in marked if TOKEN.fullmatch(token)} | namespaces.tokens()
+    tokens |= {token for token, _ in disks.mounts()}
     return [_traces(token, {pid: root for owner, pid, root in marked if owner == token}) for token in sorted(tokens)]
 
 
 def _traces(token: str, roots: dict[int, str]) -> Traces:
     """The traces of a token that these processes carry; others may live in its namespaces."""
-    root = next(filter(None, roots.values()), None) or namespaces.root_of(token) or ""
-    return Traces(token, root, len(roots.keys() | set(namespaces.processes(token))), len(namespaces.of(token)))
+    mounted = disks.of(token)
+    root = next(filter(None, roots.values()), None) or namespaces.root_of(token) or _root_of(mounted)
+    processes = roots.keys() | set(namespaces.processes(token))
+    return Traces(token, root, len(processes), len(namespaces.of(token)), len(mounted))
+
+
+def _root_of(mounted: list[Path]) -> str:
+    """The cluster's root, as the disks of its hosts tell: ROOT/hosts/NAME/lives."""
+    return str(mounted[0].parents[2]) if mounted else ""
+
+
+def remove(token: str) -> None:
+    """End every process of a cluster, then its interfaces, namespaces and disks; proves that all is gone.
+
+    Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go.
+    """
+    namespaces.remove(token)
+    disks.remove(token)

@@ -9,12 +9,13 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra import namespaces, services, ssh, startup
+from infra import disks, leftovers, namespaces, services, ssh, startup
 from infra.cluster import Handle, Host
 from infra.processes import Usage, members, usage
 from infra.remote import MACHINE, RemoteHosts
@@ -23,7 +24,13 @@ from infra.session import Session
 TOKEN_LETTER = "n"
 KINDS = frozenset({FaultKind.KILL})
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
-PACKAGES = {"sshd": "openssh-server", "ssh-keygen": "openssh-client", "ip": "iproute2", "nsenter": "util-linux"}
+PACKAGES = {
+    "sshd": "openssh-server",
+    "ssh-keygen": "openssh-client",
+    "ip": "iproute2",
+    "nsenter": "util-linux",
+    "mount": "mount",
+}
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"  # not on the PATH of every root
 PRIVILEGE_SEPARATION = Path("/run/sshd")  # sshd does not start without it; Debian makes it when the service starts
 
@@ -46,16 +53,16 @@ class NetnsDriver(RemoteHosts):
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Create the hosts and start what runs on them, as `infra.startup.provision` says; begins with `check`."""
         self.check(spec)
-        return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), make_hosts)
+        return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), partial(make_hosts, spec))
 
     def usage(self, handle: Handle, host: str) -> Usage:
         """Process ids are the machine's, so no agent is needed to look."""
         return usage(members(f"{handle.token}/{host}"))
 
     def destroy(self, handle: Handle) -> None:
-        """End everything that carries the cluster's token, and its namespaces; the directories stay."""
+        """End everything that carries the cluster's token, its namespaces and disks; the directories stay."""
         self.close(handle)
-        namespaces.remove(handle.token)
+        leftovers.remove(handle.token)
 
 
 def _check_privileges() -> None:
@@ -92,10 +99,12 @@ def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
     return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=network)
 
 
-def make_hosts(handle: Handle) -> None:
-    """Make keys and namespaces, and start the hosts' sshd."""
+def make_hosts(spec: ClusterSpec, handle: Handle) -> None:
+    """Make keys, namespaces and the workers' disks, and start the hosts' sshd."""
     _make_keys(handle)
     namespaces.create(handle.token, handle.root, {host.name: host.address for host in handle.hosts.values()})
+    for worker in handle.workers:
+        disks.create(handle.token, worker.name, handle.disk(worker.name), spec.worker_disk_mb)
     PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
     for host in handle.hosts:
         _start_sshd(handle, host)

@@ -143,6 +143,7 @@ class RemoteHosts:
         mark = f"{handle.token}/{MACHINE}/{host.name}"
         variables = [f"{name}={value}" for name, value in services.environment(mark, handle.root).items()]
         agent = [sys.executable, "-S", "-m", "infra.agent", handle.token, host.name, host.address]
+        agent.append(str(handle.disk(host.name)))
         return self._begin(handle, host, ["env", *variables, *agent])
 
     def close(self, handle: Handle) -> None:

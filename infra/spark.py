@@ -34,10 +34,11 @@ def master_command(gateway: Host) -> list[str]:
 
 
 def worker_command(worker: Host, master: str, work: Path) -> list[str]:
-    program = str(home() / "bin" / "spark-class")
+    """A worker with all its files, and those of its executors, below the folder `work`."""
+    program = ["env", f"SPARK_LOCAL_DIRS={work}", str(home() / "bin" / "spark-class")]
     options = ["--host", worker.address, "--webui-port", "0", "--cores", str(worker.cores)]
     options += ["--memory", f"{worker.memory_mb}M", "--work-dir", str(work)]
-    return [program, "org.apache.spark.deploy.worker.Worker", *options, master]
+    return [*program, "org.apache.spark.deploy.worker.Worker", *options, master]
 
 
 def submit_command(

@@ -94,7 +94,7 @@ def _java() -> Java:
 
 def start_worker(driver: Driver, handle: Handle, worker: Host) -> None:
     """Start the Spark worker of a host, its disk an empty folder."""
-    lives = handle.directory(worker.name) / "lives"
+    lives = handle.disk(worker.name)
     work = lives / str(len(list(lives.glob("*"))) + 1)
     work.mkdir(parents=True)
     driver.spawn(handle, worker.name, "spark-worker", spark.worker_command(worker, handle.master, work))

@@ -34,5 +34,5 @@ def _lines(cleaning: Cleaning) -> list[str]:
 
 
 def _named(traces: Traces) -> str:
-    found = f"{traces.token}: {traces.processes} processes, {traces.namespaces} namespaces"
+    found = f"{traces.token}: {traces.processes} processes, {traces.namespaces} namespaces, {traces.mounts} mounts"
     return f"{found} ({traces.root or 'root unknown'})"

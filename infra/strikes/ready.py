@@ -16,6 +16,7 @@ class Target:
     mark: str
     address: str
     machine_ports: frozenset[int] = frozenset()  # on which the machine listens at that address, as for SSH
+    disk: str | None = None  # the folder on which its own disk is mounted; None: it has none of its own
 
 
 def ready(target: Target, kind: FaultKind, options: FaultOptions) -> Strike:

@@ -44,7 +44,7 @@ def run(tmp_path):
 
 def traces(run, **changes):
     token, root = run
-    return Traces(**{"token": token, "root": str(root), "processes": 1, "namespaces": 0, **changes})
+    return Traces(**{"token": token, "root": str(root), "processes": 1, "namespaces": 0, "mounts": 0, **changes})
 
 
 def test_a_cluster_is_found_by_its_processes(run):
@@ -53,7 +53,7 @@ def test_a_cluster_is_found_by_its_processes(run):
         subprocess.Popen(["sleep", "60"], env={MARK: f"{token}/worker-1/nap", **variables})
     wait_for(lambda: len(members(token)) == 2)
     (found,) = [traces for traces in leftovers.find() if traces.token == token]
-    assert found == Traces(token, str(root), 2, 0)
+    assert found == Traces(token, str(root), 2, 0, 0)
     assert not found.orphaned
 
 
@@ -101,7 +101,7 @@ def test_a_cluster_whose_handle_is_gone_or_anothers_is_dead(run):
 def test_what_nothing_tells_the_owner_of_is_left_alone(run):
     assert clean.why_kept(traces(run, root=""), None) == "nothing tells whose it is"
     kept = clean.why_kept(traces(run, root="", namespaces=2, processes=0), None)
-    assert kept == ("only root can remove namespaces" if os.geteuid() else ""), "its creation was cut off"
+    assert kept == ("only root can remove namespaces and mounts" if os.geteuid() else ""), "its creation was cut off"
 
 
 def test_only_live_runs_that_nobody_works_on_can_be_named(run, monkeypatch):

@@ -1,0 +1,70 @@
+"""Disks of their own for hosts that share a machine: a tmpfs each, on the host's folder for work files. Needs root.
+
+The source of such a mount carries the token of its cluster and the name of its host, so that it is found without a
+handle. Its files are in memory; a disk that is hardly used costs hardly any.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from experiments.errors import EnvironmentFailure
+
+MOUNTS = Path("/proc/self/mounts")
+SOURCE = re.compile(r"aftershock-(n\d+-[0-9a-f]{16})-.+")
+ESCAPED = re.compile(r"\\([0-7]{3})")  # of blanks in a line of mounts
+COMMAND_LIMIT_S, REMOVAL_LIMIT_S, PAUSE_S = 30.0, 5.0, 0.05
+
+
+def create(token: str, host: str, folder: Path, size_mb: int) -> None:
+    """Give a host an empty disk of that size [MiB] on a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    options = f"size={size_mb}m,mode=0755,nosuid,nodev"
+    done = _run("mount", "-t", "tmpfs", "-o", options, f"aftershock-{token}-{host}", str(folder))
+    if done.returncode:
+        raise EnvironmentFailure(f"no disk could be mounted on {folder} ({done.stderr.strip()})", "see `mount`")
+
+
+def empty(folder: Path) -> None:
+    """Make a disk as it was when it was new."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def mounts() -> list[tuple[str, Path]]:
+    """Token and folder of every disk on this machine."""
+    rows = [line.split() for line in MOUNTS.read_text(encoding="utf-8").splitlines()]
+    found = ((SOURCE.fullmatch(source), folder) for source, folder, kind, *_ in rows if kind == "tmpfs")
+    return [
+        (match[1], Path(ESCAPED.sub(lambda code: chr(int(code[1], 8)), folder))) for match, folder in found if match
+    ]
+
+
+def of(token: str) -> list[Path]:
+    """The folders of the disks of a cluster."""
+    return [folder for owner, folder in mounts() if owner == token]
+
+
+def remove(token: str) -> None:
+    """Unmount the disks of a cluster whose processes have ended, and prove it.
+
+    Idempotent. Raises `EnvironmentFailure` for a disk that somebody else's process keeps busy.
+    """
+    deadline = time.monotonic() + REMOVAL_LIMIT_S
+    while left := of(token):
+        failed = [done.stderr.strip() for done in (_run("umount", str(folder)) for folder in left) if done.returncode]
+        if failed and time.monotonic() > deadline:
+            raise EnvironmentFailure(f"disks cannot be unmounted ({failed[0]})", "see who uses it with `fuser -vm`")
+        if failed:
+            time.sleep(PAUSE_S)
+
+
+def _run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
