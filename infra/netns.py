@@ -20,6 +20,7 @@ from infra.cluster import Handle, Host
 from infra.processes import Usage, members, usage
 from infra.remote import MACHINE, RemoteHosts
 from infra.session import Session
+from infra.strikes.strike import Proof
 
 TOKEN_LETTER = "n"
 KINDS = frozenset({FaultKind.KILL})
@@ -54,6 +55,11 @@ class NetnsDriver(RemoteHosts):
         """Create the hosts and start what runs on them, as `infra.startup.provision` says; begins with `check`."""
         self.check(spec)
         return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), partial(make_hosts, spec))
+
+    def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
+        if kind.loses_the_host and startup.worker_of(handle, host) and not self.running(handle, host):
+            disks.empty(handle.disk(host))
+        return super().heal(handle, host, kind)
 
     def usage(self, handle: Handle, host: str) -> Usage:
         """Process ids are the machine's, so no agent is needed to look."""

@@ -18,7 +18,7 @@ from aftershock import lease, steps
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterDriver, ClusterSpec
-from infra import kafka, namespaces, netns, ssh, startup
+from infra import disks, kafka, leftovers, namespaces, netns, ssh, startup
 from infra.cluster import Handle
 from infra.drivers import driver_of
 from infra.netns import NetnsDriver
@@ -65,7 +65,7 @@ def cluster(driver: NetnsDriver, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def is_gone(token: str) -> bool:
-    return not (members(token) or namespaces.of(token) or namespaces.has_uplink(token))
+    return not (members(token) or namespaces.of(token) or namespaces.has_uplink(token) or disks.of(token))
 
 
 def times_joined(cluster: Handle) -> int:
@@ -164,17 +164,20 @@ def test_a_killed_worker_leaves_no_process_and_no_port_and_comes_back(driver: Ne
     assert after < before
     assert {entry.rpartition(":")[2] for entry in after} == {f"{ssh.PORT:04X}"}, "only the machine's sshd is left"
     assert [state.up for state in driver.inspect(cluster)] == [True, False]
+    disk = cluster.disk("worker-1")
+    (disk / "left-over").touch()
     driver.heal(cluster, "worker-1", FaultKind.KILL)
     driver.heal(cluster, "worker-1", FaultKind.KILL)
     wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=30)
-    assert len(list((cluster.directory("worker-1") / "lives").iterdir())) == 2
+    assert [path.name for path in disk.iterdir()] == ["1"], "a new machine has an empty disk"
+    assert os.path.ismount(disk)
 
 
 @pytest.mark.parametrize("host", ["gateway", "worker-2", "worker-1/..", ""])
 def test_only_workers_of_the_cluster_are_aimed_at(driver: NetnsDriver, cluster: Handle, host: str) -> None:
     for act in (driver.aim, driver.heal):
         with pytest.raises(BadInput, match=f"a worker of run {cluster.run_id}: worker-1"):
-            act(cluster, host)
+            act(cluster, host, FaultKind.KILL)
 
 
 def test_a_kill_strikes_when_it_is_due(driver: NetnsDriver, cluster: Handle) -> None:
@@ -224,22 +227,25 @@ def test_clean_removes_the_network_of_a_dead_run_and_leaves_that_of_a_live_one(
     handle = startup.handle_of(ONE_WORKER, "run-1", root, letter="n", subnet=511, network="198.19.255")
     handle.save()
     namespaces.create(handle.token, handle.root, {host.name: host.address for host in handle.hosts.values()})
+    disks.create(handle.token, "worker-1", handle.disk("worker-1"), 64)
     try:
         inside = namespaces.inside(handle.token, "worker-1", "sleep", "60")
         sleeper = subprocess.Popen(inside, env={**os.environ, MARK: f"{handle.token}/worker-1/nap", ROOT: str(root)})
         with lease.lease(live_directory):
-            assert f"left alone {handle.token}: 1 processes, 3 namespaces ({root}): its run is alive" in clean()
+            assert (
+                f"left alone {handle.token}: 1 processes, 3 namespaces, 1 mounts ({root}): its run is alive" in clean()
+            )
         assert sleeper.poll() is None
         lease.lease_path(live_directory).touch()  # as it stays when whoever held it is killed
         said = clean()
-        assert f"removed {handle.token}: 1 processes, 3 namespaces ({root})" in said
+        assert f"removed {handle.token}: 1 processes, 3 namespaces, 1 mounts ({root})" in said
         assert "run run-1 was published as failed" in said
         assert is_gone(handle.token)
         assert sleeper.wait(5) == -9
         assert list(live_directory.parent.iterdir()) == []
         assert store.finished("run-1").status()["state"] == "failed"
     finally:
-        namespaces.remove(handle.token)
+        leftovers.remove(handle.token)
 
 
 def test_a_creation_that_is_cut_off_anywhere_is_removed(tmp_path: Path) -> None:
