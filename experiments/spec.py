@@ -36,6 +36,12 @@ Milliseconds = Annotated[float, Field(gt=0, le=LONGEST_S, allow_inf_nan=False), 
 class ClusterDriver(StrEnum):
     LOCAL = "local"  # process trees on loopback addresses
     NETNS = "netns"  # network namespaces, over SSH; needs root
+    SSH = "ssh"  # machines that exist, by their inventory
+
+
+class Role(StrEnum):
+    GATEWAY = "gateway"  # broker, Spark master, query driver, generator, injector; never killed by a plan
+    WORKER = "worker"
 
 
 class WorkloadName(StrEnum):
@@ -71,6 +77,9 @@ class ClusterSpec(Spec):
     worker_disk_mb: Annotated[
         int, Field(ge=64, le=1_048_576, description="a worker's own disk, kept in memory; driver local has none")
     ] = 512
+    inventory: Annotated[
+        str, Field(min_length=1, description="JSON file of the machines; only driver ssh uses it (docs/inventory.md)")
+    ] = "inventory.json"
 
 
 class WorkloadSpec(Spec):
@@ -206,13 +215,33 @@ def load(source: str = "wordcount", overrides: list[str] | None = None) -> Exper
 
 
 def validate(document: dict[str, Any]) -> Experiment:
-    """Validate a document and read the trace that it names; the first problem is raised as `BadInput`."""
-    experiment = parse(Experiment, document, "experiment")
+    """Validate a document and read the trace and inventory it names; the first problem is raised as `BadInput`."""
+    experiment = parse(Experiment, _with_inventory(document), "experiment")
     if experiment.faults.trace is None:
         return experiment
     events = with_trace(experiment.fault_spec, "faults.trace").events
     faults = experiment.faults.model_copy(update={"trace": None, "events": events})
     return parse(Experiment, experiment.model_copy(update={"faults": faults}).model_dump(), "experiment")
+
+
+def _with_inventory(document: dict[str, Any]) -> dict[str, Any]:
+    """With driver ssh: the path of the inventory made absolute, its domains the faults' where hosts have none given.
+
+    As with a trace, a run's experiment is whole from then on, whatever becomes of the file.
+    """
+    cluster = parse(Experiment, {**document, "faults": {}}, "experiment").cluster
+    if cluster.driver is not ClusterDriver.SSH:
+        return document
+    path = Path(cluster.inventory).absolute()
+    document = {**document, "cluster": cluster.model_copy(update={"inventory": str(path)}).model_dump()}
+    faults = document.get("faults", {})
+    if not isinstance(faults, dict) or faults.get("hosts"):
+        return document
+    from experiments import inventory
+
+    workers = inventory.load(path, "cluster.inventory").first_workers(cluster.workers)
+    hosts = {f"worker-{number}": worker.domains for number, worker in enumerate(workers, 1)}
+    return {**document, "faults": {**faults, "hosts": hosts}}
 
 
 def _apply(document: dict[str, Any], override: str) -> None:

@@ -5,22 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
-from experiments.spec import ClusterSpec
+from experiments.spec import ClusterSpec, Role
 from infra.processes import Usage
 from infra.session import ClockOffset
 from infra.strikes.strike import Proof, Strike
 
 HANDLE_FILE = "handle.json"
-
-
-class Role(StrEnum):
-    GATEWAY = "gateway"  # broker, Spark master, query driver, generator, injector; never killed by a plan
-    WORKER = "worker"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infra import inventory
+from experiments import inventory
 from tests.integration.infra.conftest import MODULES, Terraform
 from tests.unit.ssh_keys import new_key
 

@@ -1,6 +1,7 @@
-"""The inventory of machines that exist: what `infra/terraform/` prints and the `ssh` driver reads (docs/inventory.md).
+"""The inventory of machines that exist: what `infra/terraform/` prints and the `ssh` driver uses (docs/inventory.md).
 
-Nothing of it is trusted on sight: every machine comes with the host key that it must show.
+Nothing of it is trusted on sight: every machine comes with the host key that it must show. Importing this takes as long
+as all that speaks SSH does, so it is done when an inventory is named.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from experiments.errors import BadInput
 from experiments.parsing import Misfit, Spec, parse, read_json
-from infra.cluster import Role
+from experiments.spec import Role
 
 DNS_LABEL = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 DOMAIN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
@@ -113,6 +114,12 @@ class Inventory(Spec):
         """The failure domains of each worker, as a fault spec's `hosts` has them."""
         return {host.name: host.domains for host in self.workers}
 
+    def first_workers(self, count: int) -> list[InventoryHost]:
+        """The workers of a cluster with so many, `worker-1` first; raises `BadInput` when there are not enough."""
+        if count > len(self.workers):
+            raise BadInput("cluster.workers", count, f"at most {len(self.workers)}: the inventory has no more workers")
+        return self.workers[:count]
+
     @model_validator(mode="after")
     def _hosts_go_together(self) -> Inventory:
         _all_different("name", [host.name for host in self.hosts])
@@ -133,12 +140,12 @@ def _all_different(field: str, values: Sequence[str]) -> None:
             raise Misfit(f"hosts.{index}.{field}", value, allowed)
 
 
-def load(path: Path) -> Inventory:
-    """Read an inventory; relative key files are looked for beside it and come back absolute.
+def load(path: Path, field: str = "inventory") -> Inventory:
+    """Read an inventory, which `field` names; relative key files are looked for beside it and come back absolute.
 
     Raises `BadInput` naming the field, its value and what is allowed, also for a private key that cannot be used.
     """
-    inventory = parse(Inventory, read_json(path, "inventory"), "inventory")
+    inventory = parse(Inventory, read_json(path, field), field)
     hosts = [_with_key(host, path.parent, f"hosts.{index}.key_file") for index, host in enumerate(inventory.hosts)]
     return inventory.model_copy(update={"hosts": tuple(hosts)})
 

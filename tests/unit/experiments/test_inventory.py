@@ -10,10 +10,10 @@ from typing import Any
 import paramiko
 import pytest
 
+from experiments import inventory
 from experiments.errors import BadInput
 from experiments.faults import FaultSpec
-from infra import inventory
-from infra.cluster import Role
+from experiments.spec import Role
 from tests.unit.ssh_keys import new_key
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGidUkEfzOB7FqrnxiHBQKNrqVVyGHCXeRynTl9I9x8K"
