@@ -19,7 +19,7 @@ from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import Proof, Strike
 
 TOKEN_LETTER = "s"
-KINDS = frozenset({FaultKind.KILL})
+KINDS = frozenset({FaultKind.KILL, FaultKind.TERMINATE, FaultKind.PAUSE, FaultKind.SLOW})
 
 
 class LocalDriver:
@@ -30,6 +30,8 @@ class LocalDriver:
 
     def refusal(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
         """Hosts share the machine's network and disk, so only their processes can be struck."""
+        if options.delay:
+            return "cpu_share only with driver local, whose hosts share the machine's network"
         return None if kind in KINDS else f"{', '.join(sorted(KINDS))} with driver local"
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:

@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MARK, ROOT = "AFTERSHOCK_HOST", "AFTERSHOCK_ROOT"  # variables: whose a process is, and where its cluster has its root
+MACHINE = "machine"  # in the place of a host in a mark: what serves the machine, and outlives a kill of the host
 LISTEN = "0A"
+STOPPED = frozenset("tT")  # states in /proc/PID/stat
+STILL = STOPPED | frozenset("DXZ")  # held in the kernel, which a stopped thread does not leave, or dead
 VSIZE, ENV_END = 20, 48  # positions in /proc/PID/stat, from the state on
 EXEC_LOOKS, EXEC_PAUSE_S = 1000, 0.0005
 
@@ -73,7 +76,7 @@ def usage(pids: list[int]) -> Usage:
     ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
     cpu, rss = 0, 0
     for pid in pids:
-        fields = _stat(pid)
+        fields = _stat(f"{pid}")
         if fields:
             cpu += int(fields[11]) + int(fields[12])
             rss += int(fields[21]) * page
@@ -100,7 +103,7 @@ def _environment(pid: int) -> list[bytes]:
 
 def _amid_exec(pid: int) -> bool:
     """Whether the process has memory (a kernel thread and a zombie have none) that holds no environment yet."""
-    fields = _stat(pid)
+    fields = _stat(f"{pid}")
     return bool(fields) and int(fields[VSIZE]) > 0 and int(fields[ENV_END]) == 0
 
 
@@ -109,14 +112,30 @@ def carries(pid: int, needle: bytes) -> bool:
     return any(e == needle or e.startswith(needle + b"/") for e in entries) and _alive(pid)
 
 
+def is_stopped(pid: int) -> bool | None:
+    """Whether a process has been stopped; None when it is gone."""
+    fields = _stat(f"{pid}")
+    return fields[0] in STOPPED if fields else None
+
+
+def stands_still(pid: int) -> bool:
+    """Whether no thread of a process that was sent SIGSTOP runs any more."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return True
+    states = (_stat(f"{pid}/task/{thread}")[:1] for thread in threads)
+    return all(state[0] in STILL for state in states if state)
+
+
 def _alive(pid: int) -> bool:
-    fields = _stat(pid)
+    fields = _stat(f"{pid}")
     return bool(fields) and fields[0] not in ("Z", "X")
 
 
-def _stat(pid: int) -> list[str]:
-    """Fields of /proc/PID/stat after the command name: state first."""
-    lines = _lines(Path(f"/proc/{pid}/stat"))
+def _stat(which: str) -> list[str]:
+    """Fields of /proc/PID/stat, or of /proc/PID/task/TID/stat, after the command name: state first."""
+    lines = _lines(Path("/proc") / which / "stat")
     return lines[0].rpartition(")")[2].split() if lines else []
 
 

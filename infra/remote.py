@@ -24,14 +24,13 @@ from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from infra import services, startup
 from infra.cluster import Handle, Host, HostState
-from infra.processes import Usage
+from infra.processes import MACHINE, Usage
 from infra.session import ClockOffset, Disconnected, Session, measure_offset
 from infra.strikes.strike import Proof, Strike
 
 ANSWER_LIMIT_S = 15.0
 ATTEMPTS = 3
 CLOCK_HOLDS_S = 30.0  # a clock that nobody disciplines is off by 50 ppm, so 1.5 ms after this
-MACHINE = "machine"  # in the place of a host in a mark: what serves the machine, and outlives a kill of the host
 
 
 @dataclass

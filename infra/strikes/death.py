@@ -1,29 +1,44 @@
-"""Death of a host: every process of it is killed, and none is left.
-
-Handles on its processes are opened ahead, so that the kill takes effect at once. A pidfd names a process for good: a
-process id that is used again is never hit.
-"""
+"""Death of a host: every process of it is killed, at once or after it was asked to end, and none is left."""
 
 from __future__ import annotations
 
-import os
 import signal
 import time
+from collections.abc import Callable
+from dataclasses import replace
 
-from infra.processes import MARK, carries, listening, members
+from infra.processes import listening
+from infra.strikes.handles import Handles
 from infra.strikes.strike import Proof, wait_until
 
 PROOF_LIMIT_S, LOOK_EACH_S = 5.0, 0.002
+GRACE_S = 10.0  # between SIGTERM and SIGKILL, as long as `docker stop` waits
+LOOK_IN_GRACE_S = 0.25
+
+
+def _nothing() -> int:
+    return 0
 
 
 class Death:
-    """Implements `infra.strikes.strike.Strike` on the processes of a mark."""
+    """Implements `infra.strikes.strike.Strike` on the processes of a mark: SIGKILL."""
 
-    def __init__(self, mark: str, address: str, *, spared_ports: frozenset[int] = frozenset()) -> None:
-        """Aim at the host of that mark; it listens on `address`, where the spared ports are not of its processes."""
-        self.mark, self.address, self._spared = mark, address, spared_ports
+    def __init__(
+        self,
+        mark: str,
+        address: str,
+        *,
+        spared_ports: frozenset[int] = frozenset(),
+        clear: Callable[[], int] = _nothing,
+    ) -> None:
+        """Aim at the host of that mark; it listens on `address`, where the spared ports are not of its processes.
+
+        `clear` removes what weaker faults left on the host, so that it does not come back with it, and returns how
+        much of that is left.
+        """
+        self.address, self._spared, self._clear = address, spared_ports, clear
         self.ports: set[int] = set()  # on which it was seen to listen before it was shot at
-        self._open: dict[int, int] = {}
+        self._processes = Handles(mark)
         self._fired_ns: int | None = None
         self.refresh()
 
@@ -33,10 +48,7 @@ class Death:
 
     def look(self) -> list[int]:
         """Aim at every process of the host that there is; returns their ids."""
-        found = members(self.mark)
-        for pid in found:
-            if pid not in self._open or self._ended(pid):
-                self._aim_at(pid)
+        found = self._processes.look()
         if self._fired_ns is None:
             self.ports.update(self._listening())
         return found
@@ -44,29 +56,10 @@ class Death:
     def _listening(self) -> set[int]:
         return set(listening(self.address)) - self._spared
 
-    def _ended(self, pid: int) -> bool:
-        """Whether the process aimed at has ended, and the id is another's now; closes the handle on it then."""
-        try:
-            signal.pidfd_send_signal(self._open[pid], 0)
-        except ProcessLookupError:
-            os.close(self._open.pop(pid))
-            return True
-        return False
-
-    def _aim_at(self, pid: int) -> None:
-        try:
-            handle = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return
-        if carries(pid, f"{MARK}={self.mark}".encode()):
-            self._open[pid] = handle
-        else:
-            os.close(handle)
-
     def shoot(self, due_ns: int = 0) -> None:
         """Kill the processes aimed at when it is due, without a look at what came of it."""
         self._fired_ns = wait_until(due_ns)
-        self._signal(signal.SIGKILL)
+        self._processes.signal(signal.SIGKILL)
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
         """Kill every process of the host, if it was not shot at yet, and prove it; stops looking after `limit_s`."""
@@ -74,24 +67,51 @@ class Death:
             self.shoot()
         deadline = time.monotonic() + limit_s
         while True:
-            left, ports = self.look(), self._listening()
-            if not (left or ports) or time.monotonic() > deadline:
+            survivors, ports = self.look(), self._listening()
+            if not (survivors or ports) or time.monotonic() > deadline:
                 break
-            self._signal(signal.SIGKILL)
+            self._processes.signal(signal.SIGKILL)
             time.sleep(LOOK_EACH_S)
-        done = {"processes killed": len(self._open)}
-        proof = Proof(self._fired_ns, time.time_ns(), done, {"survivors": len(left), "open ports": len(ports)})
+        done = {"processes killed": len(self._processes)}
+        left = {"survivors": len(survivors) + self._clear(), "open ports": len(ports)}
         self.close()
-        return proof
-
-    def _signal(self, number: signal.Signals) -> None:
-        for handle in self._open.values():
-            try:
-                signal.pidfd_send_signal(handle, number)
-            except ProcessLookupError:
-                continue
+        return Proof(self._fired_ns, time.time_ns(), done, left)
 
     def close(self) -> None:
-        for handle in self._open.values():
-            os.close(handle)
-        self._open.clear()
+        self._processes.close()
+
+
+class Termination(Death):
+    """SIGTERM; SIGKILL to what has not ended after a grace period. A process that was stopped goes on, to end."""
+
+    grace_s = GRACE_S
+
+    def shoot(self, due_ns: int = 0) -> None:
+        """Ask the processes aimed at to end when it is due."""
+        self._fired_ns = wait_until(due_ns)
+        self._processes.signal(signal.SIGTERM)
+        self._processes.signal(signal.SIGCONT)
+
+    def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
+        """Wait until all have ended or the grace period is over, then kill; tells how many of each there were."""
+        if self._fired_ns is None:
+            self.shoot()
+        ended = self._wait_for_their_end(told=self._processes.pids)
+        proof = super().fire(limit_s)
+        killed = proof.done["processes killed"] - ended
+        return replace(proof, done={"processes ended": ended, "processes killed": killed})
+
+    def _wait_for_their_end(self, told: set[int]) -> int:
+        """Tell those that are born meanwhile, too; returns how many have ended."""
+        deadline = time.monotonic() + self.grace_s
+        self._clear()
+        while True:
+            found = self.look()
+            new = set(found) - told
+            told |= new
+            self._processes.signal(signal.SIGTERM, new)
+            self._processes.signal(signal.SIGCONT)
+            left_s = deadline - time.monotonic()
+            if not found or left_s <= 0:
+                return len(self._processes) - len(found)
+            self._processes.wait_for_their_end(min(left_s, LOOK_IN_GRACE_S))

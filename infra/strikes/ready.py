@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from experiments.fault_kinds import FaultKind, FaultOptions
-from infra.strikes.death import Death
+from infra.processes import MACHINE
+from infra.strikes.death import Death, Termination
+from infra.strikes.delay import Delay, undelay
+from infra.strikes.disk import FullDisk, empty, make_room
+from infra.strikes.freeze import Freeze, thaw
 from infra.strikes.strike import Proof, Strike
+from infra.strikes.throttle import Throttle, end_throttlers
 
 
 @dataclass(frozen=True)
@@ -18,15 +25,87 @@ class Target:
     machine_ports: frozenset[int] = frozenset()  # on which the machine listens at that address, as for SSH
     disk: str | None = None  # the folder on which its own disk is mounted; None: it has none of its own
 
+    @property
+    def throttler(self) -> str:
+        """The mark of the process that makes the host slow: it serves the machine, so a kill of the host spares it."""
+        token, _, host = self.mark.partition("/")
+        return f"{token}/{MACHINE}/{host}/throttler"
+
+    def quicken(self) -> Mapping[str, int]:
+        """Remove what makes the host slow, but for the stop that a throttler leaves it in; tells what is left."""
+        return {"throttlers": end_throttlers(self.throttler), **undelay(self.address)}
+
+    def clear(self) -> int:
+        """Remove what weaker faults than its loss left on the host, and tell how much of that is left."""
+        return sum(self.quicken().values()) + (empty(Path(self.disk)) if self.disk else 0)
+
 
 def ready(target: Target, kind: FaultKind, options: FaultOptions) -> Strike:
     """Make a strike ready; `options.peers` are addresses here. The driver has refused what it cannot do."""
     match kind:
         case FaultKind.KILL:
-            return Death(target.mark, target.address, spared_ports=target.machine_ports)
+            return Death(target.mark, target.address, spared_ports=target.machine_ports, clear=target.clear)
+        case FaultKind.TERMINATE:
+            return Termination(target.mark, target.address, spared_ports=target.machine_ports, clear=target.clear)
+        case FaultKind.PAUSE:
+            return Freeze(target.mark, throttler=target.throttler, clear=lambda: sum(target.quicken().values()))
+        case FaultKind.SLOW:
+            return _slow(target, options)
+        case FaultKind.DISK_FULL if target.disk:
+            return FullDisk(target.mark, Path(target.disk))
     raise NotImplementedError(f"no strike of kind {kind} on a host's own machine")
 
 
 def undo(target: Target, kind: FaultKind) -> Proof:
     """Undo what a strike of that kind left on a host that is up; harmless when there is nothing."""
+    match kind:
+        case FaultKind.PAUSE:
+            return thaw(target.mark)
+        case FaultKind.SLOW:
+            slow = target.quicken()
+            thawed = thaw(target.mark)
+            return replace(thawed, left={**thawed.left, **slow})
+        case FaultKind.DISK_FULL if target.disk:
+            return make_room(Path(target.disk))
     raise NotImplementedError(f"nothing to undo of kind {kind}")
+
+
+def _slow(target: Target, options: FaultOptions) -> Strike:
+    parts: list[Strike] = []
+    if options.delay > 0:
+        parts.append(Delay(target.mark, target.address, options.delay))
+    if options.cpu_share < 1:
+        parts.append(Throttle(target.mark, throttler=target.throttler, share=options.cpu_share))
+    return Together(parts)
+
+
+class Together:
+    """Several strikes as one; each is carried out when it is due, and proved."""
+
+    def __init__(self, parts: Sequence[Strike]) -> None:
+        self._parts = parts
+        self.ports = set().union(*(part.ports for part in parts))
+
+    def refresh(self) -> bool:
+        return all(part.refresh() for part in self._parts)
+
+    def shoot(self, due_ns: int = 0) -> None:
+        for part in self._parts:
+            part.shoot(due_ns)
+
+    def fire(self) -> Proof:
+        return merged([part.fire() for part in self._parts])
+
+    def close(self) -> None:
+        for part in self._parts:
+            part.close()
+
+
+def merged(proofs: Sequence[Proof]) -> Proof:
+    """One proof of what several prove."""
+    return Proof(
+        fired_ns=min(proof.fired_ns for proof in proofs),
+        proved_ns=max(proof.proved_ns for proof in proofs),
+        done={name: count for proof in proofs for name, count in proof.done.items()},
+        left={name: count for proof in proofs for name, count in proof.left.items()},
+    )

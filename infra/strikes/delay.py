@@ -1,0 +1,78 @@
+"""A slow network: what a host sends leaves later, by netem on its interface. Needs `tc`, CAP_NET_ADMIN and the kernel's
+sch_netem."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+
+from infra.processes import members
+from infra.strikes.strike import Proof, wait_until
+
+COMMAND_LIMIT_S = 5.0
+SBIN = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
+
+
+class Delay:
+    """Implements `infra.strikes.strike.Strike` on the interface that has the host's address."""
+
+    def __init__(self, mark: str, address: str, delay_s: float) -> None:
+        self.mark, self.interface, self.delay_s = mark, interface_of(address), delay_s
+        self.ports: set[int] = set()  # they stay open
+        self._fired_ns: int | None = None
+
+    def refresh(self) -> bool:
+        return bool(members(self.mark))
+
+    def shoot(self, due_ns: int = 0) -> None:
+        self._fired_ns = wait_until(due_ns)
+        netem = ("root", "netem", "delay", f"{self.delay_s * 1e3:g}ms")
+        _run("tc", "qdisc", "replace", "dev", self.interface, *netem)
+
+    def fire(self) -> Proof:
+        """The interface shows the delay."""
+        if self._fired_ns is None:
+            self.shoot()
+        undelayed = int(not is_delayed(self.interface))
+        done = {"interfaces delayed": 1 - undelayed}
+        return Proof(self._fired_ns, time.time_ns(), done, {"interfaces without delay": undelayed})
+
+    def close(self) -> None:
+        """Nothing was opened ahead."""
+
+
+def refusal() -> str | None:
+    """Why this machine cannot delay what a host sends; tried in a network of its own, which is gone at once."""
+    done = _run("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+    return " ".join(done.stderr.split()) or "tc failed" if done.returncode else None
+
+
+def undelay(address: str) -> dict[str, int]:
+    """Remove the delay of the interface with that address, if any has it; tells what is left."""
+    interface = interface_of(address)
+    if is_delayed(interface):
+        _run("tc", "qdisc", "del", "dev", interface, "root")
+    return {"interfaces delayed": int(is_delayed(interface))}
+
+
+def interface_of(address: str) -> str:
+    """The interface that has this IPv4 address, empty if none has."""
+    found = json.loads(_run("ip", "-j", "-4", "address", "show", "to", address).stdout or "[]")
+    return next((link["ifname"] for link in found if link), "")
+
+
+def is_delayed(interface: str) -> bool:
+    found = json.loads(_run("tc", "-j", "qdisc", "show", "dev", interface).stdout or "[]") if interface else []
+    return any(qdisc.get("kind") == "netem" for qdisc in found)
+
+
+def _run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """What became of a command; a program that is missing, or hangs, has failed."""
+    command: Sequence[str] = [shutil.which(program, path=SBIN) or program, *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
+    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
+        return subprocess.CompletedProcess(command, 127, "", f"{program}: {error}")

@@ -1,0 +1,106 @@
+"""A full disk: a file takes all blocks that are free in the filesystem of a host's disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from infra.processes import members
+from infra.strikes.strike import Proof, wait_until
+
+FILLER, PROBE = ".aftershock-filler", ".aftershock-probe"
+PROOF_LIMIT_S = 5.0
+
+
+class FullDisk:
+    """Implements `infra.strikes.strike.Strike` on the filesystem of a folder.
+
+    Takes what is free at that time: room that the host makes later, by deleting files, is its own again.
+    """
+
+    def __init__(self, mark: str, disk: Path) -> None:
+        """Aim at the disk of the host of that mark."""
+        self.mark, self.disk = mark, disk
+        self.ports: set[int] = set()  # they stay open
+        self._fired_ns: int | None = None
+        self._taken_bytes = 0
+
+    def refresh(self) -> bool:
+        return bool(members(self.mark))
+
+    def shoot(self, due_ns: int = 0) -> None:
+        """Begin to fill the disk when it is due."""
+        self._fired_ns = wait_until(due_ns)
+        with suppress(OSError):  # the disk may have no room for the file itself: the proof tells
+            self._taken_bytes = fill(self.disk / FILLER)
+
+    def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
+        """Fill it until a block that is written fails."""
+        if self._fired_ns is None:
+            self.shoot()
+        deadline = time.monotonic() + limit_s
+        while takes_a_block(self.disk) and time.monotonic() < deadline:
+            with suppress(OSError):
+                self._taken_bytes = fill(self.disk / FILLER)
+        done = {"MB taken": self._taken_bytes >> 20}
+        left = {"blocks taken in": int(takes_a_block(self.disk))}
+        return Proof(self._fired_ns, time.time_ns(), done, left)
+
+    def close(self) -> None:
+        """Nothing was opened ahead."""
+
+
+def fill(filler: Path) -> int:
+    """Make the file longer by all that is free, down to the last block; returns how long it is [bytes]."""
+    descriptor = os.open(filler, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        room = os.fstatvfs(descriptor)
+        length, more = os.fstat(descriptor).st_size, room.f_bfree * room.f_frsize
+        while more >= room.f_frsize:
+            try:
+                os.posix_fallocate(descriptor, length, more)
+                length += more
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                more = more // 2 // room.f_frsize * room.f_frsize
+        return length
+    finally:
+        os.close(descriptor)
+
+
+def takes_a_block(disk: Path) -> bool:
+    """Whether a block can be written to a file of its own there."""
+    probe = disk / PROBE
+    try:
+        descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, bytes(os.fstatvfs(descriptor).f_frsize))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        return False
+    finally:
+        probe.unlink(missing_ok=True)
+    return True
+
+
+def empty(disk: Path) -> int:
+    """Remove the file that fills the disk; returns how many are left."""
+    (disk / FILLER).unlink(missing_ok=True)
+    return int((disk / FILLER).exists())
+
+
+def make_room(disk: Path) -> Proof:
+    """Remove what fills the disk, and prove it by a block that is written."""
+    fired_ns = time.time_ns()
+    removed = int((disk / FILLER).exists())
+    empty(disk)
+    left = {"blocks refused": int(not takes_a_block(disk))}
+    return Proof(fired_ns, time.time_ns(), {"fillers removed": removed}, left)

@@ -1,0 +1,174 @@
+"""A slow host: its processes run only for a share of each period, and are stopped for the rest of it.
+
+That is the doing of a throttler, a process of the machine: `python -m infra.strikes.throttle MARK SHARE` waits for a
+line on its input, then stops and continues the processes of the mark by turns until it is killed; it needs no cgroup
+and no right but over those processes. Kills of the host spare it, those who kill the host end it, and so does the end
+of the cluster. A throttler that dies by itself may leave the host stopped: whoever undoes the fault thaws it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+from infra import services
+from infra.processes import ROOT, is_stopped, members, take_precedence
+from infra.strikes.handles import Handles
+from infra.strikes.strike import Proof, wait_until
+
+PERIOD_S = 0.1
+LOOK_AGAIN_AFTER_S = 1.0
+PROOF_LIMIT_S, END_LIMIT_S = 5.0, 1.0
+SAMPLES, SAMPLE_EACH_S = 137, 0.0073  # over ten periods, at another point of each
+TOLERANCE = 0.05
+
+
+class Throttle:
+    """Implements `infra.strikes.strike.Strike` on the processes of a mark, by a throttler of another one."""
+
+    def __init__(self, mark: str, *, throttler: str, share: float) -> None:
+        """Start the throttler, which waits; `share` is that of the time in which each process may run."""
+        self.mark, self.share, self._throttler_mark = mark, share, throttler
+        self.ports: set[int] = set()  # they stay open
+        self._throttler = self._start()
+        self._fired_ns: int | None = None
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-S", "-m", "infra.strikes.throttle", self.mark, str(self.share)],
+            env=services.environment(self._throttler_mark, os.environ.get(ROOT, "")),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def refresh(self) -> bool:
+        """Whether the host is up; a throttler that the end of an earlier fault took along is started again."""
+        if self._throttler.poll() is not None:
+            self._throttler = self._start()
+        return bool(members(self.mark))
+
+    def shoot(self, due_ns: int = 0) -> None:
+        self._fired_ns = wait_until(due_ns)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Let the throttler begin."""
+        with suppress(BrokenPipeError, ValueError):  # it was killed meanwhile: `fire` starts another one
+            self._throttler.stdin.write(b"begin\n")
+            self._throttler.stdin.close()
+
+    def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
+        """See the processes' states over a second from here, until none runs for more than its share.
+
+        A process was seen running in at most its share of the samples, give or take .05: each of the 20 turns falls
+        between two samples, 7 ms apart, which leaves .01 of the time uncertain (standard deviation), and a process
+        of many threads needs some ms to stop.
+        """
+        if self._fired_ns is None:
+            self.shoot()
+        if self._throttler.poll() is not None:
+            self.refresh()
+            self._begin()
+        deadline = time.monotonic() + limit_s
+        while True:
+            shares = running_shares(self.mark)
+            above = sum(share > self.share + TOLERANCE for share in shares)
+            missing = int(self._throttler.poll() is not None)
+            if not (above or missing) or time.monotonic() > deadline:
+                break
+        done = {"processes slowed": len(shares) - above, "longest run in %": round(100 * max(shares, default=0))}
+        left = {"running above share": above, "throttlers missing": missing}
+        return Proof(self._fired_ns, time.time_ns(), done, left)
+
+    def close(self) -> None:
+        """End the throttler, unless it was let begin."""
+        if self._fired_ns is None:
+            self._throttler.kill()
+            self._throttler.wait()
+            self._throttler.stdin.close()
+
+
+def running_shares(mark: str) -> list[float]:
+    """Of each process that lives all the while: in which share of the samples it was not stopped."""
+    ran = dict.fromkeys(members(mark), 0)
+    began = time.monotonic()
+    for number in range(1, SAMPLES + 1):
+        for pid in list(ran):
+            if (stopped := is_stopped(pid)) is None:
+                del ran[pid]
+            else:
+                ran[pid] += not stopped
+        time.sleep(max(0.0, began + number * SAMPLE_EACH_S - time.monotonic()))
+    return [count / SAMPLES for count in ran.values()]
+
+
+def end_throttlers(throttler: str) -> int:
+    """Kill the throttlers of that mark; returns how many are left, which none should be."""
+    handles = Handles(throttler)
+    handles.look()
+    handles.signal(signal.SIGKILL)
+    handles.wait_for_their_end(END_LIMIT_S)
+    handles.close()
+    return len(members(throttler))
+
+
+class Herd:
+    """The processes of a mark for someone who looks often: what was no member of it is not looked at each time."""
+
+    def __init__(self, mark: str) -> None:
+        self._handles = Handles(mark)
+        self._known: set[str] = set()
+        self._looked_at_all = time.monotonic()
+
+    def take_in(self) -> None:
+        """Aim at the processes that are new; from time to time at any, since an exec can make one a member."""
+        now = time.monotonic()
+        if now > self._looked_at_all + LOOK_AGAIN_AFTER_S:
+            self._known, self._looked_at_all = set(), now
+            self._handles.forget_the_ended()
+        there = set(filter(str.isdigit, os.listdir("/proc")))
+        for name in there - self._known:
+            self._handles.aim_at(int(name))
+        self._known = there
+
+    def stop(self) -> None:
+        """Stop them, then those that were born meanwhile."""
+        self._handles.signal(signal.SIGSTOP)
+        self.take_in()
+        self._handles.signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._handles.signal(signal.SIGCONT)
+
+
+def throttle(mark: str, share: float) -> None:
+    """Stop and continue the processes of a mark by turns, for good.
+
+    They stand still in proportion to how long they just ran, so a turn that came late costs them as much.
+    """
+    herd = Herd(mark)
+    ran_s = share * PERIOD_S
+    while True:
+        herd.stop()
+        time.sleep(ran_s * (1 - share) / share)
+        began = time.monotonic()
+        herd.go_on()
+        time.sleep(share * PERIOD_S)
+        ran_s = time.monotonic() - began
+
+
+def main() -> None:
+    mark, share = sys.argv[1], float(sys.argv[2])
+    take_precedence()
+    if sys.stdin.readline():
+        throttle(mark, share)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""What can be done to a host's processes, on real ones: asked to end, frozen, made slow; each with its proof."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from infra.processes import is_stopped, members, stands_still, usage
+from infra.strikes import throttle
+from infra.strikes.death import Termination
+from infra.strikes.ready import Target, ready, undo
+from tests.unit.marked_processes import start, start_python, wait_for
+
+ADDRESS = "127.0.251.9"  # no cluster of another test or run has it
+BUSY = "while :; do :; done"
+DEAF = "trap '' TERM; while :; do sleep 0.02; done"
+BORN_ALL_THE_TIME = "while :; do sleep 0.05 & sleep 0.01; done"
+FROM_THREADS = """
+import threading, time
+for _ in range(8):
+    threading.Thread(target=lambda: [hash(i) for i in iter(int, 1)], daemon=True).start()
+time.sleep(60)
+"""
+SLOWED = FaultOptions(cpu_share=0.3)
+NOTHING_LEFT = {"throttlers": 0, "interfaces delayed": 0, "frozen": 0}
+
+
+@pytest.fixture
+def host(token):
+    return Target(f"{token}/worker-1", ADDRESS)
+
+
+def stopped(host):
+    return [pid for pid in members(host.mark) if is_stopped(pid)]
+
+
+def aim(host, kind, options=PLAIN):
+    return ready(host, kind, options)
+
+
+# ---- terminate ----
+
+
+def test_whoever_is_asked_to_end_does_so_by_itself(host):
+    own, other = [start(f"{host.mark}/a") for _ in range(3)], start(f"{host.mark}0")
+    strike = aim(host, FaultKind.TERMINATE)
+    due_ns = time.time_ns() + 50_000_000
+    strike.shoot(due_ns)
+    proof = strike.fire()
+    assert [process.wait(5) for process in own] == [-signal.SIGTERM] * 3
+    assert 0 <= proof.fired_ns - due_ns < 100_000_000
+    assert (proof.done, proof.left) == (
+        {"processes ended": 3, "processes killed": 0}, {"survivors": 0, "open ports": 0}
+    )  # fmt: skip
+    assert proof.proved_ns - proof.fired_ns < 5e9, "it does not wait for the end of the grace period"
+    assert other.poll() is None
+    other.kill()
+
+
+def test_whoever_is_deaf_is_killed_after_the_grace_period(host, monkeypatch):
+    monkeypatch.setattr(Termination, "grace_s", 0.4)
+    deaf, polite = start(f"{host.mark}/deaf", "sh", "-c", DEAF), start(f"{host.mark}/polite")
+    wait_for(lambda: _traps(deaf.pid))
+    proof = aim(host, FaultKind.TERMINATE).fire()
+    assert (deaf.wait(5), polite.wait(5)) == (-signal.SIGKILL, -signal.SIGTERM)
+    assert proof.proved_ns - proof.fired_ns >= 0.4e9
+    assert proof.done["processes killed"] >= 1
+    assert proof.done["processes ended"] >= 1
+    assert proof.holds
+    assert members(host.mark) == []
+
+
+def _traps(pid: int) -> bool:
+    """Whether a process ignores SIGTERM."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return bool(int(status.partition("SigIgn:")[2].split()[0], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def test_what_is_born_during_the_grace_period_is_asked_to_end_too(host, monkeypatch):
+    monkeypatch.setattr(Termination, "grace_s", 20.0)
+    parent = start_python(
+        host.mark,
+        "import signal, subprocess, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (subprocess.Popen(['sleep', '60']), sys.exit()))\n"
+        "time.sleep(60)",
+    )
+    wait_for(lambda: "0000000000004" in Path(f"/proc/{parent.pid}/status").read_text().partition("SigCgt:")[2])
+    proof = aim(host, FaultKind.TERMINATE).fire()
+    assert (proof.done, proof.holds) == ({"processes ended": 2, "processes killed": 0}, True)
+
+
+def test_a_frozen_host_hears_that_it_is_to_end(host):
+    process = start(host.mark)
+    aim(host, FaultKind.PAUSE).fire()
+    proof = aim(host, FaultKind.TERMINATE).fire()
+    assert proof.done == {"processes ended": 1, "processes killed": 0}
+    assert process.wait(5) == -signal.SIGTERM
+
+
+# ---- pause ----
+
+
+def test_every_process_stands_still_until_it_is_thawed(host):
+    own = [start(f"{host.mark}/a", "sh", "-c", BUSY), start_python(f"{host.mark}/b", FROM_THREADS), start(host.mark)]
+    other = start(f"{host.mark}0")
+    strike = aim(host, FaultKind.PAUSE)
+    due_ns = time.time_ns() + 50_000_000
+    strike.shoot(due_ns)
+    proof = strike.fire()
+    assert 0 <= proof.fired_ns - due_ns < 100_000_000
+    assert (proof.done, proof.left) == ({"processes frozen": 3}, {"running": 0})
+    assert all(stands_still(process.pid) for process in own)
+    before = usage(members(host.mark)).cpu_s
+    assert not is_stopped(other.pid)
+    thawed = undo(host, FaultKind.PAUSE)
+    assert (thawed.done, thawed.left) == ({"processes thawed": 3}, {"frozen": 0})
+    assert stopped(host) == []
+    wait_for(lambda: usage(members(host.mark)).cpu_s > before)
+    other.kill()
+
+
+def test_what_is_born_while_it_is_frozen_is_frozen(host):
+    start(host.mark, "sh", "-c", BORN_ALL_THE_TIME)
+    wait_for(lambda: len(members(host.mark)) > 3)
+    proof = aim(host, FaultKind.PAUSE).fire()
+    frozen = members(host.mark)
+    assert proof.left == {"running": 0}
+    assert len(frozen) == proof.done["processes frozen"]
+    assert sorted(stopped(host)) == sorted(frozen)
+
+
+def test_thawing_what_is_not_frozen_is_harmless(host):
+    assert undo(host, FaultKind.PAUSE).done == {"processes thawed": 0}
+    process = start(host.mark)
+    assert undo(host, FaultKind.PAUSE).left == {"frozen": 0}
+    assert process.poll() is None
+
+
+def test_a_frozen_host_can_be_killed(host):
+    process = start(host.mark)
+    aim(host, FaultKind.PAUSE).fire()
+    proof = aim(host, FaultKind.KILL).fire()
+    assert (proof.done, proof.holds) == ({"processes killed": 1}, True)
+    assert process.wait(5) == -signal.SIGKILL
+
+
+def test_what_goes_on_running_is_told(host):
+    process = start(host.mark)
+    on = threading.Event()
+
+    def wake() -> None:
+        while not on.is_set():
+            os.kill(process.pid, signal.SIGCONT)
+
+    waker = threading.Thread(target=wake)
+    waker.start()
+    strike = aim(host, FaultKind.PAUSE)
+    proof = strike.fire(limit_s=0.2)
+    on.set()
+    waker.join()
+    assert proof.left["running"] in (0, 1)  # it may have been looked at between two signals
+
+
+# ---- slow ----
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.8])
+def test_a_slow_host_gets_its_share_of_the_time(host, share):
+    busy = start(f"{host.mark}/busy", "sh", "-c", BUSY)
+    start(f"{host.mark}/idle")
+    strike = aim(host, FaultKind.SLOW, FaultOptions(cpu_share=share))
+    assert stopped(host) == [], "not before it is due"
+    strike.shoot(time.time_ns() + 50_000_000)
+    before, began = usage([busy.pid]).cpu_s, time.monotonic()
+    proof = strike.fire()
+    used = (usage([busy.pid]).cpu_s - before) / (time.monotonic() - began)
+    assert proof.left == {"running above share": 0, "throttlers missing": 0}
+    assert proof.done["processes slowed"] == 2
+    assert proof.done["longest run in %"] == pytest.approx(100 * share, abs=100 * throttle.TOLERANCE)
+    assert used < share + throttle.TOLERANCE, "the kernel's account of its CPU time agrees"
+    healed = undo(host, FaultKind.SLOW)
+    assert healed.left == NOTHING_LEFT
+    assert members(host.throttler) == []
+    assert all(sample == 1 for sample in throttle.running_shares(host.mark))
+
+
+def test_new_processes_are_slow_as_well(host):
+    start(host.mark)
+    aim(host, FaultKind.SLOW, SLOWED).fire()
+    later = [start(f"{host.mark}/later", "sh", "-c", BUSY) for _ in range(2)]
+    wait_for(lambda: any(is_stopped(process.pid) for process in later))
+    shares = throttle.running_shares(host.mark)
+    assert len(shares) == 3
+    assert max(shares) < 0.3 + throttle.TOLERANCE
+    assert undo(host, FaultKind.SLOW).holds
+
+
+def test_a_throttler_that_is_not_needed_ends(host):
+    start(host.mark)
+    strike = aim(host, FaultKind.SLOW, SLOWED)
+    wait_for(lambda: len(members(host.throttler)) == 1)
+    strike.close()
+    assert members(host.throttler) == []
+    assert stopped(host) == []
+
+
+def test_a_slow_host_whose_throttler_died_is_thawed_when_it_is_healed(host):
+    start(host.mark)
+    aim(host, FaultKind.SLOW, FaultOptions(cpu_share=0.02)).fire()
+    (throttler,) = members(host.throttler)
+    wait_for(lambda: bool(stopped(host)))
+    os.kill(throttler, signal.SIGKILL)
+    wait_for(lambda: members(host.throttler) == [])
+    assert undo(host, FaultKind.SLOW).left == NOTHING_LEFT
+    assert stopped(host) == []
+    assert undo(host, FaultKind.SLOW).left == NOTHING_LEFT, "and once more"
+
+
+def test_a_throttler_that_was_ended_too_early_is_started_again(host):
+    start(host.mark)
+    strike = aim(host, FaultKind.SLOW, SLOWED)
+    undo(host, FaultKind.SLOW)  # of the fault before, while this one is made ready
+    assert members(host.throttler) == []
+    strike.shoot(0)
+    proof = strike.fire()
+    assert proof.holds
+    assert len(members(host.throttler)) == 1
+    undo(host, FaultKind.SLOW)
+
+
+def test_a_pause_takes_the_place_of_slowness(host):
+    start(host.mark, "sh", "-c", BUSY)
+    aim(host, FaultKind.SLOW, SLOWED).fire()
+    proof = aim(host, FaultKind.PAUSE).fire()
+    assert (proof.done, proof.left) == ({"processes frozen": 1}, {"running": 0})
+    assert members(host.throttler) == []
+    assert throttle.running_shares(host.mark) == [0]
+    assert undo(host, FaultKind.PAUSE).holds
+    assert throttle.running_shares(host.mark) == [1]
+
+
+@pytest.mark.parametrize("kind", [FaultKind.KILL, FaultKind.TERMINATE])
+def test_a_host_that_died_while_it_was_slow_is_reborn_as_fast_as_ever(host, kind):
+    start(host.mark, "sh", "-c", BUSY)
+    aim(host, FaultKind.SLOW, FaultOptions(cpu_share=0.05)).fire()
+    assert aim(host, kind).fire().holds
+    assert members(host.throttler) == []
+    start(host.mark)
+    assert throttle.running_shares(host.mark) == [1]
+
+
+def test_a_slow_host_can_be_thawed_meanwhile(host):
+    """As when its pause ends at the moment at which it becomes slow."""
+    start(host.mark)
+    aim(host, FaultKind.SLOW, FaultOptions(cpu_share=0.05)).fire()
+    assert undo(host, FaultKind.PAUSE).left == {"frozen": 0}
+    assert max(throttle.running_shares(host.mark)) < 0.05 + throttle.TOLERANCE
+    undo(host, FaultKind.SLOW)
+
+
+def test_a_host_that_is_down_has_nothing_to_strike(host):
+    for kind in (FaultKind.TERMINATE, FaultKind.PAUSE, FaultKind.SLOW):
+        strike = aim(host, kind, SLOWED)
+        assert not strike.refresh()
+        strike.close()
+    assert members(host.throttler) == []
+
+
+def test_a_strike_that_was_shot_at_a_host_that_died_meanwhile_holds(host):
+    process = start(host.mark)
+    for kind in (FaultKind.TERMINATE, FaultKind.PAUSE, FaultKind.SLOW):
+        strike = aim(host, kind, SLOWED)
+        process.kill()
+        process.wait()
+        strike.shoot(0)
+        assert strike.fire().holds
+    undo(host, FaultKind.SLOW)
