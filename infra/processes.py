@@ -120,12 +120,22 @@ def is_stopped(pid: int) -> bool | None:
 
 def stands_still(pid: int) -> bool:
     """Whether no thread of a process that was sent SIGSTOP runs any more."""
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return True
-    states = (_stat(f"{pid}/task/{thread}")[:1] for thread in threads)
+    states = (_stat(f"{pid}/task/{thread}")[:1] for thread in _threads(pid))
     return all(state[0] in STILL for state in states if state)
+
+
+def thread_times(pid: int) -> dict[str, float]:
+    """CPU time [s] of each thread of a process, by thread id; in whole ticks."""
+    found = ((thread, _stat(f"{pid}/task/{thread}")) for thread in _threads(pid))
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    return {thread: (int(fields[11]) + int(fields[12])) * tick_s for thread, fields in found if fields}
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
 
 
 def _alive(pid: int) -> bool:

@@ -1,19 +1,20 @@
-"""A slow network: what a host sends leaves later, by netem on its interface. Needs `tc`, CAP_NET_ADMIN and the kernel's
-sch_netem."""
+"""A slow network: what a host sends leaves later, by netem on its interface.
+
+Needs `tc`, CAP_NET_ADMIN and the kernel's sch_netem.
+"""
 
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import subprocess
 import time
-from collections.abc import Sequence
 
 from infra.processes import members
 from infra.strikes.strike import Proof, wait_until
 
 COMMAND_LIMIT_S = 5.0
-SBIN = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
+PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
 
 
 class Delay:
@@ -47,7 +48,8 @@ class Delay:
 def refusal() -> str | None:
     """Why this machine cannot delay what a host sends; tried in a network of its own, which is gone at once."""
     done = _run("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
-    return " ".join(done.stderr.split()) or "tc failed" if done.returncode else None
+    reason = " ".join(done.stderr.split())
+    return f"{reason}: a delay needs root, tc and the kernel's sch_netem" if done.returncode else None
 
 
 def undelay(address: str) -> dict[str, int]:
@@ -71,8 +73,8 @@ def is_delayed(interface: str) -> bool:
 
 def _run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """What became of a command; a program that is missing, or hangs, has failed."""
-    command: Sequence[str] = [shutil.which(program, path=SBIN) or program, *arguments]
+    command, environment = [program, *arguments], {**os.environ, "PATH": PATH}
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
     except (FileNotFoundError, subprocess.TimeoutExpired) as error:
         return subprocess.CompletedProcess(command, 127, "", f"{program}: {error}")

@@ -14,16 +14,17 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 
 from infra import services
-from infra.processes import ROOT, is_stopped, members, take_precedence
+from infra.processes import ROOT, is_stopped, members, take_precedence, thread_times
 from infra.strikes.handles import Handles
 from infra.strikes.strike import Proof, wait_until
 
 PERIOD_S = 0.1
 LOOK_AGAIN_AFTER_S = 1.0
 PROOF_LIMIT_S, END_LIMIT_S = 5.0, 1.0
-SAMPLES, SAMPLE_EACH_S = 137, 0.0073  # over ten periods, at another point of each
+OBSERVE_S, LOOK_EACH_S = 1.0, 0.0073  # ten periods, and looks at another point of each
 TOLERANCE = 0.05
 
 
@@ -36,6 +37,7 @@ class Throttle:
         self.ports: set[int] = set()  # they stay open
         self._throttler = self._start()
         self._fired_ns: int | None = None
+        self._done: dict[str, int] = {}
 
     def _start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -64,11 +66,11 @@ class Throttle:
             self._throttler.stdin.close()
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
-        """See the processes' states over a second from here, until none runs for more than its share.
+        """Look on for a second, again until what is seen is what it should be.
 
-        A process was seen running in at most its share of the samples, give or take .05: each of the 20 turns falls
-        between two samples, 7 ms apart, which leaves .01 of the time uncertain (standard deviation), and a process
-        of many threads needs some ms to stop.
+        No thread may have had more CPU time than the share of the time passed, by the kernel's account, and no process
+        may have gone without a stop. Allowed are .05 more: a window of ten periods that begins anywhere holds up to a
+        quarter of a turn too much (.025), and times come in ticks of .01 s, two to a thread (.02).
         """
         if self._fired_ns is None:
             self.shoot()
@@ -76,15 +78,18 @@ class Throttle:
             self.refresh()
             self._begin()
         deadline = time.monotonic() + limit_s
-        while True:
-            shares = running_shares(self.mark)
-            above = sum(share > self.share + TOLERANCE for share in shares)
-            missing = int(self._throttler.poll() is not None)
-            if not (above or missing) or time.monotonic() > deadline:
-                break
-        done = {"processes slowed": len(shares) - above, "longest run in %": round(100 * max(shares, default=0))}
-        left = {"running above share": above, "throttlers missing": missing}
-        return Proof(self._fired_ns, time.time_ns(), done, left)
+        while any((left := self._look_on()).values()) and time.monotonic() < deadline:
+            pass
+        return Proof(self._fired_ns, time.time_ns(), self._done, left)
+
+    def _look_on(self) -> dict[str, int]:
+        seen = observe(self.mark)
+        above = sum(share > self.share + TOLERANCE for share in seen.cpu_shares.values())
+        never_stopped = len(seen.cpu_shares.keys() - seen.stopped)
+        busiest = max(seen.cpu_shares.values(), default=0.0)
+        self._done = {"processes slowed": len(seen.cpu_shares), "busiest thread in %": round(100 * busiest)}
+        missing = int(self._throttler.poll() is not None)
+        return {"above share": above, "never stopped": never_stopped, "throttlers missing": missing}
 
     def close(self) -> None:
         """End the throttler, unless it was let begin."""
@@ -94,18 +99,29 @@ class Throttle:
             self._throttler.stdin.close()
 
 
-def running_shares(mark: str) -> list[float]:
-    """Of each process that lives all the while: in which share of the samples it was not stopped."""
-    ran = dict.fromkeys(members(mark), 0)
+@dataclass(frozen=True)
+class Observed:
+    """What the processes of a mark, of those that lived all the while, did: CPU time of their busiest threads over time
+    passed, by process id, and which were seen stopped."""
+
+    cpu_shares: dict[int, float]
+    stopped: set[int]
+
+
+def observe(mark: str, over_s: float = OBSERVE_S) -> Observed:
+    """Look on from outside for so long."""
     began = time.monotonic()
-    for number in range(1, SAMPLES + 1):
-        for pid in list(ran):
-            if (stopped := is_stopped(pid)) is None:
-                del ran[pid]
-            else:
-                ran[pid] += not stopped
-        time.sleep(max(0.0, began + number * SAMPLE_EACH_S - time.monotonic()))
-    return [count / SAMPLES for count in ran.values()]
+    before = {pid: thread_times(pid) for pid in members(mark)}
+    stopped: set[int] = set()
+    for number in range(1, round(over_s / LOOK_EACH_S) + 1):
+        stopped.update(pid for pid in before.keys() - stopped if is_stopped(pid))
+        time.sleep(max(0.0, began + number * LOOK_EACH_S - time.monotonic()))
+    passed_s, shares = time.monotonic() - began, {}
+    for pid, times in before.items():
+        after = thread_times(pid)
+        if ran := [after[thread] - times[thread] for thread in after.keys() & times.keys()]:
+            shares[pid] = max(ran) / passed_s
+    return Observed(shares, stopped & shares.keys())
 
 
 def end_throttlers(throttler: str) -> int:

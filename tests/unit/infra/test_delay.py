@@ -1,0 +1,55 @@
+"""The delay of what a host sends, or its refusal where the kernel has no netem; each in a real network namespace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from infra.strikes import delay
+
+IN_A_NAMESPACE = """
+import subprocess, time
+from infra.strikes.delay import Delay, interface_of, refusal, undelay
+for line in ("link add v0 type veth peer name v1", "addr add 198.18.255.1/30 dev v0", "link set v0 up"):
+    subprocess.run(["ip", *line.split()], check=True)
+assert interface_of("198.18.255.1") == "v0"
+assert interface_of("198.18.255.2") == ""
+strike = Delay("nobody", "198.18.255.1", 0.05)
+strike.shoot(time.time_ns())
+proof = strike.fire()
+assert proof.left == {"interfaces without delay": 1 if refusal() else 0}, proof
+assert undelay("198.18.255.1") == {"interfaces delayed": 0}
+assert undelay("198.18.255.1") == {"interfaces delayed": 0}
+assert undelay("198.18.255.2") == {"interfaces delayed": 0}
+"""
+
+
+def in_a_namespace(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["unshare", "--net", *command], capture_output=True, text=True, cwd=os.getcwd())
+
+
+@pytest.fixture(autouse=True)
+def _namespaces() -> None:
+    done = in_a_namespace("true")
+    if done.returncode:
+        pytest.skip(f"only root, in a machine that lets it, can make a network namespace ({done.stderr.strip()})")
+
+
+def test_a_delay_is_proved_by_the_interface_and_removed():
+    done = in_a_namespace(sys.executable, "-c", IN_A_NAMESPACE)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_kernel_without_netem_is_told_in_one_line():
+    netem = in_a_namespace("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+    found = delay.refusal()
+    assert (found is None) == (netem.returncode == 0)
+    assert found is None or ("\\n" not in found and found)
+
+
+def test_a_machine_without_tc_is_told_in_one_line(monkeypatch):
+    monkeypatch.setattr(delay, "PATH", "/nowhere")
+    assert "No such file or directory: 'unshare'" in delay.refusal()
