@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from infra.processes import listening
@@ -16,8 +16,8 @@ GRACE_S = 10.0  # between SIGTERM and SIGKILL, as long as `docker stop` waits
 LOOK_IN_GRACE_S = 0.25
 
 
-def _nothing() -> int:
-    return 0
+def _nothing() -> Mapping[str, int]:
+    return {}
 
 
 class Death:
@@ -29,12 +29,12 @@ class Death:
         address: str,
         *,
         spared_ports: frozenset[int] = frozenset(),
-        clear: Callable[[], int] = _nothing,
+        clear: Callable[[], Mapping[str, int]] = _nothing,
     ) -> None:
         """Aim at the host of that mark; it listens on `address`, where the spared ports are not of its processes.
 
-        `clear` removes what weaker faults left on the host, so that it does not come back with it, and returns how
-        much of that is left.
+        `clear` removes what weaker faults left on the host's machine, so that it does not come back with it, and tells
+        what of that is left.
         """
         self.address, self._spared, self._clear = address, spared_ports, clear
         self.ports: set[int] = set()  # on which it was seen to listen before it was shot at
@@ -73,7 +73,7 @@ class Death:
             self._processes.signal(signal.SIGKILL)
             time.sleep(LOOK_EACH_S)
         done = {"processes killed": len(self._processes)}
-        left = {"survivors": len(survivors) + self._clear(), "open ports": len(ports)}
+        left = {"survivors": len(survivors) + sum(self._clear().values()), "open ports": len(ports)}
         self.close()
         return Proof(self._fired_ns, time.time_ns(), done, left)
 

@@ -5,14 +5,18 @@ Needs `tc`, CAP_NET_ADMIN and the kernel's sch_netem.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import socket
+import struct
 import subprocess
 import time
 
 from infra.processes import members
 from infra.strikes.strike import Proof, wait_until
 
+SIOCGIFADDR = 0x8915  # of linux/sockios.h
 COMMAND_LIMIT_S = 5.0
 PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
 
@@ -61,9 +65,18 @@ def undelay(address: str) -> dict[str, int]:
 
 
 def interface_of(address: str) -> str:
-    """The interface that has this IPv4 address, empty if none has."""
-    found = json.loads(_run("ip", "-j", "-4", "address", "show", "to", address).stdout or "[]")
-    return next((link["ifname"] for link in found if link), "")
+    """The interface whose first IPv4 address this is, empty if none has."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        return next((name for _, name in socket.if_nameindex() if _address_of(asked, name) == address), "")
+
+
+def _address_of(asked: socket.socket, interface: str) -> str:
+    """The first IPv4 address of an interface, empty if it has none."""
+    try:
+        request = fcntl.ioctl(asked, SIOCGIFADDR, struct.pack("256s", interface.encode()))
+    except OSError:
+        return ""
+    return socket.inet_ntoa(request[20:24])
 
 
 def is_delayed(interface: str) -> bool:

@@ -91,16 +91,10 @@ def takes_a_block(disk: Path) -> bool:
     return True
 
 
-def empty(disk: Path) -> int:
-    """Remove the file that fills the disk; returns how many are left."""
-    (disk / FILLER).unlink(missing_ok=True)
-    return int((disk / FILLER).exists())
-
-
 def make_room(disk: Path) -> Proof:
     """Remove what fills the disk, and prove it by a block that is written."""
     fired_ns = time.time_ns()
     removed = int((disk / FILLER).exists())
-    empty(disk)
+    (disk / FILLER).unlink(missing_ok=True)
     left = {"blocks refused": int(not takes_a_block(disk))}
     return Proof(fired_ns, time.time_ns(), {"fillers removed": removed}, left)

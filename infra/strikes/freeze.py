@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from infra.processes import is_stopped, stands_still
 from infra.strikes.handles import Handles
@@ -16,10 +16,10 @@ PROOF_LIMIT_S, LOOK_EACH_S = 5.0, 0.002
 class Freeze:
     """Implements `infra.strikes.strike.Strike` on the processes of a mark: SIGSTOP."""
 
-    def __init__(self, mark: str, *, throttler: str, clear: Callable[[], int]) -> None:
+    def __init__(self, mark: str, *, throttler: str, clear: Callable[[], Mapping[str, int]]) -> None:
         """Aim at the host of that mark, and at the `throttler` of that mark, which would thaw it again.
 
-        `clear` removes what else made the host slow, too, and returns how much of that is left.
+        `clear` removes what else made the host slow, too, and tells what of that is left.
         """
         self.ports: set[int] = set()  # they stay open
         self._processes, self._throttler, self._clear = Handles(mark), Handles(throttler), clear
@@ -45,7 +45,7 @@ class Freeze:
         if self._fired_ns is None:
             self.shoot()
         deadline = time.monotonic() + limit_s
-        uncleared = self._clear()
+        uncleared = sum(self._clear().values())
         still: set[int] = set()
         while not still.issuperset(found := self._processes.look()) and time.monotonic() < deadline:
             self._processes.signal(signal.SIGSTOP)

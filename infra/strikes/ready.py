@@ -10,7 +10,7 @@ from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.processes import MACHINE
 from infra.strikes.death import Death, Termination
 from infra.strikes.delay import Delay, undelay
-from infra.strikes.disk import FullDisk, empty, make_room
+from infra.strikes.disk import FullDisk, make_room
 from infra.strikes.freeze import Freeze, thaw
 from infra.strikes.strike import Proof, Strike
 from infra.strikes.throttle import Throttle, end_throttlers
@@ -35,20 +35,16 @@ class Target:
         """Remove what makes the host slow, but for the stop that a throttler leaves it in; tells what is left."""
         return {"throttlers": end_throttlers(self.throttler), **undelay(self.address)}
 
-    def clear(self) -> int:
-        """Remove what weaker faults than its loss left on the host, and tell how much of that is left."""
-        return sum(self.quicken().values()) + (empty(Path(self.disk)) if self.disk else 0)
-
 
 def ready(target: Target, kind: FaultKind, options: FaultOptions) -> Strike:
     """Make a strike ready; `options.peers` are addresses here. The driver has refused what it cannot do."""
     match kind:
         case FaultKind.KILL:
-            return Death(target.mark, target.address, spared_ports=target.machine_ports, clear=target.clear)
+            return Death(target.mark, target.address, spared_ports=target.machine_ports, clear=target.quicken)
         case FaultKind.TERMINATE:
-            return Termination(target.mark, target.address, spared_ports=target.machine_ports, clear=target.clear)
+            return Termination(target.mark, target.address, spared_ports=target.machine_ports, clear=target.quicken)
         case FaultKind.PAUSE:
-            return Freeze(target.mark, throttler=target.throttler, clear=lambda: sum(target.quicken().values()))
+            return Freeze(target.mark, throttler=target.throttler, clear=target.quicken)
         case FaultKind.SLOW:
             return _slow(target, options)
         case FaultKind.DISK_FULL if target.disk:

@@ -127,7 +127,8 @@ def observe(mark: str, over_s: float = OBSERVE_S) -> Observed:
 def end_throttlers(throttler: str) -> int:
     """Kill the throttlers of that mark; returns how many are left, which none should be."""
     handles = Handles(throttler)
-    handles.look()
+    if not handles.look():
+        return 0
     handles.signal(signal.SIGKILL)
     handles.wait_for_their_end(END_LIMIT_S)
     handles.close()

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from experiments.fault_kinds import PLAIN, FaultKind
-from infra.strikes.disk import FILLER, takes_a_block
+from infra.strikes.disk import takes_a_block
 from infra.strikes.ready import Target, ready, undo
-from tests.unit.marked_processes import start
 
 ADDRESS = "127.0.251.10"
 MB = 2**20
@@ -76,14 +75,6 @@ def test_a_disk_that_others_have_filled_is_full_and_has_no_room_when_healed(host
 def test_looking_leaves_nothing_behind(disk):
     assert takes_a_block(disk)
     assert list(disk.iterdir()) == []
-
-
-@pytest.mark.parametrize("kind", [FaultKind.KILL, FaultKind.TERMINATE])
-def test_a_host_that_is_lost_takes_its_full_disk_with_it(host, disk, kind):
-    start(host.mark)
-    fill(host)
-    assert ready(host, kind, PLAIN).fire().holds
-    assert not (disk / FILLER).exists()
 
 
 def test_a_host_without_a_disk_of_its_own_is_not_struck(host):
