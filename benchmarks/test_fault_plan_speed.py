@@ -56,11 +56,10 @@ def _clocks() -> Iterator[tuple]:
 
 
 def _drawn(seed: int, cause: str, process, hosts: tuple[str, ...]) -> Iterator[FaultEvent]:
-    stream, at_s = Random(f"{seed}\n{cause}"), 0.0
-    low_s, high_s = process.heal_bounds_s
+    stream, at_s, heal = Random(f"{seed}\n{cause}"), 0.0, SPEC.heal_delay(process)
     while (at_s := at_s - math.log1p(-stream.random()) / process.rate) < YEAR_S:
         for targets in [(host,) for host in hosts] if process.spread else [hosts]:
-            offset_s, heal_s = process.spread * stream.random(), low_s + (high_s - low_s) * stream.random()
+            offset_s, heal_s = process.spread * stream.random(), heal.low + (heal.high - heal.low) * stream.random()
             yield FaultEvent(round(at_s + offset_s, 6), cause, targets, FaultKind.KILL, round(heal_s, 6))
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from random import Random
 
 from chaos.events import DECIMALS, FaultEvent
-from chaos.laws import gaps
+from chaos.laws import delay_s, gaps
+from experiments.delays import HealDelay
 from experiments.faults import FaultProcess, FaultSpec
 
 FEW_TICKS = 10.0
@@ -25,6 +26,7 @@ class Clock:
     cause: str
     process: FaultProcess
     hosts: tuple[str, ...]
+    heal_delay: HealDelay
 
     def events(self, seed: int, duration_s: float) -> Iterator[FaultEvent]:
         """The faults within the duration in the order of their times.
@@ -66,8 +68,7 @@ class Clock:
     def _event(self, tick_s: float, targets: tuple[str, ...], stream: Random) -> FaultEvent:
         process = self.process
         at_s = round(tick_s + process.spread * stream.random(), DECIMALS)
-        low_s, high_s = process.heal_bounds_s
-        heal_s = round(low_s + (high_s - low_s) * stream.random(), DECIMALS)
+        heal_s = round(delay_s(self.heal_delay, stream), DECIMALS)
         return FaultEvent(at_s, self.cause, targets, process.kind, heal_s, process.options)
 
     def _stream(self, seed: int, use: str) -> Random:
@@ -83,5 +84,6 @@ def clocks(spec: FaultSpec) -> Iterator[Clock]:
 def clocks_of(spec: FaultSpec, index: int) -> Iterator[Clock]:
     """The clocks of one process of a spec, by its position."""
     process = spec.processes[index]
+    whose, heal_delay = "service" if process.kind.service else process.scope.value, spec.heal_delay(process)
     for name, hosts in spec.taken(process).items():
-        yield Clock(f"{process.scope.value} {name} (process {index})", process, hosts)
+        yield Clock(f"{whose} {name} (process {index})", process, hosts, heal_delay)

@@ -1,6 +1,7 @@
 """What the overlapping faults of a plan do together, by the rules of `chaos.holds`, to which the injector keeps.
 
-So the outage of a host lasts from the fault that struck it to the last heal of all that it absorbed.
+So the outage of a host lasts from the fault that struck it to the last heal of all that it absorbed. A fault at the
+very moment of a heal comes first: a host is not back as soon as its return begins.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from chaos.events import FaultEvent
+from chaos.events import DECIMALS, FaultEvent
 from chaos.holds import Hold, Holds, Outcome
 from experiments.fault_kinds import FaultKind
 
@@ -20,7 +21,8 @@ from experiments.fault_kinds import FaultKind
 class HostOutage:
     """A host is held over [start_s, end_s); `faults` are positions in the plan: the one that struck, then the absorbed.
 
-    A fault without a heal delay makes an outage of length 0, which absorbs nothing.
+    A fault that a stronger one absorbs, without a hold of its own, is in no outage. One without a heal delay makes an
+    outage of length 0, which absorbs what strikes at the same moment.
     """
 
     host: str
@@ -67,7 +69,7 @@ class _Composer:
         self.numbers = count()
 
     def add(self, fault: int, event: FaultEvent) -> None:
-        self._release_until(event.at)
+        self._release_before(event.at)
         for host in event.targets:
             outcome = self.holds.outcome(host, event.kind)
             if outcome is Outcome.INJECTED:
@@ -78,7 +80,7 @@ class _Composer:
                 self.made.withheld.append((fault, host))
 
     def _strike(self, fault: int, host: str, event: FaultEvent) -> None:
-        hold = Hold(host, event.kind, fault, event.at + event.heal_after)
+        hold = Hold(host, event.kind, fault, _until(event))
         for ended in self.holds.strike(hold):
             self._change(ended, end_s=event.at)
         self.place[host, event.kind] = len(self.made.outages)
@@ -87,7 +89,7 @@ class _Composer:
 
     def _absorb(self, fault: int, host: str, event: FaultEvent) -> None:
         self.made.absorbed.append((fault, host))
-        longer = self.holds.absorb(host, event.kind, event.at + event.heal_after)
+        longer = self.holds.absorb(host, event.kind, _until(event))
         hold = self.holds.of(host).get(event.kind.effect)
         if hold is not None:
             outage = self.made.outages[self.place[host, hold.kind]]
@@ -102,11 +104,15 @@ class _Composer:
     def _due(self, hold: Hold[float]) -> None:
         heapq.heappush(self.returns, (hold.until, next(self.numbers), hold))
 
-    def _release_until(self, at_s: float) -> None:
-        while self.returns and self.returns[0][0] <= at_s:
+    def _release_before(self, at_s: float) -> None:
+        while self.returns and self.returns[0][0] < at_s:
             _, _, hold = heapq.heappop(self.returns)
             if self.holds.is_current(hold):
                 self.holds.release(hold)
+
+
+def _until(event: FaultEvent) -> float:
+    return round(event.at + event.heal_after, DECIMALS)
 
 
 def compose(events: Iterable[FaultEvent], max_down: int | None = None) -> Composition:

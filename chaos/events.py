@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from experiments.fault_kinds import PLAIN, Direction, FaultKind, FaultOptions
-from experiments.faults import ListedFault
+from experiments.faults import FaultSpec
 
 DECIMALS = 6  # a logarithm may differ in its last digit between machines; a plan in microseconds does not
 
@@ -50,7 +50,16 @@ def _options(event: dict[str, Any]) -> FaultOptions:
     return FaultOptions(**told)
 
 
-def listed_event(fault: ListedFault) -> FaultEvent:
-    """The event of a listed fault, in the resolution of every plan."""
-    times = round(fault.at, DECIMALS), round(fault.heal_after, DECIMALS)
-    return FaultEvent(times[0], fault.cause, fault.targets, fault.kind, times[1], fault.options)
+def listed_events(spec: FaultSpec) -> list[FaultEvent]:
+    """The events of the listed faults in the order of their times, in the resolution of every plan."""
+    return sorted(
+        FaultEvent(
+            at=round(fault.at, DECIMALS),
+            cause=fault.cause,
+            targets=fault.targets,
+            kind=fault.kind,
+            heal_after=round(spec.heal_delay(fault).mean_s, DECIMALS),
+            options=fault.options,
+        )
+        for fault in spec.events
+    )

@@ -139,7 +139,7 @@ class Injector:
                 self._leave(blow, strike, outcome)
 
     def _ready(self, blow: Blow) -> Strike:
-        return self.driver.aim(self.handle, blow.host, blow.event.kind, blow.event.options)
+        return self.driver.aim(self.handle, blow.host, blow.event.kind, blow.event.options.on(blow.host))
 
     def _inject(self, blow: Blow, strike: Strike) -> None:
         strike.shoot(blow.due_ns)

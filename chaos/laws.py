@@ -1,10 +1,11 @@
-"""The times between the ticks of a clock: exponential, Weibull and lognormal gaps of mean 1.
+"""The times between the ticks of a clock: exponential, Weibull and lognormal gaps of mean 1; delays until a return.
 
 A clock has been ticking for ever when the window opens, so its rate holds from the first moment on: the window opens
 at a uniform point of the gap that holds it, and that gap is of density x f(x), for a long gap holds more moments
 (Cox, Renewal Theory, section 5). Exponential gaps have no memory: their first one is like any other.
 
-All randomness is `random.Random.random()`, turned into a law by a fixed formula. Units: mean gaps.
+All randomness is `random.Random.random()`, turned into a law by a fixed formula. Units: mean gaps;
+delays are in seconds.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from random import Random
 from statistics import NormalDist
 from typing import Protocol
 
+from experiments.delays import HealDelay, LognormalDelay
 from experiments.faults import FaultProcess, GapLaw
 
 STANDARD_NORMAL = NormalDist()
@@ -80,6 +82,13 @@ def gaps(process: FaultProcess) -> Gaps:
     if process.law is GapLaw.WEIBULL:
         return Weibull(process.shape)
     return Lognormal(process.shape) if process.law is GapLaw.LOGNORMAL else Exponential()
+
+
+def delay_s(law: HealDelay, stream: Random) -> float:
+    """A delay [s] until a struck host returns."""
+    if isinstance(law, LognormalDelay):
+        return min(law.median * math.exp(law.sigma * normal(stream)), law.longest_s)
+    return law.low + (law.high - law.low) * stream.random()
 
 
 def normal(stream: Random) -> float:

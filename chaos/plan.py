@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chaos.clocks import clocks
-from chaos.events import FaultEvent, listed_event
+from chaos.events import FaultEvent, listed_events
 from experiments.errors import BadInput
-from experiments.faults import FaultSpec, misfits
+from experiments.fault_misfits import misfits
+from experiments.faults import FaultSpec
 from experiments.parsing import parse, read_mapping
 from experiments.trace import with_trace
 
@@ -41,6 +42,6 @@ def draw(spec: FaultSpec, seed: int) -> Iterator[FaultEvent]:
     """
     for misfit in misfits(spec):
         raise BadInput(misfit.field, misfit.value, str(misfit))
-    listed = iter(sorted(map(listed_event, spec.events)))
+    listed = iter(listed_events(spec))
     drawn = (clock.events(seed, spec.duration) for clock in clocks(spec))
     return heapq.merge(listed, *drawn)

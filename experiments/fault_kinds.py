@@ -43,6 +43,11 @@ class FaultKind(StrEnum):
         return self.effect is Effect.DOWN
 
     @property
+    def needs_an_end(self) -> bool:
+        """Whether nothing ends it by default, as a new machine or a supervisor does."""
+        return not self.loses_the_host and not self.service
+
+    @property
     def takes_the_host(self) -> bool:
         """Whether the host is out of service meanwhile."""
         return self.effect in (Effect.DOWN, Effect.FROZEN, Effect.CUT)
@@ -94,5 +99,10 @@ class FaultOptions(NamedTuple):
     cpu_share: float = 1.0
     delay: float = 0.0
 
+    def on(self, host: str) -> FaultOptions:
+        """The options as they hold for one of the struck hosts, which is no peer of its own."""
+        return self._replace(peers=tuple(peer for peer in self.peers if peer != host)) if self.peers else self
+
 
 PLAIN = FaultOptions()
+OPTIONS = {FaultKind.PARTITION: ("peers", "direction"), FaultKind.SLOW: ("cpu_share", "delay")}

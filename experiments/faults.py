@@ -7,17 +7,15 @@ rates per second.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from experiments.fault_kinds import GATEWAY, Direction, FaultKind, FaultOptions
+from experiments.delays import HealAfter, HealDelay, new_machine, set_delay
+from experiments.fault_kinds import GATEWAY, OPTIONS, PLAIN, Direction, FaultKind, FaultOptions
 from experiments.parsing import Misfit, NonNegative, Positive, Spec
-
-MOST_FAULTS = 1_000_000
 
 
 class FaultScope(StrEnum):
@@ -34,34 +32,45 @@ class GapLaw(StrEnum):
     LOGNORMAL = "lognormal"  # shape: the standard deviation of the gap's logarithm
 
 
+NOT_THE_GATEWAY = (
+    "a worker: no fault takes the gateway, on which all depends; broker-kill, driver-kill and master-kill strike "
+    "its services"
+)
 SHAPES = {GapLaw.WEIBULL: (0.2, 100.0), GapLaw.LOGNORMAL: (0.01, 2.5)}  # wider, one gap is longer than any run
 
 
-class HealDelay(Spec):
-    """A uniform delay between two bounds."""
-
-    low: NonNegative
-    high: NonNegative
-
-    @model_validator(mode="after")
-    def _ordered(self) -> HealDelay:
-        if self.high < self.low:
-            raise ValueError(f"high ({self.high:g}) must not be below low ({self.low:g})")
-        return self
-
-
 class FaultAction(Spec):
-    """What a fault does. `peers`, `direction`, `cpu_share` and `delay` are options of the kinds that know them."""
+    """What a fault does, and for how long; see `FaultSpec.heal_delay` for those that do not say.
+
+    `peers`, `direction`, `cpu_share` and `delay` are options of the kinds that know them.
+    """
 
     kind: FaultKind = FaultKind.KILL
     peers: Annotated[tuple[str, ...], Field(description="partition: from which hosts; by default from all others")] = ()
     direction: Annotated[Direction, Field(description="partition: which packets are dropped")] = Direction.BOTH
     cpu_share: Annotated[float, Field(gt=0, le=1, description="slow: share of time in which processes run")] = 1.0
     delay: Annotated[NonNegative, Field(description="slow: seconds by which messages leave later")] = 0.0
+    heal_after: HealAfter | None = None
 
     @property
     def options(self) -> FaultOptions:
         return FaultOptions(self.peers, self.direction, self.cpu_share, self.delay)
+
+    @model_validator(mode="after")
+    def _kind_knows_the_options(self) -> FaultAction:
+        for name, value in self.options._asdict().items():
+            if value != getattr(PLAIN, name) and name not in OPTIONS.get(self.kind, ()):
+                knowing = next(kind for kind, names in OPTIONS.items() if name in names)
+                raise Misfit(name, value, f"an option of kind {knowing}: kind {self.kind} takes no {name}")
+        if self.kind is FaultKind.SLOW and self.options == PLAIN:
+            raise Misfit("cpu_share", self.cpu_share, "a share below 1, or a delay above 0: what slow is to do")
+        return self
+
+    @model_validator(mode="after")
+    def _kind_ends(self) -> FaultAction:
+        if self.heal_after is None and self.kind.needs_an_end:
+            raise Misfit("heal_after", None, f"a delay in seconds: nothing else ends a fault of kind {self.kind}")
+        return self
 
 
 class FaultProcess(FaultAction):
@@ -76,18 +85,17 @@ class FaultProcess(FaultAction):
     law: GapLaw = GapLaw.EXPONENTIAL
     shape: Positive | None = None
     spread: NonNegative = 0.0
-    heal_after: NonNegative | HealDelay = 0.0
-
-    @property
-    def heal_bounds_s(self) -> tuple[float, float]:
-        """The bounds of the uniform delay until a struck host returns."""
-        heal = self.heal_after
-        return (heal.low, heal.high) if isinstance(heal, HealDelay) else (heal, heal)
 
     @property
     def shows_its_law(self) -> bool:
         """Whether planned faults can be held against it: a spread hides the gaps, but for exponential ones."""
         return self.law is GapLaw.EXPONENTIAL or not self.spread
+
+    @model_validator(mode="after")
+    def _service_has_one_clock(self) -> FaultProcess:
+        if self.kind.service and self.scope is not FaultScope.HOST:
+            raise Misfit("scope", self.scope.value, f"no scope: {self.kind} strikes one service of the gateway")
+        return self
 
     @model_validator(mode="after")
     def _fields_go_together(self) -> FaultProcess:
@@ -104,12 +112,24 @@ class FaultProcess(FaultAction):
 
 
 class ListedFault(FaultAction):
-    """A fault at a set time, in the words of a plan's events."""
+    """A fault at a set time, in the words of a plan's events. One that strikes a service needs no targets."""
 
     at: NonNegative
-    targets: Annotated[tuple[str, ...], Field(min_length=1)]
+    targets: Annotated[tuple[str, ...], Field(validate_default=True)] = ()
     cause: str = "listed"
-    heal_after: NonNegative = 0.0
+    heal_after: NonNegative | None = None
+
+    @field_validator("targets")
+    @classmethod
+    def _targets_of_the_kind(cls, targets: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        kind = info.data.get("kind")  # None where that is wrong itself
+        if kind is not None and kind.service:
+            if targets not in ((), (GATEWAY,)):
+                raise ValueError(f"no target, or {GATEWAY}: {kind} strikes a service there")
+            return (GATEWAY,)
+        if not targets:
+            raise ValueError("one host or more: the field is required")
+        return targets
 
 
 class FaultSpec(Spec):
@@ -122,6 +142,7 @@ class FaultSpec(Spec):
     duration: Positive | None = None
     hosts: dict[str, tuple[str, ...]] = Field({})
     max_down: Annotated[int | None, Field(ge=1, description="the most hosts out of service at once")] = None
+    time_scale: Annotated[Positive, Field(description="seconds of this experiment for one of the cloud")] = 1.0
     processes: tuple[FaultProcess, ...] = ()
     events: tuple[ListedFault, ...] = ()
     trace: Annotated[str | None, Field(description="CSV or JSON file of faults to replay as well")] = None
@@ -142,9 +163,27 @@ class FaultSpec(Spec):
 
     @property
     def longest_heal_s(self) -> float:
-        """The longest delay until a struck host returns."""
-        drawn = [process.heal_bounds_s[1] for process in self.processes]
-        return max([*drawn, *(fault.heal_after for fault in self.events)], default=0.0)
+        """The longest delay until what was struck returns."""
+        return max((self.heal_delay(fault).longest_s for fault in (*self.processes, *self.events)), default=0.0)
+
+    def heal_delay(self, fault: FaultAction) -> HealDelay:
+        """Until what a fault struck returns: as it says; else a new machine takes a cloud's time, a service none.
+
+        A listed fault takes the mean of a cloud's law.
+        """
+        if isinstance(fault.heal_after, float):
+            return set_delay(fault.heal_after)
+        if fault.heal_after is not None:
+            return fault.heal_after
+        law = new_machine(self.time_scale) if fault.kind.loses_the_host else set_delay(0.0)
+        return set_delay(law.mean_s) if isinstance(fault, ListedFault) else law
+
+    @field_validator("hosts")
+    @classmethod
+    def _gateway_stays(cls, hosts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        if GATEWAY in hosts:
+            raise Misfit("", GATEWAY, NOT_THE_GATEWAY)
+        return hosts
 
     def taken(self, process: FaultProcess) -> dict[str, tuple[str, ...]]:
         """The hosts that each clock of a process takes, by the name of the host or domain; "all" for the cluster."""
@@ -159,7 +198,7 @@ class FaultSpec(Spec):
             for domain in set(self.hosts[host]):
                 found[domain].append(host)
         wanted = process.domains or ("*",)
-        return {name: tuple(found[name]) for name in sorted(found) if any(_is_meant(name, by) for by in wanted)}
+        return {name: tuple(found[name]) for name in sorted(found) if any(is_meant(name, by) for by in wanted)}
 
     def _events_per_tick(self, process: FaultProcess) -> int:
         """How many events there are when every clock of a process has ticked once."""
@@ -167,51 +206,6 @@ class FaultSpec(Spec):
         return sum(map(len, taken)) if process.spread else len(taken)
 
 
-def misfits(spec: FaultSpec) -> Iterator[Misfit]:
-    """What keeps a fault spec with its duration and hosts filled in from giving a plan, the first problem first."""
-    if spec.duration is None:
-        yield Misfit("duration", None, "a finite number of seconds above 0")
-    if not spec.hosts:
-        yield Misfit("hosts", {}, "at least one host")
-    for index, process in enumerate(spec.processes):
-        yield from _unknown_domains(spec, f"processes.{index}", process)
-    for index, fault in enumerate(spec.events):
-        yield from _listed_misfits(spec, f"events.{index}", fault)
-    expected = spec.failure_rate * (spec.duration or 0.0)
-    if expected > MOST_FAULTS:
-        allowed = f"rates and a duration that make at most {MOST_FAULTS:,} faults"
-        yield Misfit("processes", f"{expected:.3g} expected faults", allowed)
-
-
-def _unknown_domains(spec: FaultSpec, field: str, process: FaultProcess) -> Iterator[Misfit]:
-    if process.scope is not FaultScope.DOMAIN:
-        return
-    if not spec.taken(process.model_copy(update={"domains": ()})):
-        yield Misfit(f"{field}.scope", process.scope.value, "host or cluster, as long as no host names its domains")
-    known = sorted({domain for domains in spec.hosts.values() for domain in domains})
-    for pattern in process.domains:
-        if not any(_is_meant(domain, pattern) for domain in known):
-            yield Misfit(f"{field}.domains", pattern, f"a domain of the hosts ({_some(known)}), or a pattern of them")
-
-
-def _listed_misfits(spec: FaultSpec, field: str, fault: ListedFault) -> Iterator[Misfit]:
-    if spec.duration is not None and fault.at >= spec.duration:
-        yield Misfit(f"{field}.at", fault.at, f"a time below the duration of {spec.duration:g} s")
-    yield from target_misfits(spec, f"{field}.targets", fault)
-
-
-def target_misfits(spec: FaultSpec, field: str, fault: ListedFault) -> Iterator[Misfit]:
-    """Targets that are no hosts of the spec, or that are named twice."""
-    for host in fault.targets:
-        if host not in spec.hosts:
-            yield Misfit(field, host, f"a host of the spec: {_some(list(spec.hosts))}")
-    if len(set(fault.targets)) < len(fault.targets):
-        yield Misfit(field, list(fault.targets), "every host once")
-
-
-def _is_meant(domain: str, pattern: str) -> bool:
+def is_meant(domain: str, pattern: str) -> bool:
+    """Whether a name or pattern of domains means this one."""
     return domain == pattern or fnmatchcase(domain, pattern)  # a name may hold brackets, too
-
-
-def _some(names: list[str], most: int = 8) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -17,14 +17,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from experiments.errors import BadInput
 
-UNION_FORM = re.compile(r"constrained-float|function-after\[.*\]")  # pydantic's names of a union's forms, no fields
+UNION_FORM = re.compile(r"<.*>")  # the tags of a union's forms, which are no fields
 MERGE = "tag:yaml.org,2002:merge"  # of the key <<
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Misfit(ValueError):
-    """A field that is fine by itself but does not go with the others; the message says what does."""
+    """A field that is fine by itself but does not go with the others; the message says what does.
+
+    `field` is its path from the model that raises it; "" stands for the very field whose validator does.
+    """
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
         super().__init__(allowed)
@@ -103,9 +106,10 @@ def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
         return model.model_validate(document)
     except ValidationError as error:
         first = _telling(error)
+        path = [str(part) for part in first["loc"] if not UNION_FORM.fullmatch(str(part))]
         if isinstance(misfit := first.get("ctx", {}).get("error"), Misfit):
-            raise BadInput(misfit.field, misfit.value, str(misfit)) from None
-        field = ".".join(str(part) for part in first["loc"] if not UNION_FORM.fullmatch(str(part))) or whole
+            raise BadInput(".".join(filter(None, [*path, misfit.field])), misfit.value, str(misfit)) from None
+        field = ".".join(path) or whole
         value = None if first["type"] == "missing" else first["input"]
         raise BadInput(field, value, _allowed(first)) from None
 

@@ -15,7 +15,8 @@ import yaml
 from pydantic import AfterValidator, Field, model_validator
 
 from experiments.errors import BadInput
-from experiments.faults import FaultSpec, misfits
+from experiments.fault_misfits import misfits
+from experiments.faults import FaultSpec
 from experiments.parsing import Misfit, Positive, Spec, parse, read_mapping
 from experiments.trace import with_trace
 

@@ -12,19 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from experiments.errors import BadInput
-from experiments.faults import MOST_FAULTS, FaultSpec, ListedFault, target_misfits
+from experiments.fault_kinds import FaultOptions
+from experiments.fault_misfits import MOST_FAULTS, listed_misfits
+from experiments.faults import FaultSpec, ListedFault
 from experiments.parsing import parse, read_json
 
-COLUMNS = ("at", "targets", "kind", "heal_after", "cause")  # the first two must be there
+COLUMNS = ("at", "targets", "kind", "heal_after", "cause", *FaultOptions._fields)  # the first two must be there
+LISTS = ("targets", "peers")
 SEPARATOR = ";"
 
 
 def with_trace(spec: FaultSpec, field: str = "trace") -> FaultSpec:
     """The spec with the faults of its trace among the listed ones, as far as they fall within the duration.
 
-    A CSV file has the columns at [s], targets (hosts, separated by semicolons) and, where wanted, kind, heal_after [s]
-    and cause. A JSON file has {"events": [...]}, as `aftershock plan faults --json` prints it. Raises `BadInput` about
-    `field` for a trace that cannot be read, is out of order, or names a host that the spec does not have.
+    A CSV file has the columns at [s], targets (hosts, separated by semicolons) and, where wanted, kind, heal_after [s],
+    cause, and the options of kinds: peers (like targets), direction, cpu_share, delay [s]. A JSON file has
+    {"events": [...]}, as `aftershock plan faults --json` prints it. Raises `BadInput` about `field` for a trace that
+    cannot be read, is out of order, or names a host that the spec does not have.
     """
     if spec.trace is None:
         return spec
@@ -44,8 +48,8 @@ def _read(spec: FaultSpec, field: str) -> Iterator[ListedFault]:
             raise BadInput(
                 field, f"{place}: at {fault.at:g}", f"faults in the order of their times, {last_s:g} or later"
             )
-        for misfit in target_misfits(spec, field, fault):
-            raise BadInput(field, f"{place}: {misfit.value}", str(misfit))
+        for misfit in listed_misfits(spec, fault):
+            raise BadInput(field, f"{place}: {misfit.field} {misfit.value!r}", str(misfit))
         last_s = fault.at
         yield fault
 
@@ -83,6 +87,7 @@ def _csv_rows(path: Path, field: str) -> list[dict[str, Any]]:
 def _filled(row: dict[str | None, Any]) -> dict[str, Any]:
     """The cells of a row that say something; surplus cells stay, under a name that is refused."""
     cells = {name or "surplus cells": value for name, value in row.items() if value}
-    if "targets" in cells:
-        cells["targets"] = [host.strip() for host in cells["targets"].split(SEPARATOR)]
+    for name in LISTS:
+        if name in cells:
+            cells[name] = [host.strip() for host in cells[name].split(SEPARATOR)]
     return cells

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from aftershock.commands.declare import PASSED, add_seed, command, require_seed, show
+from experiments.fault_kinds import FaultOptions
 
 if TYPE_CHECKING:
     from chaos.implications import PlanToll, Toll
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 def add(commands: Any) -> None:
     declared = command(commands, "faults", "draw the fault plan of a fault spec", plan_faults)
-    declared.add_argument("faults", help="a YAML file: duration, hosts, processes, events, trace")
+    declared.add_argument("faults", help="a YAML file: duration, hosts, processes, events, trace, max_down, time_scale")
     add_seed(declared)
 
 
@@ -35,11 +36,20 @@ def plan_faults(arguments: argparse.Namespace) -> int:
 def _rows(events: list[dict[str, Any]]) -> list[str]:
     if not events:
         return ["no fault within the duration"]
-    rows = [f"{'at [s]':>12}  {'kind':6} {'heal after [s]':>14}  targets (cause)"]
+    rows = [f"{'at [s]':>12}  {'kind':11} {'heal after [s]':>14}  targets (cause)"]
     for event in events:
-        targets = f"{', '.join(event['targets'])} ({event['cause']})"
-        rows.append(f"{event['at']:12.3f}  {event['kind']:6} {event['heal_after']:14.3f}  {targets}")
+        targets = f"{', '.join(event['targets'])} ({event['cause']}){_options(event)}"
+        rows.append(f"{event['at']:12.3f}  {event['kind']:11} {event['heal_after']:14.3f}  {targets}")
     return rows
+
+
+def _options(event: dict[str, Any]) -> str:
+    told = {name: event[name] for name in FaultOptions._fields if name in event}
+    return "".join(f"; {name} {_text(value)}" for name, value in told.items())
+
+
+def _text(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, tuple | list) else str(value)
 
 
 def _tolls(law: Toll, held: PlanToll) -> list[str]:
@@ -52,9 +62,12 @@ def _tolls(law: Toll, held: PlanToll) -> list[str]:
     ]
     rows = [f"{'':34}  {'implied':>10}  {'this plan':>10}"]
     rows += [f"{name:34}  {_number(by_law):>10}  {_number(in_plan):>10}" for name, by_law, in_plan in lines]
-    rows.append(f"{'hosts down at most':34}  {'':>10}  {held.most_hosts_down:>10}")
-    rows.append(f"{'host failures absorbed':34}  {'':>10}  {held.absorbed:>10}")
-    return rows
+    counts = [
+        ("hosts down at most", held.most_hosts_down),
+        ("strikes absorbed", held.absorbed),
+        ("strikes withheld", held.withheld),
+    ]
+    return rows + [f"{name:34}  {'':>10}  {count:>10}" for name, count in counts]
 
 
 def _number(value: float | None) -> str:

@@ -100,7 +100,7 @@ def test_plan_faults_for_a_person(call, faults):
     assert events.count("\n") == len(drawn)
     assert [line.split()[:2] for line in tolls.splitlines()] == [
         ["implied", "this"], ["faults", "per"], ["host", "failures"], ["correlated", "share"],
-        ["hosts", "down"], ["hosts", "down"], ["host", "failures"],
+        ["hosts", "down"], ["hosts", "down"], ["strikes", "absorbed"], ["strikes", "withheld"],
     ]  # fmt: skip
     faults.write_text("duration: 1\nhosts: {h: []}\nprocesses: [{rate: 1.0e-9}]\n", encoding="utf-8")
     assert call(f"plan faults {faults} --seed 5")[1].startswith("no fault within the duration\n")

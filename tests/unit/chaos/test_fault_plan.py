@@ -87,7 +87,12 @@ def test_a_clock_is_the_inverse_transform_of_its_own_stream():
 
 
 def test_the_rate_of_the_cluster_is_the_sum_of_its_clocks():
-    law = spec({"rate": 0.02}, {"kind": "pause", "rate": 0.01}, {"scope": "domain", "rate": 0.03}, duration=50_000.0)
+    law = spec(
+        {"rate": 0.02},
+        {"kind": "pause", "rate": 0.01, "heal_after": 5},
+        {"scope": "domain", "rate": 0.03},
+        duration=50_000.0,
+    )
     expected = law.failure_rate * law.duration
     assert law.failure_rate == pytest.approx(3 * 0.03 + 2 * 0.03)
     assert abs(len(plan(law, seed=2)) - expected) < 4 * math.sqrt(expected)
@@ -115,7 +120,7 @@ def test_what_is_added_leaves_the_other_events_as_they_were(seed, spread):
     processes = ({"rate": 0.002}, shocks)
     before = plan(spec(*processes), seed)
     grown_hosts = {"node-0": ("rack-c",), **HOSTS, "node-4": ("rack-c",)}
-    after = plan(spec(*processes, {"kind": "pause", "rate": 0.002}, hosts=grown_hosts), seed)
+    after = plan(spec(*processes, {"kind": "pause", "rate": 0.002, "heal_after": 5}, hosts=grown_hosts), seed)
     added = {"node-0", "node-4"}
     assert [e for e in after if not added.intersection(e.targets) and e.kind is FaultKind.KILL] == before
 
@@ -209,7 +214,7 @@ def test_listed_faults_are_in_the_plan_in_the_order_of_their_times():
               "cause": "drill", "heal_after": 7}]  # fmt: skip
     assert plan(spec(events=events), seed=1) == [
         FaultEvent(4.25, "drill", ("node-2", "node-3"), FaultKind.PAUSE, 7.0),
-        FaultEvent(30.0, "listed", ("node-1",), FaultKind.KILL, 0.0),
+        FaultEvent(30.0, "listed", ("node-1",), FaultKind.KILL, 240.0),
     ]
     both = plan(spec({"rate": 0.001}, events=events), seed=1)
     assert [event for event in both if event.cause not in ("drill", "listed")] == plan(spec({"rate": 0.001}), seed=1)

@@ -117,7 +117,7 @@ def test_the_dispersion_by_hand():
 
 
 def test_every_process_is_judged_by_its_own_faults():
-    law = spec({"rate": 0.005}, {"kind": "pause", "rate": 0.01}, {"scope": "cluster", "rate": 0.02})
+    law = spec({"rate": 0.005}, {"kind": "pause", "rate": 0.01, "heal_after": 5}, {"scope": "cluster", "rate": 0.02})
     fits = fit_to_laws(law, plan(law, seed=1))
     assert {fit.subject for fit in fits} == {"process 0", "process 1", "process 2"}
     assert all(fit.p_value > 1e-4 for fit in fits)

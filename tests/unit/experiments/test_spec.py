@@ -77,7 +77,7 @@ def test_the_last_override_of_a_field_holds(experiment_file):
         ("faults.hosts={worker-77: []}", "experiment", "'worker-77'; the hosts are worker-1"),
         ("faults.duration=999999", "experiment", "must not exceed window_s"),
         ("faults.events=[{at: 240, targets: [worker-1]}]", "faults.events.0.at", "below the duration of 240 s"),
-        ("faults.events=[{at: 1, targets: [gateway]}]", "faults.events.0.targets", "worker-1, worker-2"),
+        ("faults.events=[{at: 1, targets: [gateway]}]", "faults.events.0.targets", "broker-kill, driver-kill"),
         ("faults.hosts={worker-1: []}", "faults.processes.1.scope", "as long as no host names its domains"),
         ("faults.processes.1.domains=[rack-b]", "faults.processes.1.domains", "rack-a"),
         ("faults.processes.0.rate=1e9", "faults.processes", "at most 1,000,000 faults"),

@@ -54,13 +54,13 @@ def test_a_spec_without_a_trace_stays_as_it_is():
 @pytest.mark.parametrize(
     ("name", "text", "value", "allowed"),
     [
-        ("t.csv", "at,targets\n1,a\n2,c\n", "fault 2: c", "a host of the spec: a, b"),
+        ("t.csv", "at,targets\n1,a\n2,c\n", "fault 2: targets 'c'", "a host of the spec: a, b"),
         ("t.csv", "at,targets\n5,a\n2,b\n", "fault 2: at 2", "order of their times, 5 or later"),
         ("t.csv", "at,targets\n-1,a\n", "fault 1: at '-1'", "a number of 0 or more"),
         ("t.csv", "at,targets\nnan,a\n", "fault 1: at 'nan'", "finite"),
         ("t.csv", "at,targets\nsoon,a\n", "fault 1: at 'soon'", "a number"),
         ("t.csv", "at,targets\n1,\n", "fault 1: targets", "required"),
-        ("t.csv", "at,targets\n1,a;a\n", "fault 1: ['a', 'a']", "every host once"),
+        ("t.csv", "at,targets\n1,a;a\n", "fault 1: targets ['a', 'a']", "every host once"),
         ("t.csv", "at,targets,kind\n1,a,boom\n", "fault 1: kind 'boom'", "'kill'"),
         ("t.csv", "at,targets\n1,a,kill\n", "fault 1: surplus cells", "no such field"),
         ("t.csv", "time,host\n1,a\n", "time, host", "the columns at, targets"),

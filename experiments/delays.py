@@ -1,0 +1,83 @@
+"""How long a fault lasts: a number of seconds, a uniform law, or a lognormal one."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from experiments.parsing import NonNegative, Positive, Spec
+
+CAP_SIGMAS = 3.0  # one lognormal delay in 741 would be longer, without limit: it is cut to this many sigmas
+
+
+class UniformDelay(Spec):
+    """A uniform delay between two bounds [s]."""
+
+    low: NonNegative
+    high: NonNegative
+
+    @model_validator(mode="after")
+    def _ordered(self) -> UniformDelay:
+        if self.high < self.low:
+            raise ValueError(f"high ({self.high:g}) must not be below low ({self.low:g})")
+        return self
+
+    @property
+    def mean_s(self) -> float:
+        return (self.low + self.high) / 2.0
+
+    @property
+    def longest_s(self) -> float:
+        return self.high
+
+
+class LognormalDelay(Spec):
+    """A delay [s] whose logarithm is normal around that of the median; `sigma` is its standard deviation.
+
+    What is longer than median x exp(3 sigma) is cut to that.
+    """
+
+    median: Positive
+    sigma: Annotated[float, Field(gt=0, le=2.5)]
+
+    @property
+    def mean_s(self) -> float:
+        """E min(X, cap): X's partial expectation below the cap, and the cap for the share of what lies above."""
+        normal = NormalDist()
+        below = self.median * math.exp(self.sigma**2 / 2.0) * normal.cdf(CAP_SIGMAS - self.sigma)
+        return below + self.longest_s * normal.cdf(-CAP_SIGMAS)
+
+    @property
+    def longest_s(self) -> float:
+        return self.median * math.exp(CAP_SIGMAS * self.sigma)
+
+
+HealDelay = UniformDelay | LognormalDelay
+
+
+def _form(value: Any) -> str:
+    """Which form of a delay is meant, so that a mistake in it is told in the words of that form."""
+    if isinstance(value, LognormalDelay) or (isinstance(value, dict) and not {"median", "sigma"}.isdisjoint(value)):
+        return "<lognormal>"
+    return "<uniform>" if isinstance(value, UniformDelay | dict) else "<number>"
+
+
+HealAfter = Annotated[
+    Annotated[NonNegative, Tag("<number>")]
+    | Annotated[UniformDelay, Tag("<uniform>")]
+    | Annotated[LognormalDelay, Tag("<lognormal>")],
+    Discriminator(_form),
+]
+
+
+def set_delay(seconds: float) -> UniformDelay:
+    """A delay that is always the same."""
+    return UniformDelay(low=seconds, high=seconds)
+
+
+def new_machine(time_scale: float) -> UniformDelay:
+    """What a cloud takes for a new machine, 2 to 6 minutes, at so many seconds for one of the cloud."""
+    return UniformDelay(low=120.0 * time_scale, high=360.0 * time_scale)

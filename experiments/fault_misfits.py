@@ -1,0 +1,74 @@
+"""What keeps a fault spec from giving a plan, once its duration and hosts are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from experiments.fault_kinds import GATEWAY
+from experiments.faults import NOT_THE_GATEWAY, FaultAction, FaultProcess, FaultScope, FaultSpec, ListedFault, is_meant
+from experiments.parsing import Misfit, repeated
+
+MOST_FAULTS = 1_000_000
+
+
+def misfits(spec: FaultSpec) -> Iterator[Misfit]:
+    """What keeps a fault spec with its duration and hosts filled in from giving a plan, the first problem first."""
+    if spec.duration is None:
+        yield Misfit("duration", None, "a finite number of seconds above 0")
+    if not spec.hosts:
+        yield Misfit("hosts", {}, "at least one host")
+    for index, process in enumerate(spec.processes):
+        struck = {host for hosts in spec.taken(process).values() for host in hosts}
+        for misfit in (*_unknown_domains(spec, process), *_peer_misfits(spec, process, struck)):
+            yield _within(f"processes.{index}", misfit)
+    for index, fault in enumerate(spec.events):
+        if spec.duration is not None and fault.at >= spec.duration:
+            yield Misfit(f"events.{index}.at", fault.at, f"a time below the duration of {spec.duration:g} s")
+        for misfit in listed_misfits(spec, fault):
+            yield _within(f"events.{index}", misfit)
+    expected = spec.failure_rate * (spec.duration or 0.0)
+    if expected > MOST_FAULTS:
+        allowed = f"rates and a duration that make at most {MOST_FAULTS:,} faults"
+        yield Misfit("processes", f"{expected:.3g} expected faults", allowed)
+
+
+def listed_misfits(spec: FaultSpec, fault: ListedFault) -> Iterator[Misfit]:
+    """Targets and peers of a listed fault that are no hosts of the spec, or that are named twice."""
+    for host in fault.targets:
+        if host == GATEWAY and not fault.kind.service:
+            yield Misfit("targets", host, NOT_THE_GATEWAY)
+        if host != GATEWAY and host not in spec.hosts:
+            yield Misfit("targets", host, f"a host of the spec: {_some(list(spec.hosts))}")
+    if repeated(fault.targets):
+        yield Misfit("targets", list(fault.targets), "every host once")
+    yield from _peer_misfits(spec, fault, set(fault.targets))
+
+
+def _peer_misfits(spec: FaultSpec, fault: FaultAction, struck: set[str]) -> Iterator[Misfit]:
+    """Peers that are unknown, twice there, or no others than the very host that is to be cut off from them."""
+    for peer in fault.peers:
+        if peer != GATEWAY and peer not in spec.hosts:
+            yield Misfit("peers", peer, f"{GATEWAY}, or a host of the spec: {_some(list(spec.hosts))}")
+    if repeated(fault.peers):
+        yield Misfit("peers", list(fault.peers), "every host once")
+    if len(fault.peers) == 1 and fault.peers[0] in struck:
+        yield Misfit("peers", fault.peers[0], "a further host: this one is struck itself, and is no peer of its own")
+
+
+def _unknown_domains(spec: FaultSpec, process: FaultProcess) -> Iterator[Misfit]:
+    if process.scope is not FaultScope.DOMAIN:
+        return
+    if not spec.taken(process.model_copy(update={"domains": ()})):
+        yield Misfit("scope", process.scope.value, "host or cluster, as long as no host names its domains")
+    known = sorted({domain for domains in spec.hosts.values() for domain in domains})
+    for pattern in process.domains:
+        if not any(is_meant(domain, pattern) for domain in known):
+            yield Misfit("domains", pattern, f"a domain of the hosts ({_some(known)}), or a pattern of them")
+
+
+def _within(field: str, misfit: Misfit) -> Misfit:
+    return Misfit(f"{field}.{misfit.field}", misfit.value, str(misfit))
+
+
+def _some(names: list[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
