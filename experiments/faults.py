@@ -61,7 +61,8 @@ class FaultAction(Spec):
         for name, value in self.options._asdict().items():
             if value != getattr(PLAIN, name) and name not in OPTIONS.get(self.kind, ()):
                 knowing = next(kind for kind, names in OPTIONS.items() if name in names)
-                raise Misfit(name, value, f"an option of kind {knowing}: kind {self.kind} takes no {name}")
+                written = self.model_dump(mode="json")[name]
+                raise Misfit(name, written, f"an option of kind {knowing}: kind {self.kind} takes no {name}")
         if self.kind is FaultKind.SLOW and self.options == PLAIN:
             raise Misfit("cpu_share", self.cpu_share, "a share below 1, or a delay above 0: what slow is to do")
         return self

@@ -117,9 +117,14 @@ def test_the_dispersion_by_hand():
 
 
 def test_every_process_is_judged_by_its_own_faults():
-    law = spec({"rate": 0.005}, {"kind": "pause", "rate": 0.01, "heal_after": 5}, {"scope": "cluster", "rate": 0.02})
+    law = spec(
+        {"rate": 0.005},
+        {"kind": "pause", "rate": 0.01, "heal_after": 5},
+        {"scope": "cluster", "rate": 0.02},
+        {"kind": "master-kill", "rate": 0.02},
+    )
     fits = fit_to_laws(law, plan(law, seed=1))
-    assert {fit.subject for fit in fits} == {"process 0", "process 1", "process 2"}
+    assert {fit.subject for fit in fits if fit.test == "gaps"} == {f"process {i}" for i in range(4)}
     assert all(fit.p_value > 1e-4 for fit in fits)
 
 
@@ -132,6 +137,11 @@ def test_listed_faults_and_spread_ticks_of_other_laws_are_not_judged():
     law = spec({"rate": 0.01, "scope": "cluster", "law": "weibull", "shape": 2, "spread": 9})
     assert fit_to_laws(law, plan(law, seed=1)) == []
     assert fit_to_laws(spec(), [kill(3.0, "h01", "listed")]) == []
+
+
+def test_service_faults_of_another_rate_do_not_fit():
+    laws = [spec({"kind": "broker-kill", "rate": rate}, duration=3000.0) for rate in (0.1, 0.2)]
+    assert p_values(laws[0], plan(laws[0], seed=1), "count")[0] > 1e-4 > p_values(laws[0], plan(laws[1], 1), "count")[0]
 
 
 @pytest.mark.parametrize("shape", [0.2, 1.0, 100.0])
@@ -166,6 +176,19 @@ def test_strikes_that_are_missing_or_came_out_otherwise():
     _, missing, composition = fit_to_plan(events, START_NS, log)
     assert missing.statistic == 1.0
     assert composition.statistic == 2.0
+
+
+def test_what_was_withheld_or_ended_fits_the_plan_that_says_so():
+    """With at most one host down: b is spared; the kill of a puts an end to its pause, which is no strike."""
+    pause = kill(1.0, heal_after=8.0)._replace(kind=FaultKind.PAUSE)
+    events = [pause, kill(2.0, "b"), kill(3.0, heal_after=1.0)]
+    log = [entry("injected", 0, "a", 1.0), entry("withheld", 1, "b"), entry("ended", 0, "a"),
+           entry("injected", 2, "a", 3.0), entry("healed", 2, "a")]  # fmt: skip
+    lateness, missing, composition = fit_to_plan(events, START_NS, log, max_down=1)
+    assert (lateness.samples, lateness.statistic) == (2, 0.0)
+    assert (missing.statistic, composition.statistic) == (0.0, 0.0)
+    assert fit_to_plan(events, START_NS, log)[2].statistic == 1.0  # without the limit b should have been struck
+    assert fit_to_plan(events, START_NS, log[:1] + log[2:], max_down=1)[1].statistic == 1.0
 
 
 def test_a_fault_on_several_hosts_is_several_strikes():

@@ -76,14 +76,69 @@ def test_a_burst_counts_as_correlated_though_its_events_strike_one_host_each():
     assert implied(law).correlated_share == pytest.approx(0.5)
 
 
+def test_host_figures_count_the_kinds_that_strike_hosts():
+    """Slow hosts and full disks are struck, but stay in service; services are no hosts."""
+    lasting = {"rate": 0.01, "heal_after": 20}
+    slow, full = {"kind": "slow", "cpu_share": 0.5, **lasting}, {"kind": "disk-full", **lasting}
+    law = spec(slow, full, {"kind": "broker-kill", "rate": 0.05, "heal_after": 50}, {"kind": "pause", **lasting})
+    toll = implied(law)
+    assert toll.failure_rate == pytest.approx(3 * 3 * 0.01 + 0.05)
+    assert toll.host_failure_rate == pytest.approx(3 * 3 * 0.01)
+    assert toll.hosts_down == pytest.approx(3 * (1 - math.exp(-0.01 * 20)))
+    events = plan(law, seed=3)
+    found, of_services = drawn(law, events), sum(event.kind.service is not None for event in events)
+    assert of_services > 20
+    assert found.host_failure_rate == (len(events) - of_services) / 1000
+    assert drawn(law, [event for event in events if event.kind != "pause"]).hosts_down == 0
+
+
+def test_a_plan_withholds_what_is_beyond_max_down():
+    events = [{"at": at, "targets": ["a", "b"], "heal_after": 100, "kind": "pause"} for at in (0, 200)]
+    free = spec(events=[*events, {"at": 210, "targets": ["c"], "heal_after": 10}])
+    limited = free.model_copy(update={"max_down": 1})
+    ample = free.model_copy(update={"max_down": 99})
+    assert drawn(free, plan(free, 1)) == drawn(ample, plan(ample, 1))
+    toll = drawn(limited, plan(limited, 1))
+    assert (toll.withheld, toll.absorbed, toll.most_hosts_down) == (3, 0, 1)
+    assert toll.hosts_down == pytest.approx(0.2)
+
+
+def test_a_pause_beside_losses_is_shorter_than_holds_that_add_up():
+    """A pause is absorbed by a loss and ended by it, so with mixed kinds the implied figure is an upper bound.
+
+    A host that is not lost has been so since its last return, for an exponential time of mean 1 / rate of losses; it is
+    paused if a pause struck since then and still lasts. The integral of that is what long plans hold.
+    """
+    loss, pause, lost_s, paused_s = 0.01, 0.012, 40.0, 30.0
+    law = spec(
+        {"rate": loss, "heal_after": lost_s},
+        {"kind": "pause", "rate": pause, "heal_after": paused_s},
+        duration=200_000.0,
+        hosts={"a": ()},
+    )
+    steps = 50_000
+    ages = ((step + 0.5) * 20 / loss / steps for step in range(steps))
+    free = sum(loss * math.exp(-loss * age - pause * min(age, paused_s)) for age in ages) * 20 / loss / steps
+    exact = 1 - math.exp(-loss * lost_s) * free
+    toll = implied(law)
+    tolls = [drawn(law, plan(law, seed)).hosts_down for seed in range(6)]
+    mean = sum(tolls) / len(tolls)
+    error = math.sqrt(sum((value - mean) ** 2 for value in tolls) / (len(tolls) - 1) / len(tolls))
+    assert abs(mean - exact) < 4 * error < 0.01
+    assert 1 - math.exp(-loss * lost_s) < exact < toll.hosts_down
+    assert toll.hosts_down - exact < loss * lost_s * pause * paused_s
+
+
 @pytest.mark.parametrize(
     "processes",
     [
         [{"rate": 0.01, "heal_after": {"low": 10, "high": 50}}],
         [{"rate": 0.01, "heal_after": 60}, {"scope": "domain", "rate": 0.005, "spread": 40, "heal_after": 90}],
         [{"scope": "cluster", "rate": 0.004, "heal_after": 100}, {"scope": "domain", "rate": 0.003, "heal_after": 30}],
+        [{"rate": 0.004}, {"kind": "power-off", "rate": 0.004, "heal_after": {"median": 50, "sigma": 1}}],
+        [{"kind": "partition", "rate": 0.01, "heal_after": 60}, {"kind": "driver-kill", "rate": 0.01}],
     ],
-    ids=["hosts", "bursts", "cluster"],
+    ids=["hosts", "bursts", "cluster", "a cloud's delays", "partitions"],
 )
 def test_a_long_plan_holds_what_its_laws_imply(processes):
     """Twenty windows of 2,000 mean holds each; edges of the window are a thousandth of it."""
