@@ -1,0 +1,111 @@
+"""How late the injector's orders are with many hosts, each a sleep of one round trip: what its own loop costs.
+
+    .venv/bin/python benchmarks/injector_scale.py [HOSTS [ROUND_TRIP_MS]]
+
+Strikes hosts one at a time, 50 at one moment and all at one moment, then all of them spread over 20 s; prints how long
+after its due time each order went out (0: before it), threads and memory. A minute and a half.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from chaos.injector import SWITCH_INTERVAL_S, Injector
+from experiments.fault_kinds import FaultKind, FaultOptions
+from infra.cluster import Handle
+from infra.journal import Journal, read_journal
+from infra.processes import take_precedence
+from infra.strikes.strike import Proof
+
+LEAD_S, APART_S, SPREAD_S, HEAL_S = 2.0, 3.0, 20.0, 1.0
+SIZES, ROUNDS = (1, 50), 5
+NO_CLOCKS: dict[str, Any] = {}
+
+
+class AfterOneRoundTrip:
+    """A strike whose host answers after a round trip; the order itself is sent and not waited for."""
+
+    ports: frozenset[int] = frozenset()
+
+    def __init__(self, round_trip_s: float) -> None:
+        self.round_trip_s, self.fired_ns = round_trip_s, 0
+
+    def refresh(self) -> bool:
+        time.sleep(self.round_trip_s)
+        return True
+
+    def shoot(self, due_ns: int) -> None:
+        self.fired_ns = max(due_ns, time.time_ns())
+
+    def fire(self) -> Proof:
+        time.sleep(self.round_trip_s)
+        return Proof(self.fired_ns, time.time_ns(), {}, {"survivors": 0})
+
+    def close(self) -> None:
+        pass
+
+
+class ManyHosts:
+    """What the injector asks of a driver."""
+
+    def __init__(self, round_trip_s: float) -> None:
+        self.round_trip_s, self.threads = round_trip_s, 0
+
+    def clocks(self, handle: Handle) -> dict[str, Any]:
+        return NO_CLOCKS
+
+    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions) -> AfterOneRoundTrip:
+        time.sleep(self.round_trip_s)
+        self.threads = max(self.threads, threading.active_count())
+        return AfterOneRoundTrip(self.round_trip_s)
+
+    def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
+        time.sleep(self.round_trip_s)
+        return Proof(time.time_ns(), time.time_ns(), {}, {"hosts down": 0})
+
+
+def groups(hosts: int) -> dict[str, list[tuple[float, list[str]]]]:
+    """The strikes of each part of the benchmark: when, and on whom."""
+    names = [f"worker-{i}" for i in range(1, hosts + 1)]
+    moment, found = 0.0, {}
+    for size in [size for size in SIZES if size < hosts] + [hosts]:
+        found[f"{size} at a time"] = [(moment + APART_S * i, names[:size]) for i in range(ROUNDS)]
+        moment += APART_S * ROUNDS
+    found[f"{hosts} over {SPREAD_S:g} s"] = [(moment + SPREAD_S * i / hosts, [name]) for i, name in enumerate(names)]
+    return found
+
+
+def main() -> None:
+    hosts = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    round_trip_s = float(sys.argv[2]) / 1e3 if len(sys.argv) > 2 else 0.002
+    parts, root, driver = groups(hosts), Path(tempfile.mkdtemp()), ManyHosts(round_trip_s)
+    events = [
+        {"at": at, "kind": "pause", "targets": targets, "cause": part, "heal_after": HEAL_S}
+        for part, strikes in parts.items()
+        for at, targets in strikes
+    ]
+    take_precedence()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    plan = {"window_start_ns": time.time_ns() + round(LEAD_S * 1e9), "events": events}
+    Injector(driver, Handle("scale", "local", "token", str(root)), Journal(root / "injector.jsonl"), plan).run()
+    entries = [entry for entry in read_journal(root / "injector.jsonl") if entry["event"] == "injected"]
+    for part in parts:
+        late = sorted(e["fired_ns"] - e["planned_ns"] for e in entries if events[e["fault"]]["cause"] == part)
+        figures = ", ".join(f"{name} {late[i] / 1e6:.1f}" for name, i in named(len(late)).items())
+        print(f"{part}: {len(late)} strikes; orders late by [ms]: {figures}")
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"round trip {round_trip_s * 1e3:g} ms; {driver.threads} threads, {peak_mb:.0f} MB resident at most")
+
+
+def named(count: int) -> dict[str, int]:
+    return {"median": count // 2, "p99": count - 1 - count // 100, "largest": count - 1}
+
+
+if __name__ == "__main__":
+    main()
