@@ -1,0 +1,126 @@
+"""What travels on a channel, and how it is made bytes of.
+
+A frame is a header, the protocol's piggyback, then the batch as Arrow writes it without its schema, which both ends
+know. The checksum covers all of it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from zlib import crc32
+
+import pyarrow as pa
+
+from experiments.errors import AftershockError
+
+HEADER = struct.Struct("<HBxIIQqII")
+CHECKSUM = struct.Struct("<I")
+MAGIC = 0xAF5C
+OVERHEAD_BYTES = HEADER.size + CHECKSUM.size
+
+
+class CorruptFrame(AftershockError):
+    """The bytes of a frame are not what was sent."""
+
+
+class Kind(IntEnum):
+    """Data is numbered, logged and replayed. A marker stands between data for a checkpoint. Control is what a protocol
+    sends along with the data and no operator sees, such as a punctuation or a part of a checkpoint."""
+
+    DATA = 1
+    MARKER = 2
+    CONTROL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One message on a channel.
+
+    sequence       of data: 1, 2, ... on its channel; of others: that of the last data before it
+    watermark_ns   no record that follows on this channel is before this event time
+    piggyback      what the protocol adds to data, and all that a marker or control carries
+    batch          the records; None if there are none
+    """
+
+    kind: Kind
+    epoch: int
+    channel: int
+    sequence: int
+    watermark_ns: int
+    piggyback: bytes = b""
+    batch: pa.RecordBatch | None = None
+
+    @property
+    def rows(self) -> int:
+        return self.batch.num_rows if self.batch is not None else 0
+
+    def protocol_bytes(self) -> int:
+        """The bytes that are there for the protocol's sake: markers and control whole, of data the piggyback."""
+        return len(self.piggyback) + (0 if self.kind is Kind.DATA else OVERHEAD_BYTES)
+
+
+def encode(frame: Frame) -> bytes:
+    payload = frame.batch.serialize() if frame.batch is not None else b""
+    header = HEADER.pack(
+        MAGIC,
+        frame.kind,
+        frame.epoch,
+        frame.channel,
+        frame.sequence,
+        frame.watermark_ns,
+        len(frame.piggyback),
+        len(payload),
+    )
+    checksum = crc32(payload, crc32(frame.piggyback, crc32(header)))
+    return b"".join((header, CHECKSUM.pack(checksum), frame.piggyback, payload))
+
+
+class FrameReader:
+    """Frames out of a stream of bytes that arrives in any pieces."""
+
+    def __init__(self, schemas: Sequence[pa.Schema]) -> None:
+        """`schemas`: of each channel, by its number."""
+        self._schemas = schemas
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that are complete by now; raises `CorruptFrame` for anything but a frame."""
+        found, at, data = [], 0, self._rest + data
+        while len(data) - at >= OVERHEAD_BYTES:
+            fields = HEADER.unpack_from(data, at)
+            if fields[0] != MAGIC:
+                raise CorruptFrame(f"no frame begins with {fields[0]:#06x}")
+            end = at + OVERHEAD_BYTES + fields[6] + fields[7]
+            if end > len(data):
+                break
+            found.append(self._frame(fields, memoryview(data)[at:end]))
+            at = end
+        self._rest = data[at:]
+        return found
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of a frame that is not complete."""
+        return len(self._rest)
+
+    def _frame(self, fields: tuple, data: memoryview) -> Frame:
+        _, kind, epoch, channel, sequence, watermark_ns, piggyback_bytes, payload_bytes = fields
+        body = data[OVERHEAD_BYTES:]
+        (checksum,) = CHECKSUM.unpack_from(data, HEADER.size)
+        if crc32(body, crc32(data[: HEADER.size])) != checksum or channel >= len(self._schemas):
+            raise CorruptFrame(f"the frame {sequence} of channel {channel} doesn't have its checksum")
+        piggyback, payload = bytes(body[:piggyback_bytes]), body[piggyback_bytes:]
+        batch = pa.ipc.read_record_batch(pa.py_buffer(payload), self._schemas[channel]) if payload_bytes else None
+        return Frame(Kind(kind), epoch, channel, sequence, watermark_ns, piggyback, batch)
+
+
+def decode_all(data: bytes, schemas: Sequence[pa.Schema]) -> list[Frame]:
+    """The frames of a whole log; raises `CorruptFrame` if it ends within one."""
+    reader = FrameReader(schemas)
+    found = reader.feed(data)
+    if reader.pending_bytes:
+        raise CorruptFrame(f"the log ends within a frame, {reader.pending_bytes} bytes past the last one")
+    return found

@@ -1,0 +1,350 @@
+"""An operator partition as a state machine: frames, input, timers and messages go in, effects come out.
+
+The caller delivers what arrives in order for each channel, calls `step` for the channels that are ready in whatever
+order it likes, and carries out the effects. Nothing here blocks.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from experiments.errors import AftershockError, BadInput
+from spark_jobs.dataflow.control import Failure, Go, Published, Ready, Restore, Round, Stable, ToPartition
+from spark_jobs.dataflow.effects import Grant, PartitionEffect, Publish, Send, Tell, Write
+from spark_jobs.dataflow.frames import Frame, Kind
+from spark_jobs.dataflow.layout import Channel, PartitionLayout, split_by_key
+from spark_jobs.dataflow.operators import END_OF_TIME_NS, START_OF_TIME_NS, Delivery, Operator, Sink, Source
+from spark_jobs.dataflow.protocols.interface import Protocol, Runtime
+from spark_jobs.dataflow.snapshots import Snapshots
+
+
+class ChannelGap(AftershockError):
+    """Data on a channel is missing: a fault of the runtime or of a protocol, never to be passed over."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What bounds a partition's memory and its messages.
+
+    frames_in_flight      the credit of a channel: frames sent and not yet processed
+    records_per_message   more rows than that are sent as several frames
+    changes_per_full      a checkpoint is a full copy of the state after so many with changes only
+    """
+
+    frames_in_flight: int = 32
+    records_per_message: int = 1024
+    changes_per_full: int = 10
+
+    def __post_init__(self) -> None:
+        for name in ("frames_in_flight", "records_per_message"):
+            if getattr(self, name) < 1:
+                raise BadInput(name, getattr(self, name), "1 or more")
+
+
+@dataclass
+class Tally:
+    """What a partition has counted since it was made.
+
+    duplicates        frames that had been received before
+    stale             frames of other epochs
+    """
+
+    records_in: int = 0
+    records_out: int = 0
+    data_bytes: int = 0
+    protocol_bytes: int = 0
+    checkpoints: int = 0
+    forced: int = 0
+    duplicates: int = 0
+    stale: int = 0
+
+
+class Partition(Runtime):
+    """One operator partition under one protocol. It does nothing until it is told to restore and to go."""
+
+    def __init__(
+        self,
+        layout: PartitionLayout,
+        partitions: int,
+        schemas: Sequence[pa.Schema],
+        protocol: type[Protocol],
+        limits: Limits,
+    ) -> None:
+        self.layout, self.number, self.partitions = layout, layout.number, partitions
+        self.inputs, self.outputs = layout.inputs, layout.outputs
+        self.tally = Tally()
+        self._schemas, self._limits = schemas, limits
+        self._protocol = protocol(self)
+        self._snapshots = Snapshots(layout, limits.changes_per_full)
+        self._effects: list[PartitionEffect] = []
+        self._epoch, self._running = -1, False
+        self._last_served = 0
+
+    # What the caller may ask.
+
+    def take_effects(self) -> list[PartitionEffect]:
+        """The effects since the last call, to be carried out in this order."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def ready_channels(self) -> list[int]:
+        """The input channels that `step` may take from; those of a cycle go first, lest the cycle fill up."""
+        if not self._running or self._congested():
+            return []
+        ready = [c for c in self.inputs if self._queues[c.id] and c.id not in self._blocked]
+        returning = [c.id for c in ready if c.on_cycle]
+        return returning or [c.id for c in ready]
+
+    def next_channel(self) -> int | None:
+        """The ready channel whose turn it is; None if none is ready."""
+        ready = self.ready_channels()
+        if not ready:
+            return None
+        self._last_served = next((channel for channel in ready if channel > self._last_served), ready[0])
+        return self._last_served
+
+    @property
+    def wants_input(self) -> bool:
+        """Whether this is a source that can take in a batch now."""
+        is_source = isinstance(self.layout.element, Source)
+        return is_source and self._running and not self._core.ended and not self._congested()
+
+    @property
+    def position(self) -> int:
+        """Where a source reads on."""
+        return self._core.position
+
+    @property
+    def ended(self) -> bool:
+        """Whether this is a source that has read everything."""
+        return self._core.ended
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left to do until something arrives, and no output waits to be published."""
+        queues = (*self._queues.values(), *self._outbox.values())
+        return self._running and not any(queues) and not self._snapshots.holds_output
+
+    @property
+    def aligning(self) -> bool:
+        """Whether some input channel has to wait for others."""
+        return self._running and bool(self._blocked)
+
+    @property
+    def replaying(self) -> bool:
+        """Whether data from the logs has yet to be sent."""
+        return self._running and any(
+            queue and queue[0].sequence <= self._replayed_to[channel] for channel, queue in self._outbox.items()
+        )
+
+    # What happens to a partition.
+
+    def restore(self, message: Restore, objects: Mapping[str, bytes]) -> None:
+        """Go back to a checkpoint with these objects, those of its state and its logs."""
+        self._epoch, self._running, self._effects = message.epoch, False, []
+        self._operator = copy.deepcopy(self.layout.element)
+        if isinstance(self._operator, Operator):
+            self._operator.open()
+        self._core = self._snapshots.restore(message, self._states(), objects)
+        self._protocol.on_recovery(self._core.protocol)
+        self._queues: dict[int, deque[Frame]] = {channel.id: deque() for channel in self.inputs}
+        self._arrived, self._blocked = dict(self._core.received), set()
+        self._outbox: dict[int, deque[Frame]] = {channel.id: deque() for channel in self.outputs}
+        self._credit = {channel.id: self._limits.frames_in_flight for channel in self.outputs}
+        self._replayed_to = dict(self._core.sent)
+        self._announced = dict.fromkeys(self._credit, START_OF_TIME_NS)
+        for frame in self._snapshots.replayed(message, objects, self._schemas):
+            self._outbox[frame.channel].append(replace(frame, epoch=self._epoch))
+        self._effects.append(Tell(Ready(self.number, self._epoch)))
+
+    def on_order(self, message: ToPartition) -> None:
+        """Any message of the coordinator but `Restore`."""
+        if message.epoch != self._epoch:
+            return
+        if isinstance(message, Go):
+            self._go()
+        elif isinstance(message, Round) and self._running:
+            self._protocol.on_round(message.number)
+        elif isinstance(message, Failure):
+            self._protocol.on_failure(message.partitions)
+        elif isinstance(message, Stable):
+            for number, frames in self._snapshots.take_publishable(message.number):
+                self._effects.append(Publish(number, tuple(f.batch for f in frames if f.batch is not None)))
+
+    def on_frame(self, frame: Frame) -> None:
+        """A frame has arrived. Raises `ChannelGap` if data before it has not."""
+        if frame.epoch != self._epoch:
+            self.tally.stale += 1
+            return
+        if frame.kind is Kind.DATA:
+            if frame.sequence <= self._arrived[frame.channel]:
+                self.tally.duplicates += 1
+                self._effects.append(Grant(frame.channel, self._epoch, 1))
+                return
+            self._arrived[frame.channel] += 1
+        if frame.sequence != self._arrived[frame.channel]:
+            expected = self._arrived[frame.channel]
+            raise ChannelGap(f"{self.layout.name}, channel {frame.channel}: {frame.sequence} came, not {expected}")
+        self._queues[frame.channel].append(frame)
+
+    def on_credit(self, grant: Grant) -> None:
+        """The receiver of an output channel can take more."""
+        if grant.epoch == self._epoch:
+            self._credit[grant.channel] += grant.frames
+            self._flush(grant.channel)
+
+    def on_input(self, batch: pa.RecordBatch | None, position: int, ended: bool = False) -> None:
+        """A source has read a batch; `position` is where it reads on, and `ended` says that nothing more will come."""
+        self._core.position, self._core.ended = position, ended
+        if batch is not None and batch.num_rows:
+            self._emit(batch)
+            if self._operator.time is not None:
+                self._core.watermark_ns = batch.column(self._operator.time)[-1].as_py()
+        if ended:
+            self._core.watermark_ns = END_OF_TIME_NS
+            self.on_progress()
+
+    def on_progress(self) -> None:
+        """Time to tell how far event time is on channels that had no data for long."""
+        if self._running:
+            for channel in self.outputs:
+                if self._announced[channel.id] < self._core.watermark_ns:
+                    self._send(channel, None)
+
+    def on_timer(self) -> None:
+        """This partition's checkpoint interval is over."""
+        if self._running:
+            self._protocol.on_timer()
+
+    def on_stored(self, epoch: int, number: int) -> None:
+        """The store has the objects of a checkpoint."""
+        if epoch == self._epoch:
+            self._effects += [Tell(message) for message in self._snapshots.on_stored(epoch, number)]
+            self._protocol.on_checkpoint_stored(number)
+
+    def on_store_failed(self, epoch: int, number: int) -> None:
+        """The store refused an object of a checkpoint: the next one makes up for it."""
+        if epoch == self._epoch:
+            self._effects += [Tell(message) for message in self._snapshots.on_store_failed(epoch, number)]
+
+    def on_published(self, number: int) -> None:
+        """A sink's output up to a checkpoint is out."""
+        self._effects.append(Tell(Published(self.number, number)))
+
+    def step(self, channel: int) -> Frame:
+        """Process the frame at the head of a channel that is ready; returns it."""
+        frame = self._queues[channel][0]
+        if frame.kind is Kind.DATA:
+            self._protocol.on_message(frame)
+            self._queues[channel].popleft()
+            self._core.received[channel] = frame.sequence
+            self._process(frame)
+        else:
+            self._queues[channel].popleft()
+            (self._protocol.on_marker if frame.kind is Kind.MARKER else self._protocol.on_control)(frame)
+        self._effects.append(Grant(channel, self._epoch, 1))
+        return frame
+
+    # What the protocol may ask.
+
+    def checkpoint(self, number: int | None = None, forced: bool = False) -> None:
+        self._protocol.on_checkpoint()
+        self._core.protocol = self._protocol.snapshot()
+        self.tally.checkpoints += 1
+        self.tally.forced += forced
+        self._effects.append(self._snapshots.take(self._core, self._states(), self._epoch, number, forced))
+
+    def block(self, channel: int) -> None:
+        self._blocked.add(channel)
+
+    def unblock(self) -> None:
+        self._blocked.clear()
+
+    def send_markers(self, content: bytes) -> None:
+        for channel in self.outputs:
+            sequence = self._core.sent[channel.id]
+            self._post(Frame(Kind.MARKER, self._epoch, channel.id, sequence, self._core.watermark_ns, content))
+
+    # The rest is its own.
+
+    def _states(self) -> dict:
+        return self._operator.states() if isinstance(self._operator, Operator) else {}
+
+    def _congested(self) -> bool:
+        """Whether something waits for credit. What returns to a cycle doesn't count: it would wait for itself."""
+        return any(self._outbox[channel.id] for channel in self.outputs if not channel.on_cycle)
+
+    def _go(self) -> None:
+        self._running = True
+        for channel in self.outputs:
+            self._flush(channel.id)
+        if self._core.watermark_ns > START_OF_TIME_NS:
+            self.on_progress()
+        self._protocol.on_start()
+
+    def _process(self, frame: Frame) -> None:
+        if isinstance(self._operator, Sink):
+            self._deliver(frame)
+        elif frame.batch is not None:
+            self.tally.records_in += frame.rows
+            self._emit(self._operator.process(self._port(frame.channel), frame.batch))
+        self._advance(frame)
+
+    def _deliver(self, frame: Frame) -> None:
+        self.tally.records_in += frame.rows
+        if self._operator.delivery is Delivery.EXACTLY_ONCE:
+            self._snapshots.hold(frame)
+        elif frame.batch is not None:
+            self._effects.append(Write(frame.batch))
+
+    def _advance(self, frame: Frame) -> None:
+        marks = self._core.watermarks
+        if frame.channel in marks and frame.watermark_ns > marks[frame.channel]:
+            marks[frame.channel] = frame.watermark_ns
+            lowest = min(marks.values())
+            if lowest > self._core.watermark_ns:
+                if isinstance(self._operator, Operator):
+                    self._emit(self._operator.advance(lowest))
+                self._core.watermark_ns = lowest
+                if lowest == END_OF_TIME_NS:
+                    self.on_progress()
+
+    def _emit(self, batch: pa.RecordBatch | None) -> None:
+        if batch is None or not batch.num_rows:
+            return
+        self.tally.records_out += batch.num_rows
+        most = self._limits.records_per_message
+        for route in self.layout.routes:
+            for channel, rows in split_by_key(batch, route):
+                for start in range(0, rows.num_rows, most):
+                    self._send(channel, rows if rows.num_rows <= most else rows.slice(start, most))
+
+    def _send(self, channel: Channel, batch: pa.RecordBatch | None) -> None:
+        self._core.sent[channel.id] += 1
+        self._announced[channel.id] = self._core.watermark_ns
+        piggyback = self._protocol.before_send(channel)
+        sequence, watermark_ns = self._core.sent[channel.id], self._core.watermark_ns
+        frame = Frame(Kind.DATA, self._epoch, channel.id, sequence, watermark_ns, piggyback, batch)
+        if self._protocol.logs:
+            self._snapshots.log(frame)
+        self._post(frame)
+
+    def _post(self, frame: Frame) -> None:
+        self.tally.protocol_bytes += frame.protocol_bytes()
+        self._outbox[frame.channel].append(frame)
+        if self._running:
+            self._flush(frame.channel)
+
+    def _flush(self, channel: int) -> None:
+        waiting = self._outbox[channel]
+        while waiting and self._credit[channel] > 0:
+            self._credit[channel] -= 1
+            self._effects.append(Send(waiting.popleft()))
+
+    def _port(self, channel: int) -> int:
+        return next(each.port for each in self.inputs if each.id == channel)

@@ -1,0 +1,164 @@
+"""The checkpoints and logs of one partition: made, kept until they are stored, and read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from spark_jobs.dataflow.checkpoints import OUTSIDE, Checkpoint
+from spark_jobs.dataflow.control import NotStored, Restore, Stored
+from spark_jobs.dataflow.effects import Store
+from spark_jobs.dataflow.frames import Frame, decode_all, encode
+from spark_jobs.dataflow.layout import PartitionLayout
+from spark_jobs.dataflow.operators import START_OF_TIME_NS, Sink
+from spark_jobs.dataflow.state import State, decode_state, encode_state
+
+
+@dataclass
+class Core:
+    """What every partition must remember besides its operator's state.
+
+    sent, received   the last data's number on each channel
+    watermarks       of the input channels, but for those of a cycle
+    position, ended  of a source: where it reads on, and whether it has read everything
+    """
+
+    sent: dict[int, int]
+    received: dict[int, int]
+    watermarks: dict[int, int]
+    watermark_ns: int = START_OF_TIME_NS
+    position: int = 0
+    ended: bool = False
+    protocol: Any = None
+
+    def copied(self) -> Core:
+        return replace(self, sent=dict(self.sent), received=dict(self.received), watermarks=dict(self.watermarks))
+
+
+@dataclass
+class _Pending:
+    """A checkpoint on its way to the store, with the data that its log holds."""
+
+    checkpoint: Checkpoint
+    frames: list[Frame] = field(default_factory=list)
+    lost: bool = False
+
+
+class Snapshots:
+    """Checkpoints are numbered from 1; the objects are `PARTITION/state-NUMBER-EPOCH` and `PARTITION/log-NUMBER-EPOCH`.
+
+    The first is a full copy and so is the one after `changes_per_full` others; the rest hold what changed since the one
+    before. The log holds what was sent since the checkpoint before, or what a sink received and has not published.
+    """
+
+    def __init__(self, layout: PartitionLayout, changes_per_full: int) -> None:
+        self._layout, self._changes_per_full = layout, changes_per_full
+
+    def restore(self, message: Restore, states: dict[str, State], objects: Mapping[str, bytes]) -> Core:
+        """Fill the empty states and return the rest; what was under way is forgotten."""
+        self._last = message.checkpoint.number
+        self._chain = message.checkpoint.state_keys
+        self._frames: list[Frame] = []
+        self._pending: dict[int, _Pending] = {}
+        self._unpublished: dict[int, list[Frame]] = {}
+        if not self._chain:
+            inputs, outputs = self._layout.inputs, self._layout.outputs
+            marks = {each.id: START_OF_TIME_NS for each in inputs if not each.on_cycle}
+            return Core({each.id: 0 for each in outputs}, {each.id: 0 for each in inputs}, marks)
+        for key in self._chain:
+            core, changes = decode_state(objects[key])
+            for name, state in states.items():
+                state.apply(changes[name])
+        return core
+
+    def replayed(self, message: Restore, objects: Mapping[str, bytes], schemas: Sequence[pa.Schema]) -> Iterator[Frame]:
+        """The data to send again. What a sink has yet to publish is put aside instead."""
+        for key in message.log_keys:
+            frames = decode_all(objects[key], schemas)
+            if isinstance(self._layout.element, Sink):
+                self._unpublished[_number(key)] = frames
+            else:
+                yield from frames
+
+    def log(self, frame: Frame) -> None:
+        """Data that was sent."""
+        self._frames.append(frame)
+
+    def hold(self, frame: Frame) -> None:
+        """Output of a sink that waits until it can't be undone."""
+        self._frames.append(frame)
+
+    def take(self, core: Core, states: dict[str, State], epoch: int, number: int | None, forced: bool) -> Store:
+        """A checkpoint of what is now; costs a copy of what changed since the last one."""
+        self._last = self._last + 1 if number is None else number
+        full = len(self._chain) > self._changes_per_full or not self._chain
+        changes = {name: state.everything() if full else state.changes() for name, state in states.items()}
+        stem = f"{self._layout.name}/{{}}-{self._last}-{epoch}"
+        key = stem.format("state")
+        self._chain = (key,) if full else (*self._chain, key)
+        frames, self._frames = self._frames, []
+        kept = core.copied()
+        checkpoint = Checkpoint(
+            self._layout.number,
+            self._last,
+            epoch,
+            kept.sent,
+            kept.received,
+            self._chain,
+            stem.format("log") if frames else None,
+            self._logged(frames),
+            forced,
+        )
+        self._pending[self._last] = _Pending(checkpoint, frames)
+        objects = {key: partial(encode_state, self._layout.name, (kept, changes))}
+        if frames:
+            objects[checkpoint.log_key] = partial(_encode_log, tuple(frames))
+        return Store(checkpoint, objects)
+
+    def on_stored(self, epoch: int, number: int) -> list[Stored | NotStored]:
+        """Checkpoints are stored in order, so all that this one builds on is stored or was refused."""
+        pending = self._pending.pop(number)
+        if pending.lost:
+            return [NotStored(self._layout.number, epoch, number)]
+        if isinstance(self._layout.element, Sink) and pending.frames:
+            self._unpublished[number] = pending.frames
+        return [Stored(epoch, pending.checkpoint)]
+
+    def on_store_failed(self, epoch: int, number: int) -> list[NotStored]:
+        """What was taken since builds on this one, so it is lost too; the next holds a full copy and all their logs."""
+        failed = self._pending.pop(number)
+        later = [each for each in self._pending.values() if not each.lost]
+        for each in later:
+            each.lost = True
+        if not failed.lost:
+            self._frames = [frame for each in (failed, *later) for frame in each.frames] + self._frames
+            self._chain = ()
+        return [NotStored(self._layout.number, epoch, number)]
+
+    def take_publishable(self, number: int) -> list[tuple[int, list[Frame]]]:
+        """What a sink may publish now that this checkpoint is stable, by checkpoint and in order."""
+        numbers = sorted(each for each in self._unpublished if each <= number)
+        return [(each, self._unpublished.pop(each)) for each in numbers]
+
+    @property
+    def holds_output(self) -> bool:
+        """Whether this is a sink with output that is not published."""
+        waiting = self._frames or self._pending or self._unpublished
+        return isinstance(self._layout.element, Sink) and bool(waiting)
+
+    def _logged(self, frames: list[Frame]) -> dict[int, int]:
+        if isinstance(self._layout.element, Sink):
+            return {OUTSIDE: self._last} if frames else {}
+        return {frame.channel: frame.sequence for frame in frames}
+
+
+def _encode_log(frames: tuple[Frame, ...]) -> bytes:
+    return b"".join(encode(frame) for frame in frames)
+
+
+def _number(key: str) -> int:
+    return int(key.rsplit("-", 2)[1])

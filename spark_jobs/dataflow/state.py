@@ -1,0 +1,170 @@
+"""Operator state: taken in small copies of what changed, and made again from a full copy and the changes after it.
+
+What `changes` and `everything` return shares nothing mutable with the live state, so that it can be written while
+the operator goes on. Values must be picklable and are never changed in place.
+"""
+
+from __future__ import annotations
+
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from experiments.errors import BadInput
+
+Positions = npt.NDArray[np.int64]
+MOST_CHUNKS = 16
+
+
+class State(ABC):
+    """A part of an operator's state."""
+
+    @abstractmethod
+    def changes(self) -> Any:
+        """What changed since the last call of `changes` or `everything`."""
+
+    @abstractmethod
+    def everything(self) -> Any:
+        """All of it: changes to an empty state."""
+
+    @abstractmethod
+    def apply(self, changes: Any) -> None:
+        """Make the changes that another state returned."""
+
+
+class KeyedState(State):
+    """A value for each key, in buckets that can be dropped whole."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[Hashable, dict[Hashable, Any]] = {}
+        self._touched: dict[Hashable, set[Hashable]] = {}
+        self._dropped: set[Hashable] = set()
+
+    def get(self, bucket: Hashable, key: Hashable) -> Any:
+        """The value, None if there is none."""
+        values = self._buckets.get(bucket)
+        return values.get(key) if values else None
+
+    def put(self, bucket: Hashable, key: Hashable, value: Any) -> None:
+        self._buckets.setdefault(bucket, {})[key] = value
+        self._touched.setdefault(bucket, set()).add(key)
+
+    def remove(self, bucket: Hashable, key: Hashable) -> None:
+        """Remove a key; nothing happens if it is not there."""
+        if self._buckets.get(bucket, {}).pop(key, None) is not None:
+            self._touched.setdefault(bucket, set()).add(key)
+
+    def drop(self, bucket: Hashable) -> dict[Hashable, Any]:
+        """Drop a bucket; returns what was in it."""
+        self._touched.pop(bucket, None)
+        self._dropped.add(bucket)
+        return self._buckets.pop(bucket, {})
+
+    def buckets(self) -> list[Hashable]:
+        return list(self._buckets)
+
+    def changes(self) -> tuple[list, dict]:
+        dropped, touched, self._dropped, self._touched = list(self._dropped), self._touched, set(), {}
+        kept = {bucket: self._buckets.get(bucket, {}) for bucket in touched}
+        return dropped, {bucket: {key: kept[bucket].get(key) for key in keys} for bucket, keys in touched.items()}
+
+    def everything(self) -> tuple[list, dict]:
+        self._dropped, self._touched = set(), {}
+        return [], {bucket: dict(values) for bucket, values in self._buckets.items()}
+
+    def apply(self, changes: tuple[list, dict]) -> None:
+        dropped, put = changes
+        for bucket in dropped:
+            self._buckets.pop(bucket, None)
+        for bucket, values in put.items():
+            kept = self._buckets.setdefault(bucket, {})
+            kept.update(values)
+            for key in [key for key, value in values.items() if value is None]:
+                del kept[key]
+
+
+class RowState(State):
+    """Rows that are only ever added, in buckets that are dropped whole, found by key: one side of a join.
+
+    Row numbers count from 0 in each bucket. Adding n rows and finding the matches of n keys is linear in n.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._chunks: dict[Hashable, list[pa.RecordBatch]] = {}
+        self._rows: dict[Hashable, dict[Any, list[int]]] = {}
+        self._since: list[tuple[Hashable, pa.RecordBatch | None]] = []
+
+    def add(self, bucket: Hashable, rows: pa.RecordBatch) -> None:
+        self._insert(bucket, rows)
+        self._since.append((bucket, rows))
+
+    def drop(self, bucket: Hashable) -> None:
+        """Drop a bucket; nothing happens if it is not there."""
+        if self._chunks.pop(bucket, None) is not None:
+            del self._rows[bucket]
+            self._since.append((bucket, None))
+
+    def buckets(self) -> list[Hashable]:
+        return list(self._chunks)
+
+    def matches(self, bucket: Hashable, keys: list[Any]) -> tuple[Positions, pa.RecordBatch | None]:
+        """For every pair of a key's position in `keys` and a row with that key: the position, and the row."""
+        rows = self._rows.get(bucket)
+        found = [rows.get(key, ()) for key in keys] if rows else []
+        numbers = [number for each in found for number in each]
+        if not numbers:
+            return np.empty(0, dtype=np.int64), None
+        positions = np.repeat(np.arange(len(keys)), [len(each) for each in found])
+        table = pa.Table.from_batches(self._chunks[bucket]).take(pa.array(numbers, pa.int64()))
+        return positions, table.combine_chunks().to_batches()[0]
+
+    def changes(self) -> list[tuple[Hashable, pa.RecordBatch | None]]:
+        since, self._since = self._since, []
+        return since
+
+    def everything(self) -> list[tuple[Hashable, pa.RecordBatch | None]]:
+        self._since = []
+        return [(bucket, chunk) for bucket, chunks in self._chunks.items() for chunk in chunks]
+
+    def apply(self, changes: Iterable[tuple[Hashable, pa.RecordBatch | None]]) -> None:
+        for bucket, rows in changes:
+            if rows is None:
+                self._chunks.pop(bucket, None)
+                self._rows.pop(bucket, None)
+            else:
+                self._insert(bucket, rows)
+
+    def _insert(self, bucket: Hashable, rows: pa.RecordBatch) -> None:
+        chunks, index = self._chunks.setdefault(bucket, []), self._rows.setdefault(bucket, {})
+        first = sum(chunk.num_rows for chunk in chunks)
+        for number, key in enumerate(rows.column(self._key).to_pylist(), first):
+            index.setdefault(key, []).append(number)
+        chunks.append(rows)
+        if len(chunks) > MOST_CHUNKS:
+            _merge_small(chunks)
+
+
+def _merge_small(chunks: list[pa.RecordBatch]) -> None:
+    """Merge from the end while the last chunk is not much smaller than the one before: about log(rows) chunks stay."""
+    while len(chunks) > 1 and chunks[-2].num_rows <= 2 * chunks[-1].num_rows:
+        last = chunks.pop()
+        chunks[-1] = pa.Table.from_batches([chunks[-1], last]).combine_chunks().to_batches()[0]
+
+
+def encode_state(owner: str, content: object) -> bytes:
+    """The bytes of a copy of a state. Raises `BadInput` naming its owner if a value in it can't be serialised."""
+    try:
+        return pickle.dumps(content, protocol=5)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise BadInput(f"state of {owner}", str(error), "values that pickle can serialise") from error
+
+
+def decode_state(data: bytes) -> Any:
+    """The copy that `encode_state` made bytes of."""
+    return pickle.loads(data)
