@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from spark_jobs.dataflow.checkpoints import Checkpoint
 
@@ -101,7 +101,7 @@ _KINDS = {kind.__name__: kind for kind in (*ToPartition.__args__, *ToCoordinator
 
 def encode_message(message: ToPartition | ToCoordinator) -> bytes:
     """One line of JSON: its length is what a message counts as protocol bytes."""
-    return json.dumps([type(message).__name__, asdict(message)], separators=(",", ":")).encode()
+    return json.dumps([type(message).__name__, vars(message)], separators=(",", ":"), default=vars).encode()
 
 
 def decode_message(data: bytes) -> ToPartition | ToCoordinator:

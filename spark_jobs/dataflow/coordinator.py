@@ -84,7 +84,7 @@ class Coordinator:
         self._layout, self._protocol = layout, protocol
         self._effects: list[CoordinatorEffect] = []
         self._awaited: set[int] = set()
-        self._round, self._open = 0, False
+        self._round, self._unreported = 0, set[int]()
         self._sinks = [p.number for p in layout.partitions if p.element == Sink(Delivery.EXACTLY_ONCE)]
         self._sources = [p.number for p in layout.partitions if isinstance(p.element, Source)]
 
@@ -114,9 +114,10 @@ class Coordinator:
             self._recover()
 
     def on_round_due(self) -> None:
-        """The interval of coordinated checkpoints is over. A round waits for the end of the one before."""
-        if self.phase is Phase.RUNNING and self._protocol.in_rounds and not self._open:
-            self._round, self._open = self._round + 1, True
+        """The interval of coordinated checkpoints is over. A round waits for the reports on the one before."""
+        if self.phase is Phase.RUNNING and self._protocol.in_rounds and not self._unreported:
+            self._round += 1
+            self._unreported = {each.number for each in self._layout.partitions}
             self._order(self._sources, Round(self.epoch, self._round))
 
     def on_message(self, message: ToCoordinator) -> None:
@@ -133,7 +134,7 @@ class Coordinator:
         elif isinstance(message, Stored):
             self._on_stored(message)
         elif isinstance(message, NotStored):
-            self._open = False
+            self._report(message.partition, message.number)
 
     def _on_ready(self, message: Ready) -> None:
         self._awaited.discard(message.partition)
@@ -145,14 +146,18 @@ class Coordinator:
     def _on_stored(self, message: Stored) -> None:
         before = self.history.stable
         self._delete(self.history.add(message.checkpoint))
-        if self.history.line[0].number == self._round:
-            self._open = False
+        self._report(message.checkpoint.partition, message.checkpoint.number)
         if self.history.stable != before:
             self._announce_stable()
 
+    def _report(self, partition: int, number: int) -> None:
+        """A partition's checkpoint of this round is stored, or won't be."""
+        if number == self._round:
+            self._unreported.discard(partition)
+
     def _recover(self) -> None:
         self.epoch += 1
-        self.phase, self._open = Phase.RESTORING, False
+        self.phase, self._unreported = Phase.RESTORING, set()
         self._delete(self.history.recover())
         self._effects.append(Sweep(self.epoch, frozenset(self.history.keys())))
         self._awaited = {each.number for each in self._layout.partitions}

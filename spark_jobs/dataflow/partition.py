@@ -65,7 +65,10 @@ class Tally:
 
 
 class Partition(Runtime):
-    """One operator partition under one protocol. It does nothing until it is told to restore and to go."""
+    """One operator partition under one protocol. It does nothing until it is told to restore and to go.
+
+    Whatever arrives counts in one `epoch`, that of the last `Restore`; what is of another is dropped.
+    """
 
     def __init__(
         self,
@@ -82,7 +85,7 @@ class Partition(Runtime):
         self._protocol = protocol(self)
         self._snapshots = Snapshots(layout, limits.changes_per_full)
         self._effects: list[PartitionEffect] = []
-        self._epoch, self._running = -1, False
+        self.epoch, self._running = -1, False
         self._last_served = 0
 
     # What the caller may ask.
@@ -146,7 +149,7 @@ class Partition(Runtime):
 
     def restore(self, message: Restore, objects: Mapping[str, bytes]) -> None:
         """Go back to a checkpoint with these objects, those of its state and its logs."""
-        self._epoch, self._running, self._effects = message.epoch, False, []
+        self.epoch, self._running, self._effects = message.epoch, False, []
         self._operator = copy.deepcopy(self.layout.element)
         if isinstance(self._operator, Operator):
             self._operator.open()
@@ -159,12 +162,12 @@ class Partition(Runtime):
         self._replayed_to = dict(self._core.sent)
         self._announced = dict.fromkeys(self._credit, START_OF_TIME_NS)
         for frame in self._snapshots.replayed(message, objects, self._schemas):
-            self._outbox[frame.channel].append(replace(frame, epoch=self._epoch))
-        self._effects.append(Tell(Ready(self.number, self._epoch)))
+            self._outbox[frame.channel].append(replace(frame, epoch=self.epoch))
+        self._effects.append(Tell(Ready(self.number, self.epoch)))
 
     def on_order(self, message: ToPartition) -> None:
         """Any message of the coordinator but `Restore`."""
-        if message.epoch != self._epoch:
+        if message.epoch != self.epoch:
             return
         if isinstance(message, Go):
             self._go()
@@ -178,13 +181,13 @@ class Partition(Runtime):
 
     def on_frame(self, frame: Frame) -> None:
         """A frame has arrived. Raises `ChannelGap` if data before it has not."""
-        if frame.epoch != self._epoch:
+        if frame.epoch != self.epoch:
             self.tally.stale += 1
             return
         if frame.kind is Kind.DATA:
             if frame.sequence <= self._arrived[frame.channel]:
                 self.tally.duplicates += 1
-                self._effects.append(Grant(frame.channel, self._epoch, 1))
+                self._effects.append(Grant(frame.channel, self.epoch, 1))
                 return
             self._arrived[frame.channel] += 1
         if frame.sequence != self._arrived[frame.channel]:
@@ -194,7 +197,7 @@ class Partition(Runtime):
 
     def on_credit(self, grant: Grant) -> None:
         """The receiver of an output channel can take more."""
-        if grant.epoch == self._epoch:
+        if grant.epoch == self.epoch:
             self._credit[grant.channel] += grant.frames
             self._flush(grant.channel)
 
@@ -223,21 +226,21 @@ class Partition(Runtime):
 
     def on_stored(self, epoch: int, number: int) -> None:
         """The store has the objects of a checkpoint."""
-        if epoch == self._epoch:
+        if epoch == self.epoch:
             self._effects += [Tell(message) for message in self._snapshots.on_stored(epoch, number)]
             self._protocol.on_checkpoint_stored(number)
 
     def on_store_failed(self, epoch: int, number: int) -> None:
         """The store refused an object of a checkpoint: the next one makes up for it."""
-        if epoch == self._epoch:
+        if epoch == self.epoch:
             self._effects += [Tell(message) for message in self._snapshots.on_store_failed(epoch, number)]
 
     def on_published(self, number: int) -> None:
         """A sink's output up to a checkpoint is out."""
         self._effects.append(Tell(Published(self.number, number)))
 
-    def step(self, channel: int) -> Frame:
-        """Process the frame at the head of a channel that is ready; returns it."""
+    def step(self, channel: int) -> None:
+        """Process the frame at the head of a channel that is ready."""
         frame = self._queues[channel][0]
         if frame.kind is Kind.DATA:
             self._protocol.on_message(frame)
@@ -247,17 +250,17 @@ class Partition(Runtime):
         else:
             self._queues[channel].popleft()
             (self._protocol.on_marker if frame.kind is Kind.MARKER else self._protocol.on_control)(frame)
-        self._effects.append(Grant(channel, self._epoch, 1))
-        return frame
+        self._effects.append(Grant(channel, self.epoch, 1))
 
     # What the protocol may ask.
 
     def checkpoint(self, number: int | None = None, forced: bool = False) -> None:
-        self._protocol.on_checkpoint()
+        number = self._snapshots.last + 1 if number is None else number
+        self._protocol.on_checkpoint(number)
         self._core.protocol = self._protocol.snapshot()
         self.tally.checkpoints += 1
         self.tally.forced += forced
-        self._effects.append(self._snapshots.take(self._core, self._states(), self._epoch, number, forced))
+        self._effects.append(self._snapshots.take(self._core, self._states(), self.epoch, number, forced))
 
     def block(self, channel: int) -> None:
         self._blocked.add(channel)
@@ -268,7 +271,7 @@ class Partition(Runtime):
     def send_markers(self, content: bytes) -> None:
         for channel in self.outputs:
             sequence = self._core.sent[channel.id]
-            self._post(Frame(Kind.MARKER, self._epoch, channel.id, sequence, self._core.watermark_ns, content))
+            self._post(Frame(Kind.MARKER, self.epoch, channel.id, sequence, self._core.watermark_ns, content))
 
     # The rest is its own.
 
@@ -329,7 +332,7 @@ class Partition(Runtime):
         self._announced[channel.id] = self._core.watermark_ns
         piggyback = self._protocol.before_send(channel)
         sequence, watermark_ns = self._core.sent[channel.id], self._core.watermark_ns
-        frame = Frame(Kind.DATA, self._epoch, channel.id, sequence, watermark_ns, piggyback, batch)
+        frame = Frame(Kind.DATA, self.epoch, channel.id, sequence, watermark_ns, piggyback, batch)
         if self._protocol.logs:
             self._snapshots.log(frame)
         self._post(frame)

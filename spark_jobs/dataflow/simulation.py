@@ -1,6 +1,6 @@
 """A dataflow in one thread under a seeded schedule: every order of events that channels allow, and crashes anywhere.
 
-One step is one event: a frame, a credit, a message or a stored object arrives, a partition processes one frame, a
+One step is one event: a frame, a message or a stored object arrives, a partition processes one frame, a
 source reads one batch, a timer fires, a worker crashes. Which, is drawn from those that can happen. Channels keep their
 order and delay as they like. A crash takes a worker with all its partitions, what it had not stored, and some of what
 it had sent last. Under suspicion a worker is replaced as well, but it goes on as if nothing were: as does a host that
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from experiments.errors import AftershockError
 from spark_jobs.dataflow.checkpoints import Checkpoint, Line
-from spark_jobs.dataflow.control import Restore, Unreadable, decode_message, encode_message
+from spark_jobs.dataflow.control import Restore, Stored, Unreadable, decode_message, encode_message
 from spark_jobs.dataflow.coordinator import Coordinator, Phase
 from spark_jobs.dataflow.effects import Delete, Grant, Order, Publish, Send, Store, Sweep, Tell, Write
 from spark_jobs.dataflow.frames import Frame, FrameReader, encode
@@ -30,7 +30,6 @@ from spark_jobs.dataflow.protocols.interface import Protocol
 from spark_jobs.dataflow.store import MemoryStore, UnreadableObject
 
 Inputs = Mapping[str, Sequence[Sequence[pa.RecordBatch]]]
-TIMER_SHARE = 0.08
 
 
 class Moment(Enum):
@@ -57,26 +56,27 @@ class Fault:
 
 
 class Observer:
-    """Told of everything that a recorded execution consists of."""
+    """Told of what the coordinator learns and decides."""
 
-    def sent(self, partition: int, frame: Frame) -> None: ...
+    def known(self, checkpoint: Checkpoint) -> None: ...
 
-    def processed(self, partition: int, frame: Frame) -> None: ...
-
-    def taken(self, checkpoint: Checkpoint) -> None: ...
-
-    def recovering(self, line: Line) -> None: ...
+    def recovering(self, epoch: int, line: Line) -> None: ...
 
 
 @dataclass
 class Outcome:
-    """What came out: of the exactly-once sinks what was published, of the plain ones what was written, row by row."""
+    """What came out: of the exactly-once sinks what was published, of the plain ones what was written, row by row.
+
+    recoveries   all of them; `resumed` those that did not go back to the beginning
+    fallbacks    how often a partition could not read what it was to go back to
+    """
 
     published: Counter[tuple] = field(default_factory=Counter)
     written: Counter[tuple] = field(default_factory=Counter)
     tally: Tally = field(default_factory=Tally)
     crashes: int = 0
     recoveries: int = 0
+    resumed: int = 0
     fallbacks: int = 0
     steps: int = 0
 
@@ -87,10 +87,20 @@ class _Worker:
 
     name: str
     partitions: dict[int, Partition] = field(default_factory=dict)
+    ready: dict[int, list[tuple]] = field(default_factory=dict)
     orders: deque[tuple[int, bytes]] = field(default_factory=deque)
     messages: deque[bytes] = field(default_factory=deque)
     storing: deque[tuple[int, Store]] = field(default_factory=deque)
     publishing: deque[tuple[int, Publish]] = field(default_factory=deque)
+
+    def queues(self, run: Simulation) -> tuple[tuple[deque, Callable], ...]:
+        """What is under way, and what happens when the first of it arrives."""
+        return (
+            (self.orders, run._order),
+            (self.messages, run._message),
+            (self.storing, run._stored),
+            (self.publishing, run._publish),
+        )
 
 
 class Simulation:
@@ -107,19 +117,22 @@ class Simulation:
         spare_lines: int = 1,
         limits: Limits | None = None,
         refusals: float = 0.0,
+        timers: float = 0.2,
         observer: Observer | None = None,
     ) -> None:
-        """`inputs`: for each source and each of its partitions the batches; `refusals`: share of writes refused."""
+        """`inputs`: for each source and each of its partitions the batches; `refusals`: share of writes
+        that the store refuses; `timers`: share of steps at which a timer may fire, too.
+        """
         self.layout, self.protocol, self.outcome = layout, protocol, Outcome()
         self.store = MemoryStore()
         self.coordinator = Coordinator(layout, protocol, slots, spare_lines)
-        self._inputs, self._refusals, self._limits = inputs, refusals, limits or Limits()
+        self._inputs, self._limits = inputs, limits or Limits()
+        self._refusals, self._timers = refusals, timers
         self._observer = observer or Observer()
         self._random = Random(seed)
         self._faults = [[fault, fault.after] for fault in faults]
         self._schemas = [channel.schema for channel in layout.channels]
         self._network: list[deque[Frame]] = [deque() for _ in layout.channels]
-        self._grants: list[deque[Grant]] = [deque() for _ in layout.channels]
         self._lost: deque[str] = deque()
         self._committed: dict[int, int] = {}
         self._workers: list[_Worker] = []
@@ -127,64 +140,49 @@ class Simulation:
         for _ in range(slots):
             self._join()
 
-    def run(self, most_steps: int = 200_000) -> Outcome:
+    def run(self, most_steps: int = 20_000) -> Outcome:
         """Until every record is processed and published. Raises `Stuck` if that doesn't come about."""
-        while not self._finished():
+        while events := self._possible():
             self.outcome.steps += 1
             if self.outcome.steps > most_steps:
                 raise Stuck(f"not finished after {most_steps} steps, the coordinator is {self.coordinator.phase.value}")
             if not self._strike():
-                event, *arguments = self._random.choice(self._possible())
+                event, *arguments = self._random.choice(events)
                 event(*arguments)
         for worker in self._workers:
             self._count_all(worker)
         return self.outcome
 
-    # What can happen.
-
     def _possible(self) -> list[tuple]:
-        events: list[tuple] = [(self._deliver, channel) for channel, frames in enumerate(self._network) if frames]
-        events += [(self._grant, channel) for channel, grants in enumerate(self._grants) if grants]
+        """Everything that can happen now, timers only sometimes or when there is nothing else; nothing at the end."""
+        events: list[tuple] = [(self._deliver, number) for number, frames in enumerate(self._network) if frames]
         events += [(self._notice,)] if self._lost else []
-        for worker in (*self._workers, *self._isolated):
-            events += self._possible_at(worker)
-        if not events or self._random.random() < TIMER_SHARE:
-            events += [(self._round_due,)] if self.protocol.in_rounds else []
-            events += [(self._timer, w, p) for w in self._workers for p in w.partitions.values()]
+        for worker in self._everyone():
+            events += [(event, worker) for queue, event in worker.queues(self) if queue]
+            for each in worker.ready.values():
+                events += each
+        if not events and self._finished():
+            return []
+        if not events or self._random.random() < self._timers:
+            events += [(self._round_due,)] * (self.protocol.in_rounds * len(self.layout.partitions))
+            events += [(self._timer, worker, number) for worker in self._workers for number in worker.partitions]
         return events
 
-    def _possible_at(self, worker: _Worker) -> list[tuple]:
-        events: list[tuple] = []
-        queues = (
-            (worker.orders, self._order),
-            (worker.messages, self._message),
-            (worker.storing, self._stored),
-            (worker.publishing, self._publish),
-        )
-        events += [(event, worker) for queue, event in queues if queue]
-        for partition in worker.partitions.values():
-            events += [(self._step, worker, partition, channel) for channel in partition.ready_channels()]
-            if partition.wants_input:
-                events.append((self._read, worker, partition))
-        return events
+    def _ready(self, worker: _Worker, partition: Partition) -> list[tuple]:
+        """What a partition can do by itself."""
+        if partition.wants_input:
+            return [(self._read, worker, partition)]
+        return [(self._step, worker, partition, channel) for channel in partition.ready_channels()]
+
+    # What can happen.
 
     def _deliver(self, channel: int) -> None:
         frame = self._network[channel].popleft()
-        receiver = self.layout.channels[channel].receiver
-        for worker in self._hosts(receiver):
-            self._at(worker, receiver, Partition.on_frame, frame)
-
-    def _grant(self, channel: int) -> None:
-        grant = self._grants[channel].popleft()
-        sender = self.layout.channels[channel].sender
-        for worker in self._hosts(sender):
-            self._at(worker, sender, Partition.on_credit, grant)
+        for worker in self._everyone():
+            self._at(worker, self.layout.channels[channel].receiver, Partition.on_frame, frame)
 
     def _step(self, worker: _Worker, partition: Partition, channel: int) -> None:
-        frame = partition.step(channel)
-        self._carry_out(worker, partition)
-        if worker in self._workers:
-            self._observer.processed(partition.number, frame)
+        self._at(worker, partition.number, Partition.step, channel)
 
     def _read(self, worker: _Worker, partition: Partition) -> None:
         batches = self._inputs[partition.layout.operator][partition.layout.index]
@@ -192,16 +190,19 @@ class Simulation:
         batch = batches[position] if position < len(batches) else None
         self._at(worker, partition.number, Partition.on_input, batch, position + 1, position + 1 >= len(batches))
 
-    def _timer(self, worker: _Worker, partition: Partition) -> None:
-        event = Partition.on_timer if self.protocol.on_own_time and self._random.random() < 0.7 else Partition.on_progress
-        self._at(worker, partition.number, event)
+    def _timer(self, worker: _Worker, number: int) -> None:
+        on_own_time = self.protocol.on_own_time and self._random.random() < 0.7
+        self._at(worker, number, Partition.on_timer if on_own_time else Partition.on_progress)
 
     def _round_due(self) -> None:
         self.coordinator.on_round_due()
         self._coordinate()
 
     def _message(self, worker: _Worker) -> None:
-        self.coordinator.on_message(decode_message(worker.messages.popleft()))
+        message = decode_message(worker.messages.popleft())
+        if isinstance(message, Stored) and message.epoch == self.coordinator.epoch:
+            self._observer.known(message.checkpoint)
+        self.coordinator.on_message(message)
         self._coordinate()
 
     def _notice(self) -> None:
@@ -218,9 +219,8 @@ class Simulation:
             layout = self.layout.partitions[number]
             partition = Partition(layout, len(self.layout.partitions), self._schemas, self.protocol, self._limits)
             worker.partitions[number] = partition
-        keys = (*message.checkpoint.state_keys, *message.log_keys)
         try:
-            objects = {key: self.store.get(key) for key in keys}
+            objects = {key: self.store.get(key) for key in (*message.checkpoint.state_keys, *message.log_keys)}
         except UnreadableObject as error:
             self.outcome.fallbacks += 1
             worker.messages.append(encode_message(Unreadable(number, message.epoch, error.key)))
@@ -282,9 +282,11 @@ class Simulation:
         """Of what the worker had sent, the last frames may not have got out."""
         for channel in self.layout.channels:
             if channel.sender in worker.partitions:
-                frames = self._network[channel.id]
-                for _ in range(self._random.randint(0, len(frames))):
-                    frames.pop()
+                frames, epoch = self._network[channel.id], worker.partitions[channel.sender].epoch
+                own = sum(frame.epoch == epoch for frame in frames)
+                for _ in range(self._random.randint(0, own)):
+                    if frames[-1].epoch == epoch:
+                        frames.pop()
 
     def _join(self) -> None:
         worker = _Worker(f"worker-{len(self._workers) + self.outcome.crashes}")
@@ -302,24 +304,25 @@ class Simulation:
             self._carry_out(worker, partition)
 
     def _carry_out(self, worker: _Worker, partition: Partition) -> None:
+        grants: list[tuple[int, Grant]] = []
         for effect in partition.take_effects():
             match effect:
                 case Send(frame):
                     self._network[frame.channel].append(self._through_the_wire(frame))
-                    if worker in self._workers:
-                        self._observer.sent(partition.number, frame)
                 case Grant(channel):
-                    self._grants[channel].append(effect)
-                case Store(checkpoint):
+                    grants.append((self.layout.channels[channel].sender, effect))
+                case Store():
                     worker.storing.append((partition.number, effect))
-                    if worker in self._workers:
-                        self._observer.taken(checkpoint)
                 case Write(batch):
                     _add_rows(self.outcome.written, batch)
                 case Publish():
                     worker.publishing.append((partition.number, effect))
                 case Tell(message):
                     worker.messages.append(encode_message(message))
+        worker.ready[partition.number] = self._ready(worker, partition)
+        for sender, grant in grants:
+            for each in self._everyone():
+                self._at(each, sender, Partition.on_credit, grant)
 
     def _coordinate(self) -> None:
         for effect in self.coordinator.take_effects():
@@ -332,8 +335,10 @@ class Simulation:
                     for key in keys:
                         self.store.delete(key)
                 case Sweep(epoch, keep):
+                    line = self.coordinator.history.line
                     self.outcome.recoveries += epoch > 1
-                    self._observer.recovering(self.coordinator.history.line)
+                    self.outcome.resumed += any(each.number for each in line)
+                    self._observer.recovering(epoch, line)
                     for key in set(self.store.keys()) - keep:
                         self.store.delete(key)
 
@@ -346,11 +351,11 @@ class Simulation:
 
     # Looking around.
 
-    def _hosts(self, partition: int) -> list[_Worker]:
-        return [worker for worker in (*self._workers, *self._isolated) if partition in worker.partitions]
+    def _everyone(self) -> list[_Worker]:
+        return self._workers + self._isolated
 
     def _finished(self) -> bool:
-        if self.coordinator.phase is not Phase.RUNNING or any(self._network) or any(self._grants) or self._lost:
+        if self.coordinator.phase is not Phase.RUNNING or any(self._network) or self._lost:
             return False
         queues = (queue for w in self._workers for queue in (w.orders, w.messages, w.storing, w.publishing))
         return not any(queues) and all(

@@ -60,7 +60,7 @@ class Snapshots:
 
     def restore(self, message: Restore, states: dict[str, State], objects: Mapping[str, bytes]) -> Core:
         """Fill the empty states and return the rest; what was under way is forgotten."""
-        self._last = message.checkpoint.number
+        self.last = message.checkpoint.number
         self._chain = message.checkpoint.state_keys
         self._frames: list[Frame] = []
         self._pending: dict[int, _Pending] = {}
@@ -92,19 +92,19 @@ class Snapshots:
         """Output of a sink that waits until it can't be undone."""
         self._frames.append(frame)
 
-    def take(self, core: Core, states: dict[str, State], epoch: int, number: int | None, forced: bool) -> Store:
+    def take(self, core: Core, states: dict[str, State], epoch: int, number: int, forced: bool) -> Store:
         """A checkpoint of what is now; costs a copy of what changed since the last one."""
-        self._last = self._last + 1 if number is None else number
+        self.last = number
         full = len(self._chain) > self._changes_per_full or not self._chain
         changes = {name: state.everything() if full else state.changes() for name, state in states.items()}
-        stem = f"{self._layout.name}/{{}}-{self._last}-{epoch}"
+        stem = f"{self._layout.name}/{{}}-{self.last}-{epoch}"
         key = stem.format("state")
         self._chain = (key,) if full else (*self._chain, key)
         frames, self._frames = self._frames, []
         kept = core.copied()
         checkpoint = Checkpoint(
             self._layout.number,
-            self._last,
+            self.last,
             epoch,
             kept.sent,
             kept.received,
@@ -113,7 +113,7 @@ class Snapshots:
             self._logged(frames),
             forced,
         )
-        self._pending[self._last] = _Pending(checkpoint, frames)
+        self._pending[self.last] = _Pending(checkpoint, frames)
         objects = {key: partial(encode_state, self._layout.name, (kept, changes))}
         if frames:
             objects[checkpoint.log_key] = partial(_encode_log, tuple(frames))
@@ -152,7 +152,7 @@ class Snapshots:
 
     def _logged(self, frames: list[Frame]) -> dict[int, int]:
         if isinstance(self._layout.element, Sink):
-            return {OUTSIDE: self._last} if frames else {}
+            return {OUTSIDE: self.last} if frames else {}
         return {frame.channel: frame.sequence for frame in frames}
 
 

@@ -55,15 +55,8 @@ class CommunicationInduced(Uncoordinated):
             self.runtime.checkpoint(forced=True)
         self._learn(clock, ckpt, taken, greater)
 
-    def on_checkpoint(self) -> None:
-        me = self.runtime.number
-        self._clock += 1
-        self._ckpt[me] += 1
-        self._sent_to[:] = False
-        self._taken[:] = True
-        self._greater[:] = True
-        self._taken[me] = self._greater[me] = False
-        self._piggyback = None
+    def on_checkpoint(self, number: int) -> None:
+        self._begin_interval()
 
     def snapshot(self) -> Any:
         return self._clock, self._ckpt.copy(), self._sent_to.copy(), self._taken.copy(), self._greater.copy()
@@ -77,7 +70,17 @@ class CommunicationInduced(Uncoordinated):
         count = self.runtime.partitions
         self._clock, self._ckpt = 0, np.zeros(count, dtype=np.int32)
         self._sent_to, self._taken, self._greater = (np.zeros(count, dtype=bool) for _ in range(3))
-        self.on_checkpoint()
+        self._begin_interval()
+
+    def _begin_interval(self) -> None:
+        me = self.runtime.number
+        self._clock += 1
+        self._ckpt[me] += 1
+        self._sent_to[:] = False
+        self._taken[:] = True
+        self._greater[:] = True
+        self._taken[me] = self._greater[me] = False
+        self._piggyback = None
 
     def _learn(self, clock: int, ckpt: np.ndarray, taken: np.ndarray, greater: np.ndarray) -> None:
         """What the sender knew becomes known here."""

@@ -99,8 +99,8 @@ class Protocol(ABC):
         """The coordinator starts a round; at sources only."""
         return
 
-    def on_checkpoint(self) -> None:
-        """A checkpoint is being taken: what `snapshot` returns now is part of it."""
+    def on_checkpoint(self, number: int) -> None:
+        """The checkpoint with this number is being taken: what `snapshot` returns now is part of it."""
         return
 
     def on_checkpoint_stored(self, number: int) -> None:

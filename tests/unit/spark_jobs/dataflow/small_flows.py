@@ -1,6 +1,8 @@
 """Small dataflows of every kind, with their input: what the tests run under faults. Their output is the same in any
 order of arrival, so that runs can be compared record by record."""
 
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -62,6 +64,14 @@ def chain(delivery):
     return flow, {"events": [events(1), events(2)]}
 
 
+def tiny(delivery):
+    """One source, a keyed count on two partitions, one sink: small enough for thousands of runs."""
+    flow = Dataflow("tiny")
+    events_in = flow.source("events", EVENTS)
+    events_in.aggregate("count", "key", COUNT, parallelism=2).sink("out", delivery, parallelism=1)
+    return flow, {"events": [events(1, 8, 2)]}
+
+
 def joined(delivery):
     """Two keyed streams into an incremental join, whose pairs are counted by another key, one partition to many."""
     flow = Dataflow("joined")
@@ -111,9 +121,10 @@ def seen(batch):
     return pa.RecordBatch.from_arrays(columns, names=["key", "left", "origin"])
 
 
-FLOWS = {each.__name__: each for each in (chain, joined, windowed, cyclic)}
+FLOWS = {each.__name__: each for each in (chain, tiny, joined, windowed, cyclic)}
 
 
+@cache
 def laid_out(name, delivery=Delivery.EXACTLY_ONCE):
     """The layout of one of these, and its input."""
     flow, inputs = FLOWS[name](delivery)
