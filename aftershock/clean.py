@@ -77,6 +77,8 @@ def why_kept(traces: Traces, named: Path | None) -> str:
     """Why these traces must stay; empty when they may go."""
     if traces.needs_root and os.geteuid():
         return "only root can remove namespaces and mounts"
+    if traces.hidden:
+        return "no Docker daemon can be asked for its containers: start it, or set DOCKER_HOST"
     if not traces.root:
         return "" if traces.needs_root and not traces.processes else "nothing tells whose it is"
     live_directory = Path(traces.root).parent

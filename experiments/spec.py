@@ -37,6 +37,7 @@ Milliseconds = Annotated[float, Field(gt=0, le=LONGEST_S, allow_inf_nan=False), 
 class ClusterDriver(StrEnum):
     LOCAL = "local"  # process trees on loopback addresses
     NETNS = "netns"  # network namespaces, over SSH; needs root
+    DOCKER = "docker"  # containers; needs a Docker daemon
     SSH = "ssh"  # machines that exist, by their inventory
 
 

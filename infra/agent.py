@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.fault_kinds import FaultKind, FaultOptions
-from infra import services
+from infra import disks, services
 from infra.processes import members, take_precedence, usage
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import Strike
@@ -53,6 +53,11 @@ class Agent:
 
     def stop(self, service: str, limit_s: float) -> None:
         services.stop(f"{self.mark}/{service}", limit_s)
+
+    def empty_disk(self) -> None:
+        """Make the host's own disk as it was when it was new."""
+        if self.target.disk:
+            disks.empty(Path(self.target.disk))
 
     def aim(self, number: int, kind: str, options: dict[str, Any]) -> None:
         """Make a strike ready, to be known by this number."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from experiments.errors import EnvironmentFailure
 from experiments.spec import ClusterDriver
 from infra.cluster import Driver, Handle
 
@@ -23,6 +24,14 @@ def driver_of(name: ClusterDriver | str) -> Driver:
             from infra.netns import NetnsDriver
 
             return NetnsDriver()
+        case ClusterDriver.DOCKER:
+            try:
+                from infra.docker.driver import DockerDriver
+            except ModuleNotFoundError as missing:
+                cause = f"the Python package {missing.name} is missing, which driver docker needs"
+                raise EnvironmentFailure(cause, "run `make setup`") from None
+
+            return DockerDriver()
 
 
 def driver_for(handle: Handle) -> Driver:

@@ -1,4 +1,4 @@
-"""What clusters have on this machine, found without handles: processes by marks, networks and disks by names."""
+"""What clusters have on this machine, found without handles: processes by marks, the rest by names and labels."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.errors import AftershockError
 from infra import disks, namespaces
 from infra.cluster import HANDLE_FILE
 from infra.processes import owners
 
-TOKEN = re.compile(r"[sn]\d+-[0-9a-f]{16}")
+TOKEN = re.compile(r"[snd]\d+-[0-9a-f]{16}")
+IN_DOCKER = "d"  # the letter of the docker driver's tokens
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Traces:
     processes: int
     namespaces: int
     mounts: int
+    containers: int
+    hidden: bool  # it has containers, perhaps, but no daemon tells
 
     @property
     def needs_root(self) -> bool:
@@ -46,16 +50,33 @@ def find() -> list[Traces]:
     """
     marked = [(mark.partition("/")[0], pid, root) for pid, mark, root in owners()]
     tokens = {token for token, _, _ in marked if TOKEN.fullmatch(token)} | namespaces.tokens()
-    tokens |= {token for token, _ in disks.mounts()}
-    return [_traces(token, {pid: root for owner, pid, root in marked if owner == token}) for token in sorted(tokens)]
+    contained = _contained()
+    tokens |= {token for token, _ in disks.mounts()} | (contained or {}).keys()
+    return [
+        _traces(token, {pid: root for owner, pid, root in marked if owner == token}, contained)
+        for token in sorted(tokens)
+    ]
 
 
-def _traces(token: str, roots: dict[int, str]) -> Traces:
+def _contained() -> dict[str, list[str]] | None:
+    """The roots that containers and networks of a Docker daemon name, by token; None where none can be asked."""
+    from infra.docker import containers, daemon  # takes a third of a second, which not everybody here needs
+
+    try:
+        daemon.check()
+        return containers.owners()
+    except AftershockError:
+        return None
+
+
+def _traces(token: str, roots: dict[int, str], contained: dict[str, list[str]] | None) -> Traces:
     """The traces of a token that these processes carry; others may live in its namespaces."""
+    in_docker = (contained or {}).get(token, [])
     mounted = disks.of(token)
-    root = next(filter(None, roots.values()), None) or namespaces.root_of(token) or _root_of(mounted)
+    root = next(filter(None, (*roots.values(), *in_docker)), None) or namespaces.root_of(token) or _root_of(mounted)
     processes = roots.keys() | set(namespaces.processes(token))
-    return Traces(token, root, len(processes), len(namespaces.of(token)), len(mounted))
+    hidden = contained is None and token.startswith(IN_DOCKER)
+    return Traces(token, root, len(processes), len(namespaces.of(token)), len(mounted), len(in_docker), hidden)
 
 
 def _root_of(mounted: list[Path]) -> str:
@@ -64,9 +85,13 @@ def _root_of(mounted: list[Path]) -> str:
 
 
 def remove(token: str) -> None:
-    """End every process of a cluster, then its interfaces, namespaces and disks; proves that all is gone.
+    """End every process of a cluster, then its interfaces, namespaces, disks, containers; proves that all is gone.
 
     Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go.
     """
+    if token.startswith(IN_DOCKER):
+        from infra.docker import containers
+
+        containers.remove(token)
     namespaces.remove(token)
     disks.remove(token)

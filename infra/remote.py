@@ -187,9 +187,14 @@ class RemoteStrike:
         """Complete it, with two proofs: the host's own, and that none of the ports it closed answers from outside."""
         found = self._ask("fire")
         proof = self._clock.here(Proof(**found["proof"]))
-        answering = sum(startup.answers(self._host.address, port) for port in found["ports"])
+        answering = self._answering(found["ports"])
         left = {**proof.left, "open ports": max(proof.left.get("open ports", 0), answering)}
         return replace(proof, left=left, proved_ns=time.time_ns()) if found["ports"] else proof
+
+    def _answering(self, ports: Sequence[int]) -> int:
+        """How many of these ports answer from here; asked all at once, since one that says nothing takes a while."""
+        with ThreadPoolExecutor(max(len(ports), 1)) as pool:
+            return sum(pool.map(partial(startup.answers, self._host.address), ports))
 
     def close(self) -> None:
         with suppress(Disconnected):  # then the agent has ended, and the aim with it

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Brings this checkout to a state in which everything runs: .venv as requirements.lock has it, a JVM, the jars.
-# Does only what is missing. The arguments "chromium" and "sshd" add what the tests with a browser and those of the
-# netns driver need.
+# Does only what is missing. The arguments "chromium", "docker" and "sshd" add what the tests with a browser and
+# those of the drivers docker and netns need.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -96,6 +96,17 @@ add_sshd() {
     fi
 }
 
+# Nor is a missing Docker daemon: the tests start one of their own, as root, where its programs are there.
+add_docker() {
+    if command -v dockerd >/dev/null || [ -x /usr/sbin/dockerd ]; then
+        return
+    elif [ -d /run/systemd/system ]; then
+        say "Docker is missing (apt-get install docker.io): the tests of driver docker will be skipped"
+    else
+        (install_one_of docker.io) || say "the tests of driver docker will be skipped"
+    fi
+}
+
 exec 9<infra/setup.sh
 flock 9 # two calls in one checkout: the second one waits, and finds everything done
 python_packages
@@ -103,7 +114,7 @@ jvm
 .venv/bin/python -m infra.jars >/dev/null
 for extra in "$@"; do
     case $extra in
-    chromium | sshd) "add_$extra" ;; # named unlike the program, which `command -v` would otherwise always find
-    *) fail "unknown argument $extra: chromium and sshd are known" ;;
+    chromium | docker | sshd) "add_$extra" ;; # named unlike the program, which `command -v` would otherwise always find
+    *) fail "unknown argument $extra: chromium, docker and sshd are known" ;;
     esac
 done

@@ -157,6 +157,7 @@ def _start(driver: Driver, handle: Handle) -> None:
     _wait_port(gateway.address, spark.MASTER_PORT, logs / "spark-master.log")
     for worker in handle.workers:
         start_worker(driver, handle, worker)
+    _wait_port(gateway.address, kafka.BROKER_PORT, logs / "broker.log")  # a client that comes sooner waits up to 30 s
     kafka.wait_ready(handle.broker, logs / "broker.log")
     for worker in handle.workers:
         _wait_registered(handle, worker)

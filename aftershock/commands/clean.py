@@ -35,4 +35,5 @@ def _lines(cleaning: Cleaning) -> list[str]:
 
 def _named(traces: Traces) -> str:
     found = f"{traces.token}: {traces.processes} processes, {traces.namespaces} namespaces, {traces.mounts} mounts"
+    found += f", {traces.containers} containers and networks" if traces.containers else ""
     return f"{found} ({traces.root or 'root unknown'})"

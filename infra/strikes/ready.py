@@ -8,6 +8,7 @@ from pathlib import Path
 
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.processes import MACHINE
+from infra.strikes.blackout import Blackout
 from infra.strikes.death import Death, Termination
 from infra.strikes.delay import Delay, undelay
 from infra.strikes.disk import FullDisk, make_room
@@ -43,6 +44,8 @@ def ready(target: Target, kind: FaultKind, options: FaultOptions) -> Strike:
             return Death(target.mark, target.address, spared_ports=target.machine_ports, clear=target.quicken)
         case FaultKind.TERMINATE:
             return Termination(target.mark, target.address, spared_ports=target.machine_ports, clear=target.quicken)
+        case FaultKind.POWER_OFF:
+            return Blackout(target.mark, target.address, spared_ports=target.machine_ports, clear=target.quicken)
         case FaultKind.PAUSE:
             return Freeze(target.mark, throttler=target.throttler, clear=target.quicken)
         case FaultKind.SLOW:

@@ -44,7 +44,8 @@ def run(tmp_path):
 
 def traces(run, **changes):
     token, root = run
-    return Traces(**{"token": token, "root": str(root), "processes": 1, "namespaces": 0, "mounts": 0, **changes})
+    none = {"namespaces": 0, "mounts": 0, "containers": 0, "hidden": False}
+    return Traces(**{"token": token, "root": str(root), "processes": 1, **none, **changes})
 
 
 def test_a_cluster_is_found_by_its_processes(run):
@@ -53,7 +54,7 @@ def test_a_cluster_is_found_by_its_processes(run):
         subprocess.Popen(["sleep", "60"], env={MARK: f"{token}/worker-1/nap", **variables})
     wait_for(lambda: len(members(token)) == 2)
     (found,) = [traces for traces in leftovers.find() if traces.token == token]
-    assert found == Traces(token, str(root), 2, 0, 0)
+    assert found == Traces(token, str(root), 2, 0, 0, 0, hidden=False)
     assert not found.orphaned
 
 

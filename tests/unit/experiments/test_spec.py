@@ -64,7 +64,7 @@ def test_the_last_override_of_a_field_holds(experiment_file):
         ("cluster.workers=many", "cluster.workers", "a whole number"),
         ("cluster.workers=2.5", "cluster.workers", "a whole number"),
         ("cluster.workers=0", "cluster.workers", "a number of 1 or more"),
-        ("cluster.driver=docker", "cluster.driver", "'local'"),
+        ("cluster.driver=cloud", "cluster.driver", "'local'"),
         ("engine.checkpoint_interval_s=-1", "engine.checkpoint_interval_s", "a number above 0"),
         ("engine.checkpoint_interval_s=.nan", "engine.checkpoint_interval_s", "finite"),
         ("load.rate=-5", "load.rate", "a number above 0"),

@@ -1,0 +1,225 @@
+"""The containers of a cluster and the network that joins them, made and removed by the daemon.
+
+All of them carry the cluster's token and root as labels: whoever finds them knows whose they are. The network is a
+bridge of the cluster's own on a /24 of 198.18.0.0/15, with no way out of it; the machine is number 254 there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from docker.errors import APIError, ImageNotFound, NotFound
+from docker.models.containers import Container
+from docker.models.networks import Network
+from docker.types import IPAMConfig, IPAMPool
+
+from experiments.errors import EnvironmentFailure
+from experiments.spec import ClusterSpec
+from infra import namespaces, services
+from infra.cluster import Handle, Host, Role
+from infra.docker import daemon, mounts
+from infra.remote import MACHINE
+from infra.startup import WORKER_OVERHEAD_MB
+
+DOCKERFILE = Path(__file__).with_name("Dockerfile")
+TOKEN_LABEL, ROOT_LABEL = "aftershock.token", "aftershock.root"
+# The first process of a container: it sleeps, and takes in and buries the orphans of the others, as an init does.
+INIT = "trap 'exit 0' TERM; sleep infinity & wait"
+CAPABILITIES = ("NET_ADMIN", "SYS_NICE")  # beyond Docker's own: partitions, and kills that are on time
+AT_ONCE = 4  # requests to the daemon
+REMOVAL_LIMIT_S, PAUSE_S, SETTLED_S = 30.0, 0.1, 0.3
+
+
+def name_of(token: str, host: str) -> str:
+    """Name of the container of a host."""
+    return f"aftershock-{token}-{host}"
+
+
+def network_of(token: str) -> str:
+    """Name of a cluster's network."""
+    return f"aftershock-{token}"
+
+
+def build_image() -> str:
+    """The id of the image that all hosts have; made from nothing but the Dockerfile, unless the daemon has it."""
+    digest = hashlib.sha256(DOCKERFILE.read_bytes()).hexdigest()[:16]
+    tag = f"aftershock-host:{digest}"
+    with daemon.asking(f"build {tag}"):
+        images = daemon.client().images
+        try:
+            return images.get(tag).id
+        except ImageNotFound:
+            with DOCKERFILE.open("rb") as file:
+                image, _ = images.build(fileobj=file, tag=tag, rm=True)
+            return image.id
+
+
+def create(handle: Handle, spec: ClusterSpec) -> None:
+    """Make the network and a container for each host, and start them."""
+    image = build_image()
+    labels = {TOKEN_LABEL: handle.token, ROOT_LABEL: handle.root}
+    prefix = handle.gateway.address.rpartition(".")[0]
+    subnet = f"{prefix}.0/{namespaces.PREFIX_LENGTH}"
+    pool = IPAMPool(subnet=subnet, gateway=f"{prefix}.{namespaces.CONTROLLER_NUMBER}")
+    with daemon.asking(f"make the network {subnet}"):
+        daemon.client().networks.create(
+            network_of(handle.token),
+            driver="bridge",
+            internal=True,
+            ipam=IPAMConfig(pool_configs=[pool]),
+            labels=labels,
+            options={"com.docker.network.bridge.name": namespaces.uplink(handle.token)},
+        )
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(lambda host: _create(handle, host, spec, image, labels), handle.hosts.values()))
+
+
+def _create(handle: Handle, host: Host, spec: ClusterSpec, image: str, labels: dict[str, str]) -> None:
+    """Make the container of a host. Only workers have limits: the gateway must not die of what it serves."""
+    client = daemon.client()
+    own = _worker_options(handle, host, spec) if host.role is Role.WORKER else _gateway_options()
+    network = network_of(handle.token)
+    with daemon.asking(f"start the container of {host.name}"):
+        container = client.containers.create(
+            image,
+            ["/bin/sh", "-c", INIT],
+            name=name_of(handle.token, host.name),
+            hostname=host.name,
+            labels=labels,
+            user=f"{os.geteuid()}:{os.getegid()}",
+            environment=services.environment(f"{handle.token}/{MACHINE}/{host.name}", handle.root),
+            mounts=mounts.of(handle, host),
+            cap_add=list(CAPABILITIES),
+            network=network,
+            networking_config={network: client.api.create_endpoint_config(ipv4_address=host.address)},
+            **own,
+        )
+        container.start()
+
+
+def _worker_options(handle: Handle, host: Host, spec: ClusterSpec) -> dict[str, object]:
+    """A disk in memory, which counts as the container's; no swap, so that a worker is not slow by stealth."""
+    memory = f"{host.memory_mb + WORKER_OVERHEAD_MB + spec.worker_disk_mb}m"
+    disk = f"size={spec.worker_disk_mb}m,mode=0755,uid={os.geteuid()},gid={os.getegid()},exec"
+    return {"mem_limit": memory, "memswap_limit": memory, "tmpfs": {str(handle.disk(host.name)): disk}}
+
+
+def _gateway_options() -> dict[str, object]:
+    return {"group_add": [str(os.stat(daemon.socket_path()).st_gid)]}
+
+
+def get(handle: Handle, host: str) -> Container:
+    """The container of a host, as it is now; raises `EnvironmentFailure` when there is none."""
+    with daemon.asking(f"find the container of {host}"):
+        return daemon.client().containers.get(name_of(handle.token, host))
+
+
+def containers_of(token: str) -> list[Container]:
+    """All containers of a cluster, whatever state they are in."""
+    with daemon.asking("list containers"):
+        listed = daemon.client().containers.list(all=True, sparse=True, filters={"label": f"{TOKEN_LABEL}={token}"})
+    return listed
+
+
+def networks_of(token: str) -> list[Network]:
+    with daemon.asking("list networks"):
+        return daemon.client().networks.list(filters={"label": f"{TOKEN_LABEL}={token}"})
+
+
+def owners() -> dict[str, list[str]]:
+    """The token of every cluster of which the daemon has anything: the root, for each container and network of it."""
+    with daemon.asking("list containers and networks"):
+        client = daemon.client()
+        listed = client.containers.list(all=True, sparse=True, filters={"label": TOKEN_LABEL})
+        labels = [each.attrs["Labels"] for each in listed]
+        labels += [each.attrs["Labels"] for each in client.networks.list(filters={"label": TOKEN_LABEL})]
+    found: dict[str, list[str]] = {}
+    for label in labels:
+        found.setdefault(label[TOKEN_LABEL], []).append(label.get(ROOT_LABEL, ""))
+    return found
+
+
+def remove(token: str) -> None:
+    """Remove the containers of a cluster, whatever state they are in, and its network; proves that all is gone.
+
+    Idempotent. What somebody asked for who has been killed may still appear: it is waited for. Raises
+    `EnvironmentFailure` for what does not go.
+    """
+    deadline = time.monotonic() + REMOVAL_LIMIT_S
+    while left := _remove_what_there_is(token):
+        if time.monotonic() > deadline:
+            raise EnvironmentFailure(f"Docker does not remove {', '.join(left)}", daemon.REMEDY)
+        time.sleep(PAUSE_S)
+
+
+def _remove_what_there_is(token: str) -> list[str]:
+    """Remove what is found; returns the names of what was, empty when there was nothing for a while."""
+    found = _find(token)
+    if not found:
+        time.sleep(SETTLED_S)
+        return _names(_find(token))
+    containers = [each for each in found if isinstance(each, Container)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(_remove_container, containers))
+    for network in networks_of(token):
+        with suppress(APIError):  # a container that is just being started is still joined to it: looked at again
+            network.remove()
+    return _names(found)
+
+
+def _find(token: str) -> list[Container | Network]:
+    return [*containers_of(token), *networks_of(token)]
+
+
+def _names(found: list[Container | Network]) -> list[str]:
+    return [each.attrs.get("Name") or each.attrs["Names"][0] for each in found]
+
+
+def _remove_container(container: Container) -> None:
+    with suppress(NotFound, APIError):  # it is going already, or comes just now: looked at again
+        container.remove(force=True, v=True)
+
+
+def power_off(container: Container) -> None:
+    """Kill the container and wait until the daemon has taken its processes and its address away."""
+    with daemon.asking(f"end {container.name}"):
+        with suppress(APIError):  # it is not running
+            container.kill()
+        container.wait(timeout=REMOVAL_LIMIT_S)
+        container.reload()
+
+
+def power_on(container: Container) -> int:
+    """Start a container that has ended, with an empty disk; returns how many were started: 0 for one that runs."""
+    with daemon.asking(f"start {container.name}"):
+        if container.status == "running":
+            return 0
+        container.start()
+        container.reload()
+    return 1
+
+
+def freeze(container: Container) -> None:
+    with daemon.asking(f"pause {container.name}"):
+        container.pause()
+        container.reload()
+
+
+def thaw(container: Container) -> None:
+    """Let a paused container go on; its host's processes stand still as long as they are stopped themselves."""
+    with daemon.asking(f"unpause {container.name}"):
+        if container.status == "paused":
+            container.unpause()
+            container.reload()
+
+
+def cpu_ns(container: Container) -> int:
+    """CPU time that the container's processes have used [ns]."""
+    with daemon.asking(f"look at {container.name}"):
+        stats = container.client.api.stats(container.id, stream=False, one_shot=True)
+    return stats["cpu_stats"]["cpu_usage"]["total_usage"]

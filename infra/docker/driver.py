@@ -1,0 +1,94 @@
+"""The docker driver: hosts are containers of this machine, joined by a bridge; each is asked over an exec stream.
+
+Needs a Docker daemon of this machine that its user may use. Nothing is pulled: programs are the machine's, mounted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from experiments.spec import ClusterSpec
+from infra import leftovers, namespaces, startup
+from infra.cluster import Handle, Host
+from infra.docker import containers, daemon
+from infra.docker.stream import Session
+from infra.docker.strikes import Pause, PowerOff
+from infra.remote import RemoteHosts
+from infra.strikes.strike import Proof, Strike
+
+KINDS = frozenset(
+    {
+        FaultKind.KILL,
+        FaultKind.TERMINATE,
+        FaultKind.POWER_OFF,
+        FaultKind.PAUSE,
+        FaultKind.SLOW,
+        FaultKind.DISK_FULL,
+    }
+)
+
+
+class DockerDriver(RemoteHosts):
+    """Implements `infra.cluster.Driver` by containers of this machine."""
+
+    def __init__(self) -> None:
+        super().__init__(_session)
+
+    def check(self, spec: ClusterSpec) -> None:
+        """Raise `EnvironmentFailure` without a daemon whose containers can be reached from here."""
+        daemon.check()
+
+    def refusal(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
+        return None if kind in KINDS else f"{', '.join(sorted(KINDS))} with driver docker"
+
+    def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
+        """Create the hosts and start what runs on them, as `infra.startup.provision` says; begins with `check`."""
+        self.check(spec)
+        return startup.provision(self, spec, root, partial(lay_out, spec, run_id, root), partial(make_hosts, spec))
+
+    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+        """Ready the host's agent, and the daemon where that completes the strike.
+
+        A container that is paused is let go on for it; its host's processes stay stopped, each by itself.
+        """
+        worker = startup.worker_of(handle, host)
+        containers.thaw(containers.get(handle, host))
+        strike = super().aim(handle, host, kind, options)
+        match kind:
+            case FaultKind.POWER_OFF:
+                return PowerOff(strike, handle, worker)
+            case FaultKind.PAUSE:
+                return Pause(strike, handle, worker)
+        return strike
+
+    def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
+        """As `Driver.heal`: a container that has ended is started again, with an empty disk."""
+        container = containers.get(handle, startup.worker_of(handle, host).name)
+        containers.thaw(container)
+        if kind.loses_the_host and not containers.power_on(container) and not self.running(handle, host):
+            self.ask(handle, handle.hosts[host], "empty_disk")
+        return super().heal(handle, host, kind)
+
+    def destroy(self, handle: Handle) -> None:
+        """Remove the cluster's containers and network, and end what carries its token; the directories stay."""
+        self.close(handle)
+        leftovers.remove(handle.token)
+
+
+def _session(handle: Handle, host: Host, command: Sequence[str]) -> Session:
+    return Session(containers.get(handle, host.name), command)
+
+
+def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
+    """The handle of a cluster on a subnet that is free; to be called while nobody else provisions."""
+    subnet = namespaces.free_subnet()
+    network = namespaces.prefix_of(subnet)
+    return startup.handle_of(spec, run_id, root, letter=leftovers.IN_DOCKER, subnet=subnet, network=network)
+
+
+def make_hosts(spec: ClusterSpec, handle: Handle) -> None:
+    """Make and start the containers."""
+    containers.create(handle, spec)

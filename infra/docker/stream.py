@@ -1,0 +1,109 @@
+"""A session with a program in a container, over the stream of an exec: it needs no network, which may be cut."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections.abc import Sequence
+
+from docker.errors import DockerException
+from docker.models.containers import Container
+from requests.exceptions import RequestException
+
+from infra.json_lines import JsonLines, reason_of
+from infra.session import Disconnected
+
+HEADER_BYTES = 8  # of a frame: which stream it is of (1), zeros (3), its length (4, big-endian)
+STDERR = 2
+LAST_WORDS = 10_000
+CHUNK_BYTES = 65536
+SILENCE_S = 1.0  # after so long without an answer, the daemon is asked whether the container still runs
+
+
+class Session(JsonLines):
+    """A program in a container; one in a container that is paused, or ends, is lost."""
+
+    def __init__(self, container: Container, command: Sequence[str]) -> None:
+        """Run a command in a container; raises `Disconnected` when that does not run."""
+        super().__init__()
+        self._container, self._limit_s = container, SILENCE_S
+        self._buffer, self._lines, self._errors = b"", b"", b""
+        api = container.client.api
+        try:
+            exec_id = api.exec_create(container.id, list(command), stdin=True)["Id"]
+            self._stream = api.exec_start(exec_id, socket=True)
+        except (DockerException, RequestException) as error:
+            raise Disconnected(reason_of(error)) from None
+        self._socket: socket.socket = self._stream._sock
+
+    @property
+    def alive(self) -> bool:
+        """Whether the far end has not closed the stream."""
+        if self._socket.fileno() < 0:
+            return False
+        readable, _, _ = select.select([self._socket], [], [], 0)
+        try:
+            return not readable or bool(self._socket.recv(1, socket.MSG_PEEK))
+        except OSError:
+            return False
+
+    def set_limit(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+
+    def send(self, line: bytes) -> None:
+        self._socket.settimeout(self._limit_s)
+        self._socket.sendall(line)
+
+    def read_line(self) -> str:
+        deadline = time.monotonic() + self._limit_s
+        while b"\n" not in self._lines:
+            kind, content = self._frame(deadline)
+            if not kind:
+                return ""
+            if kind == STDERR:
+                self._errors = (self._errors + content)[-LAST_WORDS:]
+            else:
+                self._lines += content
+        line, _, self._lines = self._lines.partition(b"\n")
+        return line.decode()
+
+    def _frame(self, deadline: float) -> tuple[int, bytes]:
+        """The next frame: which stream it is of, and its content; (0, b"") when the program has ended."""
+        header = self._exactly(HEADER_BYTES, deadline)
+        if not header:
+            return 0, b""
+        return header[0], self._exactly(int.from_bytes(header[4:], "big"), deadline)
+
+    def _exactly(self, count: int, deadline: float) -> bytes:
+        while len(self._buffer) < count:
+            received = self._receive(deadline)
+            if not received:
+                return b""
+            self._buffer += received
+        taken, self._buffer = self._buffer[:count], self._buffer[count:]
+        return taken
+
+    def _receive(self, deadline: float) -> bytes:
+        while (left_s := deadline - time.monotonic()) > 0:
+            self._socket.settimeout(min(left_s, SILENCE_S))
+            try:
+                return self._socket.recv(CHUNK_BYTES)
+            except TimeoutError:
+                self._check_running()
+        raise TimeoutError("no answer in time")
+
+    def _check_running(self) -> None:
+        try:
+            self._container.reload()
+        except (DockerException, RequestException) as error:
+            raise EOFError(str(error)) from None
+        if self._container.status != "running":
+            raise EOFError(f"it is {self._container.status}")
+
+    def last_words(self) -> str:
+        return self._errors.decode(errors="replace")
+
+    def close(self) -> None:
+        self._stream.close()
+        self._socket.close()

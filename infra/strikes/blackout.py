@@ -1,0 +1,43 @@
+"""Power-off of a host that has a network of its own: its interface goes dark, then every process of it is killed.
+
+In that order: what a dying process would still say to its peers (a closed connection) is not heard, as when a machine
+loses its power. Whoever can reach the machine from outside takes the rest of it away after that.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import struct
+from contextlib import suppress
+from typing import Any
+
+from infra.strikes.death import Death
+from infra.strikes.delay import interface_of
+from infra.strikes.strike import wait_until
+
+SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1  # of linux/sockios.h and linux/if.h
+REQUEST = "16sh14x"  # struct ifreq: the name, the flags
+
+
+class Blackout(Death):
+    """Implements `infra.strikes.strike.Strike`."""
+
+    def __init__(self, mark: str, address: str, **options: Any) -> None:
+        super().__init__(mark, address, **options)
+        self._interface = interface_of(address)
+
+    def shoot(self, due_ns: int = 0) -> None:
+        """Darken the interface and kill the processes aimed at when it is due."""
+        wait_until(due_ns)
+        with suppress(PermissionError):  # without CAP_NET_ADMIN the peers hear the processes die
+            darken(self._interface)
+        super().shoot(due_ns)
+
+
+def darken(interface: str) -> None:
+    """Take an interface down; its address stays."""
+    name = interface.encode()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        _, flags = struct.unpack(REQUEST, fcntl.ioctl(asked, SIOCGIFFLAGS, struct.pack(REQUEST, name, 0)))
+        fcntl.ioctl(asked, SIOCSIFFLAGS, struct.pack(REQUEST, name, flags & ~IFF_UP))

@@ -1,0 +1,250 @@
+"""The docker driver, everything real: a daemon, containers, Spark and Kafka in them, faults with proofs, teardown."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aftershock import lease, steps
+from experiments.errors import AftershockError, BadInput
+from experiments.fault_kinds import FaultKind, FaultOptions
+from experiments.spec import ClusterDriver, ClusterSpec
+from infra import kafka, startup
+from infra.cluster import Handle
+from infra.docker import containers
+from infra.docker import driver as docker_driver
+from infra.docker.driver import DockerDriver
+from infra.drivers import driver_of
+from infra.processes import members
+from infra.services import REPOSITORY
+from infra.strikes.strike import Proof
+from results import store
+from tests.docker_daemon import docker_daemon
+from tests.integration.conftest import new_run_id
+from tests.unit.marked_processes import wait_for
+
+ONE_WORKER = ClusterSpec(driver=ClusterDriver.DOCKER, workers=1, worker_memory_mb=512, worker_disk_mb=64)
+PROVISION = """
+import sys
+from pathlib import Path
+from infra.docker.driver import DockerDriver
+from tests.integration.infra.test_docker_cluster import ONE_WORKER
+DockerDriver().provision(ONE_WORKER, "test-cut-off", Path(sys.argv[1]))
+"""
+LATEST_KILL_S = 0.025  # after the planned moment, of 99 in 100 kills
+JOINED = "Successfully registered with master"
+BUSY = ["sh", "-c", "while :; do :; done"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _daemon() -> Iterator[None]:
+    try:
+        with docker_daemon():
+            yield
+    except AftershockError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def driver(_daemon: None) -> DockerDriver:
+    return driver_of("docker")
+
+
+@pytest.fixture(scope="module")
+def cluster(driver: DockerDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:
+    """A cluster with one worker; the tests of this module share it and leave its worker up."""
+    root: Path = tmp_path_factory.mktemp("run") / "cluster"
+    root.mkdir()
+    try:
+        yield driver.provision(ONE_WORKER, new_run_id(), root)
+    finally:
+        if (root / "handle.json").exists():
+            driver.destroy(Handle.load(root))
+
+
+def is_gone(token: str) -> bool:
+    return not (members(token) or containers.containers_of(token) or containers.networks_of(token))
+
+
+def times_joined(cluster: Handle) -> int:
+    return (cluster.directory("worker-1") / "logs" / "spark-worker.log").read_text(errors="replace").count(JOINED)
+
+
+def inside(cluster: Handle, host: str, *command: str) -> str:
+    """What a command prints in the container of a host."""
+    done = containers.get(cluster, host).exec_run(list(command))
+    assert done.exit_code == 0, done.output
+    return done.output.decode()
+
+
+def strike(driver: DockerDriver, cluster: Handle, kind: FaultKind, **options: object) -> Proof:
+    aim = driver.aim(cluster, "worker-1", kind, FaultOptions(**options))
+    assert aim.refresh()
+    aim.shoot(time.time_ns())
+    return aim.fire()
+
+
+def heal_twice(driver: DockerDriver, cluster: Handle, kind: FaultKind) -> None:
+    assert driver.heal(cluster, "worker-1", kind).holds
+    again = driver.heal(cluster, "worker-1", kind)
+    assert again.holds
+    assert not any(again.done.values()), "there was nothing left to do"
+
+
+def test_a_provisioned_cluster_is_up_on_a_network_of_its_own(driver: DockerDriver, cluster: Handle) -> None:
+    assert [state.up for state in driver.inspect(cluster)] == [True, True]
+    assert driver.running(cluster, "gateway") == {"broker", "spark-master"}
+    assert driver.running(cluster, "worker-1") == {"spark-worker"}
+    assert startup.answers(cluster.gateway.address, kafka.BROKER_PORT), "the controller reaches the hosts"
+    prefix = cluster.gateway.address.rpartition(".")[0]
+    assert prefix.startswith("198.18.")
+    (network,) = containers.networks_of(cluster.token)
+    assert network.attrs["Internal"], "Docker forwards nothing out of it"
+    assert network.attrs["IPAM"]["Config"][0]["Subnet"] == f"{prefix}.0/24"
+    assert containers.owners()[cluster.token] == [cluster.root] * 3, "two containers and their network tell whose"
+
+
+def test_a_container_has_its_own_processes_and_disk_and_cannot_write_what_is_the_machines(cluster: Handle) -> None:
+    assert "kafka.Kafka" not in inside(cluster, "worker-1", "ps", "ax")
+    disk = str(cluster.disk("worker-1"))
+    *_, size, folder = inside(cluster, "worker-1", "df", "-m", "--output=size,target", disk).split()
+    assert (int(size), folder) == (ONE_WORKER.worker_disk_mb, disk)
+    for folder in ("/usr", str(REPOSITORY)):
+        with pytest.raises(AssertionError, match="Read-only file system"):
+            inside(cluster, "worker-1", "touch", f"{folder}/written")
+
+
+def test_only_workers_of_the_cluster_are_aimed_at(driver: DockerDriver, cluster: Handle) -> None:
+    for host in ("gateway", "worker-2", "worker-1/..", ""):
+        for act in (driver.aim, driver.heal):
+            with pytest.raises(BadInput, match=f"a worker of run {cluster.run_id}: worker-1"):
+                act(cluster, host, FaultKind.KILL)
+
+
+def test_a_killed_worker_leaves_no_process_and_comes_back_with_an_empty_disk(
+    driver: DockerDriver, cluster: Handle
+) -> None:
+    joined = times_joined(cluster)
+    proof = strike(driver, cluster, FaultKind.KILL)
+    assert proof.done["processes killed"] >= 1
+    assert proof.holds
+    assert members(f"{cluster.token}/worker-1") == []
+    assert [state.up for state in driver.inspect(cluster)] == [True, False]
+    assert " Z" not in inside(cluster, "worker-1", "ps", "axo", "pid,stat"), "orphans are buried"
+    inside(cluster, "worker-1", "touch", str(cluster.disk("worker-1") / "left-over"))
+    driver.heal(cluster, "worker-1", FaultKind.KILL)
+    heal_twice(driver, cluster, FaultKind.KILL)
+    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=60)
+    assert "left-over" not in inside(cluster, "worker-1", "ls", str(cluster.disk("worker-1")))
+
+
+def test_a_host_without_power_has_no_process_and_no_address_until_it_is_healed(
+    driver: DockerDriver, cluster: Handle
+) -> None:
+    joined = times_joined(cluster)
+    inside(cluster, "worker-1", "touch", str(cluster.disk("worker-1") / "left-over"))
+    proof = strike(driver, cluster, FaultKind.POWER_OFF)
+    assert proof.holds
+    assert {"survivors", "open ports", "containers running", "addresses"} <= proof.left.keys()
+    assert containers.get(cluster, "worker-1").status == "exited"
+    assert members(f"{cluster.token}/worker-1") == []
+    assert members(f"{cluster.token}/machine/worker-1") == [], "not even what serves the machine"
+    driver.heal(cluster, "worker-1", FaultKind.POWER_OFF)
+    heal_twice(driver, cluster, FaultKind.POWER_OFF)
+    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=60)
+    assert "left-over" not in inside(cluster, "worker-1", "ls", str(cluster.disk("worker-1")))
+
+
+def test_a_paused_host_stands_still_and_is_still_struck_by_others(driver: DockerDriver, cluster: Handle) -> None:
+    driver.spawn(cluster, "worker-1", "busy", BUSY)
+    proof = strike(driver, cluster, FaultKind.PAUSE)
+    assert proof.holds
+    assert proof.done["processes frozen"] >= 2
+    container = containers.get(cluster, "worker-1")
+    assert container.status == "paused"
+    assert containers.cpu_ns(container) == containers.cpu_ns(container)
+    heal_twice(driver, cluster, FaultKind.PAUSE)
+    before_ns = containers.cpu_ns(container)
+    assert containers.cpu_ns(container) > before_ns
+    strike(driver, cluster, FaultKind.PAUSE)
+    assert strike(driver, cluster, FaultKind.KILL).holds, "a host that is paused can be lost"
+    driver.heal(cluster, "worker-1", FaultKind.KILL)
+    assert containers.get(cluster, "worker-1").status == "running"
+
+
+def test_a_full_disk_is_the_hosts_own(driver: DockerDriver, cluster: Handle) -> None:
+    assert strike(driver, cluster, FaultKind.DISK_FULL).holds
+    with pytest.raises(AssertionError, match="No space left"):
+        inside(cluster, "worker-1", "dd", "if=/dev/zero", f"of={cluster.disk('worker-1')}/file", "bs=4k", "count=1")
+    (Path(cluster.root) / "file").write_text("the run's files have room")
+    heal_twice(driver, cluster, FaultKind.DISK_FULL)
+
+
+def test_a_kill_strikes_when_it_is_due(driver: DockerDriver, cluster: Handle) -> None:
+    driver.aim(cluster, "worker-1", FaultKind.KILL).fire()
+    late_s = []
+    for _ in range(20):
+        driver.spawn(cluster, "worker-1", "victim", ["sleep", "60"])
+        aim = driver.aim(cluster, "worker-1", FaultKind.KILL)
+        assert aim.refresh()
+        due_ns = time.time_ns() + 50_000_000
+        aim.shoot(due_ns)
+        late_s.append((aim.fire().fired_ns - due_ns) / 1e9)
+    driver.heal(cluster, "worker-1", FaultKind.KILL)
+    assert min(late_s) >= 0
+    assert sorted(late_s)[-2] < LATEST_KILL_S
+
+
+def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle_and_disturbs_nobody(
+    driver: DockerDriver, cluster: Handle, tmp_path: Path
+) -> None:
+    root = tmp_path / "cluster"
+    root.mkdir()
+    provisioner = subprocess.Popen([sys.executable, "-c", PROVISION, str(root)], cwd=REPOSITORY)
+    wait_for((root / "handle.json").exists, limit_s=30)
+    left = Handle.load(root)
+    wait_for(lambda: bool(containers.containers_of(left.token)), limit_s=60)
+    provisioner.kill()
+    provisioner.wait()
+    assert not is_gone(left.token)
+    assert {host.address for host in left.hosts.values()}.isdisjoint(host.address for host in cluster.hosts.values())
+    driver.destroy(left)
+    assert is_gone(left.token)
+    driver.destroy(left)
+    assert driver.running(cluster, "gateway") == {"broker", "spark-master"}
+
+
+def clean() -> str:
+    command = [sys.executable, "-m", "aftershock.cli", "clean"]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+
+
+def test_clean_removes_the_containers_of_a_dead_run_and_leaves_those_of_a_live_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    live_directory = store.live_directory(steps.begin({"cluster": {"driver": "docker"}}, "run-1"))
+    root = live_directory / "cluster"
+    root.mkdir()
+    with startup.one_at_a_time():
+        handle = docker_driver.lay_out(ONE_WORKER, "run-1", root)
+        handle.save()
+        docker_driver.make_hosts(ONE_WORKER, handle)
+    try:
+        with lease.lease(live_directory):
+            assert f"left alone {handle.token}" in clean()
+        assert len(containers.containers_of(handle.token)) == 2
+        containers.get(handle, "worker-1").kill()  # one that does not run, and has no process to be found by
+        lease.lease_path(live_directory).touch()  # as it stays when whoever held it is killed
+        said = clean()
+        assert f"removed {handle.token}" in said
+        assert "3 containers and networks" in said
+        assert "run run-1 was published as failed" in said
+        assert is_gone(handle.token)
+    finally:
+        containers.remove(handle.token)
