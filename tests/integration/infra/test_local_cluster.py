@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,12 @@ import pytest
 from kafka import KafkaAdminClient
 
 from experiments.errors import BadInput, EnvironmentFailure
-from experiments.fault_kinds import FaultKind
+from experiments.fault_kinds import FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
 from infra import kafka, spark, startup
 from infra.cluster import Handle, Role
 from infra.local import LocalDriver
-from infra.processes import MARK, listening, marks, members
+from infra.processes import MARK, listening, marks, members, stands_still, usage
 from infra.services import REPOSITORY
 from tests.integration.conftest import ONE_WORKER, new_run_id
 from tests.unit.marked_processes import wait_for
@@ -107,6 +108,30 @@ def test_a_killed_worker_leaves_no_process_and_no_port_and_comes_back(
     assert (members(worker_mark(busy_cluster)), listening(worker.address)) == ([], [])
     assert [state.up for state in driver.inspect(busy_cluster)] == [True, False]
     driver.heal(busy_cluster, "worker-1", FaultKind.KILL)
+    wait_for(lambda: times_joined(busy_cluster) == joined + 1, limit_s=30)
+
+
+def test_a_worker_that_is_paused_and_slow_goes_on_and_ends_when_it_is_asked_to(
+    driver: LocalDriver, busy_cluster: Handle
+) -> None:
+    mark, joined = worker_mark(busy_cluster), times_joined(busy_cluster)
+    before = set(members(mark))
+    assert driver.aim(busy_cluster, "worker-1", FaultKind.PAUSE).fire().holds
+    assert all(stands_still(pid) for pid in before)
+    paused = usage(list(before)).cpu_s
+    time.sleep(2)  # as long as the pause is to last
+    assert usage(list(before)).cpu_s == paused
+    assert driver.heal(busy_cluster, "worker-1", FaultKind.PAUSE).holds
+    slow = driver.aim(busy_cluster, "worker-1", FaultKind.SLOW, FaultOptions(cpu_share=0.3)).fire()
+    assert slow.holds, slow
+    assert slow.done["processes slowed"] >= 4, "worker, executor, pyspark's daemon and its worker"
+    assert driver.heal(busy_cluster, "worker-1", FaultKind.SLOW).holds
+    assert before <= set(members(mark)), "nobody died of it"
+    assert times_joined(busy_cluster) == joined, "the master did not lose it"
+    ended = driver.aim(busy_cluster, "worker-1", FaultKind.TERMINATE).fire()
+    assert (ended.holds, ended.done["processes killed"]) == (True, 0), ended
+    assert members(mark) == []
+    driver.heal(busy_cluster, "worker-1", FaultKind.TERMINATE)
     wait_for(lambda: times_joined(busy_cluster) == joined + 1, limit_s=30)
 
 
