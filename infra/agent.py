@@ -11,6 +11,8 @@ import json
 import os
 import sys
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,9 @@ from infra import disks, services
 from infra.processes import members, take_precedence, usage
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import Strike
+
+PROOF_LOOK_S = 0.005
+SWITCH_INTERVAL_S = 0.0005  # between threads: a proof must not hold up a strike
 
 
 class Agent:
@@ -32,6 +37,8 @@ class Agent:
         own_disk = disk if os.path.ismount(disk) else None
         self.target = Target(self.mark, address, frozenset(map(int, connection[3:])), own_disk)
         self.strikes: dict[int, Strike] = {}
+        self.proofs: dict[int, Future[dict[str, Any]]] = {}
+        self.beside = ThreadPoolExecutor()
 
     def count(self) -> int:
         """How many processes the host has."""
@@ -70,11 +77,18 @@ class Agent:
     def shoot(self, number: int, due_ns: int) -> None:
         self.strikes[number].shoot(due_ns)
 
-    def fire(self, number: int) -> dict[str, Any]:
-        """The proof, and beside it the ports that the strike should have closed."""
-        strike = self.strikes.pop(number)
-        proof = strike.fire().to_json()
-        return {"proof": proof, "ports": sorted(strike.ports)}
+    def fire(self, number: int) -> dict[str, Any] | None:
+        """The proof, and beside it the ports that the strike should have closed; None while it is being proved.
+
+        That goes on beside and is asked for again: some take seconds, and the next strike must not wait for them.
+        """
+        if number not in self.proofs:
+            self.proofs[number] = self.beside.submit(_prove, self.strikes.pop(number))
+        with suppress(TimeoutError):
+            proof = self.proofs[number].result(PROOF_LOOK_S)
+            del self.proofs[number]
+            return proof
+        return None
 
     def close(self, number: int) -> None:
         """Give up a strike."""
@@ -84,10 +98,16 @@ class Agent:
         return undo(self.target, FaultKind(kind)).to_json()
 
 
+def _prove(strike: Strike) -> dict[str, Any]:
+    proof = strike.fire().to_json()
+    return {"proof": proof, "ports": sorted(strike.ports)}
+
+
 SILENT = {"shoot", "close"}  # no answer: the driver shoots at other hosts meanwhile
 
 
 def main() -> None:
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     agent = Agent(*sys.argv[1:])
     for line in sys.stdin:
         request = json.loads(line)

@@ -30,6 +30,7 @@ from infra.strikes.strike import Proof, Strike
 
 ANSWER_LIMIT_S = 15.0
 ATTEMPTS = 3
+PROOF_LOOK_S = 0.02
 CLOCK_HOLDS_S = 30.0  # a clock that nobody disciplines is off by 50 ppm, so 1.5 ms after this
 
 
@@ -185,7 +186,8 @@ class RemoteStrike:
 
     def fire(self) -> Proof:
         """Complete it, with two proofs: the host's own, and that none of the ports it closed answers from outside."""
-        found = self._ask("fire")
+        while (found := self._ask("fire")) is None:
+            time.sleep(PROOF_LOOK_S)
         proof = self._clock.here(Proof(**found["proof"]))
         answering = self._answering(found["ports"])
         left = {**proof.left, "open ports": max(proof.left.get("open ports", 0), answering)}

@@ -36,6 +36,12 @@ class Asked:
         self.tell(what, **fields)
         return json.loads(self.process.stdout.readline())
 
+    def fired(self, number):
+        """The proof, once it is there."""
+        while (answer := self.ask("fire", number=number)) == {"done": None}:
+            pass
+        return answer["done"]
+
 
 @pytest.fixture
 def agent(token):
@@ -70,7 +76,7 @@ def test_it_strikes_when_due_and_proves_the_death_but_spares_itself(agent, token
     assert agent.ask("refresh", number=7) == {"done": True}
     due_ns = time.time_ns() + 150_000_000
     agent.tell("shoot", number=7, due_ns=due_ns)
-    fired = agent.ask("fire", number=7)["done"]
+    fired = agent.fired(7)
     assert [victim.wait(5) for victim in victims] == [-signal.SIGKILL] * 2
     assert 0 <= fired["proof"]["fired_ns"] - due_ns < 100_000_000
     assert (fired["proof"]["done"], fired["proof"]["left"]) == ({"processes killed": 2}, NOTHING)
@@ -81,9 +87,28 @@ def test_two_aims_at_one_host_are_kept_apart(agent, token):
     first = start(f"{token}/h/a")
     agent.ask("aim", number=1, kind="kill", options={})
     agent.ask("aim", number=2, kind="kill", options={})
-    assert agent.ask("fire", number=1)["done"]["proof"]["done"] == {"processes killed": 1}
+    assert agent.fired(1)["proof"]["done"] == {"processes killed": 1}
     assert first.wait(5) == -signal.SIGKILL
     assert agent.ask("refresh", number=2) == {"done": False}
+
+
+def test_a_proof_that_takes_long_holds_up_no_strike(agent, token):
+    start(f"{token}/h/a", "sh", "-c", "while :; do :; done")
+    agent.ask("aim", number=1, kind="slow", options={"cpu_share": 0.5})
+    agent.tell("shoot", number=1, due_ns=0)
+    assert agent.ask("fire", number=1) == {"done": None}, "it looks on for a second"
+    agent.ask("aim", number=2, kind="pause", options={})
+    due_ns = time.time_ns() + 100_000_000
+    agent.tell("shoot", number=2, due_ns=due_ns)
+    assert agent.ask("fire", number=1) == {"done": None}
+    paused = agent.fired(2)["proof"]
+    assert 0 <= paused["fired_ns"] - due_ns < 100_000_000
+    assert paused["left"] == {"running": 0}
+    slowed = agent.fired(1)["proof"]
+    assert slowed["proved_ns"] > paused["fired_ns"]
+    assert slowed["left"] == {"above share": 0, "never stopped": 0}
+    assert members(f"{token}/machine/h/throttler") == [], "the pause took the place of slowness"
+    assert agent.ask("undo", kind="pause")["done"]["left"] == {"frozen": 0}
 
 
 def test_the_port_of_sshd_is_no_sign_of_life(token):
@@ -92,7 +117,7 @@ def test_the_port_of_sshd_is_no_sign_of_life(token):
     agent = Asked(token, listening(ADDRESS)[0])
     victim = start(f"{token}/h/a")
     agent.ask("aim", number=1, kind="kill", options={})
-    fired = agent.ask("fire", number=1)["done"]
+    fired = agent.fired(1)
     agent.process.stdin.close()
     assert (fired["proof"]["left"], fired["ports"]) == (NOTHING, [])
     assert victim.wait(5) == -signal.SIGKILL
