@@ -103,12 +103,12 @@ def _prove(strike: Strike) -> dict[str, Any]:
     return {"proof": proof, "ports": sorted(strike.ports)}
 
 
-SILENT = {"shoot", "close"}  # no answer: the driver shoots at other hosts meanwhile
+SILENT = {"shoot", "close", "leave"}  # no answer: the driver shoots at other hosts meanwhile
 
 
-def main() -> None:
+def serve(agent: Agent) -> None:
+    """Do what each line of the input asks, until it ends."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    agent = Agent(*sys.argv[1:])
     for line in sys.stdin:
         request = json.loads(line)
         what = request.pop("do")
@@ -126,4 +126,4 @@ def _carry_out(agent: Agent, what: str, request: dict[str, Any]) -> dict[str, An
 
 
 if __name__ == "__main__":
-    main()
+    serve(Agent(*sys.argv[1:]))

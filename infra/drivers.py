@@ -32,6 +32,10 @@ def driver_of(name: ClusterDriver | str) -> Driver:
                 raise EnvironmentFailure(cause, "run `make setup`") from None
 
             return DockerDriver()
+        case ClusterDriver.SSH:
+            from infra.machines import SshDriver
+
+            return SshDriver()
 
 
 def driver_for(handle: Handle) -> Driver:

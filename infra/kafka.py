@@ -15,6 +15,7 @@ from experiments.errors import EnvironmentFailure
 
 BROKER_PORT, CONTROLLER_PORT = 9092, 9093
 HEAP = "320m"
+LONGEST_PAUSE_MS = 500  # between two attempts to reach a broker that starts; by default it grows to half a minute
 
 
 def properties(address: str, data: Path) -> str:
@@ -57,7 +58,11 @@ def java_command(java: Path, jars: list[Path], main: str, *arguments: str, heap:
 def wait_ready(broker: str, log: Path, limit_s: float = 60.0) -> None:
     """Return once the broker answers; raises `EnvironmentFailure` with the end of its log otherwise."""
     try:
-        KafkaAdminClient(bootstrap_servers=broker, bootstrap_timeout_ms=int(limit_s * 1000)).close()
+        KafkaAdminClient(
+            bootstrap_servers=broker,
+            bootstrap_timeout_ms=int(limit_s * 1000),
+            reconnect_backoff_max_ms=LONGEST_PAUSE_MS,
+        ).close()
     except RetriableError as error:
         raise EnvironmentFailure(
             f"the broker at {broker} did not answer in {limit_s:g} s ({error})", f"see {log}"

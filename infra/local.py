@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import socket
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +10,7 @@ from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
 from infra import services, startup
 from infra.cluster import Handle, HostState
-from infra.processes import Usage, marks, members, usage
+from infra.processes import Usage, is_taken, marks, members, usage
 from infra.session import ClockOffset
 from infra.strikes.death import Death
 from infra.strikes.ready import Target, ready, undo
@@ -98,7 +96,7 @@ def _free_subnet() -> int:
     taken = {int(mark[1:].partition("-")[0]) for mark in marks(TOKEN_LETTER)}
     busy: set[int] = set()
     for subnet in sorted(set(range(1, 255)) - taken):
-        found = [port for port in startup.GATEWAY_PORTS if _is_taken(f"127.0.{subnet}.1", port)]
+        found = [port for port in startup.GATEWAY_PORTS if is_taken(f"127.0.{subnet}.1", port)]
         if not found:
             return subnet
         busy.update(found)
@@ -107,15 +105,3 @@ def _free_subnet() -> int:
         f"no loopback subnet is free: port {ports} taken on every one of them",
         "stop the program that listens there (ss -ltnp)",
     )
-
-
-def _is_taken(address: str, port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((address, port))
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                return True
-            raise
-    return False

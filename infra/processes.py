@@ -6,7 +6,9 @@ exec, so it also finds what a process group or a session misses (pyspark's daemo
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -69,6 +71,19 @@ def listening(address: str) -> list[int]:
     rows = [row.split() for name in ("tcp", "tcp6") for row in _lines(Path("/proc/net") / name)[1:]]
     local = [row[1].split(":") for row in rows if row[3] == LISTEN]
     return sorted(int(port, 16) for host, port in local if host in (packed, mapped))
+
+
+def is_taken(address: str, port: int) -> bool:
+    """Whether somebody listens on that TCP port already; raises `OSError` for an address that is not this machine's."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return True
+            raise
+    return False
 
 
 def usage(pids: list[int]) -> Usage:

@@ -49,6 +49,8 @@ class RemoteHosts:
     Every method raises `EnvironmentFailure` for a host that cannot be reached, or that is not the one expected.
     """
 
+    agent = "infra.agent"  # the module that a session runs
+
     def __init__(self, begin: Callable[[Handle, Host, Sequence[str]], Session]) -> None:
         self._begin = begin
         self._links: dict[tuple[int, str, str], Link] = {}
@@ -142,7 +144,7 @@ class RemoteHosts:
     def _open(self, handle: Handle, host: Host) -> Session:
         mark = f"{handle.token}/{MACHINE}/{host.name}"
         variables = [f"{name}={value}" for name, value in services.environment(mark, handle.root).items()]
-        agent = [sys.executable, "-S", "-m", "infra.agent", handle.token, host.name, host.address]
+        agent = [sys.executable, "-S", "-m", self.agent, handle.token, host.name, host.address]
         agent.append(str(handle.disk(host.name)))
         return self._begin(handle, host, ["env", *variables, *agent])
 

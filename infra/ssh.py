@@ -32,12 +32,16 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 @dataclass(frozen=True)
 class Login:
-    """How to log in to the hosts of a cluster: whoever is not in `known_hosts` is refused."""
+    """How to log in to hosts: whoever is not in `known_hosts` is refused.
+
+    `pinned_in` is what a person would look into for the pinned key, where that is not `known_hosts` itself.
+    """
 
     user: str
     key: Path
     known_hosts: Path
     port: int = PORT
+    pinned_in: Path | None = None
 
 
 def connect(login: Login, name: str, address: str) -> paramiko.SSHClient:
@@ -49,12 +53,13 @@ def connect(login: Login, name: str, address: str) -> paramiko.SSHClient:
     for path in (login.key, login.known_hosts):
         if not os.access(path, os.R_OK):
             raise EnvironmentFailure(f"{path}, needed to log in to {name}, cannot be read", "restore it")
+    pinned_in = login.pinned_in or login.known_hosts
     deadline = time.monotonic() + ATTEMPTS_LIMIT_S
     while True:
         try:
             return _attempt(login, name, address)
         except paramiko.BadHostKeyException:
-            cause = f"{name} at {address} shows another host key than the one pinned in {login.known_hosts}"
+            cause = f"{name} at {address} shows another host key than the one pinned in {pinned_in}"
             raise EnvironmentFailure(cause, "find out who answers there; never accept the key blindly") from None
         except paramiko.AuthenticationException:
             raise EnvironmentFailure(
@@ -71,7 +76,7 @@ def _attempt(login: Login, name: str, address: str) -> paramiko.SSHClient:
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     client.load_host_keys(str(login.known_hosts))
-    entry = address if login.port == PORT else f"[{address}]:{login.port}"
+    entry = entry_of(address, login.port)
     if client.get_host_keys().lookup(entry) is None:
         raise EnvironmentFailure(f"no host key of {name} ({entry}) is in {login.known_hosts}", "put it there, checked")
     try:
@@ -91,6 +96,11 @@ def _attempt(login: Login, name: str, address: str) -> paramiko.SSHClient:
         raise
     _keep_alive(client)
     return client
+
+
+def entry_of(address: str, port: int) -> str:
+    """How a file of known hosts names a host."""
+    return address if port == PORT else f"[{address}]:{port}"
 
 
 def _keep_alive(client: paramiko.SSHClient) -> None:

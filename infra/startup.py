@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,17 +33,25 @@ PROVISION_LOCK = Path(tempfile.gettempdir()) / "aftershock-provision.lock"
 
 
 def provision(
-    driver: Driver, spec: ClusterSpec, root: Path, lay_out: Callable[[], Handle], make_hosts: Callable[[Handle], None]
+    driver: Driver,
+    spec: ClusterSpec,
+    root: Path,
+    lay_out: Callable[[], Handle],
+    make_hosts: Callable[[Handle], None],
+    *,
+    elsewhere: bool = False,
 ) -> Handle:
     """Create the hosts as laid out and start broker, master and workers; returns when all workers have joined.
 
-    The handle is saved before anything is started. Raises `BadInput` for more workers than the machine can hold,
-    `EnvironmentFailure` for the rest; nothing is left then.
+    The handle is saved before anything is started. Raises `BadInput` for more workers than this machine can hold,
+    unless they live `elsewhere`, and `EnvironmentFailure` for the rest; nothing is left then.
     """
     find_java()
     ensure_jars()
     with one_at_a_time():
-        _check_capacity(spec, root)
+        if not elsewhere:
+            _check_memory(spec)
+        _check_disk(root)
         handle = lay_out()
         handle.save()
         try:
@@ -68,12 +76,18 @@ def handle_of(spec: ClusterSpec, run_id: str, root: Path, *, letter: str, subnet
 
     gateway = host("gateway", 1, Role.GATEWAY)
     workers = [host(f"worker-{i}", 1 + i, Role.WORKER) for i in range(1, spec.workers + 1)]
+    return handle_on(spec, run_id, root, token=f"{letter}{subnet}-{secrets.token_hex(8)}", hosts=[gateway, *workers])
+
+
+def handle_on(spec: ClusterSpec, run_id: str, root: Path, *, token: str, hosts: Sequence[Host]) -> Handle:
+    """The handle of a cluster on hosts whose addresses are known; the first is the gateway."""
+    gateway = hosts[0]
     return Handle(
         run_id=run_id,
         driver=spec.driver.value,
-        token=f"{letter}{subnet}-{secrets.token_hex(8)}",
+        token=token,
         root=str(root),
-        hosts={h.name: h for h in (gateway, *workers)},
+        hosts={host.name: host for host in hosts},
         broker=f"{gateway.address}:{kafka.BROKER_PORT}",
         master=f"spark://{gateway.address}:{spark.MASTER_PORT}",
     )
@@ -133,13 +147,16 @@ def one_at_a_time() -> Iterator[None]:
         os.close(descriptor)
 
 
-def _check_capacity(spec: ClusterSpec, root: Path) -> None:
+def _check_memory(spec: ClusterSpec) -> None:
     available_mb = psutil.virtual_memory().available // 2**20
     each = spec.worker_memory_mb + WORKER_OVERHEAD_MB
     fit = (available_mb - GATEWAY_MEMORY_MB) // each
     if spec.workers > fit:
         allowed = f"at most {max(fit, 0)} of {spec.worker_memory_mb} MB here ({available_mb} MB of memory free)"
         raise BadInput("cluster.workers", spec.workers, allowed)
+
+
+def _check_disk(root: Path) -> None:
     root.mkdir(parents=True, exist_ok=True)
     free_mb = shutil.disk_usage(root).free // 2**20
     if free_mb < MINIMUM_DISK_MB:

@@ -26,7 +26,7 @@ import sys, time
 ours = time.time_ns
 time.time_ns = lambda: ours() + {AHEAD_NS}
 from infra import agent
-agent.main()
+agent.serve(agent.Agent(*sys.argv[1:]))
 """
 
 
