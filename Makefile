@@ -25,7 +25,7 @@ serve: setup  ## open Airflow with the DAGs and the pages
 	@$(BIN)/aftershock serve
 
 test: lint unit  ## linters, unit tests, then integration and end-to-end tests one by one
-	@sh infra/setup.sh chromium docker sshd
+	@sh infra/setup.sh chromium docker sshd nftables
 	@$(BIN)/pytest tests/integration tests/e2e
 
 lint: setup  ## style and import rules

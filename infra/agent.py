@@ -20,6 +20,8 @@ from typing import Any
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra import disks, services
 from infra.processes import members, take_precedence, usage
+from infra.strikes.ear import Ear, call
+from infra.strikes.partition import rules_in_force
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import Strike
 
@@ -39,6 +41,7 @@ class Agent:
         self.strikes: dict[int, Strike] = {}
         self.proofs: dict[int, Future[dict[str, Any]]] = {}
         self.beside = ThreadPoolExecutor()
+        self.ears: dict[int, Ear] = {}
 
     def count(self) -> int:
         """How many processes the host has."""
@@ -96,6 +99,23 @@ class Agent:
 
     def undo(self, kind: str) -> dict[str, Any]:
         return undo(self.target, FaultKind(kind)).to_json()
+
+    def listen(self) -> tuple[int, bool]:
+        """The port on which words are heard from now on, and whether this host drops packets of some."""
+        ear = Ear(self.target.address)
+        self.ears[ear.port] = ear
+        return ear.port, rules_in_force() > 0
+
+    def call(self, word: str, to: list[tuple[str, int]], times: int) -> int:
+        """Send a word to addresses with ports."""
+        return call(self.target.address, word, to, times)
+
+    def heard(self, port: int) -> dict[str, int]:
+        """Which words came to the port, and how often; it is closed then."""
+        ear = self.ears.pop(port)
+        words = ear.heard()
+        ear.close()
+        return words
 
 
 def _prove(strike: Strike) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from experiments.errors import EnvironmentFailure
 from infra.processes import members
@@ -29,6 +30,7 @@ CONTROLLER_NUMBER = 254
 NAMESPACES = Path("/run/netns")
 NAMESPACE = re.compile(r"aftershock-(n\d+-[0-9a-f]{16})-.+")
 SWITCH = "switch"
+INTERFACE = "eth0"  # of a host, in its namespace
 COMMAND_LIMIT_S, REMOVAL_LIMIT_S = 30.0, 10.0
 
 
@@ -71,24 +73,56 @@ def create(token: str, root: str, addresses: Mapping[str, str]) -> None:
             f"link set {up} up",
         ]
     )
-    _batch(_switch(token, addresses), switch)
+    # Without link-local addresses nothing is sent that nobody asked for.
+    bridge = ["link add bridge type bridge stp_state 0", "link set bridge addrgenmode none up"]
+    bridge += ["link set uplink addrgenmode none master bridge up"]
+    cables = (line for host, address in addresses.items() for line in _cable(token, host, address))
+    _batch([*bridge, *cables], switch)
     for host, address in addresses.items():
         _batch(_interface(address), namespace(token, host))
 
 
-def _switch(token: str, hosts: Iterable[str]) -> list[str]:
-    """The bridge and its ports; without link-local addresses nothing is sent that nobody asked for."""
-    lines = ["link add bridge type bridge stp_state 0", "link set bridge addrgenmode none up"]
-    lines += ["link set uplink addrgenmode none master bridge up"]
-    for number, host in enumerate(hosts, 1):
-        lines.append(f"link add port-{number} type veth peer name eth0 netns {namespace(token, host)}")
-        lines.append(f"link set port-{number} addrgenmode none master bridge up")
-    return lines
+def _cable(token: str, host: str, address: str) -> list[str]:
+    """From a port of the bridge to the host's interface, which has the same hardware address whenever it is made."""
+    port, numbers = f"port-{address.rpartition('.')[2]}", (int(part) for part in address.split("."))
+    hardware = ":".join(f"{number:02x}" for number in (2, 0, *numbers))
+    peer = f"peer name {INTERFACE} address {hardware} netns {namespace(token, host)}"
+    return [f"link add {port} type veth {peer}", f"link set {port} addrgenmode none master bridge up"]
 
 
 def _interface(address: str) -> list[str]:
-    lines = ["link set lo up", "link set eth0 addrgenmode none"]
-    return [*lines, f"addr add {address}/{PREFIX_LENGTH} dev eth0", "link set eth0 up"]
+    lines = ["link set lo up", f"link set {INTERFACE} addrgenmode none"]
+    return [*lines, f"addr replace {address}/{PREFIX_LENGTH} dev {INTERFACE}", f"link set {INTERFACE} up"]
+
+
+def plug_in(token: str, host: str, address: str) -> None:
+    """Give a host its interface and address again, as far as it lacks them."""
+    if not addresses_of(token, host):
+        if not has_interface(token, host):
+            _batch(_cable(token, host, address), namespace(token, SWITCH))
+        _batch(_interface(address), namespace(token, host))
+
+
+def unplug(token: str, host: str) -> None:
+    """Take the interface and address of a host away, if it has them."""
+    if has_interface(token, host):
+        _batch([f"link del {INTERFACE}"], namespace(token, host))
+
+
+def has_interface(token: str, host: str) -> bool:
+    """Whether the host has a namespace with its interface in it."""
+    return any(link["ifname"] == INTERFACE for link in _links(token, host))
+
+
+def addresses_of(token: str, host: str) -> list[str]:
+    """The addresses under which others can reach the host."""
+    up = (link for link in _links(token, host) if link["ifname"] == INTERFACE and "UP" in link["flags"])
+    return [entry["local"] for link in up for entry in link["addr_info"]]
+
+
+def _links(token: str, host: str) -> list[dict[str, Any]]:
+    name = namespace(token, host)
+    return json.loads(_ip("-n", name, "-j", "addr", "show") or "[]") if (NAMESPACES / name).exists() else []
 
 
 def inside(token: str, host: str, *command: str) -> list[str]:
@@ -119,12 +153,18 @@ def has_uplink(token: str) -> bool:
     return (Path("/sys/class/net") / uplink(token)).exists()
 
 
-def processes(token: str) -> list[int]:
-    """Ids of the processes that live in the namespaces of a cluster, whatever they are."""
-    files = [NAMESPACES / name for name in of(token)]
+def processes(token: str, host: str | None = None) -> list[int]:
+    """Ids of the processes that live in the namespaces of a cluster, or in that of one host, whatever they are."""
+    files = [NAMESPACES / name for name in ([namespace(token, host)] if host else of(token))]
     wanted = {_identity(path) for path in files} - {None}
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     return [pid for pid in pids if _identity(Path(f"/proc/{pid}/ns/net")) in wanted]
+
+
+def lives_in(pid: int, token: str, host: str) -> bool:
+    """Whether a process lives in the namespace of a host."""
+    identity = _identity(NAMESPACES / namespace(token, host))
+    return identity is not None and _identity(Path(f"/proc/{pid}/ns/net")) == identity
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -13,17 +13,20 @@ from functools import partial
 from pathlib import Path
 
 from experiments.errors import BadInput, EnvironmentFailure
-from experiments.fault_kinds import FaultKind, FaultOptions
+from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
 from infra import disks, leftovers, namespaces, services, ssh, startup
 from infra.cluster import Handle, Host
-from infra.processes import Usage, members, usage
-from infra.remote import MACHINE, RemoteHosts
+from infra.power import PowerOff
+from infra.processes import MACHINE, Usage, members, usage
+from infra.remote import RemoteHosts, SwitchedOff
 from infra.session import Session
-from infra.strikes.strike import Proof
+from infra.strikes import delay, partition
+from infra.strikes.partition import reconnect
+from infra.strikes.strike import Proof, Strike
 
 TOKEN_LETTER = "n"
-KINDS = frozenset({FaultKind.KILL})
+KINDS = frozenset(kind for kind in FaultKind if kind.service is None)
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 PACKAGES = {
     "sshd": "openssh-server",
@@ -49,6 +52,10 @@ class NetnsDriver(RemoteHosts):
             find_program(program)
 
     def refusal(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
+        if kind is FaultKind.PARTITION and (reason := partition.refusal()):
+            return f"partition where nftables works: `apt-get install nftables` ({reason})"
+        if options.delay and (reason := delay.refusal()):
+            return f"no delay on this machine ({reason}), but cpu_share"
         return None if kind in KINDS else f"{', '.join(sorted(KINDS))} with driver netns"
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
@@ -56,9 +63,21 @@ class NetnsDriver(RemoteHosts):
         self.check(spec)
         return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), partial(make_hosts, spec))
 
+    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+        if kind is not FaultKind.POWER_OFF:
+            return super().aim(handle, host, kind, options)
+        worker = startup.worker_of(handle, host)
+        return PowerOff(handle.token, worker, on_cut=partial(self.forget, handle, worker))
+
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
-        if kind.loses_the_host and startup.worker_of(handle, host) and not self.running(handle, host):
-            disks.empty(handle.disk(host))
+        """As `Driver.heal`: a host that was lost gets power and an empty disk."""
+        worker = startup.worker_of(handle, host)
+        if kind.loses_the_host:
+            _switch_on(handle, worker)
+            if not self.running(handle, host):
+                disks.empty(handle.disk(host))
+        elif kind is FaultKind.PARTITION and not namespaces.has_interface(handle.token, host):
+            return reconnect(namespaces.inside(handle.token, host))
         return super().heal(handle, host, kind)
 
     def usage(self, handle: Handle, host: str) -> Usage:
@@ -90,6 +109,8 @@ def find_program(name: str) -> str:
 
 
 def _session(handle: Handle, host: Host, command: Sequence[str]) -> Session:
+    if not namespaces.has_interface(handle.token, host.name):
+        raise SwitchedOff(host.name)
     return ssh.Session(ssh.connect(login(handle), host.name, host.address), command)
 
 
@@ -150,6 +171,13 @@ def _make_key(path: Path) -> str:
     if done.returncode:
         raise EnvironmentFailure(f"ssh-keygen could not make {path} ({done.stderr.strip()})", "see the disk")
     return path.with_name(f"{path.name}.pub").read_text(encoding="utf-8")
+
+
+def _switch_on(handle: Handle, host: Host) -> None:
+    """Give a host its interface, address and sshd again, as far as it lacks them."""
+    namespaces.plug_in(handle.token, host.name, host.address)
+    if not startup.answers(host.address, ssh.PORT):
+        _start_sshd(handle, host.name)
 
 
 def _start_sshd(handle: Handle, host: str) -> None:

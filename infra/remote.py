@@ -22,7 +22,7 @@ from typing import Any
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
-from infra import services, startup
+from infra import reach, services, startup
 from infra.cluster import Handle, Host, HostState
 from infra.processes import MACHINE, Usage
 from infra.session import ClockOffset, Disconnected, Session, measure_offset
@@ -32,6 +32,13 @@ ANSWER_LIMIT_S = 15.0
 ATTEMPTS = 3
 PROOF_LOOK_S = 0.02
 CLOCK_HOLDS_S = 30.0  # a clock that nobody disciplines is off by 50 ppm, so 1.5 ms after this
+
+
+class SwitchedOff(EnvironmentFailure):
+    """The host's machine has no power: a fault took it, and nothing can be asked there."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"{host} is switched off", "wait until it is healed")
 
 
 @dataclass
@@ -103,15 +110,23 @@ class RemoteHosts:
         return Usage(**self.ask(handle, handle.hosts[host], "usage"))
 
     def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
-        peers = tuple(handle.hosts[name].address for name in options.peers)
-        return RemoteStrike(self, handle, startup.worker_of(handle, host), kind, options._replace(peers=peers))
+        strike = RemotePartition if kind is FaultKind.PARTITION else RemoteStrike
+        return strike(self, handle, startup.worker_of(handle, host), kind, options)
 
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
         target = startup.worker_of(handle, host)
         if kind.loses_the_host:
             return startup.revive(self, handle, target)
-        proof = Proof(**self.ask(handle, target, "undo", kind=kind))
-        return self.clock(handle, target).here(proof)
+        proof = self.clock(handle, target).here(Proof(**self.ask(handle, target, "undo", kind=kind)))
+        return self._reconnected(handle, target, proof) if kind is FaultKind.PARTITION else proof
+
+    def _reconnected(self, handle: Handle, host: Host, proof: Proof) -> Proof:
+        """The proof that a partition was undone, and what is seen of it: others reach the host, and it them."""
+        found = reach.between(self, handle, host, others(handle, host))
+        done = {**proof.done, "peers tried": len(found.came)}
+        return replace(
+            proof, proved_ns=time.time_ns(), done=done, left={**proof.left, "peers cut off": found.lost(None)}
+        )
 
     def ask(self, handle: Handle, host: Host, what: str, within_s: float = ANSWER_LIMIT_S, **fields: Any) -> Any:
         """What the agent of the host answers; a lost connection is made again, so `what` may be carried out twice."""
@@ -148,6 +163,12 @@ class RemoteHosts:
         agent.append(str(handle.disk(host.name)))
         return self._begin(handle, host, ["env", *variables, *agent])
 
+    def forget(self, handle: Handle, host: Host) -> None:
+        """End this process's session with a host that answers no more: whoever waits for an answer is told."""
+        link = self._links.pop((os.getpid(), handle.token, host.name), None)
+        if link:
+            link.session.close()
+
     def close(self, handle: Handle) -> None:
         """End this process's sessions with the hosts of a cluster."""
         for key in [key for key in self._links if key[1] == handle.token]:
@@ -164,9 +185,13 @@ class RemoteStrike:
 
     def __init__(self, hosts: RemoteHosts, handle: Handle, host: Host, kind: FaultKind, options: FaultOptions) -> None:
         self._hosts, self._handle, self._host, self._number = hosts, handle, host, next(self._numbers)
-        self._request = {"number": self._number, "kind": kind, "options": options._asdict()}
+        self._options = options
+        peers = [handle.hosts[name].address for name in options.peers]
+        self._request = {"number": self._number, "kind": kind, "options": {**options._asdict(), "peers": peers}}
         self._clock: ClockOffset
-        self._session = self._make_ready()
+        self._session: Session | None = None  # none with a machine that is switched off
+        with suppress(SwitchedOff):
+            self._session = self._make_ready()
 
     def _make_ready(self) -> Session:
         self._hosts.ask(self._handle, self._host, "aim", **self._request)
@@ -174,7 +199,10 @@ class RemoteStrike:
         return self._hosts.session(self._handle, self._host)
 
     def refresh(self) -> bool:
-        return self._ask("refresh")
+        try:
+            return self._ask("refresh")
+        except SwitchedOff:
+            return False
 
     def shoot(self, due_ns: int = 0) -> None:
         try:
@@ -184,6 +212,8 @@ class RemoteStrike:
             self._order(due_ns)
 
     def _order(self, due_ns: int) -> None:
+        if self._session is None:
+            raise Disconnected("it was switched off")
         self._session.tell(do="shoot", number=self._number, due_ns=self._clock.there(due_ns))
 
     def fire(self) -> Proof:
@@ -201,19 +231,36 @@ class RemoteStrike:
             return sum(pool.map(partial(startup.answers, self._host.address), ports))
 
     def close(self) -> None:
-        with suppress(Disconnected):  # then the agent has ended, and the aim with it
-            self._session.tell(do="close", number=self._number)
+        if self._session:
+            with suppress(Disconnected):  # then the agent has ended, and the aim with it
+                self._session.tell(do="close", number=self._number)
 
     def _ask(self, what: str) -> Any:
         """Ask the agent that holds the aim; aim again when the connection to it was lost."""
-        try:
-            return self._answer(what)
-        except Disconnected:
-            self._session = self._make_ready()
-            return self._answer(what)
+        if self._session:
+            with suppress(Disconnected):
+                return self._answer(self._session, what)
+        self._session = self._make_ready()
+        return self._answer(self._session, what)
 
-    def _answer(self, what: str) -> Any:
-        return answer_of(self._host, self._session.ask(ANSWER_LIMIT_S, do=what, number=self._number))
+    def _answer(self, session: Session, what: str) -> Any:
+        return answer_of(self._host, session.ask(ANSWER_LIMIT_S, do=what, number=self._number))
+
+
+class RemotePartition(RemoteStrike):
+    """Proves from outside, too, that packets of the directions that are cut do not come through, and others do."""
+
+    def fire(self) -> Proof:
+        proof, direction = super().fire(), self._options.direction
+        named = [self._handle.hosts[name] for name in self._options.peers if name != self._host.name]
+        found = reach.between(self._hosts, self._handle, self._host, named or others(self._handle, self._host))
+        done = {**proof.done, "peers tried": len(found.came)}
+        left = {**proof.left, "packets through": found.through(direction), "peers lost": found.lost(direction)}
+        return replace(proof, proved_ns=time.time_ns(), done=done, left=left)
+
+
+def others(handle: Handle, host: Host) -> list[Host]:
+    return [other for other in handle.hosts.values() if other.name != host.name]
 
 
 def clock_behind(session: Session) -> ClockOffset:

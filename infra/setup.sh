@@ -1,7 +1,7 @@
 #!/bin/sh
 # Brings this checkout to a state in which everything runs: .venv as requirements.lock has it, a JVM, the jars.
-# Does only what is missing. The arguments "chromium", "docker" and "sshd" add what the tests with a browser and
-# those of the drivers docker and netns need.
+# Does only what is missing. The arguments "chromium", "docker", "sshd" and "nftables" add what the tests with a browser,
+# those of the drivers docker and netns, and those of partitions need.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -85,6 +85,12 @@ add_chromium() {
     command -v chromium >/dev/null || (install_one_of chromium) || say "the browser tests will be skipped"
 }
 
+# Nor are missing packet filter rules.
+add_nftables() {
+    command -v nft >/dev/null || [ -x /usr/sbin/nft ] ||
+        (install_one_of nftables) || say "the tests of partitions will be skipped"
+}
+
 # Nor is a missing sshd. Where systemd runs, the package would open the machine to logins, so that is its owner's choice.
 add_sshd() {
     if command -v sshd >/dev/null || [ -x /usr/sbin/sshd ]; then
@@ -114,7 +120,8 @@ jvm
 .venv/bin/python -m infra.jars >/dev/null
 for extra in "$@"; do
     case $extra in
-    chromium | docker | sshd) "add_$extra" ;; # named unlike the program, which `command -v` would otherwise always find
-    *) fail "unknown argument $extra: chromium, docker and sshd are known" ;;
+    # Named unlike the program, which `command -v` would otherwise always find.
+    chromium | docker | sshd | nftables) "add_$extra" ;;
+    *) fail "unknown argument $extra: chromium, docker, sshd and nftables are known" ;;
     esac
 done

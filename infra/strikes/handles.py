@@ -29,22 +29,29 @@ class Handles:
     def pids(self) -> set[int]:
         return set(self._open)
 
+    def find(self) -> list[int]:
+        """Ids of the processes that there are."""
+        return members(self.mark)
+
+    def belongs(self, pid: int) -> bool:
+        return carries(pid, f"{MARK}={self.mark}".encode())
+
     def look(self) -> list[int]:
         """Aim at every process that there is; returns their ids."""
-        found = members(self.mark)
+        found = self.find()
         for pid in found:
             self.aim_at(pid)
         return found
 
     def aim_at(self, pid: int) -> bool:
-        """Aim at a process if it carries the mark."""
+        """Aim at a process if it belongs to them."""
         if pid in self._open and not self._ended(pid):
             return True
         try:
             handle = os.pidfd_open(pid)
         except ProcessLookupError:
             return False
-        if carries(pid, f"{MARK}={self.mark}".encode()):
+        if self.belongs(pid):
             self._open[pid] = handle
         else:
             os.close(handle)

@@ -13,6 +13,7 @@ from infra.strikes.death import Death, Termination
 from infra.strikes.delay import Delay, undelay
 from infra.strikes.disk import FullDisk, make_room
 from infra.strikes.freeze import Freeze, thaw
+from infra.strikes.partition import Partition, reconnect
 from infra.strikes.strike import Proof, Strike
 from infra.strikes.throttle import Throttle, end_throttlers
 
@@ -52,6 +53,8 @@ def ready(target: Target, kind: FaultKind, options: FaultOptions) -> Strike:
             return _slow(target, options)
         case FaultKind.DISK_FULL if target.disk:
             return FullDisk(target.mark, Path(target.disk))
+        case FaultKind.PARTITION:
+            return Partition(target.mark, options.peers, options.direction, target.machine_ports)
     raise NotImplementedError(f"no strike of kind {kind} on a host's own machine")
 
 
@@ -66,6 +69,8 @@ def undo(target: Target, kind: FaultKind) -> Proof:
             return replace(thawed, left={**thawed.left, **slow})
         case FaultKind.DISK_FULL if target.disk:
             return make_room(Path(target.disk))
+        case FaultKind.PARTITION:
+            return reconnect()
     raise NotImplementedError(f"nothing to undo of kind {kind}")
 
 

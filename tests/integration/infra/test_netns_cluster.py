@@ -173,6 +173,14 @@ def test_a_killed_worker_leaves_no_process_and_no_port_and_comes_back(driver: Ne
     assert os.path.ismount(disk)
 
 
+def test_a_worker_without_power_joins_again_when_it_has_some(driver: NetnsDriver, cluster: Handle) -> None:
+    joined = times_joined(cluster)
+    assert driver.aim(cluster, "worker-1", FaultKind.POWER_OFF).fire().holds
+    assert [state.up for state in driver.inspect(cluster)] == [True, False]
+    assert driver.heal(cluster, "worker-1", FaultKind.POWER_OFF).holds
+    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=60)
+
+
 @pytest.mark.parametrize("host", ["gateway", "worker-2", "worker-1/..", ""])
 def test_only_workers_of_the_cluster_are_aimed_at(driver: NetnsDriver, cluster: Handle, host: str) -> None:
     for act in (driver.aim, driver.heal):
@@ -229,7 +237,7 @@ def test_clean_removes_the_network_of_a_dead_run_and_leaves_that_of_a_live_one(
     namespaces.create(handle.token, handle.root, {host.name: host.address for host in handle.hosts.values()})
     disks.create(handle.token, "worker-1", handle.disk("worker-1"), 64)
     try:
-        inside = namespaces.inside(handle.token, "worker-1", "sleep", "60")
+        inside = namespaces.inside(handle.token, "worker-1", "sleep", "600")
         sleeper = subprocess.Popen(inside, env={**os.environ, MARK: f"{handle.token}/worker-1/nap", ROOT: str(root)})
         with lease.lease(live_directory):
             assert (
