@@ -35,8 +35,8 @@ class Fit(NamedTuple):
     count        samples: ticks        statistic: how many the laws expect
     dispersion   samples: clocks       statistic: variance of the clocks' counts over their mean
     lateness     samples: strikes      statistic: 99th percentile of |actual - planned| [s]
-    missing      samples: strikes      statistic: how many neither struck nor were absorbed
-    composition  samples: strikes      statistic: how many struck that should have been absorbed, or the other way
+    missing      samples: strikes      statistic: how many neither struck nor were absorbed or withheld
+    composition  samples: strikes      statistic: how many struck that should have come to nothing, or the other way
     """
 
     test: str

@@ -34,6 +34,8 @@ from infra.strikes.strike import Proof, Strike
 AIM_AHEAD_S, LOOK_AHEAD_S, LOOK_EACH_S = 1.0, 0.1, 0.03  # a look at a host's processes takes tens of milliseconds
 SHOOT_AHEAD_S = 0.03  # the order reaches a host over SSH before the moment at which it strikes by itself
 LONGEST_NAP_S = 0.2
+MANY = 16  # hosts: as many looks one after the other, each a round trip, would not be over when the strikes are due
+BESIDE_EACH_S = 0.05  # a look at all that goes on beside takes as long as there is much of it
 SWITCH_INTERVAL_S = 0.0005  # between threads: a proof must not hold up a strike
 
 
@@ -73,6 +75,7 @@ class Injector:
         self.beside: list[Future[None]] = []
         self.stopping = False
         self._numbers = count()
+        self._next_look_s = 0.0
         self.queue: list[Action] = []
         for fault, event in enumerate(map(FaultEvent.from_json, plan["events"])):
             due_ns = plan["window_start_ns"] + round(event.at * 1e9)
@@ -126,7 +129,7 @@ class Injector:
         readied = [self._beside(blow.host, self._ready, blow) for blow in volley]
         strikes = [future.result() for future in readied]
         self._wait_until(due_ns - int(min(LOOK_AHEAD_S + LOOK_EACH_S * len(volley), AIM_AHEAD_S / 2) * 1e9))
-        up = [strike.refresh() for strike in strikes]
+        up = self._look_again(volley, strikes)
         if not self._wait_until(due_ns - int(SHOOT_AHEAD_S * 1e9)):
             for strike in strikes:
                 strike.close()
@@ -137,6 +140,13 @@ class Injector:
                 self._inject(blow, strike)
             else:
                 self._leave(blow, strike, outcome)
+
+    def _look_again(self, volley: list[Blow], strikes: list[Strike]) -> list[bool]:
+        """Which hosts are up; a few are looked at in this thread, which has precedence, many at once in their lanes."""
+        if len(volley) < MANY:
+            return [strike.refresh() for strike in strikes]
+        looks = [self._beside(blow.host, strike.refresh) for blow, strike in zip(volley, strikes, strict=True)]
+        return [look.result() for look in looks]
 
     def _ready(self, blow: Blow) -> Strike:
         return self.driver.aim(self.handle, blow.host, blow.event.kind, blow.event.options.on(blow.host))
@@ -181,7 +191,10 @@ class Injector:
         return self.lanes[host].submit(act, *arguments)
 
     def _look_beside(self) -> None:
-        """Forget what has been done; what failed ends the plan."""
+        """Now and then forget what has been done; what failed ends the plan."""
+        if time.monotonic() < self._next_look_s:
+            return
+        self._next_look_s = time.monotonic() + BESIDE_EACH_S
         running = [future for future in self.beside if not future.done()]
         failed = [future for future in self.beside if future.done() and future.exception()]
         self.beside = running + failed
