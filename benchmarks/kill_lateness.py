@@ -8,10 +8,12 @@ and what a session with a host costs the injector.
 
 from __future__ import annotations
 
+import os
 import resource
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -53,19 +55,20 @@ def make(driver: SleepingHosts, hosts: int, root: Path) -> Handle:
 
 
 def connect(driver: SleepingHosts, handle: Handle) -> None:
-    """Open a session with every worker, one after the other, and print what that takes of this process."""
-    before, began = resident_mb(), time.monotonic()
+    """Open a session with every worker, one after the other, and print what each takes of this process."""
+    before, began = footprint(), time.monotonic()
     for worker in handle.workers:
         driver.session(handle, worker)
-    count, took_s, grown_mb = len(handle.workers), time.monotonic() - began, resident_mb() - before
-    print(
-        f"{count} sessions: {took_s / count:.3f} s each, one by one; {grown_mb / count:.2f} MB each, the first included"
-    )
+    count, took_s = len(handle.workers), time.monotonic() - began
+    grown = [(now - then) / count for now, then in zip(footprint(), before, strict=True)]
+    print(f"{count} sessions one by one; each {took_s / count:.2f} s, ", end="")
+    print("{:.2f} MB, {:.1f} threads, {:.1f} descriptors".format(*grown))
 
 
-def resident_mb() -> float:
+def footprint() -> tuple[float, int, int]:
+    """Of this process: resident memory [MB], threads, open descriptors."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize() / 2**20
+    return pages * resource.getpagesize() / 2**20, threading.active_count(), len(os.listdir("/proc/self/fd"))
 
 
 def events(handle: Handle) -> list[dict[str, Any]]:
