@@ -10,6 +10,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,12 @@ from experiments.fault_kinds import PLAIN, FaultKind
 from infra import claims
 from infra.agent import Agent, serve
 from infra.processes import MACHINE, is_taken, listening
-from infra.strikes import delay
+from infra.services import REPOSITORY
+from infra.strikes import delay, partition
+from infra.strikes.partition import reconnect, rules_in_force
 from infra.strikes.ready import ready
+
+OVER_THE_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs"}
 
 
 class MachineAgent(Agent):
@@ -43,7 +48,7 @@ class MachineAgent(Agent):
         return {
             "missing": [path for path in needed if not os.access(path, os.R_OK)],
             "taken": [port for port in ports if is_taken(self.target.address, port)],
-            "refusals": {"delay": delay.refusal()},
+            "refusals": {"delay": delay.refusal(), "partition": _partition_refusal()},
             "owner": claim.run_id if claim else None,
             "file": str(claims.file()),
         }
@@ -68,10 +73,11 @@ class MachineAgent(Agent):
 
     def vacate(self) -> dict[str, int]:
         """End every process of the run here but this one, and give the machine up; returns what is left."""
-        if not self._has_claim():
+        ours = self._has_claim()
+        if not ours:
             self._know_ports(listening(self.target.address))
         machine = replace(self.target, mark=f"{self.token}/{MACHINE}/{self.host}")
-        left: Counter[str] = Counter()
+        left = Counter(reconnect().left if ours and _is_cut() else {})
         for target in (self.target, machine):
             left.update(ready(target, FaultKind.KILL, PLAIN).fire().left)
         claims.give_up(self.token)
@@ -97,6 +103,29 @@ class MachineAgent(Agent):
         if claim is None or claim.token != self.token:
             found = f"this machine is run {claim.run_id}'s" if claim else "this machine is no run's"
             raise PermissionError(errno.EPERM, f"{found}, so nothing is done on it", str(claims.file()))
+
+
+def _is_cut() -> bool:
+    """Whether packets are dropped here; a machine without the program for it drops none."""
+    with suppress(FileNotFoundError):
+        return rules_in_force() > 0
+    return False
+
+
+def _partition_refusal() -> str | None:
+    """Why this machine cannot be cut off, and reached to be healed: what the agent itself is read from must stay."""
+    for path in (REPOSITORY, Path(sys.executable).resolve()):
+        kind = filesystem_of(path)
+        if kind in OVER_THE_NETWORK or kind.startswith("fuse."):
+            return f"{path} is on {kind}, which a cut would take away with all that could heal it"
+    return partition.refusal()
+
+
+def filesystem_of(path: Path) -> str:
+    """The type of the filesystem that a path is on, as the kernel lists its mounts."""
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
+    above = [mount for mount in mounts if path.is_relative_to(mount[1].replace("\\040", " "))]
+    return max(above, key=lambda mount: len(mount[1]))[2] if above else ""
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
-from experiments.fault_kinds import FaultKind, FaultOptions
+from experiments.fault_kinds import GATEWAY, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
 from infra import logins, ssh, startup, survey
 from infra.cluster import Handle, Host
@@ -24,7 +24,8 @@ from infra.session import Session
 from infra.strikes.death import LOOK_EACH_S, PROOF_LIMIT_S, Death
 
 log = logging.getLogger(__name__)
-KINDS = frozenset({FaultKind.KILL, FaultKind.TERMINATE, FaultKind.PAUSE, FaultKind.SLOW})
+LACKING = {FaultKind.POWER_OFF, FaultKind.DISK_FULL}
+KINDS = frozenset(kind for kind in FaultKind if kind.service is None) - LACKING
 
 
 class SshDriver(RemoteHosts):
@@ -55,12 +56,15 @@ class SshDriver(RemoteHosts):
         if kind not in KINDS:
             kinds = ", ".join(sorted(KINDS))
             return f"{kinds} with driver ssh, whose machines have no power switch and no disk that may be filled"
-        if not options.delay:
+        asked = "partition" if kind is FaultKind.PARTITION else "delay" if options.delay else None
+        if asked is None:
             return None
         if spec not in self._surveys:
             self.check(spec)
-        found = {name: looked.refusals["delay"] for name, looked in self._surveys[spec].items()}
-        return next((f"cpu_share only on {name} ({reason})" for name, reason in found.items() if reason), None)
+        for host, looked in self._surveys[spec].items():
+            if host != GATEWAY and (reason := looked.refusals[asked]):
+                return f"no {asked} on {host} ({reason})"
+        return None
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Claim the machines and start what runs on them, as `infra.startup.provision` says; begins with `check`."""

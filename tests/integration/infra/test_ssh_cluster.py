@@ -15,16 +15,15 @@ from typing import Any
 import pytest
 
 from aftershock import steps
-from chaos.plan import plan
-from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
-from experiments.fault_kinds import FaultKind
+from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
 from infra import claims, kafka, leftovers, logins, namespaces, ssh
 from infra.cluster import Handle
 from infra.machines import SshDriver
 from infra.processes import members
 from infra.services import REPOSITORY
+from infra.strikes import delay, partition
 from tests.integration.conftest import new_run_id
 from tests.integration.infra import machines
 from tests.unit.marked_processes import wait_for
@@ -81,22 +80,15 @@ def claim_of(there: Handle, host: str) -> Path:
     return claims.FOLDER / f"aftershock-machine-{os.stat(namespace).st_ino}"
 
 
+def rules_in_force(there: Handle, host: str) -> int:
+    return 0 if partition.refusal() else partition.rules_in_force(namespaces.inside(there.token, host))
+
+
 def claimed(there: Handle) -> set[str]:
     return {host for host in there.hosts if claim_of(there, host).exists()}
 
 
 # --- what is refused, before anything is touched
-
-
-def test_an_inventory_gives_the_faults_their_hosts_and_racks(there: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(inventory_of(there).parent)
-    found = spec.validate(document(there, processes=[{"scope": "domain", "rate": 0.1, "heal_after": 1}]))
-    assert found.faults.hosts == {"worker-1": ("rack-1",), "worker-2": ("rack-1",)}
-    assert {event.targets for event in plan(found.fault_spec, 3)} == {("worker-1", "worker-2")}, "racks die together"
-    relative = spec.validate({"cluster": {"driver": "ssh", "inventory": "inventory.json", "workers": 1}})
-    assert relative.cluster.inventory == str(inventory_of(there))
-    named = spec.validate(document(there, hosts={"worker-1": ["mine"]}))
-    assert named.faults.hosts == {"worker-1": ("mine",)}
 
 
 def change(there: Handle, folder: Path, host: str, **fields: Any) -> ClusterSpec:
@@ -165,15 +157,28 @@ def test_a_gateway_whose_ports_are_taken_is_refused(driver: SshDriver, there: Ha
         taken.wait()
 
 
-@pytest.mark.parametrize(("kind", "allowed"), [("power-off", "no power switch"), ("disk-full", "no disk")])
 def test_what_cannot_be_injected_is_refused_when_a_run_begins(
-    there: Handle, kind: str, allowed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: Handle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
-    fault = {"at": 1, "kind": kind, "targets": ["worker-1"], "heal_after": 1}
-    with pytest.raises(BadInput, match=f"faults.events.0.kind: '{kind}' is not usable; allowed: .*{allowed}"):
+    fault = {"at": 1, "kind": "power-off", "targets": ["worker-1"], "heal_after": 1}
+    with pytest.raises(BadInput, match=r"faults.events.0.kind: 'power-off' .* no power switch"):
         steps.begin(document(there, events=[fault]), "run-1")
     assert not (tmp_path / "live" / "run-1").exists()
+
+
+def test_a_machine_is_asked_what_it_can_inject(driver: SshDriver, there: Handle) -> None:
+    cluster = one_worker(there)
+    driver.check(cluster)
+    for kind in (FaultKind.KILL, FaultKind.TERMINATE, FaultKind.PAUSE, FaultKind.SLOW):
+        assert driver.refusal(cluster, kind, PLAIN) is None
+    assert "no disk" in driver.refusal(cluster, FaultKind.DISK_FULL, PLAIN)
+    for kind, options, here in (
+        (FaultKind.SLOW, FaultOptions(delay=0.1), delay.refusal()),
+        (FaultKind.PARTITION, PLAIN, partition.refusal()),
+    ):
+        refusal = driver.refusal(cluster, kind, options)
+        assert (refusal is None) == (here is None), "these machines have this one's kernel and programs"
 
 
 # --- a cluster
@@ -225,6 +230,16 @@ def test_a_killed_worker_is_dead_on_time_and_comes_back(driver: SshDriver, clust
     wait_for(lambda: log.read_text(errors="replace").count("Successfully registered with master") == 2, limit_s=30)
 
 
+def test_a_worker_is_paused_and_cut_off_with_proofs_and_healed(driver: SshDriver, cluster: Handle) -> None:
+    kinds = [FaultKind.PAUSE] + ([] if partition.refusal() else [FaultKind.PARTITION])
+    for kind in kinds:
+        proof = driver.aim(cluster, "worker-1", kind).fire()
+        assert proof.holds, (kind, proof)
+        healed = driver.heal(cluster, "worker-1", kind)
+        assert healed.holds, (kind, healed)
+    assert driver.running(cluster, "worker-1") == {"spark-worker"}
+
+
 def test_nothing_is_struck_on_a_machine_without_this_runs_token(
     driver: SshDriver, there: Handle, cluster: Handle
 ) -> None:
@@ -247,7 +262,10 @@ def test_a_destroyed_cluster_leaves_its_machines_as_they_were(
 ) -> None:
     driver.spawn(cluster, "worker-1", "deaf", ["sh", "-c", "trap '' TERM; while :; do sleep 0.2; done"])
     SshDriver().running(cluster, "worker-1")  # a process that has looked, as the sampler has, leaves an agent
+    for kind in [FaultKind.PAUSE] + ([] if partition.refusal() else [FaultKind.PARTITION]):
+        assert driver.aim(cluster, "worker-1", kind).fire().holds
     driver.destroy(cluster)
+    assert rules_in_force(there, "worker-1") == 0
     assert members(cluster.token) == []
     assert claimed(there) == set()
     driver.destroy(cluster)

@@ -10,7 +10,8 @@ from typing import Any
 import paramiko
 import pytest
 
-from experiments import inventory
+from chaos.plan import plan
+from experiments import inventory, spec
 from experiments.errors import BadInput
 from experiments.faults import FaultSpec
 from experiments.spec import Role
@@ -204,3 +205,37 @@ def test_what_is_no_inventory_is_refused(tmp_path: Path, text: str) -> None:
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     problem = refused(tmp_path / "none.json")
     assert (problem.field, problem.value) == ("inventory", str(tmp_path / "none.json"))
+
+
+def on_machines(path: str, workers: int, **faults: Any) -> spec.Experiment:
+    return spec.validate({"cluster": {"driver": "ssh", "inventory": path, "workers": workers}, "faults": faults})
+
+
+def test_an_experiment_on_machines_has_their_domains_and_needs_the_file_no_more(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(host("db-7", domains=["rack-a"]), GATEWAY, host("db-2", domains=["rack-a", "rack-b"]), host("db-3"))
+    monkeypatch.chdir(path.parent)
+    rack_shocks = [{"scope": "domain", "rate": 0.1, "heal_after": 1}]
+    found = on_machines("inventory.json", 2, processes=rack_shocks)
+    assert found.cluster.inventory == str(path)
+    assert found.faults.hosts == {"worker-1": ("rack-a",), "worker-2": ("rack-a", "rack-b")}
+    assert {event.targets for event in plan(found.fault_spec, 1)} == {("worker-1", "worker-2"), ("worker-2",)}
+    path.unlink()
+    assert spec.validate(json.loads(found.model_dump_json())) == found
+    mine = on_machines("gone.json", 2, hosts={"worker-1": ["mine"]})
+    assert mine.faults.hosts == {"worker-1": ("mine",)}
+    assert mine.cluster.inventory == str(path.parent / "gone.json")
+
+
+def test_an_experiment_with_more_workers_than_machines_is_refused(write: Write) -> None:
+    path = str(write(GATEWAY, host("worker-1")))
+    with pytest.raises(BadInput, match=r"cluster.workers: 2 is not usable; allowed: at most 1"):
+        on_machines(path, 2)
+    with pytest.raises(BadInput, match=r"cluster.inventory: .*none.json.*No such file"):
+        on_machines("/none.json", 1)
+
+
+def test_other_drivers_leave_the_inventory_alone() -> None:
+    found = spec.validate({"cluster": {"driver": "local", "inventory": "none.json"}})
+    assert (found.cluster.inventory, found.faults.hosts) == ("none.json", {})
