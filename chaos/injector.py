@@ -66,12 +66,14 @@ class Injector:
     """Carries out the actions in the order in which they are due.
 
     What takes time (proofs, heals) goes on beside, in the lane of its host: in order for one host, at once for many.
+    Aims are no part of a lane: a proof that takes seconds, as of a grace period, must not hold up what is due then.
     """
 
     def __init__(self, driver: Driver, handle: Handle, journal: Journal, plan: dict[str, Any]) -> None:
         self.driver, self.handle, self.journal = driver, handle, journal
         self.holds: Holds[int] = Holds(plan.get("max_down"))
         self.lanes: dict[str, ThreadPoolExecutor] = defaultdict(partial(ThreadPoolExecutor, 1))
+        self.aiming = ThreadPoolExecutor(len(handle.hosts))
         self.beside: list[Future[None]] = []
         self.stopping = False
         self._numbers = count()
@@ -101,8 +103,8 @@ class Injector:
             self._look_beside()
         for hold in self.holds:
             self._heal(hold)
-        for lane in self.lanes.values():
-            lane.shutdown()
+        for pool in (self.aiming, *self.lanes.values()):
+            pool.shutdown()
         self.journal.write("disarmed")
         for future in self.beside:
             future.result()
@@ -126,7 +128,7 @@ class Injector:
     def _strike(self, volley: list[Blow]) -> None:
         """Make ready what may strike, look at the hosts again shortly before, and strike when it is due."""
         due_ns = volley[0].due_ns
-        readied = [self._beside(blow.host, self._ready, blow) for blow in volley]
+        readied = [self.aiming.submit(self._ready, blow) for blow in volley]
         strikes = [future.result() for future in readied]
         self._wait_until(due_ns - int(min(LOOK_AHEAD_S + LOOK_EACH_S * len(volley), AIM_AHEAD_S / 2) * 1e9))
         up = self._look_again(volley, strikes)

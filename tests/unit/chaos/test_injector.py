@@ -16,6 +16,7 @@ from infra.cluster import Handle, Host, Role
 from infra.journal import Journal, read_journal
 from infra.processes import members
 from infra.session import ClockOffset
+from infra.strikes.death import Termination
 from infra.strikes.ready import Target, ready
 from infra.strikes.strike import Proof, Strike
 from tests.unit.marked_processes import start
@@ -49,8 +50,8 @@ class SleepingHosts:
         return bool(members(f"{self.handle.token}/{host}"))
 
 
-def fault(at, *targets, heal_after=60.0):
-    return {"at": at, "kind": "kill", "targets": list(targets), "cause": "test", "heal_after": heal_after}
+def fault(at, *targets, heal_after=60.0, kind="kill"):
+    return {"at": at, "kind": kind, "targets": list(targets), "cause": "test", "heal_after": heal_after}
 
 
 @pytest.fixture
@@ -70,7 +71,12 @@ def inject(hosts, *faults, stop_after_s=None):
     assert (entries[0]["event"], entries[-1]["event"]) == ("armed", "disarmed")
     (clock,) = [entry for entry in entries if entry["event"] == "clock"]
     assert (clock["host"], clock["offset_ns"], clock["uncertainty_ns"]) == ("worker-1", -7, 3)
-    return start_ns, [entry for entry in entries[1:-1] if entry is not clock]
+    return start_ns, sorted((entry for entry in entries[1:-1] if entry is not clock), key=when)
+
+
+def when(entry):
+    """When what an entry tells took effect: proofs are journaled when they are complete, in any order."""
+    return entry.get("fired_ns") or entry.get("planned_ns") or entry["at_ns"]
 
 
 def story(entries):
@@ -161,6 +167,19 @@ def test_sigterm_just_before_a_kill_calls_it_off(hosts):
     _, entries = inject(hosts, fault(0.3, "worker-1"), stop_after_s=0.1)
     assert entries == []
     assert hosts.processes["worker-1"].poll() is None
+
+
+def test_a_proof_that_takes_long_holds_up_no_other_strike(hosts, monkeypatch):
+    monkeypatch.setattr(Termination, "grace_s", 2.0)
+    deaf = start(f"{hosts.handle.token}/worker-1/deaf", "sh", "-c", "trap '' TERM; while :; do sleep 0.02; done")
+    terminate = fault(0.3, "worker-1", kind="terminate", heal_after=2.5)
+    _, entries = inject(hosts, terminate, fault(0.6, "worker-1"), fault(0.8, "worker-2"), stop_after_s=2.6)
+    assert deaf.wait(5) == -signal.SIGKILL
+    first, absorbed, second = entries[:3]
+    assert story(entries[:3]) == [("injected", "worker-1"), ("absorbed", "worker-1"), ("injected", "worker-2")]
+    assert first["done"]["processes killed"] >= 1
+    assert absorbed["at_ns"] < first["proved_ns"]
+    assert second["fired_ns"] < first["proved_ns"]
 
 
 def test_a_plan_without_faults_ends_at_once(hosts):
