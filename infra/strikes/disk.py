@@ -1,4 +1,4 @@
-"""A full disk: a file takes all blocks that are free in the filesystem of a host's disk."""
+"""A full disk: files take all blocks that are free in the filesystem of a host's disk."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from infra.processes import members
 from infra.strikes.strike import Proof, wait_until
 
 FILLER, PROBE = ".aftershock-filler", ".aftershock-probe"
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 PROOF_LIMIT_S = 5.0
 
 
@@ -34,8 +35,7 @@ class FullDisk:
     def shoot(self, due_ns: int = 0) -> None:
         """Begin to fill the disk when it is due."""
         self._fired_ns = wait_until(due_ns)
-        with suppress(OSError):  # the disk may have no room for the file itself: the proof tells
-            self._taken_bytes = fill(self.disk / FILLER)
+        self._fill()
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
         """Fill it until a block that is written fails."""
@@ -43,28 +43,42 @@ class FullDisk:
             self.shoot()
         deadline = time.monotonic() + limit_s
         while takes_a_block(self.disk) and time.monotonic() < deadline:
-            with suppress(OSError):
-                self._taken_bytes = fill(self.disk / FILLER)
+            self._fill()
         done = {"MB taken": self._taken_bytes >> 20}
         left = {"blocks taken in": int(takes_a_block(self.disk))}
         return Proof(self._fired_ns, time.time_ns(), done, left)
+
+    def _fill(self) -> None:
+        with suppress(OSError):  # there may be no room for the file itself: the proof tells
+            self._taken_bytes += fill(self.disk)
 
     def close(self) -> None:
         """Nothing was opened ahead."""
 
 
-def fill(filler: Path) -> int:
-    """Make the file longer by all that is free, down to the last block; returns how long it is [bytes]."""
-    descriptor = os.open(filler, os.O_WRONLY | os.O_CREAT, 0o600)
+def fill(disk: Path) -> int:
+    """Take all that is free, down to the last block; returns how much that was [bytes].
+
+    The last blocks are taken by files of their own: a file of many extents would need a further block to note one more.
+    """
+    taken = 0
+    while more := _take(disk / f"{FILLER}-{len(fillers(disk))}"):
+        taken += more
+    return taken
+
+
+def _take(filler: Path) -> int:
+    """Make a new file as long as the filesystem lets it become."""
+    descriptor = os.open(filler, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         room = os.fstatvfs(descriptor)
-        length, more = os.fstat(descriptor).st_size, room.f_bfree * room.f_frsize
+        length, more = 0, room.f_bfree * room.f_frsize
         while more >= room.f_frsize:
             try:
                 os.posix_fallocate(descriptor, length, more)
                 length += more
             except OSError as error:
-                if error.errno != errno.ENOSPC:
+                if error.errno not in FULL:
                     raise
                 more = more // 2 // room.f_frsize * room.f_frsize
         return length
@@ -72,8 +86,12 @@ def fill(filler: Path) -> int:
         os.close(descriptor)
 
 
+def fillers(disk: Path) -> list[Path]:
+    return list(disk.glob(f"{FILLER}-*"))
+
+
 def takes_a_block(disk: Path) -> bool:
-    """Whether a block can be written to a file of its own there."""
+    """Whether a block can be written to a new file there, down to the disk."""
     probe = disk / PROBE
     try:
         descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -83,7 +101,7 @@ def takes_a_block(disk: Path) -> bool:
         finally:
             os.close(descriptor)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno not in FULL:
             raise
         return False
     finally:
@@ -93,8 +111,8 @@ def takes_a_block(disk: Path) -> bool:
 
 def make_room(disk: Path) -> Proof:
     """Remove what fills the disk, and prove it by a block that is written."""
-    fired_ns = time.time_ns()
-    removed = int((disk / FILLER).exists())
-    (disk / FILLER).unlink(missing_ok=True)
+    fired_ns, found = time.time_ns(), fillers(disk)
+    for filler in found:
+        filler.unlink(missing_ok=True)
     left = {"blocks refused": int(not takes_a_block(disk))}
-    return Proof(fired_ns, time.time_ns(), {"fillers removed": removed}, left)
+    return Proof(fired_ns, time.time_ns(), {"fillers removed": len(found)}, left)

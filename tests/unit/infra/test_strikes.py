@@ -20,7 +20,13 @@ from tests.unit.marked_processes import start, start_python, wait_for
 ADDRESS = "127.0.251.9"  # no cluster of another test or run has it
 BUSY = "while :; do :; done"
 DEAF = "trap '' TERM; while :; do sleep 0.02; done"
-BORN_ALL_THE_TIME = "while :; do sleep 0.05 & sleep 0.01; done"
+BORN_ALL_THE_TIME = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while os.fork():
+    time.sleep(0.005)
+time.sleep(0.05)
+"""
 FROM_THREADS = """
 import threading, time
 for _ in range(8):
@@ -127,8 +133,8 @@ def test_every_process_stands_still_until_it_is_thawed(host):
 
 
 def test_what_is_born_while_it_is_frozen_is_frozen(host):
-    start(host.mark, "sh", "-c", BORN_ALL_THE_TIME)
-    wait_for(lambda: len(members(host.mark)) > 3)
+    start_python(host.mark, BORN_ALL_THE_TIME)
+    wait_for(lambda: len(members(host.mark)) > 2)
     proof = aim(host, FaultKind.PAUSE).fire()
     frozen = members(host.mark)
     assert proof.left == {"running": 0}
