@@ -11,7 +11,6 @@ Every stream knows its schema, so that a mistake is refused where it is made. `l
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from graphlib import CycleError, TopologicalSorter
 
 import pyarrow as pa
 
@@ -79,11 +78,16 @@ class Dataflow:
             self._connect(each, name, port, key)
         return Stream(self, name, schema)
 
-    def on_cycle(self) -> set[str]:
-        """The operators that a record can come back to."""
+    def readers(self) -> dict[str, set[str]]:
+        """For each operator those that read what it emits."""
         after: dict[str, set[str]] = {name: set() for name in self.nodes}
         for edge in self.edges:
             after[edge.sender].add(edge.receiver)
+        return after
+
+    def on_cycle(self) -> set[str]:
+        """The operators that a record can come back to."""
+        after = self.readers()
         return {name for name in self.nodes if name in reachable(after, after[name])}
 
     def _add(self, name: str, element: Element, parallelism: int) -> None:
@@ -163,15 +167,6 @@ def check(flow: Dataflow) -> None:
     _check_windows(flow)
 
 
-def has_cycle(flow: Dataflow) -> bool:
-    sorter = TopologicalSorter({name: {e.sender for e in flow.edges if e.receiver == name} for name in flow.nodes})
-    try:
-        sorter.prepare()
-    except CycleError:
-        return True
-    return False
-
-
 def reachable(after: dict[str, set[str]], start: set[str]) -> set[str]:
     """The names that can be reached from these, themselves included."""
     seen, pending = set(start), list(start)
@@ -184,11 +179,8 @@ def reachable(after: dict[str, set[str]], start: set[str]) -> set[str]:
 
 def _check_windows(flow: Dataflow) -> None:
     """The watermark stands still on and behind a cycle, and without an event time there is none."""
-    after: dict[str, set[str]] = {name: set() for name in flow.nodes}
-    for edge in flow.edges:
-        after[edge.sender].add(edge.receiver)
     timeless = {n.name for n in flow.nodes.values() if isinstance(n.element, Source) and n.element.time is None}
-    stopped = reachable(after, flow.on_cycle() | timeless)
+    stopped = reachable(flow.readers(), flow.on_cycle() | timeless)
     for node in flow.nodes.values():
         if isinstance(node.element, Operator) and node.element.windowed and node.name in stopped:
             raise BadInput(f"windows of {node.name}", "no watermark", "sources with an event time, and no cycle before")

@@ -56,7 +56,6 @@ class Tally:
 
     records_in: int = 0
     records_out: int = 0
-    data_bytes: int = 0
     protocol_bytes: int = 0
     checkpoints: int = 0
     forced: int = 0
@@ -80,6 +79,7 @@ class Partition(Runtime):
     ) -> None:
         self.layout, self.number, self.partitions = layout, layout.number, partitions
         self.inputs, self.outputs = layout.inputs, layout.outputs
+        self._ports = {channel.id: channel.port for channel in layout.inputs}
         self.tally = Tally()
         self._schemas, self._limits = schemas, limits
         self._protocol = protocol(self)
@@ -295,7 +295,7 @@ class Partition(Runtime):
             self._deliver(frame)
         elif frame.batch is not None:
             self.tally.records_in += frame.rows
-            self._emit(self._operator.process(self._port(frame.channel), frame.batch))
+            self._emit(self._operator.process(self._ports[frame.channel], frame.batch))
         self._advance(frame)
 
     def _deliver(self, frame: Frame) -> None:
@@ -348,6 +348,3 @@ class Partition(Runtime):
         while waiting and self._credit[channel] > 0:
             self._credit[channel] -= 1
             self._effects.append(Send(waiting.popleft()))
-
-    def _port(self, channel: int) -> int:
-        return next(each.port for each in self.inputs if each.id == channel)

@@ -10,12 +10,14 @@ import struct
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from spark_jobs.dataflow.frames import Frame
 from spark_jobs.dataflow.layout import Channel
 from spark_jobs.dataflow.protocols.interface import Runtime
 from spark_jobs.dataflow.protocols.uncoordinated import Uncoordinated
 
+Vector = npt.NDArray[np.int32] | npt.NDArray[np.bool_]
 CLOCK = struct.Struct("<q")
 
 
@@ -82,26 +84,28 @@ class CommunicationInduced(Uncoordinated):
         self._taken[me] = self._greater[me] = False
         self._piggyback = None
 
-    def _learn(self, clock: int, ckpt: np.ndarray, taken: np.ndarray, greater: np.ndarray) -> None:
-        """What the sender knew becomes known here."""
-        me = self.runtime.number
-        if clock > self._clock:
-            self._clock, self._greater = clock, greater
-        elif clock == self._clock:
-            self._greater &= greater
+    def _learn(self, clock: int, ckpt: Vector, taken: Vector, greater: Vector) -> None:
+        """What the sender knew becomes known here; what goes with the next message is made anew only if it differs."""
+        me, before = self.runtime.number, self._knowledge()
+        greater[me], taken[me] = False, False
+        if clock >= self._clock:
+            self._greater = greater if clock > self._clock else self._greater & greater
         newer, same = ckpt > self._ckpt, ckpt == self._ckpt
-        newer[me] = same[me] = False
-        self._taken[newer] = taken[newer]
-        self._taken[same] |= taken[same]
-        self._ckpt[newer] = ckpt[newer]
-        self._greater[me] = False
-        self._piggyback = None
+        newer[me] = False
+        self._taken = np.where(newer, taken, self._taken | (taken & same))
+        self._ckpt = np.where(newer, ckpt, self._ckpt)
+        self._clock = max(clock, self._clock)
+        if any(not np.array_equal(a, b) for a, b in zip(before, self._knowledge(), strict=True)):
+            self._piggyback = None
 
-    def _read(self, piggyback: bytes) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
+    def _knowledge(self) -> tuple[int, Vector, Vector, Vector]:
+        return self._clock, self._ckpt, self._taken, self._greater
+
+    def _read(self, piggyback: bytes) -> tuple[int, Vector, Vector, Vector]:
         count = self.runtime.partitions
         (clock,) = CLOCK.unpack_from(piggyback)
         flags_at = CLOCK.size + 4 * count
         ckpt = np.frombuffer(piggyback, dtype=np.int32, count=count, offset=CLOCK.size)
         flags = np.frombuffer(piggyback, dtype=np.uint8, offset=flags_at)
         taken, greater = np.unpackbits(flags, count=2 * count).astype(bool).reshape(2, count)
-        return clock, ckpt, taken, greater.copy()
+        return clock, ckpt, taken, greater

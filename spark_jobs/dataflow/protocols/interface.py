@@ -6,9 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from experiments.errors import BadInput
 from spark_jobs.dataflow.checkpoints import Line, Taken, last_common
 from spark_jobs.dataflow.frames import Frame
 from spark_jobs.dataflow.layout import Channel, Layout
+from spark_jobs.dataflow.operators import Delivery, Sink
 
 
 class Runtime(ABC):
@@ -124,3 +126,10 @@ class Unprotected(Protocol):
     """No checkpoints: after a failure everything begins again."""
 
     name = "none"
+
+    @classmethod
+    def check(cls, layout: Layout) -> None:
+        for partition in layout.partitions:
+            if partition.element == Sink(Delivery.EXACTLY_ONCE):
+                allowed = f"{Delivery.PLAIN.value}: without checkpoints nothing is ever safe to publish"
+                raise BadInput(f"delivery of the sink {partition.operator}", Delivery.EXACTLY_ONCE.value, allowed)
