@@ -94,6 +94,13 @@ class History:
         states = {key for of in self.taken for each in of for key in each.state_keys}
         return states | {each.log_key for of in self._logs for each in of}
 
+    def needed_by_stable(self) -> set[str]:
+        """The objects without which the stable line is lost, and with it everything."""
+        states = {key for at in self.stable for key in at.state_keys}
+        return states | {
+            log.log_key for at in self.stable for log in self._logs[at.partition] if log.number <= at.number
+        }
+
     def _is_needed(self, log: Checkpoint, line: Line) -> bool:
         return is_needed(log, line, self._layout.channels, self.published(log.partition))
 

@@ -86,7 +86,7 @@ class Partition(Runtime):
         self._snapshots = Snapshots(layout, limits.changes_per_full)
         self._effects: list[PartitionEffect] = []
         self.epoch, self._running = -1, False
-        self._last_served = 0
+        self._last_served = -1
 
     # What the caller may ask.
 

@@ -48,11 +48,15 @@ class Stuck(AftershockError):
 
 @dataclass(frozen=True)
 class Fault:
-    """A worker crashes, or is suspected to have, when it has been such a moment for `after` steps."""
+    """A worker crashes, or is suspected to have, when it has been such a moment for `after` steps.
+
+    spoils   and when everyone goes back, an object of the newest line has changed that the stable line can do without
+    """
 
     moment: Moment
     after: int
     suspicion: bool = False
+    spoils: bool = False
 
 
 class Observer:
@@ -134,6 +138,7 @@ class Simulation:
         self._schemas = [channel.schema for channel in layout.channels]
         self._network: list[deque[Frame]] = [deque() for _ in layout.channels]
         self._lost: deque[str] = deque()
+        self._spoiling = False
         self._committed: dict[int, int] = {}
         self._workers: list[_Worker] = []
         self._isolated: list[_Worker] = []
@@ -265,8 +270,17 @@ class Simulation:
         else:
             self._lose_frames(worker)
             self._lost.append(worker.name)
+        self._spoiling |= fault.spoils
         self._join()
         return True
+
+    def _spoil(self) -> None:
+        found = sorted(set(self.store.keys()) - self.coordinator.history.needed_by_stable())
+        self._spoiling &= not found
+        if found:
+            key = self._random.choice(found)
+            data = self.store.objects[key]
+            self.store.objects[key] = data[:-1] + bytes([data[-1] ^ 1])
 
     def _is_moment(self, moment: Moment) -> bool:
         partitions = [partition for worker in self._workers for partition in worker.partitions.values()]
@@ -341,6 +355,8 @@ class Simulation:
                     self._observer.recovering(epoch, line)
                     for key in set(self.store.keys()) - keep:
                         self.store.delete(key)
+                    if self._spoiling:
+                        self._spoil()
 
     def _through_the_wire(self, frame: Frame) -> Frame:
         """Now and then as bytes and back: what doesn't survive that must not pass here."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from pathlib import Path
 
 from experiments.errors import AftershockError, EnvironmentFailure
@@ -95,7 +96,8 @@ class DirectoryStore(ObjectStore):
                 os.fsync(file.fileno())
             partial.replace(path)
         except OSError as error:
-            partial.unlink(missing_ok=True)
+            with suppress(OSError):
+                partial.unlink()
             raise EnvironmentFailure(f"the object {key} can't be written: {error}", "look at the store") from error
 
     def _read(self, key: str) -> bytes:

@@ -1,10 +1,12 @@
 """Nothing lost and nothing twice, whatever crashes when: thousands of schedules against a run without faults."""
 
+from dataclasses import replace
+
 import pytest
 
 from spark_jobs.dataflow.operators import Delivery
 from spark_jobs.dataflow.partition import Limits
-from tests.unit.spark_jobs.dataflow.runs import CASES, FAULT_TOLERANT, oracle, simulated
+from tests.unit.spark_jobs.dataflow.runs import CASES, FAULT_TOLERANT, faults, oracle, simulated
 
 SHARE = 125
 
@@ -34,6 +36,17 @@ def test_one_record_a_message_and_one_frame_of_credit(flow, protocol):
     for seed in range(2):
         outcome = simulated(flow, protocol, seed, limits=limits).run()
         assert outcome.published == oracle(flow), f"seed {seed}"
+
+
+@pytest.mark.parametrize("protocol", FAULT_TOLERANT)
+def test_a_spoilt_checkpoint_costs_a_line_and_no_record(protocol):
+    fallbacks = 0
+    for seed in range(60):
+        spoiling = [replace(fault, spoils=True) for fault in faults("tiny", protocol, seed)]
+        outcome = simulated("tiny", protocol, seed, faults=spoiling, timers=0.4).run()
+        assert outcome.published == oracle("tiny"), f"seed {seed}"
+        fallbacks += outcome.fallbacks
+    assert fallbacks > 3
 
 
 @pytest.mark.parametrize("protocol", FAULT_TOLERANT)
