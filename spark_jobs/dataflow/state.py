@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ class State(ABC):
 
 
 class KeyedState(State):
-    """A value for each key, in buckets that can be dropped whole."""
+    """A value for each key, in buckets that can be dropped whole. None is no value."""
 
     def __init__(self) -> None:
         self._buckets: dict[Hashable, dict[Hashable, Any]] = {}
@@ -50,9 +50,18 @@ class KeyedState(State):
         values = self._buckets.get(bucket)
         return values.get(key) if values else None
 
+    def get_all(self, bucket: Hashable, keys: Iterable[Hashable]) -> list[Any]:
+        """The values of these keys, None for those without."""
+        values = self._buckets.get(bucket, {})
+        return [values.get(key) for key in keys]
+
     def put(self, bucket: Hashable, key: Hashable, value: Any) -> None:
-        self._buckets.setdefault(bucket, {})[key] = value
-        self._touched.setdefault(bucket, set()).add(key)
+        self.put_all(bucket, [key], [value])
+
+    def put_all(self, bucket: Hashable, keys: Sequence[Hashable], values: Sequence[Any]) -> None:
+        """Give each of the keys its value."""
+        self._buckets.setdefault(bucket, {}).update(zip(keys, values, strict=True))
+        self._touched.setdefault(bucket, set()).update(keys)
 
     def remove(self, bucket: Hashable, key: Hashable) -> None:
         """Remove a key; nothing happens if it is not there."""

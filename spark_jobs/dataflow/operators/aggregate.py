@@ -18,7 +18,9 @@ from spark_jobs.dataflow.state import KeyedState, State
 FUNCTIONS = ("count", "sum", "min", "max")
 WINDOW_START = "window_start_ns"
 _INITIAL = {"count": 0, "sum": 0, "min": None, "max": None}
-_MERGE = {"count": np.add, "sum": np.add, "min": np.minimum, "max": np.maximum}
+_MERGE = {"min": np.minimum, "max": np.maximum}
+
+Numbers = npt.NDArray[np.int64]
 
 
 class Emit(Enum):
@@ -60,6 +62,7 @@ class Aggregate(Operator):
         self.keys = (key,)
         self.windowed = windows is not None
         self._aggregations, self._windows, self._emit = aggregations, windows, emit
+        self._initial = tuple(_INITIAL[each.function] for each in aggregations)
 
     def schema(self, *inputs: pa.Schema) -> pa.Schema:
         (given,) = inputs
@@ -80,17 +83,18 @@ class Aggregate(Operator):
         return {"groups": self._groups}
 
     def process(self, port: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        positions, groups, members = self._grouped(batch)
-        inputs = [self._column(batch, each)[positions] for each in self._aggregations]
-        running = [np.empty(positions.size, dtype=np.int64) for _ in inputs]
-        for group, rows in zip(groups, members, strict=True):
-            old = self._groups.get(*group) or tuple(_INITIAL[each.function] for each in self._aggregations)
-            new = []
-            for each, before, values, out in zip(self._aggregations, old, inputs, running, strict=True):
-                out[rows] = _accumulate(each.function, before, values[rows])
-                new.append(int(out[rows[-1]]))
-            self._groups.put(*group, tuple(new))
-        return self._running_rows(batch, positions, groups, members, running) if self._emit is Emit.RUNNING else None
+        pairs = self._grouped(batch)
+        old = [known or self._initial for group in pairs.groups for known in self._groups.get_all(*group)]
+        running = [
+            _accumulate(each.function, before, self._column(batch, each)[pairs.positions], pairs.first, pairs.last)
+            for each, before in zip(self._aggregations, zip(*old, strict=True), strict=True)
+        ]
+        new = list(zip(*(each[pairs.last].tolist() for each in running), strict=True))
+        at = 0
+        for start, keys in pairs.groups:
+            self._groups.put_all(start, keys, new[at : at + len(keys)])
+            at += len(keys)
+        return self._running_rows(batch, pairs, running) if self._emit is Emit.RUNNING else None
 
     def advance(self, watermark_ns: int) -> pa.RecordBatch | None:
         if self._windows is None:
@@ -105,8 +109,7 @@ class Aggregate(Operator):
             schema=self._schema,
         )
 
-    def _grouped(self, batch: pa.RecordBatch) -> tuple[npt.NDArray, list[tuple], list[npt.NDArray]]:
-        """For each pair of record and window the record's position; the groups, and the pairs of each in order."""
+    def _grouped(self, batch: pa.RecordBatch) -> _Pairs:
         keys = batch.column(self.keys[0]).dictionary_encode()
         codes = keys.indices.to_numpy(zero_copy_only=False)
         if self._windows is None:
@@ -114,31 +117,58 @@ class Aggregate(Operator):
         else:
             positions, starts = self._windows.assign(batch.column(self._windows.time).to_numpy())
         order = np.lexsort((codes[positions], starts))
-        codes, starts = codes[positions][order], starts[order]
-        first = np.flatnonzero(np.r_[True, (np.diff(codes) != 0) | (np.diff(starts) != 0)])
+        codes, starts = codes[positions[order]], starts[order]
+        changed = (codes[1:] != codes[:-1]) | (starts[1:] != starts[:-1])
+        first = np.concatenate(([0], np.flatnonzero(changed) + 1))
+        last = np.concatenate((first[1:], [positions.size])) - 1
         names = keys.dictionary.to_pylist()
-        groups = [(int(starts[i]), names[codes[i]]) for i in first]
-        return positions, groups, np.split(order, first[1:])
+        groups: dict[int, list] = {}
+        for start, code in zip(starts[first].tolist(), codes[first].tolist(), strict=True):
+            groups.setdefault(start, []).append(names[code])
+        return _Pairs(positions[order], starts, order, first, last, list(groups.items()))
 
-    def _column(self, batch: pa.RecordBatch, each: Aggregation) -> npt.NDArray:
+    def _column(self, batch: pa.RecordBatch, each: Aggregation) -> Numbers:
         if each.column is None:
             return np.ones(batch.num_rows, dtype=np.int64)
         return batch.column(each.column).to_numpy()
 
-    def _running_rows(
-        self, batch: pa.RecordBatch, positions: npt.NDArray, groups: list, members: list, running: list
-    ) -> pa.RecordBatch:
-        columns: list[Any] = [batch.column(self.keys[0]).take(pa.array(positions))]
+    def _running_rows(self, batch: pa.RecordBatch, pairs: _Pairs, running: list[Numbers]) -> pa.RecordBatch:
+        """The rows in the order of the records, of one record the earliest window first."""
+        back = np.empty_like(pairs.order)
+        back[pairs.order] = np.arange(back.size)
+        columns: list[Any] = [batch.column(self.keys[0]).take(pa.array(pairs.positions[back]))]
         if self._windows is not None:
-            starts = np.empty(positions.size, dtype=np.int64)
-            for (start, _), rows in zip(groups, members, strict=True):
-                starts[rows] = start
-            columns.append(pa.array(starts))
-        return pa.RecordBatch.from_arrays(columns + [pa.array(each) for each in running], schema=self._schema)
+            columns.append(pa.array(pairs.starts[back]))
+        return pa.RecordBatch.from_arrays(columns + [pa.array(each[back]) for each in running], schema=self._schema)
 
 
-def _accumulate(function: str, before: int | None, values: npt.NDArray) -> npt.NDArray:
-    """The aggregate after each of the values."""
-    merge = _MERGE[function]
-    found = merge.accumulate(values)
-    return found if before is None else merge(found, before)
+@dataclass(frozen=True)
+class _Pairs:
+    """The pairs of a record and a window that holds it, sorted by group: by window, then by key.
+
+    positions   of the records in the batch; order: where the pairs were before sorting
+    first, last where each group begins and ends; groups: for each window its keys
+    """
+
+    positions: Numbers
+    starts: Numbers
+    order: Numbers
+    first: Numbers
+    last: Numbers
+    groups: list[tuple[int, list]]
+
+
+def _accumulate(
+    function: str, before: tuple[int | None, ...], values: Numbers, first: Numbers, last: Numbers
+) -> Numbers:
+    """The aggregate after each of the values, which come group by group, from what it was before for each group."""
+    if function in ("count", "sum"):
+        sums = np.cumsum(values)
+        offsets = np.array(before) - sums[first] + values[first]
+        return sums + np.repeat(offsets, last - first + 1)
+    merge, found = _MERGE[function], values.copy()
+    for start, end, known in zip(first.tolist(), last.tolist(), before, strict=True):
+        if known is not None:
+            found[start] = merge(found[start], known)
+        merge.accumulate(found[start : end + 1], out=found[start : end + 1])
+    return found
