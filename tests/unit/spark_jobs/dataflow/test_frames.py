@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_jobs.dataflow.checkpoints import OUTSIDE, Checkpoint
@@ -35,6 +35,7 @@ FRAMES = [data(1), data(2, rows=1), Frame(Kind.DATA, 4, 0, 3, 77), Frame(Kind.MA
 
 
 @given(st.lists(st.integers(1, 400), max_size=8))
+@settings(deadline=None)
 def test_frames_survive_whatever_pieces_their_bytes_come_in(cuts):
     stream = b"".join(encode(frame) for frame in FRAMES)
     ends = sorted({min(cut, len(stream)) for cut in cuts} | {len(stream)})
@@ -47,6 +48,7 @@ def test_frames_survive_whatever_pieces_their_bytes_come_in(cuts):
 
 
 @given(st.data())
+@settings(deadline=None)
 def test_a_changed_byte_is_never_taken_for_a_frame(draw):
     good = encode(data(1))
     at = draw.draw(st.integers(0, len(good) - 1))
