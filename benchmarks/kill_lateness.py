@@ -1,6 +1,6 @@
-"""How late faults of hosts come: the injector against sleeping hosts in namespaces. Needs root; two minutes or so.
+"""How late faults of hosts come: the injector against sleeping hosts in namespaces or containers. Two minutes or so.
 
-    .venv/bin/python benchmarks/kill_lateness.py [HOSTS] [KIND] [APART_S]
+    .venv/bin/python benchmarks/kill_lateness.py [HOSTS] [KIND] [APART_S] [netns|docker]
 
 Strikes one host after another, then all hosts at one moment, again and again; prints what `actual - planned` was, and
 what a session with a host costs the injector. A host must be healed before it is struck again, or that strike waits:
@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from chaos.injector import Injector
@@ -24,32 +25,34 @@ from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterDriver, ClusterSpec
 from infra import netns, spark, startup
 from infra.cluster import Handle
+from infra.docker import driver as docker
+from infra.drivers import driver_of
 from infra.journal import Journal, read_journal
-from infra.netns import NetnsDriver
 from infra.processes import take_precedence
+from infra.remote import RemoteHosts
 
+MODULES = {"netns": netns, "docker": docker}
 SINGLE, VOLLEYS = 100, 10
 VOLLEY_GAPS = 20  # a volley after another, in the times between two single strikes
 APART_S, LEAD_S = 0.3, 2.0
 
 
-def make(driver: NetnsDriver, hosts: int, root: Path) -> Handle:
+def make(module: ModuleType, driver: RemoteHosts, spec: ClusterSpec, root: Path) -> Handle:
     """Hosts with a process each that sleeps, in Spark's place."""
     spark.worker_command = lambda *_: ["sleep", "600"]
-    spec = ClusterSpec(driver=ClusterDriver.NETNS, workers=hosts)
     with startup.one_at_a_time():
-        handle = netns.lay_out(spec, "kill-lateness", root)
+        handle = module.lay_out(spec, "kill-lateness", root)
         handle.save()
         for host in handle.hosts:
             (handle.directory(host) / "logs").mkdir(parents=True)
-        netns.make_hosts(spec, handle)
+        module.make_hosts(spec, handle)
     connect(driver, handle)
     for worker in handle.workers:
         startup.start_worker(driver, handle, worker)
     return handle
 
 
-def connect(driver: NetnsDriver, handle: Handle) -> None:
+def connect(driver: RemoteHosts, handle: Handle) -> None:
     """Open a session with every worker, one after the other, and print what each takes of this process."""
     before, began = footprint(), time.monotonic()
     for worker in handle.workers:
@@ -82,9 +85,10 @@ def main() -> None:
     hosts = int(sys.argv[1]) if len(sys.argv) > 1 else 12
     kind = FaultKind(sys.argv[2] if len(sys.argv) > 2 else "kill")
     apart_s = float(sys.argv[3]) if len(sys.argv) > 3 else APART_S
-    driver, root = NetnsDriver(), Path(tempfile.mkdtemp())
-    driver.check(ClusterSpec())
-    handle = make(driver, hosts, root)
+    name, root = sys.argv[4] if len(sys.argv) > 4 else "netns", Path(tempfile.mkdtemp())
+    driver, spec = driver_of(name), ClusterSpec(driver=ClusterDriver(name), workers=hosts)
+    driver.check(spec)
+    handle = make(MODULES[name], driver, spec, root)
     try:
         take_precedence()
         plan = {"window_start_ns": time.time_ns() + round(LEAD_S * 1e9), "events": events(handle, kind, apart_s)}
