@@ -41,6 +41,10 @@ class SwitchedOff(EnvironmentFailure):
         super().__init__(f"{host} is switched off", "wait until it is healed")
 
 
+class Refused(EnvironmentFailure):
+    """The system of a host would not do what was asked."""
+
+
 @dataclass
 class Link:
     """A session with the agent of a host, and that host's clock."""
@@ -269,7 +273,7 @@ def clock_behind(session: Session) -> ClockOffset:
 
 
 def answer_of(host: Host, answer: dict[str, Any]) -> Any:
-    """What was done; raises `EnvironmentFailure` when the host's system refused it."""
+    """What was done; raises `Refused` when the host's system would not."""
     if "failed" in answer:
-        raise EnvironmentFailure(f"{host.name}: {answer['failed']}", "mend that on the host and run again")
+        raise Refused(f"{host.name}: {answer['failed']}", "mend that on the host and run again")
     return answer["done"]

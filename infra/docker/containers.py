@@ -28,8 +28,9 @@ from infra.startup import WORKER_OVERHEAD_MB
 
 DOCKERFILE = Path(__file__).with_name("Dockerfile")
 TOKEN_LABEL, ROOT_LABEL = "aftershock.token", "aftershock.root"
-# The first process of a container: it sleeps, and takes in and buries the orphans of the others, as an init does.
-INIT = "trap 'exit 0' TERM; sleep infinity & wait"
+# The first process of a container: it cuts a host off again that was when it lost its power (its argument names the
+# rules); then it sleeps, and takes in and buries the orphans of the others, as an init does.
+INIT = "PATH=$PATH:/usr/sbin:/sbin; [ ! -e $0 ] || nft -f $0; trap 'exit 0' TERM; sleep infinity & wait"
 CAPABILITIES = ("NET_ADMIN", "SYS_NICE")  # beyond Docker's own: partitions, and kills that are on time
 AT_ONCE = 4  # requests to the daemon
 REMOVAL_LIMIT_S, PAUSE_S, SETTLED_S = 30.0, 0.1, 0.3
@@ -43,6 +44,11 @@ def name_of(token: str, host: str) -> str:
 def network_of(token: str) -> str:
     """Name of a cluster's network."""
     return f"aftershock-{token}"
+
+
+def rules_of(handle: Handle, host: str) -> Path:
+    """The file with the rules of a host that is cut off: they belong to its network, which outlives the container."""
+    return handle.directory(host) / "partition.nft"
 
 
 def build_image() -> str:
@@ -87,7 +93,7 @@ def _create(handle: Handle, host: Host, spec: ClusterSpec, image: str, labels: d
     with daemon.asking(f"start the container of {host.name}"):
         container = client.containers.create(
             image,
-            ["/bin/sh", "-c", INIT],
+            ["/bin/sh", "-c", INIT, str(rules_of(handle, host.name))],
             name=name_of(handle.token, host.name),
             hostname=host.name,
             labels=labels,
@@ -223,3 +229,24 @@ def cpu_ns(container: Container) -> int:
     with daemon.asking(f"look at {container.name}"):
         stats = container.client.api.stats(container.id, stream=False, one_shot=True)
     return stats["cpu_stats"]["cpu_usage"]["total_usage"]
+
+
+def leave(container: Container, token: str) -> None:
+    """Take a container off the cluster's network."""
+    with daemon.asking(f"disconnect {container.name}"):
+        container.client.networks.get(network_of(token)).disconnect(container)
+        container.reload()
+
+
+def join(container: Container, token: str, address: str) -> int:
+    """Give a container the cluster's network again; returns how many it joined: 0 when it had it."""
+    if is_joined(container, token):
+        return 0
+    with daemon.asking(f"connect {container.name}"):
+        container.client.networks.get(network_of(token)).connect(container, ipv4_address=address)
+        container.reload()
+    return 1
+
+
+def is_joined(container: Container, token: str) -> bool:
+    return network_of(token) in container.attrs["NetworkSettings"]["Networks"]

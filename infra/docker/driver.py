@@ -5,9 +5,12 @@ Needs a Docker daemon of this machine that its user may use. Nothing is pulled: 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+
+from docker.models.containers import Container
 
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
@@ -15,8 +18,9 @@ from infra import leftovers, namespaces, startup
 from infra.cluster import Handle, Host
 from infra.docker import containers, daemon
 from infra.docker.stream import Session
-from infra.docker.strikes import Pause, PowerOff
-from infra.remote import RemoteHosts
+from infra.docker.strikes import COMPLETED, Disconnection
+from infra.remote import Refused, RemoteHosts, SwitchedOff
+from infra.strikes import delay, partition
 from infra.strikes.strike import Proof, Strike
 
 KINDS = frozenset(
@@ -26,6 +30,7 @@ KINDS = frozenset(
         FaultKind.POWER_OFF,
         FaultKind.PAUSE,
         FaultKind.SLOW,
+        FaultKind.PARTITION,
         FaultKind.DISK_FULL,
     }
 )
@@ -42,6 +47,12 @@ class DockerDriver(RemoteHosts):
         daemon.check()
 
     def refusal(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
+        """The daemon itself can only take a host off its network as a whole."""
+        in_part = kind is FaultKind.PARTITION and options != PLAIN
+        if in_part and (reason := partition.refusal()):
+            return f"a partition from all hosts, both ways, where nftables does not work ({reason})"
+        if options.delay and (reason := delay.refusal()):
+            return f"no delay on this machine ({reason}), but cpu_share"
         return None if kind in KINDS else f"{', '.join(sorted(KINDS))} with driver docker"
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
@@ -56,21 +67,36 @@ class DockerDriver(RemoteHosts):
         """
         worker = startup.worker_of(handle, host)
         containers.thaw(containers.get(handle, host))
-        strike = super().aim(handle, host, kind, options)
-        match kind:
-            case FaultKind.POWER_OFF:
-                return PowerOff(strike, handle, worker)
-            case FaultKind.PAUSE:
-                return Pause(strike, handle, worker)
-        return strike
+        try:
+            strike = super().aim(handle, host, kind, options)
+        except Refused:
+            if kind is not FaultKind.PARTITION or options != PLAIN:
+                raise
+            return Disconnection(self, handle, worker)
+        made = COMPLETED.get(kind)
+        return made(strike, handle, worker, options) if made else strike
 
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
         """As `Driver.heal`: a container that has ended is started again, with an empty disk."""
-        container = containers.get(handle, startup.worker_of(handle, host).name)
+        worker = startup.worker_of(handle, host)
+        container = containers.get(handle, host)
         containers.thaw(container)
+        if kind is FaultKind.PARTITION:
+            containers.rules_of(handle, host).unlink(missing_ok=True)
+            if proof := self._joined(handle, worker, container):
+                return proof
         if kind.loses_the_host and not containers.power_on(container) and not self.running(handle, host):
-            self.ask(handle, handle.hosts[host], "empty_disk")
+            self.ask(handle, worker, "empty_disk")
         return super().heal(handle, host, kind)
+
+    @staticmethod
+    def _joined(handle: Handle, host: Host, container: Container) -> Proof | None:
+        """The proof that a host has its network again; None when its own rules have to be removed."""
+        fired_ns, found = time.time_ns(), containers.join(container, handle.token, host.address)
+        if not found and container.status == "running":
+            return None
+        missing = int(not containers.is_joined(container, handle.token))
+        return Proof(fired_ns, time.time_ns(), {"networks joined": found}, {"networks missing": missing})
 
     def destroy(self, handle: Handle) -> None:
         """Remove the cluster's containers and network, and end what carries its token; the directories stay."""
@@ -79,7 +105,10 @@ class DockerDriver(RemoteHosts):
 
 
 def _session(handle: Handle, host: Host, command: Sequence[str]) -> Session:
-    return Session(containers.get(handle, host.name), command)
+    container = containers.get(handle, host.name)
+    if container.status == "exited":
+        raise SwitchedOff(host.name)
+    return Session(container, command)
 
 
 def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:

@@ -12,9 +12,12 @@ from dataclasses import replace
 
 from docker.models.containers import Container
 
+from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.cluster import Handle, Host
 from infra.docker import containers
-from infra.strikes.strike import Proof, Strike
+from infra.remote import RemoteHosts
+from infra.strikes import partition
+from infra.strikes.strike import Proof, Strike, wait_until
 
 PROOF_LIMIT_S = 5.0  # the daemon looks at a container once a second
 
@@ -22,8 +25,8 @@ PROOF_LIMIT_S = 5.0  # the daemon looks at a container once a second
 class Completed:
     """A strike of the host's agent that the daemon completes; implements `infra.strikes.strike.Strike`."""
 
-    def __init__(self, inner: Strike, handle: Handle, host: Host) -> None:
-        self._inner, self._handle, self._host = inner, handle, host
+    def __init__(self, inner: Strike, handle: Handle, host: Host, options: FaultOptions) -> None:
+        self._inner, self._handle, self._host, self._options = inner, handle, host, options
 
     @property
     def ports(self) -> set[int]:
@@ -69,3 +72,45 @@ class Pause(Completed):
         while now_ns != then_ns and time.monotonic() < deadline:  # the first look may be from before the freeze
             then_ns, now_ns = now_ns, containers.cpu_ns(container)
         return {"containers awake": int(container.status != "paused"), "CPU clocks running": int(now_ns != then_ns)}
+
+
+class Partition(Completed):
+    """The rules are kept where the container finds them when it starts again: they are its network's."""
+
+    def complete(self, container: Container) -> Mapping[str, int]:
+        peers = [self._handle.hosts[name].address for name in self._options.peers]
+        text = partition.rules(peers, self._options.direction, machine_ports=())
+        containers.rules_of(self._handle, self._host.name).write_text(text, encoding="utf-8")
+        return {}
+
+
+COMPLETED = {FaultKind.POWER_OFF: PowerOff, FaultKind.PAUSE: Pause, FaultKind.PARTITION: Partition}
+
+
+class Disconnection:
+    """A partition from all other hosts where nftables does not work: the daemon takes the container off its network.
+
+    Implements `infra.strikes.strike.Strike`. It takes effect some tens of milliseconds after it is due.
+    """
+
+    def __init__(self, hosts: RemoteHosts, handle: Handle, host: Host) -> None:
+        self._hosts, self._handle, self._host = hosts, handle, host
+        self.ports: set[int] = set()  # they stay open
+        self._due_ns = 0
+
+    def refresh(self) -> bool:
+        return bool(self._hosts.running(self._handle, self._host.name))
+
+    def shoot(self, due_ns: int = 0) -> None:
+        self._due_ns = due_ns
+
+    def fire(self) -> Proof:
+        wait_until(self._due_ns)
+        container, token = containers.get(self._handle, self._host.name), self._handle.token
+        containers.leave(container, token)
+        left = {"networks": int(containers.is_joined(container, token))}
+        now_ns = time.time_ns()
+        return Proof(now_ns, now_ns, {"networks left": 1}, left)
+
+    def close(self) -> None:
+        """Nothing was opened ahead."""

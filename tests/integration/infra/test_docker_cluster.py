@@ -5,23 +5,26 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from aftershock import lease, steps
 from experiments.errors import AftershockError, BadInput
-from experiments.fault_kinds import FaultKind, FaultOptions
+from experiments.fault_kinds import Direction, FaultKind, FaultOptions
 from experiments.spec import ClusterDriver, ClusterSpec
 from infra import kafka, startup
 from infra.cluster import Handle
 from infra.docker import containers
 from infra.docker import driver as docker_driver
 from infra.docker.driver import DockerDriver
+from infra.docker.strikes import Disconnection
 from infra.drivers import driver_of
 from infra.processes import members
 from infra.services import REPOSITORY
+from infra.strikes import partition
 from infra.strikes.strike import Proof
 from results import store
 from tests.docker_daemon import docker_daemon
@@ -32,6 +35,7 @@ ONE_WORKER = ClusterSpec(driver=ClusterDriver.DOCKER, workers=1, worker_memory_m
 PROVISION = """
 import sys
 from pathlib import Path
+from types import MappingProxyType
 from infra.docker.driver import DockerDriver
 from tests.integration.infra.test_docker_cluster import ONE_WORKER
 DockerDriver().provision(ONE_WORKER, "test-cut-off", Path(sys.argv[1]))
@@ -89,11 +93,14 @@ def strike(driver: DockerDriver, cluster: Handle, kind: FaultKind, **options: ob
     return aim.fire()
 
 
-def heal_twice(driver: DockerDriver, cluster: Handle, kind: FaultKind) -> None:
+def heal_twice(
+    driver: DockerDriver, cluster: Handle, kind: FaultKind, still: Mapping[str, int] = MappingProxyType({})
+) -> None:
+    """Heal, and heal what is well: then nothing is left to do but what is `still` done."""
     assert driver.heal(cluster, "worker-1", kind).holds
     again = driver.heal(cluster, "worker-1", kind)
     assert again.holds
-    assert not any(again.done.values()), "there was nothing left to do"
+    assert {name: count for name, count in again.done.items() if count} == still
 
 
 def test_a_provisioned_cluster_is_up_on_a_network_of_its_own(driver: DockerDriver, cluster: Handle) -> None:
@@ -175,6 +182,53 @@ def test_a_paused_host_stands_still_and_is_still_struck_by_others(driver: Docker
     assert strike(driver, cluster, FaultKind.KILL).holds, "a host that is paused can be lost"
     driver.heal(cluster, "worker-1", FaultKind.KILL)
     assert containers.get(cluster, "worker-1").status == "running"
+
+
+def reached(cluster: Handle) -> bool:
+    """Whether the gateway's broker answers a connection from the worker."""
+    script = f"import socket; socket.create_connection(('{cluster.gateway.address}', {kafka.BROKER_PORT}), timeout=2)"
+    return containers.get(cluster, "worker-1").exec_run([sys.executable, "-S", "-c", script]).exit_code == 0
+
+
+def test_a_host_that_is_cut_off_stays_so_when_it_loses_its_power_meanwhile(
+    driver: DockerDriver, cluster: Handle
+) -> None:
+    if reason := partition.refusal():
+        pytest.skip(reason)
+    assert reached(cluster)
+    proof = strike(driver, cluster, FaultKind.PARTITION)
+    assert proof.holds
+    assert proof.done["peers tried"] == 1
+    assert not reached(cluster)
+    joined = times_joined(cluster)
+    assert strike(driver, cluster, FaultKind.POWER_OFF).holds
+    assert not driver.aim(cluster, "worker-1", FaultKind.KILL).refresh(), "what has no power cannot be struck"
+    driver.heal(cluster, "worker-1", FaultKind.POWER_OFF)
+    assert not reached(cluster), "the network is not the host's"
+    heal_twice(driver, cluster, FaultKind.PARTITION, still={"peers tried": 1})
+    assert reached(cluster)
+    wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=60)
+
+
+def test_without_nftables_the_daemon_takes_a_host_off_its_network(
+    driver: DockerDriver, cluster: Handle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition, "refusal", lambda: "nft: not found")
+    for options in ({"peers": ("gateway",)}, {"direction": Direction.IN}):
+        refused = driver.refusal(ONE_WORKER, FaultKind.PARTITION, FaultOptions(**options))
+        assert "from all hosts, both ways" in refused
+    assert driver.refusal(ONE_WORKER, FaultKind.PARTITION, FaultOptions()) is None
+    aim = Disconnection(driver, cluster, cluster.hosts["worker-1"])
+    assert aim.refresh()
+    aim.shoot(time.time_ns())
+    assert aim.fire().holds
+    assert not reached(cluster)
+    assert driver.running(cluster, "worker-1") == {"spark-worker"}, "it runs, and can be asked"
+    assert driver.heal(cluster, "worker-1", FaultKind.PARTITION).done == {"networks joined": 1}
+    assert reached(cluster)
+    assert containers.get(cluster, "worker-1").exec_run(["hostname", "-I"]).output.split() == [
+        cluster.hosts["worker-1"].address.encode()
+    ]
 
 
 def test_a_full_disk_is_the_hosts_own(driver: DockerDriver, cluster: Handle) -> None:
