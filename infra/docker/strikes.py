@@ -79,7 +79,7 @@ class Partition(Completed):
 
     def complete(self, container: Container) -> Mapping[str, int]:
         peers = [self._handle.hosts[name].address for name in self._options.peers]
-        text = partition.rules(peers, self._options.direction, machine_ports=())
+        text = partition.CHAINS + partition.rules(peers, self._options.direction, machine_ports=())
         containers.rules_of(self._handle, self._host.name).write_text(text, encoding="utf-8")
         return {}
 
