@@ -21,6 +21,7 @@ LISTEN = "0A"
 STOPPED = frozenset("tT")  # states in /proc/PID/stat
 STILL = STOPPED | frozenset("DXZ")  # held in the kernel, which a stopped thread does not leave, or dead
 VSIZE, ENV_END = 20, 48  # positions in /proc/PID/stat, from the state on
+FIRST_IN_LINE = -20
 EXEC_LOOKS, EXEC_PAUSE_S = 1000, 0.0005
 
 
@@ -58,10 +59,15 @@ def owners() -> list[tuple[int, str, str]]:
 def take_precedence(pid: int = 0) -> None:
     """Ask for precedence over the load that is measured, so that kills are on time; without the right, go on.
 
-    For this thread, or for a process of ours. What that starts does not inherit it.
+    For this thread, or for a process of ours. What that starts does not inherit it. A kernel that rations real time by
+    cgroup gives a container none: being nice to nobody is the next best.
     """
-    with suppress(PermissionError):
+    try:
         os.sched_setscheduler(pid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    except PermissionError:
+        with suppress(PermissionError):
+            os.sched_setscheduler(pid, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+            os.setpriority(os.PRIO_PROCESS, pid, FIRST_IN_LINE)
 
 
 def listening(address: str) -> list[int]:
