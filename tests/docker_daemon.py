@@ -14,7 +14,9 @@ from pathlib import Path
 
 from experiments.errors import AftershockError, EnvironmentFailure
 from infra.docker import daemon
+from infra.docker.containers import RATION
 
+RATION_US = 600_000  # of each second
 START_LIMIT_S, STOP_LIMIT_S, PAUSE_S = 30.0, 30.0, 0.1
 
 
@@ -41,7 +43,8 @@ def _own(unusable: AftershockError) -> Iterator[None]:
     try:
         os.environ["DOCKER_HOST"] = f"unix://{folder}/docker.sock"
         _wait_until_it_answers(process, folder / "log")
-        yield
+        with _real_time():
+            yield
     finally:
         _end(process)
         os.environ.pop("DOCKER_HOST")
@@ -58,6 +61,19 @@ def _start(program: str, folder: Path) -> subprocess.Popen[bytes]:
     options += ["--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"]
     with (folder / "log").open("wb") as log:
         return subprocess.Popen([program, *options], stdout=log, stderr=log, start_new_session=True)
+
+
+@contextmanager
+def _real_time() -> Iterator[None]:
+    """Let the daemon's containers have real time, where the kernel rations it and nobody has given them any."""
+    if not (RATION.parent.parent / RATION.name).exists():
+        yield
+        return
+    RATION.parent.mkdir(exist_ok=True)
+    before = RATION.read_text()
+    RATION.write_text(before if int(before) else str(RATION_US))
+    yield
+    RATION.write_text(before)
 
 
 def _wait_until_it_answers(process: subprocess.Popen[bytes], log: Path) -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
@@ -32,6 +34,9 @@ TOKEN_LABEL, ROOT_LABEL = "aftershock.token", "aftershock.root"
 # rules); then it sleeps, and takes in and buries the orphans of the others, as an init does.
 INIT = "PATH=$PATH:/usr/sbin:/sbin; [ ! -e $0 ] || nft -f $0; trap 'exit 0' TERM; sleep infinity & wait"
 CAPABILITIES = ("NET_ADMIN", "SYS_NICE")  # beyond Docker's own: partitions, and kills that are on time
+# What the daemon's containers have of each second in real time, on a kernel that rations it by cgroup (version 1).
+RATION = Path("/sys/fs/cgroup/cpu/docker/cpu.rt_runtime_us")
+LARGEST_PART_US, SMALLEST_PART_US = 40_000, 5_000  # of one container; its agent needs some ms around a strike
 AT_ONCE = 4  # requests to the daemon
 REMOVAL_LIMIT_S, PAUSE_S, SETTLED_S = 30.0, 0.1, 0.3
 
@@ -67,7 +72,6 @@ def build_image() -> str:
 
 def create(handle: Handle, spec: ClusterSpec) -> None:
     """Make the network and a container for each host, and start them."""
-    image = build_image()
     labels = {TOKEN_LABEL: handle.token, ROOT_LABEL: handle.root}
     prefix = handle.gateway.address.rpartition(".")[0]
     subnet = f"{prefix}.0/{namespaces.PREFIX_LENGTH}"
@@ -81,28 +85,42 @@ def create(handle: Handle, spec: ClusterSpec) -> None:
             labels=labels,
             options={"com.docker.network.bridge.name": namespaces.uplink(handle.token)},
         )
+    shared = {"image": build_image(), "labels": labels, **real_time(len(handle.hosts))}
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda host: _create(handle, host, spec, image, labels), handle.hosts.values()))
+        list(pool.map(lambda host: _create(handle, host, spec, shared), handle.hosts.values()))
 
 
-def _create(handle: Handle, host: Host, spec: ClusterSpec, image: str, labels: dict[str, str]) -> None:
+def real_time(containers: int) -> dict[str, int]:
+    """The part of each of so many containers in the ration, as an option; none where nothing is rationed, or left.
+
+    Without it their agents cannot take precedence on such a kernel, and strike late when the machine is busy.
+    """
+    try:
+        ration = int(RATION.read_text())
+        taken = sum(int(path.read_text()) for path in RATION.parent.glob(f"*/{RATION.name}"))
+    except OSError:
+        return {}
+    part = min(LARGEST_PART_US, (ration - taken) // containers)
+    return {"cpu_rt_runtime": part} if part >= SMALLEST_PART_US else {}
+
+
+def _create(handle: Handle, host: Host, spec: ClusterSpec, shared: Mapping[str, Any]) -> None:
     """Make the container of a host. Only workers have limits: the gateway must not die of what it serves."""
     client = daemon.client()
     own = _worker_options(handle, host, spec) if host.role is Role.WORKER else _gateway_options()
     network = network_of(handle.token)
     with daemon.asking(f"start the container of {host.name}"):
         container = client.containers.create(
-            image,
-            ["/bin/sh", "-c", INIT, str(rules_of(handle, host.name))],
+            command=["/bin/sh", "-c", INIT, str(rules_of(handle, host.name))],
             name=name_of(handle.token, host.name),
             hostname=host.name,
-            labels=labels,
             user=f"{os.geteuid()}:{os.getegid()}",
             environment=services.environment(f"{handle.token}/{MACHINE}/{host.name}", handle.root),
             mounts=mounts.of(handle, host),
             cap_add=list(CAPABILITIES),
             network=network,
             networking_config={network: client.api.create_endpoint_config(ipv4_address=host.address)},
+            **shared,
             **own,
         )
         container.start()
