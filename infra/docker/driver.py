@@ -65,6 +65,8 @@ class DockerDriver(RemoteHosts):
 
         A container that is paused is let go on for it; its host's processes stay stopped, each by itself.
         """
+        if kind.service:
+            return super().aim(handle, host, kind, options)
         worker = startup.worker_of(handle, host)
         containers.thaw(containers.get(handle, host))
         try:
@@ -78,6 +80,8 @@ class DockerDriver(RemoteHosts):
 
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
         """As `Driver.heal`: a container that has ended is started again, with an empty disk."""
+        if kind.service:
+            return super().heal(handle, host, kind)
         worker = startup.worker_of(handle, host)
         container = containers.get(handle, host)
         containers.thaw(container)
