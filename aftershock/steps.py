@@ -31,7 +31,8 @@ from results import store
 from results.checks import validate as evaluate
 from results.report import write_report
 from spark_jobs.streaming.topics import CALIBRATION_TOPICS, INPUT, OUTPUT
-from workloads.wordcount import corpus
+from workloads.inputs import records
+from workloads.schedule import Schedule
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ def begin(document: dict[str, Any], run_id: str | None = None) -> str:
     driver = driver_of(experiment.cluster.driver)
     driver.check(experiment.cluster)
     _refuse_what_cannot_be_injected(experiment, driver)
-    corpus.passages(experiment.workload)
+    records(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
     run_id = store.check_run_id(run_id) if run_id else new_run_id(experiment)
     bench = Bench(run_id)
     if store.live_directory(run_id).exists() or store.is_finished(run_id):

@@ -1,14 +1,18 @@
 """The trigger form: an experiment's models flattened into one typed Airflow param for each leaf field, and back.
 
+The form has the fields of every workload; those that the chosen one does not have are left out on the way back.
+
 A param is named by its path (`engine.checkpoint_interval_s`) and carries that field's JSON schema, so the form shows
 a number, a switch or a drop-down where a nested object would only be a text box of JSON.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from experiments.spec import Experiment
+from experiments.workloads import own_fields
 
 RUN_ID = {
     "default": None,
@@ -24,13 +28,21 @@ def fields(experiment: Experiment) -> dict[str, dict[str, Any]]:
     """`{param name: JSON schema with default, title and section}`; the defaults are the given experiment's values."""
     schema = Experiment.model_json_schema()
     values = flatten(experiment)
-    leaves = dict(_leaves(schema, schema["$defs"], ""))
-    return {path: _field(path, leaf, values[path]) for path, leaf in leaves.items()} | {"run_id": RUN_ID}
+    leaves = _leaves(schema, schema["$defs"], "")
+    chosen = {path: values.get(path, leaf.get("default")) for path, leaf in leaves.items()}
+    return {path: _field(path, leaf, chosen[path]) for path, leaf in leaves.items()} | {"run_id": RUN_ID}
 
 
 def flatten(experiment: Experiment) -> dict[str, Any]:
     """Every leaf of an experiment by its path, as JSON values."""
-    return _flatten(experiment.model_dump(mode="json"), Experiment.model_json_schema())
+    schema = Experiment.model_json_schema()
+    document, flat = experiment.model_dump(mode="json"), {}
+    for path in _leaves(schema, schema["$defs"], ""):
+        *parents, leaf = path.split(".")
+        node = functools.reduce(lambda inner, part: inner[part], parents, document)
+        if leaf in node:  # a field of another workload is not
+            flat[path] = node[leaf]
+    return flat
 
 
 def fold(params: dict[str, Any]) -> dict[str, Any]:
@@ -43,31 +55,35 @@ def fold(params: dict[str, Any]) -> dict[str, Any]:
             node = node.setdefault(parent, {})
         node[leaf] = value
     document.pop("run_id", None)
+    if "workload" in document:
+        document["workload"] = own_fields(document["workload"])
     return document
 
 
-def _leaves(schema: dict[str, Any], definitions: dict[str, Any], prefix: str) -> list[tuple[str, dict[str, Any]]]:
-    found = []
+def _leaves(schema: dict[str, Any], definitions: dict[str, Any], prefix: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
     for name, field in schema["properties"].items():
-        model = _model(field, definitions)
-        path = f"{prefix}{name}"
-        found += _leaves(model, definitions, f"{path}.") if model else [(path, _inline(field, definitions))]
+        path, models = f"{prefix}{name}", _models(field, definitions)
+        if not models:
+            found[path] = _inline(field, definitions)
+        for model in models:
+            for below, leaf in _leaves(model, definitions, f"{path}.").items():
+                found[below] = _either(found[below], leaf) if below in found else leaf
     return found
 
 
-def _model(field: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any] | None:
-    target = definitions.get(field.get("$ref", "").rpartition("/")[2], {})
-    return target if "properties" in target else None
+def _models(field: dict[str, Any], definitions: dict[str, Any]) -> list[dict[str, Any]]:
+    """The models that a field may have: one, several to choose from by name, or none if it is a leaf."""
+    targets = [definitions.get(form.get("$ref", "").rpartition("/")[2], {}) for form in field.get("oneOf", [field])]
+    return [target for target in targets if "properties" in target]
 
 
-def _flatten(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    flat = {}
-    for path, _ in _leaves(schema, schema["$defs"], ""):
-        value: Any = document
-        for part in path.split("."):
-            value = value[part]
-        flat[path] = value
-    return flat
+def _either(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a field that several models have: the names of all, or else what the first one says."""
+    if "const" not in second:
+        return first
+    rest = {key: value for key, value in first.items() if key != "const"}
+    return {**rest, "enum": [*first.get("enum", [first.get("const")]), second["const"]]}
 
 
 def _inline(schema: Any, definitions: dict[str, Any]) -> Any:

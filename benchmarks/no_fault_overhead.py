@@ -24,8 +24,8 @@ from infra.journal import read_journal
 from infra.services import REPOSITORY
 from spark_jobs.streaming.topics import INPUT, OUTPUT
 from workloads.generator import Feed
+from workloads.inputs import records
 from workloads.schedule import Schedule
-from workloads.wordcount import corpus
 
 TURNS, BATCHES, WARM_BATCHES, BATCH_RECORDS, RATE = 3, 14, 5, 20_000, 6_000.0
 
@@ -51,7 +51,8 @@ def main() -> None:
 def _fill(handle: Handle, experiment: spec.Experiment) -> None:
     partitions = experiment.engine.partitions
     kafka.create_topics(handle.broker, {INPUT: partitions, OUTPUT: partitions})
-    feed = Feed(handle.broker, INPUT, corpus.passages(experiment.workload), Schedule(time.time_ns(), RATE, partitions))
+    schedule = Schedule(time.time_ns(), RATE, partitions)
+    feed = Feed(handle.broker, INPUT, records(experiment.workload, schedule), schedule)
     feed.send_until(BATCHES * BATCH_RECORDS)
     feed.finish()
 

@@ -12,26 +12,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from experiments.errors import BadInput
 from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
 from experiments.parsing import Misfit, Positive, Spec, parse, read_mapping
 from experiments.trace import with_trace
+from experiments.workloads import LONGEST_S, STATELESS, NexmarkQuery, NexmarkSpec, WordCountSpec, WorkloadSpec
 
 EXAMPLES = Path(__file__).parent
-LONGEST_S = 7 * 86_400
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
-
-
-def _whole_ms(value_s: float) -> float:
-    if round(value_s * 1000) / 1000 != value_s:
-        raise ValueError("a whole number of milliseconds, at least 0.001 s")
-    return value_s
-
-
-Milliseconds = Annotated[float, Field(gt=0, le=LONGEST_S, allow_inf_nan=False), AfterValidator(_whole_ms)]
 
 
 class ClusterDriver(StrEnum):
@@ -44,10 +35,6 @@ class ClusterDriver(StrEnum):
 class Role(StrEnum):
     GATEWAY = "gateway"  # broker, Spark master, query driver, generator, injector; never killed by a plan
     WORKER = "worker"
-
-
-class WorkloadName(StrEnum):
-    WORDCOUNT = "wordcount"
 
 
 class Engine(StrEnum):
@@ -84,37 +71,6 @@ class ClusterSpec(Spec):
     ] = "inventory.json"
 
 
-class WorkloadSpec(Spec):
-    """The word count: words counted in sliding event-time windows, then regrouped by ever shorter prefixes.
-
-    At depth 0 there is no window and no state: every record yields the words of its own passage.
-    """
-
-    name: WorkloadName = WorkloadName.WORDCOUNT
-    depth: Annotated[int, Field(ge=0, le=8, description="stateful operators in the chain; 0: words by record")] = 1
-    window_s: Milliseconds = 30.0
-    slide_s: Milliseconds = 5.0
-    corpus: Annotated[
-        str | None,
-        Field(description="file or folder of text; by default the docs and sources of installed packages"),
-    ] = None
-    corpus_mb: Annotated[float, Field(gt=0, le=1024)] = 4.0
-
-    @property
-    def window_ms(self) -> int:
-        return round(self.window_s * 1000)
-
-    @property
-    def slide_ms(self) -> int:
-        return round(self.slide_s * 1000)
-
-    @model_validator(mode="after")
-    def _slide_divides_window(self) -> WorkloadSpec:
-        if self.window_ms % self.slide_ms:
-            raise ValueError(f"window_s ({self.window_s:g}) must be a multiple of slide_s ({self.slide_s:g})")
-        return self
-
-
 class EngineSpec(Spec):
     """How the query is executed and how it comes back after a failure."""
 
@@ -146,7 +102,7 @@ class Experiment(Spec):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")] = "wordcount"
     cluster: ClusterSpec = ClusterSpec()
-    workload: WorkloadSpec = WorkloadSpec()
+    workload: WorkloadSpec = WordCountSpec()
     engine: EngineSpec = EngineSpec()
     load: LoadSpec = LoadSpec()
     faults: FaultSpec = FaultSpec()
@@ -184,9 +140,9 @@ class Experiment(Spec):
     def _real_time_mode_can_run_it(self) -> Experiment:
         if self.engine.trigger is not TriggerMode.REAL_TIME:
             return self
-        depth, interval_s, partitions = self.workload.depth, self.engine.checkpoint_interval_s, self.engine.partitions
-        if depth:
-            raise Misfit("workload.depth", depth, "0 in real-time mode: Spark runs no stateful operator in it")
+        interval_s, partitions = self.engine.checkpoint_interval_s, self.engine.partitions
+        if self.workload.depth:
+            raise _stateful(self.workload)
         if self.load.mode is not LoadMode.RATE:
             allowed = "rate in real-time mode: its batches have a set length, which no load can fill"
             raise Misfit("load.mode", self.load.mode.value, allowed)
@@ -197,6 +153,15 @@ class Experiment(Spec):
             allowed = f"at most {self.cores} in real-time mode: all tasks run at once, on workers x worker_cores"
             raise Misfit("engine.partitions", partitions, allowed)
         return self
+
+
+def _stateful(workload: WorkloadSpec) -> Misfit:
+    """That real-time mode cannot run this workload, by the field that says how deep it is."""
+    reason = "in real-time mode: Spark runs no stateful operator in it"
+    if isinstance(workload, NexmarkSpec):
+        stateless = ", ".join(query.value for query in NexmarkQuery if query in STATELESS)
+        return Misfit("workload.query", workload.query.value, f"{stateless} {reason}")
+    return Misfit("workload.depth", workload.depth, f"0 {reason}")
 
 
 def available() -> list[str]:

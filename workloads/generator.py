@@ -11,39 +11,37 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from confluent_kafka import Producer
 
-from experiments.spec import WorkloadSpec
+from experiments.workloads import read_workload
 from infra.journal import Journal
+from workloads.inputs import Input, records
 from workloads.schedule import Schedule
-from workloads.wordcount import corpus
 
 TICK_S = 0.02
-POLL_EVERY = 1000  # records between two looks at the broker's answers
+POLL_EVERY = 5000  # records between two looks at the broker's answers
 SETTINGS = {"linger.ms": 20, "batch.num.messages": 50_000, "queue.buffering.max.messages": 2_000_000, "acks": "1"}
 
 
 class Feed:
-    """Sends the passages of a text, cycled, to a topic on a schedule."""
+    """Sends an input to a topic on a schedule."""
 
-    def __init__(self, broker: str, topic: str, texts: Sequence[bytes], schedule: Schedule) -> None:
-        self.topic, self.texts, self.schedule = topic, texts, schedule
+    def __init__(self, broker: str, topic: str, source: Input, schedule: Schedule) -> None:
+        self.topic, self.source, self.schedule = topic, source, schedule
         self.sent = self.failed = 0
         self._producer = Producer({"bootstrap.servers": broker, **SETTINGS})
 
     def send_until(self, position: int) -> None:
         """Send every record before `position` that was not sent yet."""
-        texts, schedule = self.texts, self.schedule
-        for p in range(self.sent, position):
-            self._produce(texts[p % len(texts)], p % schedule.partitions, schedule.due_ms(p))
-            if p % POLL_EVERY == 0:
-                self._producer.poll(0)
-        self.sent = max(self.sent, position)
-        self._producer.poll(0)
+        while self.sent < position:
+            stop = min(self.sent + POLL_EVERY, position)
+            for p, value in enumerate(self.source(self.sent, stop), self.sent):
+                self._produce(value, p % self.schedule.partitions, self.schedule.due_ms(p))
+            self.sent = stop
+            self._producer.poll(0)
 
     def _produce(self, text: bytes, partition: int, due_ms: int) -> None:
         while True:
@@ -64,7 +62,8 @@ class Feed:
 def run(config: dict, journal: Journal) -> None:
     """Send on schedule until SIGTERM; the journal says every second what was due, sent and refused."""
     schedule = Schedule(**config["schedule"])
-    feed = Feed(config["broker"], config["topic"], corpus.passages(WorkloadSpec(**config["workload"])), schedule)
+    source = records(read_workload(config["workload"]), schedule)
+    feed = Feed(config["broker"], config["topic"], source, schedule)
     stopping: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: stopping.append(number))
     journal.write("started", **asdict(schedule))

@@ -15,11 +15,11 @@ from pyspark.sql.streaming import StreamingQuery
 
 from infra.journal import Journal
 from spark_jobs.streaming.job import JobConfig, start
-from spark_jobs.streaming.progress import checkpoint_ms
+from spark_jobs.streaming.progress import checkpoint_ms, records_read
 from spark_jobs.streaming.topics import CALIBRATION_OUTPUT, FULL, WARM
 from workloads.generator import Feed
+from workloads.inputs import records as input_of
 from workloads.schedule import Schedule
-from workloads.wordcount import corpus
 
 WARM_RECORDS, WARM_BATCHES = 10_000, 14  # batches run until their rate settles, at most these
 SETTLED_BATCHES, SETTLED_WITHIN = 3, 0.15
@@ -87,7 +87,7 @@ def _measure(
     """Run up to `batches` batches of `records`, due at `rate`, until their service rate has settled."""
     count = records * batches
     schedule = Schedule(time.time_ns() - round(count / rate * 1e9), rate, config.engine.partitions)
-    feed = Feed(config.broker, topic, corpus.passages(config.workload), schedule)
+    feed = Feed(config.broker, topic, input_of(config.workload, schedule), schedule)
     feed.send_until(count)
     feed.finish()
     running = start(
@@ -122,4 +122,4 @@ def _settled(batches: list[Timing]) -> bool:
 
 def _timing(progress: Any, config: JobConfig) -> Timing:
     overhead_ms = checkpoint_ms(progress, min(config.cores, config.engine.partitions))
-    return Timing(progress["numInputRows"], progress["durationMs"]["triggerExecution"] / 1e3, overhead_ms / 1e3)
+    return Timing(records_read(progress), progress["durationMs"]["triggerExecution"] / 1e3, overhead_ms / 1e3)

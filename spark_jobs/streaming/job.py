@@ -9,8 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-from experiments.spec import EngineSpec, RecoveryMode, TriggerMode, WorkloadSpec
-from workloads.wordcount.query import query
+from experiments.spec import EngineSpec, RecoveryMode, TriggerMode
+from experiments.workloads import WorkloadSpec, read_workload
+from workloads.queries import query
+from workloads.results import COLUMNS
 
 # An executor lives for tens of seconds here: the second compiler would cost it more than it could win back.
 EXECUTOR_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -32,7 +34,7 @@ class JobConfig:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> JobConfig:
-        workload, engine = WorkloadSpec(**document["workload"]), EngineSpec(**document["engine"])
+        workload, engine = read_workload(document["workload"]), EngineSpec(**document["engine"])
         return cls(**{**document, "workload": workload, "engine": engine})
 
 
@@ -83,8 +85,8 @@ def start(
     reader = reader.option("subscribe", input_topic).option("startingOffsets", "earliest")
     if batch_records:
         reader = reader.option("maxOffsetsPerTrigger", batch_records)
-    counts = query(reader.load(), config.workload)
-    writer = _as_messages(counts).writeStream.format("kafka").option("kafka.bootstrap.servers", config.broker)
+    results = query(reader.load(), config.workload)
+    writer = _as_messages(results).writeStream.format("kafka").option("kafka.bootstrap.servers", config.broker)
     writer = writer.option("topic", output_topic).option("checkpointLocation", checkpoint)
     interval = f"{round(interval_s * 1000)} milliseconds"
     if config.engine.trigger is TriggerMode.REAL_TIME:
@@ -92,7 +94,6 @@ def start(
     return writer.outputMode("append").trigger(processingTime=interval).start()
 
 
-def _as_messages(counts: DataFrame) -> DataFrame:
-    start, end = F.unix_millis("window.start"), F.unix_millis("window.end")
-    value = F.to_json(F.struct(start.alias("start_ms"), end.alias("end_ms"), "key", "count"))
-    return counts.select(F.concat_ws("|", start, "key").alias("key"), value.alias("value"))
+def _as_messages(results: DataFrame) -> DataFrame:
+    key = F.concat_ws("|", "start_ms", "key")
+    return results.select(key.alias("key"), F.to_json(F.struct(*COLUMNS)).alias("value"))

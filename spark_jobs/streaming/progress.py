@@ -19,3 +19,15 @@ def checkpoint_ms(progress: dict[str, Any], side_by_side: int) -> float:
     durations = progress["durationMs"]
     outside_ms = durations["triggerExecution"] - durations.get("addBatch", 0)
     return min(outside_ms + state_commit_ms(progress, side_by_side), durations["triggerExecution"])
+
+
+def offsets(progress: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    """By partition of the input topic, from which offset to before which the micro-batch read."""
+    source = progress["sources"][0]
+    starts, ends = ((next(iter(source[end].values())) if source[end] else {}) for end in ("startOffset", "endOffset"))
+    return {partition: (starts.get(partition, 0), end) for partition, end in ends.items()}
+
+
+def records_read(progress: dict[str, Any]) -> int:
+    """Records of the input topic in the micro-batch; `numInputRows` counts those twice that a join scans twice."""
+    return sum(end - start for start, end in offsets(progress).values())

@@ -1,9 +1,9 @@
 """Saves input, output and exact output of a run from the broker: `archive.py RESULT_DIRECTORY BROKER`.
 
 raw/input.parquet   partition, offset, due_ms        of every record that the query has committed
-raw/sink.parquet    start_ms, end_ms, key, count     of every record in the output topic, copies included,
+raw/sink.parquet    start_ms, end_ms, key, value     of every record in the output topic, copies included,
                     arrived_ms                       and when it was handed to the sink's producer
-raw/oracle.parquet  start_ms, end_ms, key, count     exactly what should be there, windows still open included
+raw/oracle.parquet  start_ms, end_ms, key, value     exactly what should be there, windows still open included
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from experiments.errors import EnvironmentFailure
-from experiments.spec import WorkloadSpec
+from experiments.workloads import WorkloadSpec, read_workload
 from infra.journal import read_journal
 from spark_jobs.streaming.topics import INPUT, OUTPUT
-from workloads.wordcount.query import oracle
-
-MESSAGE = "start_ms LONG, end_ms LONG, key STRING, count LONG"
+from workloads.queries import oracle
+from workloads.results import SCHEMA
 
 
 def committed_offsets(raw: Path) -> dict[str, int]:
@@ -39,7 +38,7 @@ def archive(spark: SparkSession, raw: Path, broker: str, workload: WorkloadSpec)
     due = records.select("partition", "offset", F.unix_millis("timestamp").alias("due_ms"))
     due.write.parquet(str(raw / "input.parquet"))
     oracle(records, workload).write.parquet(str(raw / "oracle.parquet"))
-    message = F.from_json(F.col("value").cast("string"), MESSAGE)
+    message = F.from_json(F.col("value").cast("string"), SCHEMA)
     arrived = F.unix_millis("timestamp").alias("arrived_ms")
     sink = _topic(spark, broker, OUTPUT, "latest").select(message.alias("message"), arrived)
     sink.select("message.*", "arrived_ms").write.parquet(str(raw / "sink.parquet"))
@@ -55,7 +54,7 @@ def main() -> None:
     experiment = json.loads((result / "experiment.json").read_text(encoding="utf-8"))
     spark = SparkSession.builder.appName("aftershock-archive").getOrCreate()
     try:
-        archive(spark, result / "raw", broker, WorkloadSpec(**experiment["workload"]))
+        archive(spark, result / "raw", broker, read_workload(experiment["workload"]))
     except EnvironmentFailure as error:
         sys.exit(f"Error: {error}")  # whoever reads this log looks for a line that names an error
     finally:

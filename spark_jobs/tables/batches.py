@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from spark_jobs.streaming.progress import checkpoint_ms, state_commit_ms
+from spark_jobs.streaming.progress import checkpoint_ms, offsets, records_read, state_commit_ms
 
 MS = 1_000_000  # nanoseconds
 
@@ -64,21 +64,16 @@ def _batch(progress: dict[str, Any], chain: Chain | None, side_by_side: int) -> 
         started_ns=started_ns,
         ended_ns=started_ns + total_ms * MS,
         checkpoint_ns=round(checkpoint_ms(progress, side_by_side) * MS),
-        records=progress["numInputRows"],
+        records=records_read(progress),
         wal_s=durations.get("walCommit", 0) / 1e3,
         commit_log_s=durations.get("commitOffsets", 0) / 1e3,
         state_commit_s=state_commit_ms(progress, side_by_side) / 1e3,
         state_rows=sum(operator["numRowsTotal"] for operator in operators),
         state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
-        offsets=_offsets(progress["sources"][0]),
+        offsets=offsets(progress),
         stages=chain.stages if chain else None,
         hop_delay_s=chain.hop_delay_s if chain else None,
     )
-
-
-def _offsets(source: dict[str, Any]) -> dict[str, tuple[int, int]]:
-    starts, ends = ((next(iter(source[end].values())) if source[end] else {}) for end in ("startOffset", "endOffset"))
-    return {partition: (starts.get(partition, 0), end) for partition, end in ends.items()}
 
 
 def chains(events: Iterable[dict[str, Any]], query_id: str) -> dict[int, Chain]:

@@ -129,7 +129,7 @@ def build(logs: Logs) -> None:
     seen = seen_in_sink(sink) if logs.real_time else seen_at_commit(_raw(logs, "input"), logs.batches)
     _save(latency(seen, logs.window), logs, "latency")
     watermark_ms = rows.closed_until_ms(logs.journal("query"))
-    final = closed(logs.experiment.workload.depth, watermark_ms, committed_offsets(logs.raw))
+    final = closed(logs.experiment.workload, watermark_ms, committed_offsets(logs.raw))
     _save(quality(sink, _raw(logs, "oracle"), final), logs, "quality")
 
 

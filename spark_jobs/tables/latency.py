@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.tables.batches import MS, Batch
-from workloads.wordcount.query import position
+from workloads.results import position
 
 QUANTILES = {"p50_s": 0.5, "p99_s": 0.99, "p999_s": 0.999}
 
@@ -39,10 +39,10 @@ def seen_at_commit(records: DataFrame, batches: list[Batch]) -> DataFrame:
 
 
 def seen_in_sink(sink: DataFrame) -> DataFrame:
-    """Input records of a query of depth 0 as seen when the last of their words first came to the sink.
+    """Input records of a query of depth 0 as seen when the last of their results first came to the sink.
 
     `sink` has start_ms, key and arrived_ms. A copy that a restarted batch wrote is not the first. A record without
-    words is never seen.
+    results is never seen.
     """
     first = sink.groupBy("start_ms", "key").agg(F.min("arrived_ms").alias("first_ms"))
     whole = first.groupBy("start_ms", *position("key")).agg(F.max("first_ms").alias("seen_ms"))

@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-import json
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from workloads.wordcount.query import position
+from experiments.workloads import WorkloadSpec
+from workloads.results import committed
 
 MS = 1_000_000
 
 
-def closed(depth: int, watermark_ms: int, committed: dict[str, int]) -> Column:
-    """Whether an output record is final, at a workload's depth: nothing that the query reads later can change it.
+def closed(workload: WorkloadSpec, watermark_ms: int, offsets: dict[str, int]) -> Column:
+    """Whether a result of the workload is final: nothing that the query reads later can change it.
 
-    With state, that is once the watermark [ms] has passed the window's end. At depth 0, once the input record is
-    committed, which `committed` tells as the end offset of each partition.
+    That of single records once they are committed, which `offsets` tells as the end offset of each partition; that of
+    a window once the watermark [ms] has passed its end, and the time that the query needs to settle.
     """
-    if depth:
-        return F.col("end_ms") <= watermark_ms
-    partition, offset = position("key")
-    return offset.cast("long") < F.from_json(F.lit(json.dumps(committed)), "MAP<STRING, LONG>")[partition]
+    if workload.by_record:
+        return committed("key", offsets)
+    return F.col("end_ms") <= watermark_ms - workload.settling_ms
 
 
 def quality(sink: DataFrame, oracle: DataFrame, final: Column) -> DataFrame:
     """One row per window that has records which are `final`: how many are exact, emitted, lost, duplicated and wrong.
 
-    `sink` and `oracle` have start_ms, end_ms, key and count. A record is known by window and key. Lost: not in the
-    sink. Duplicated: copies beyond the first. Wrong: a key with a copy that differs from the exact count, or one
+    `sink` and `oracle` are results (`workloads.results`). A record is known by window and key. Lost: not in the
+    sink. Duplicated: copies beyond the first. Wrong: a key with a copy that differs from the exact value, or one
     that should not be there at all.
     """
     record = ["start_ms", "end_ms", "key"]
     copies = sink.groupBy(*record).agg(
-        F.count("*").alias("copies"), F.min("count").alias("lowest"), F.max("count").alias("highest")
+        F.count("*").alias("copies"), F.min("value").alias("lowest"), F.max("value").alias("highest")
     )
-    both = oracle.withColumnRenamed("count", "exact").join(copies, record, "full")
+    both = oracle.withColumnRenamed("value", "exact").join(copies, record, "full")
     both = both.where(final)
     differs = F.col("exact").isNull() | (F.col("lowest") != F.col("exact")) | (F.col("highest") != F.col("exact"))
     return (

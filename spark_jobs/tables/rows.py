@@ -152,7 +152,7 @@ def run(
     return (
         run_id,
         experiment.name,
-        experiment.workload.name.value,
+        experiment.workload.title,
         experiment.engine.name.value,
         experiment.engine.recovery.value,
         experiment.engine.trigger.value,

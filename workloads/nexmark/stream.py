@@ -41,6 +41,7 @@ class Stream:
 
     hot_auctions, hot_bidders   of the bids, this share (0 to 1) is for the hot auction, and by the hot bidder
     hot_sellers                 of the auctions, this share is by the hot seller
+    open_at_most_ms             no auction is open for longer
     """
 
     seed: int = 1
@@ -48,11 +49,13 @@ class Stream:
     hot_auctions: float = 0.5
     hot_bidders: float = 0.75
     hot_sellers: float = 0.75
+    open_at_most_ms: int = 10_000
 
     @property
     def longest_auction_ms(self) -> int:
         """An auction is open for twice the time in which as many begin as are in flight, at most."""
-        return 1 + round(2000 * IN_FLIGHT_AUCTIONS * CYCLE / AUCTIONS_A_CYCLE / self.schedule.rate)
+        turnover_ms = 2000 * IN_FLIGHT_AUCTIONS * CYCLE / AUCTIONS_A_CYCLE / self.schedule.rate
+        return min(1 + round(turnover_ms), self.open_at_most_ms)
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from experiments.errors import BadInput
-from experiments.spec import WorkloadSpec
+from experiments.workloads import WordCountSpec
+from workloads.schedule import Schedule
 
 TEXT_FILES = (".py", ".md", ".rst", ".txt", ".html")
 PASSAGE_BYTES = 200  # a record holds lines of one file until it is this long
 LONGEST_LINE = 400
 
 
-def passages(spec: WorkloadSpec) -> list[bytes]:
+def records(spec: WordCountSpec, _schedule: Schedule) -> Callable[[int, int], list[bytes]]:
+    """The workload's input: the passages, one after the other and over again."""
+    texts = passages(spec)
+    return lambda start, stop: [texts[position % len(texts)] for position in range(start, stop)]
+
+
+def passages(spec: WordCountSpec) -> list[bytes]:
     """Passages of text, at most `spec.corpus_mb` of them, in an order that depends on the files alone.
 
     Raises `BadInput` when the corpus does not exist or holds no text.

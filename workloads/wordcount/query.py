@@ -5,18 +5,18 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from experiments.spec import WorkloadSpec
+from experiments.workloads import WordCountSpec
+from workloads import results
 
 LATENESS_S = 2.0  # the generator sends records of all partitions in the order in which they are due
 SHORTEST_WORD = 2
-SEPARATOR = ":"  # no word has it
 
 
-def query(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
+def query(records: DataFrame, spec: WordCountSpec) -> DataFrame:
     """Word counts by sliding window, regrouped `spec.depth - 1` times by ever shorter prefixes of the word.
 
     `records` has `value` (a passage of text, binary), `timestamp` (when it was due), and `partition` and `offset` in
-    its topic. The result has `window` (start, end), `key` and `count`; every window is emitted once, when the
+    its topic. The result is as in `workloads.results`, its value the count; every window is emitted once, when the
     watermark passes its end. At depth 0 there is no state: see `_by_record`.
     """
     if not spec.depth:
@@ -28,11 +28,12 @@ def query(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
     counts = words.groupBy(window, "key").agg(F.count("*").alias("count"))
     for level in range(2, spec.depth + 1):
         counts = counts.groupBy("window", _prefix(level, spec.depth).alias("key")).agg(F.sum("count").alias("count"))
-    return counts
+    start, end = F.unix_millis("window.start"), F.unix_millis("window.end")
+    return counts.select(start.alias("start_ms"), end.alias("end_ms"), "key", _value())
 
 
-def oracle(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
-    """The exact result of `query` without faults: `start_ms`, `end_ms` (of the window), `key`, `count`.
+def oracle(records: DataFrame, spec: WordCountSpec) -> DataFrame:
+    """The exact result of `query` without faults: as in `workloads.results`.
 
     Counts once per pane (a slide's length) and adds up the panes of each window, so that it shares
     neither the window function nor the state of the streaming query. At depth 0 it groups what was exploded, where
@@ -42,7 +43,7 @@ def oracle(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
         words = records.select("partition", "offset", "timestamp", F.explode(_words()).alias("word"))
         counts = words.groupBy("partition", "offset", "timestamp", "word").agg(F.count("*").alias("count"))
         due = F.unix_millis("timestamp")
-        return counts.select(due.alias("start_ms"), due.alias("end_ms"), _key().alias("key"), "count")
+        return counts.select(due.alias("start_ms"), due.alias("end_ms"), _key().alias("key"), _value())
     slide_ms, panes = spec.slide_ms, spec.window_ms // spec.slide_ms
     key = _prefix(spec.depth, spec.depth) if spec.depth > 1 else F.col("key")
     pane = F.floor(F.unix_millis("timestamp") / slide_ms)
@@ -52,14 +53,8 @@ def oracle(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
     by_window = by_pane.select(first.alias("first"), "key", "count").groupBy("first", "key")
     start = F.col("first") * slide_ms
     return by_window.agg(F.sum("count").alias("count")).select(
-        start.alias("start_ms"), (start + panes * slide_ms).alias("end_ms"), "key", "count"
+        start.alias("start_ms"), (start + panes * slide_ms).alias("end_ms"), "key", _value()
     )
-
-
-def position(key: str) -> tuple[Column, Column]:
-    """Partition and offset (as strings) of the input record that an output of depth 0 belongs to, from its key."""
-    parts = F.split(key, SEPARATOR)
-    return parts[0], parts[1]
 
 
 def _by_record(records: DataFrame) -> DataFrame:
@@ -67,13 +62,17 @@ def _by_record(records: DataFrame) -> DataFrame:
     words = records.select("partition", "offset", "timestamp", _words().alias("words"))
     each = words.select("*", F.explode(F.array_distinct("words")).alias("word"))
     count = F.size("words") - F.size(F.array_remove("words", F.col("word")))
-    window = F.struct(F.col("timestamp").alias("start"), F.col("timestamp").alias("end"))
-    return each.select(window.alias("window"), _key().alias("key"), count.alias("count"))
+    due = F.unix_millis("timestamp")
+    return each.select(due.alias("start_ms"), due.alias("end_ms"), _key().alias("key"), _value(count))
+
+
+def _value(count: Column | None = None) -> Column:
+    return (F.col("count") if count is None else count).cast("string").alias("value")
 
 
 def _key() -> Column:
     """A key that no other input record shares."""
-    return F.concat_ws(SEPARATOR, "partition", "offset", "word")
+    return F.concat_ws(results.WITHIN, results.place(), "word")
 
 
 def _words() -> Column:

@@ -92,10 +92,10 @@ def write_records(raw: Path) -> None:
     due_ms = [at(-12 + offset / RATE) // 10**6 for offset in offsets]
     records = pa.table({"partition": [0] * len(due_ms), "offset": offsets, "due_ms": due_ms})
     pq.write_table(records, raw / "input.parquet")
-    columns, counts = ("start_ms", "end_ms", "key", "count"), {"an": 3, "x": 1}
+    columns, counts = ("start_ms", "end_ms", "key", "value"), {"an": "3", "x": "1"}
     spans = [(at(second) // 10**6, at(second + 10) // 10**6) for second in range(-10, 70, 5)]
     exact = [(*span, key, count) for span in spans for key, count in counts.items()]
-    missing, twice = (at(5) // 10**6, at(15) // 10**6, "x", 1), exact[0]
+    missing, twice = (at(5) // 10**6, at(15) // 10**6, "x", "1"), exact[0]
     for name, rows in (("oracle", exact), ("sink", [row for row in exact if row != missing] + [twice])):
         pq.write_table(pa.table(dict(zip(columns, zip(*rows, strict=True), strict=True))), raw / f"{name}.parquet")
 

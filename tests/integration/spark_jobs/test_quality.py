@@ -6,9 +6,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from experiments.workloads import NexmarkSpec, WordCountSpec
 from spark_jobs.tables.quality import closed, quality
 
-SCHEMA = "start_ms long, end_ms long, key string, count long"
+SCHEMA = "start_ms long, end_ms long, key string, value string"
 MS = 10**6
 CLOSED_MS = 20_000
 
@@ -16,7 +17,7 @@ CLOSED_MS = 20_000
 @pytest.fixture(scope="module")
 def frame(spark: SparkSession):
     def make(*records: tuple[int, str, int]) -> DataFrame:
-        rows = [(start_ms, start_ms + 10_000, key, count) for start_ms, key, count in records]
+        rows = [(start_ms, start_ms + 10_000, key, str(count)) for start_ms, key, count in records]
         return spark.createDataFrame(rows, SCHEMA)
 
     return make
@@ -24,7 +25,7 @@ def frame(spark: SparkSession):
 
 def judged(sink: DataFrame, oracle: DataFrame) -> dict[int, tuple[int, ...]]:
     """By start of window [ms]: exact, emitted, lost, duplicated, wrong."""
-    found = quality(sink, oracle, closed(1, CLOSED_MS, {})).collect()
+    found = quality(sink, oracle, closed(WordCountSpec(), CLOSED_MS, {})).collect()
     assert all(row["window_end_ns"] - row["window_start_ns"] == 10_000 * MS for row in found)
     names = ("exact", "emitted", "lost", "duplicated", "wrong")
     return {row["window_start_ns"] // MS: tuple(row[name] for name in names) for row in found}
@@ -67,5 +68,19 @@ def test_no_output_at_all_where_none_was_due(frame) -> None:
 @pytest.mark.parametrize(("committed", "keys"), [({"0": 10, "1": 3}, {"0:9:an", "1:2:an"}), ({}, set())])
 def test_without_state_a_record_is_final_once_its_input_is_committed(spark: SparkSession, committed, keys) -> None:
     found = spark.createDataFrame([(f"{record}:an",) for record in ("0:9", "0:10", "1:2", "1:9", "2:0")], "key string")
-    final = found.withColumn("end_ms", F.lit(0)).where(closed(0, CLOSED_MS, committed))
+    final = found.withColumn("end_ms", F.lit(0)).where(closed(WordCountSpec(depth=0), CLOSED_MS, committed))
     assert {row["key"] for row in final.collect()} == keys
+
+
+def test_a_result_of_a_join_is_final_once_both_its_records_are_committed(spark: SparkSession) -> None:
+    found = spark.createDataFrame(
+        [(key,) for key in ("0:9,1:2", "0:9,1:3", "0:10,1:2", "1:2,0:0", "0:1,2:0")], "key string"
+    )
+    final = found.withColumn("end_ms", F.lit(0)).where(closed(NexmarkSpec(query="q3"), CLOSED_MS, {"0": 10, "1": 3}))
+    assert {row["key"] for row in final.collect()} == {"0:9,1:2", "1:2,0:0"}
+
+
+def test_a_query_that_needs_to_settle_is_judged_that_much_later(spark: SparkSession) -> None:
+    ends = spark.createDataFrame([(end_ms, "a") for end_ms in (15_999, 16_000, 16_001)], "end_ms long, key string")
+    final = ends.where(closed(NexmarkSpec(query="q9", window_s=4), CLOSED_MS, {}))
+    assert {row["end_ms"] for row in final.collect()} == {15_999, 16_000}

@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from experiments.spec import EngineSpec, WorkloadSpec
+from experiments.spec import EngineSpec
+from experiments.workloads import WordCountSpec
 from infra.cluster import Handle
 from infra.journal import Journal, read_journal
 from infra.kafka import create_topics
@@ -25,6 +26,7 @@ from spark_jobs.tables.quality import closed, quality
 from spark_jobs.tables.rows import closed_until_ms
 from tests.unit.marked_processes import wait_for
 from workloads.generator import Feed
+from workloads.inputs import records
 from workloads.schedule import Schedule
 from workloads.wordcount import corpus
 
@@ -42,8 +44,8 @@ class Sent:
     schedule: Schedule
     texts: list[bytes]
 
-    def workload(self, depth: int) -> WorkloadSpec:
-        return WorkloadSpec(depth=depth, window_s=WINDOW_S, slide_s=SLIDE_S, corpus=self.corpus)
+    def workload(self, depth: int) -> WordCountSpec:
+        return WordCountSpec(depth=depth, window_s=WINDOW_S, slide_s=SLIDE_S, corpus=self.corpus)
 
     def counts(self, depth: int) -> dict[tuple[int, str], int]:
         """Words by start of window [ms] and key, counted one by one."""
@@ -77,12 +79,12 @@ def sent(cluster: Handle, tmp_path_factory: pytest.TempPathFactory) -> Sent:
     text.write_text("\n".join(lines), encoding="utf-8")
     create_topics(cluster.broker, {INPUT: PARTITIONS})
     schedule = Schedule(time.time_ns() - 60 * 10**9, RATE, PARTITIONS)
-    texts = corpus.passages(WorkloadSpec(corpus=str(text)))
-    feed = Feed(cluster.broker, INPUT, texts, schedule)
+    workload = WordCountSpec(corpus=str(text))
+    feed = Feed(cluster.broker, INPUT, records(workload, schedule), schedule)
     feed.send_until(RECORDS)
     feed.finish()
     assert (feed.sent, feed.failed) == (RECORDS, 0)
-    return Sent(cluster.broker, str(text), schedule, texts)
+    return Sent(cluster.broker, str(text), schedule, corpus.passages(workload))
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ class Bench:
         """The quality of every closed window, from the archive of the run."""
         archive.archive(self.spark, self.raw, self.sent.broker, self.sent.workload(self.depth))
         watermark_ms = closed_until_ms(read_journal(self.raw / "query.jsonl"))
-        final = closed(self.depth, watermark_ms, archive.committed_offsets(self.raw))
+        final = closed(self.sent.workload(self.depth), watermark_ms, archive.committed_offsets(self.raw))
         return [row.asDict() for row in quality(self.table("sink"), self.table("oracle"), final).collect()]
 
 
@@ -151,7 +153,7 @@ def test_every_closed_window_is_exact(bench: Bench, depth: int) -> None:
     assert len(windows) >= FEWEST_CLOSED
     assert all(window["exact"] == window["emitted"] > 0 for window in windows)
     assert {window[name] for window in windows for name in ("lost", "duplicated", "wrong")} == {0}
-    oracle = {(row["start_ms"], row["key"]): row["count"] for row in bench.table("oracle").collect()}
+    oracle = {(row["start_ms"], row["key"]): int(row["value"]) for row in bench.table("oracle").collect()}
     assert oracle == bench.sent.counts(depth)
 
 
@@ -161,7 +163,7 @@ def test_without_state_every_record_yields_its_own_words(bench: Bench) -> None:
     moments = bench.judge()
     assert sum(moment["exact"] for moment in moments) == sum(moment["emitted"] for moment in moments)
     assert {moment[name] for moment in moments for name in ("lost", "duplicated", "wrong")} == {0}
-    found = {(row["start_ms"], row["end_ms"], row["key"]): row["count"] for row in bench.table("oracle").collect()}
+    found = {(row["start_ms"], row["end_ms"], row["key"]): int(row["value"]) for row in bench.table("oracle").collect()}
     assert found == bench.sent.words_by_record()
     assert bench.table("sink").count() == len(found)
 

@@ -4,6 +4,7 @@ import pytest
 
 from aftershock import trigger_form
 from experiments import spec
+from experiments.errors import BadInput
 
 RICH = {
     "name": "rich",
@@ -18,7 +19,10 @@ RICH = {
 }
 
 
-@pytest.mark.parametrize("document", [{}, RICH])
+NEXMARK = {"workload": {"name": "nexmark", "query": "q5", "window_s": 12, "hot_bidders": 0.1}}
+
+
+@pytest.mark.parametrize("document", [{}, RICH, NEXMARK])
 def test_an_experiment_survives_flattening_and_folding(document):
     experiment = spec.validate(document)
     assert spec.validate(trigger_form.fold(trigger_form.flatten(experiment))) == experiment
@@ -27,9 +31,8 @@ def test_an_experiment_survives_flattening_and_folding(document):
 def test_every_leaf_is_a_field_with_the_experiments_value_and_a_title():
     experiment = spec.validate(RICH)
     fields = trigger_form.fields(experiment)
-    assert {name: field["default"] for name, field in fields.items() if name != "run_id"} == trigger_form.flatten(
-        experiment
-    )
+    defaults = {name: field["default"] for name, field in fields.items()}
+    assert defaults == defaults | trigger_form.flatten(experiment)
     assert all(field["title"] and field["section"] for field in fields.values())
 
 
@@ -54,3 +57,17 @@ def test_no_schema_refers_outside_itself():
 
 def test_the_run_id_is_no_part_of_the_experiment():
     assert trigger_form.fold({"seed": 3, "run_id": "mine"}) == {"seed": 3}
+
+
+def test_the_form_has_the_fields_of_every_workload_and_the_chosen_one_keeps_its_own():
+    fields = trigger_form.fields(spec.validate(NEXMARK))
+    assert fields["workload.name"]["enum"] == ["wordcount", "nexmark"]
+    assert (fields["workload.query"]["default"], fields["workload.depth"]["default"]) == ("q5", 1)
+    filled = {name: field["default"] for name, field in fields.items()}
+    assert spec.validate(trigger_form.fold(filled)) == spec.validate(NEXMARK)
+    assert spec.validate(trigger_form.fold({**filled, "workload.name": "wordcount"})).workload.window_s == 12
+
+
+def test_a_workload_that_nobody_knows_reaches_the_check():
+    with pytest.raises(BadInput, match=r"workload\.name"):
+        spec.validate(trigger_form.fold({"workload.name": "nexmrk", "workload.depth": 1}))

@@ -10,6 +10,7 @@ from experiments import spec
 from experiments.errors import BadInput
 from experiments.faults import FaultSpec
 from experiments.spec import Experiment
+from experiments.workloads import NexmarkQuery, NexmarkSpec, WordCountSpec
 
 
 @pytest.fixture
@@ -87,6 +88,13 @@ def test_the_last_override_of_a_field_holds(experiment_file):
         ("workload.slide_s=1.0005", "workload.slide_s", "whole number of milliseconds"),
         ("workload.slide_s=0.0004", "workload.slide_s", "whole number of milliseconds"),
         ("workload.window_s=1e306", "workload.window_s", "604800 or less"),
+        ("workload.name=nexmrk", "workload.name", "'wordcount' or 'nexmark'"),
+        ("workload=nexmark", "workload", "a mapping of fields"),
+        ("workload={name: nexmark, query: q4}", "workload.query", "'q3', 'q5'"),
+        ("workload={name: nexmark, depth: 2}", "workload.depth", "no such field"),
+        ("workload={name: nexmark, hot_bidders: 1.5}", "workload.hot_bidders", "a number of 1 or less"),
+        ("workload={name: nexmark, window_s: 3, slide_s: 2}", "workload", "must be a multiple of slide_s"),
+        ("workload.query=q1", "workload.query", "no such field"),
         ("seed", "--set", "field.subfield=value"),
         ("=5", "--set", "field.subfield=value"),
         ("load.rate={", "--set", "a YAML value after ="),
@@ -117,6 +125,12 @@ def test_real_time_mode_with_what_goes_with_it(experiment_file):
     ("override", "field", "value", "allowed"),
     [
         ("workload.depth=1", "workload.depth", 1, "0 in real-time mode: Spark runs no stateful"),
+        (
+            "workload={name: nexmark, query: q3}",
+            "workload.query",
+            "q3",
+            "q0, q1, q2, q10, q13, q14, q21, q22 in real-time",
+        ),
         ("load.mode=saturating", "load.mode", "saturating", "rate in real-time mode"),
         ("engine.checkpoint_interval_s=4.9", "engine.checkpoint_interval_s", 4.9, "at least 5 in real-time mode"),
         ("engine.partitions=4", "engine.partitions", 4, "at most 3 in real-time mode"),
@@ -162,12 +176,12 @@ def test_faults_default_to_all_workers_and_the_whole_window():
 
 @given(st.integers(1, 10_000), st.integers(1, 50))
 def test_any_window_of_whole_milliseconds_is_accepted_whatever_its_float(slide_ms, panes):
-    workload = spec.WorkloadSpec(window_s=slide_ms * panes / 1000, slide_s=slide_ms / 1000)
+    workload = WordCountSpec(window_s=slide_ms * panes / 1000, slide_s=slide_ms / 1000)
     assert (workload.window_ms, workload.slide_ms) == (slide_ms * panes, slide_ms)
 
 
 def test_a_window_of_one_second_slides_by_a_tenth():
-    workload = spec.WorkloadSpec(window_s=1, slide_s=0.1)
+    workload = WordCountSpec(window_s=1, slide_s=0.1)
     assert (workload.window_ms, workload.slide_ms) == (1000, 100)
 
 
@@ -202,3 +216,10 @@ def test_a_spread_shock_is_one_event_for_each_host_of_its_domain():
     spread = FaultSpec.model_validate({"hosts": hosts, "processes": [shock | {"spread": 3}]})
     assert at_once.failure_rate == 0.5 * 2
     assert spread.failure_rate == 0.5 * (2 + 3)
+
+
+def test_a_workload_is_chosen_by_its_name(experiment_file):
+    chosen = spec.load(experiment_file, ["workload.name=nexmark", "workload.query=q8"]).workload
+    assert chosen == NexmarkSpec(query=NexmarkQuery.Q8)
+    assert (chosen.title, chosen.depth, chosen.by_record) == ("nexmark q8", 1, True)
+    assert isinstance(spec.load(experiment_file).workload, WordCountSpec)

@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.errors import EnvironmentFailure
-from experiments.spec import WorkloadSpec
+from experiments.workloads import WordCountSpec
 from infra.journal import Journal
 from spark_jobs.tables.archive import archive, committed_offsets
 
@@ -14,7 +14,7 @@ def test_a_query_that_committed_nothing_is_named_in_one_line(tmp_path, events):
     for event in events:
         journal.write(event)
     with pytest.raises(EnvironmentFailure, match=r"^the query committed no batch in this run; see [^\n]*$"):
-        archive(None, tmp_path, "127.0.0.1:1", WorkloadSpec())
+        archive(None, tmp_path, "127.0.0.1:1", WordCountSpec())
     assert list(tmp_path.iterdir()) == [tmp_path / "query.jsonl"]
 
 

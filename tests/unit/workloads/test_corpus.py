@@ -5,12 +5,12 @@ import os
 import pytest
 
 from experiments.errors import BadInput
-from experiments.spec import WorkloadSpec
+from experiments.workloads import WordCountSpec
 from workloads.wordcount.corpus import LONGEST_LINE, PASSAGE_BYTES, passages
 
 
 def spec(path, megabytes=1.0):
-    return WorkloadSpec(corpus=str(path), corpus_mb=megabytes)
+    return WordCountSpec(corpus=str(path), corpus_mb=megabytes)
 
 
 def write(folder, files):
@@ -60,9 +60,9 @@ def test_no_more_text_than_asked_for(tmp_path):
 
 
 def test_the_default_is_the_text_of_the_installed_packages():
-    found = passages(WorkloadSpec(corpus_mb=0.1))
+    found = passages(WordCountSpec(corpus_mb=0.1))
     assert sum(map(len, found)) >= 0.1 * 2**20
-    assert found == passages(WorkloadSpec(corpus_mb=0.1))
+    assert found == passages(WordCountSpec(corpus_mb=0.1))
 
 
 def test_a_corpus_that_does_not_exist_is_named(tmp_path):

@@ -1,0 +1,174 @@
+"""What a run can execute: the spec of each workload, and the properties that the rest of a run asks of any of them.
+
+Every spec has
+
+    name, title    for the registry, and for people
+    depth          stateful operators in a chain
+    by_record      each result belongs to one input record (or to a few that meet in a join), not to a window of time
+    settling_ms    by how much the watermark must have passed the end of a window before its results are final
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, model_validator
+
+from experiments.parsing import Misfit, Spec
+
+LONGEST_S = 7 * 86_400
+
+
+def _whole_ms(value_s: float) -> float:
+    if round(value_s * 1000) / 1000 != value_s:
+        raise ValueError("a whole number of milliseconds, at least 0.001 s")
+    return value_s
+
+
+Milliseconds = Annotated[float, Field(gt=0, le=LONGEST_S, allow_inf_nan=False), AfterValidator(_whole_ms)]
+HotShare = Annotated[float, Field(ge=0, le=1)]
+
+
+class WorkloadName(StrEnum):
+    WORDCOUNT = "wordcount"
+    NEXMARK = "nexmark"
+
+
+class Windowed(Spec):
+    """Windows of event time: `window_s` long, one beginning every `slide_s`."""
+
+    window_s: Milliseconds
+    slide_s: Milliseconds
+
+    @property
+    def window_ms(self) -> int:
+        return round(self.window_s * 1000)
+
+    @property
+    def slide_ms(self) -> int:
+        return round(self.slide_s * 1000)
+
+    @model_validator(mode="after")
+    def _slide_divides_window(self) -> Windowed:
+        if self.window_ms % self.slide_ms:
+            raise ValueError(f"window_s ({self.window_s:g}) must be a multiple of slide_s ({self.slide_s:g})")
+        return self
+
+
+class WordCountSpec(Windowed):
+    """The word count: words counted in sliding event-time windows, then regrouped by ever shorter prefixes.
+
+    At depth 0 there is no window and no state: every record yields the words of its own passage.
+    """
+
+    name: Literal[WorkloadName.WORDCOUNT] = WorkloadName.WORDCOUNT
+    depth: Annotated[int, Field(ge=0, le=8, description="stateful operators in the chain; 0: words by record")] = 1
+    window_s: Milliseconds = 30.0
+    slide_s: Milliseconds = 5.0
+    corpus: Annotated[
+        str | None,
+        Field(description="file or folder of text; by default the docs and sources of installed packages"),
+    ] = None
+    corpus_mb: Annotated[float, Field(gt=0, le=1024)] = 4.0
+
+    @property
+    def title(self) -> str:
+        return self.name.value
+
+    @property
+    def by_record(self) -> bool:
+        return self.depth == 0
+
+    @property
+    def settling_ms(self) -> int:
+        return 0
+
+
+class NexmarkQuery(StrEnum):
+    """The queries of NexMark that Structured Streaming can express; docs/nexmark.md has the others."""
+
+    Q0 = "q0"
+    Q1 = "q1"
+    Q2 = "q2"
+    Q3 = "q3"
+    Q5 = "q5"
+    Q7 = "q7"
+    Q8 = "q8"
+    Q9 = "q9"
+    Q10 = "q10"
+    Q11 = "q11"
+    Q12 = "q12"
+    Q13 = "q13"
+    Q14 = "q14"
+    Q15 = "q15"
+    Q16 = "q16"
+    Q17 = "q17"
+    Q18 = "q18"
+    Q19 = "q19"
+    Q20 = "q20"
+    Q21 = "q21"
+    Q22 = "q22"
+
+
+_Q = NexmarkQuery
+STATELESS = frozenset({_Q.Q0, _Q.Q1, _Q.Q2, _Q.Q10, _Q.Q13, _Q.Q14, _Q.Q21, _Q.Q22})
+JOINS = frozenset({_Q.Q3, _Q.Q8, _Q.Q20})
+CHAINED = frozenset({_Q.Q5, _Q.Q7, _Q.Q9, _Q.Q15, _Q.Q16})  # two stateful operators in a row
+
+
+class NexmarkSpec(Windowed):
+    """NexMark: one query over the persons, auctions and bids of an auction house."""
+
+    name: Literal[WorkloadName.NEXMARK] = WorkloadName.NEXMARK
+    query: Annotated[NexmarkQuery, Field(description="nexmark: which query")] = NexmarkQuery.Q1
+    window_s: Milliseconds = 10.0
+    slide_s: Milliseconds = 2.0
+    hot_auctions: Annotated[HotShare, Field(description="nexmark: share of bids for the hot auction")] = 0.5
+    hot_bidders: Annotated[HotShare, Field(description="nexmark: share of bids by the hot bidder")] = 0.75
+    hot_sellers: Annotated[HotShare, Field(description="nexmark: share of auctions by the hot seller")] = 0.75
+    stream_seed: Annotated[int, Field(ge=0, lt=2**63, description="nexmark: seed of the events")] = 1
+
+    @property
+    def title(self) -> str:
+        return f"{self.name.value} {self.query.value}"
+
+    @property
+    def depth(self) -> int:
+        return 0 if self.query in STATELESS else 1 + (self.query in CHAINED)
+
+    @property
+    def by_record(self) -> bool:
+        return self.query in STATELESS | JOINS
+
+    @property
+    def settling_ms(self) -> int:
+        """Of Q9 a window: its join holds the watermark back by the longest time that an auction can be open."""
+        return self.window_ms if self.query is NexmarkQuery.Q9 else 0
+
+
+def _named(document: Any) -> Any:
+    """A document without a name is the word count."""
+    if not isinstance(document, dict):
+        return document
+    named = {"name": WorkloadName.WORDCOUNT, **document}
+    if named["name"] not in list(WorkloadName):
+        raise Misfit("name", named["name"], " or ".join(repr(name.value) for name in WorkloadName))
+    return named
+
+
+WorkloadSpec: TypeAlias = Annotated[WordCountSpec | NexmarkSpec, Field(discriminator="name"), BeforeValidator(_named)]
+SPECS: dict[WorkloadName, type[Spec]] = {WorkloadName.WORDCOUNT: WordCountSpec, WorkloadName.NEXMARK: NexmarkSpec}
+_READER: TypeAdapter[WorkloadSpec] = TypeAdapter(WorkloadSpec)
+
+
+def read_workload(document: dict[str, Any]) -> WorkloadSpec:
+    """The spec that a valid document describes."""
+    return _READER.validate_python(document)
+
+
+def own_fields(document: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a flat form, which offers those of all workloads, that the named workload has."""
+    name = document.get("name")
+    known = SPECS[WorkloadName(name)].model_fields if name in list(WorkloadName) else document
+    return {field: value for field, value in document.items() if field in known}

@@ -1,0 +1,89 @@
+"""Persons, auctions and bids as DataFrames, and how results are made of them."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from experiments.workloads import NexmarkSpec
+from workloads import results
+from workloads.nexmark.messages import opening
+
+LATENESS_S = 2.0  # the generator sends records of all partitions in the order in which they are due
+FIELDS = {
+    "person": "id LONG, name STRING, email STRING, credit_card LONG, city STRING, state STRING, extra STRING",
+    "auction": "id LONG, item STRING, description STRING, initial_bid LONG, reserve LONG, expires LONG, seller LONG, "
+    "category LONG, extra STRING",
+    "bid": "auction LONG, bidder LONG, price LONG, channel STRING, url STRING, extra STRING",
+}
+
+
+class Feed:
+    """Persons, auctions and bids, read from the topic that has them all."""
+
+    def __init__(self, records: DataFrame, spec: NexmarkSpec) -> None:
+        self.records, self.spec = records, spec
+
+    @property
+    def persons(self) -> DataFrame:
+        return self._of_kind("person")
+
+    @property
+    def auctions(self) -> DataFrame:
+        return self._of_kind("auction")
+
+    @property
+    def bids(self) -> DataFrame:
+        return self._of_kind("bid")
+
+    @property
+    def windowed_bids(self) -> DataFrame:
+        """Bids with the tumbling `window` of each."""
+        return timely(self.bids).withColumn("window", self.tumbling)
+
+    @property
+    def tumbling(self) -> Column:
+        return F.window("date_time", f"{self.spec.window_ms} milliseconds")
+
+    def _of_kind(self, kind: str) -> DataFrame:
+        """`place`, `partition` and `offset` of the record, `date_time` and `due_ms` (when it was due), its own.
+
+        Each column is a new one, even if it has the same name: with a column in common, a join of two kinds would make
+        Spark read the topic as two sources, whose offsets need not agree.
+        """
+        text = F.col("value").cast("string")
+        common = [F.col(name).alias(name) for name in ("partition", "offset")]
+        read = self.records.where(text.startswith(opening(kind))).select(
+            results.place().alias("place"),
+            *common,
+            F.col("timestamp").alias("date_time"),
+            F.unix_millis("timestamp").alias("due_ms"),
+            F.from_json(text, FIELDS[kind]).alias("event"),
+        )
+        return read.select("place", "partition", "offset", "date_time", "due_ms", "event.*")
+
+
+def timely(events: DataFrame, column: str = "date_time") -> DataFrame:
+    return events.withWatermark(column, f"{LATENESS_S} seconds")
+
+
+def by_record(events: DataFrame, *values: Column | str) -> DataFrame:
+    due = F.col("due_ms")
+    return events.select(due.alias("start_ms"), due.alias("end_ms"), F.col("place").alias("key"), *values)
+
+
+def by_join(pairs: DataFrame, left: str, right: str, *values: Column | str) -> DataFrame:
+    """Results of a join, known by both records, at the time of the later one."""
+    due = F.greatest(f"{left}.due_ms", f"{right}.due_ms")
+    key = F.concat_ws(results.BETWEEN, f"{left}.place", f"{right}.place")
+    return pairs.select(due.alias("start_ms"), due.alias("end_ms"), key.alias("key"), *values)
+
+
+def by_window(grouped: DataFrame, key: Column, *values: Column | str) -> DataFrame:
+    start, end = F.unix_millis("window.start"), F.unix_millis("window.end")
+    return grouped.select(start.alias("start_ms"), end.alias("end_ms"), key.cast("string").alias("key"), *values)
+
+
+def in_euros() -> Column:
+    """The price in another currency; as a decimal, which is exact by any order of operations."""
+    return (F.col("price") * F.lit("0.908").cast("decimal(4,3)")).alias("euros")

@@ -1,0 +1,33 @@
+"""The queries that join two kinds of events: each pair as soon as both are there."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from workloads.nexmark.feed import Feed, by_join, timely
+
+CATEGORY, NEAR_STATES = 10, ("OR", "ID", "CA")
+
+
+def q3(feed: Feed) -> DataFrame:
+    auctions = feed.auctions.where(F.col("category") == CATEGORY).alias("a")
+    persons = feed.persons.where(F.col("state").isin(*NEAR_STATES)).alias("p")
+    pairs = auctions.join(persons, F.expr("a.seller = p.id"))
+    return by_join(pairs, "a", "p", "p.name", "p.city", "p.state", F.col("a.id").alias("auction"))
+
+
+def q8(feed: Feed) -> DataFrame:
+    """Every auction of a person who is new in the same window, as soon as both are there."""
+    auctions, persons = (
+        timely(events).withColumn("window", feed.tumbling).drop("date_time").alias(name)
+        for events, name in ((feed.auctions, "a"), (feed.persons, "p"))
+    )
+    pairs = auctions.join(persons, F.expr("a.seller = p.id AND a.window = p.window"))
+    return by_join(pairs, "a", "p", F.col("p.id").alias("person"), "p.name", F.col("a.id").alias("auction"))
+
+
+def q20(feed: Feed) -> DataFrame:
+    bids, auctions = feed.bids.alias("b"), feed.auctions.where(F.col("category") == CATEGORY).alias("a")
+    pairs = bids.join(auctions, F.expr("b.auction = a.id"))
+    return by_join(pairs, "b", "a", "b.auction", "b.bidder", "b.price", "a.item", "a.seller", "a.expires")

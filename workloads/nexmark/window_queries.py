@@ -1,0 +1,155 @@
+"""The queries that aggregate: each window once, when the watermark passes its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from workloads import results
+from workloads.nexmark.feed import Feed, by_window, timely
+
+LOW_PRICE, HIGH_PRICE = 10_000, 1_000_000  # between the three ranks of prices
+TOP = 10
+
+
+def q5(feed: Feed) -> DataFrame:
+    hopping = F.window("date_time", f"{feed.spec.window_ms} milliseconds", f"{feed.spec.slide_ms} milliseconds")
+    counts = timely(feed.bids).groupBy(hopping, "auction").agg(F.count("*").alias("bids"))
+    each = counts.groupBy("window").agg(
+        F.max("bids").alias("bids"), F.collect_list(F.struct("auction", "bids")).alias("c")
+    )
+    hottest = F.explode(F.filter("c", lambda auction: auction["bids"] == F.col("bids")))
+    hot = each.select("window", "bids", hottest.alias("hot"))
+    return by_window(hot, F.col("hot.auction"), F.col("bids"))
+
+
+def q7(feed: Feed) -> DataFrame:
+    """All bids at the highest price of each window."""
+    bid = F.struct("place", "auction", "bidder", "price")
+    by_price = feed.windowed_bids.groupBy("window", "price").agg(F.collect_list(bid).alias("bids"))
+    highest = by_price.groupBy("window").agg(F.max_by("bids", "price").alias("bids"))
+    return by_window(
+        highest.select("window", F.explode("bids").alias("bid")),
+        F.col("bid.place"),
+        "bid.auction",
+        "bid.bidder",
+        "bid.price",
+    )
+
+
+def q9(feed: Feed) -> DataFrame:
+    """The highest bid of each auction while it is open, the earliest of equal ones; no auction outlasts a window."""
+    opened = feed.auctions.withColumn("closes", F.timestamp_millis("expires"))
+    auctions = timely(opened, "closes").alias("a")
+    bids = timely(feed.bids).alias("b")
+    longest = F.expr(f"INTERVAL {feed.spec.window_ms} MILLISECONDS")
+    while_open = (
+        (F.col("b.auction") == F.col("a.id"))
+        & F.col("b.date_time").between(F.col("a.date_time"), F.col("a.closes"))
+        & (F.col("b.date_time") >= F.col("a.closes") - longest)
+    )
+    pairs = auctions.join(bids, while_open).select(
+        F.col("a.id").alias("auction"),
+        F.col("a.date_time").alias("opens"),
+        "a.closes",
+        "b.bidder",
+        "b.price",
+        F.struct("b.price", -F.col("b.due_ms"), -F.col("b.offset"), -F.col("b.partition")).alias("rank"),
+    )
+    won = pairs.groupBy("auction", "opens", "closes").agg(F.max_by(F.struct("bidder", "price"), "rank").alias("won"))
+    window = F.struct(F.col("opens").alias("start"), F.col("closes").alias("end"))
+    return by_window(won.withColumn("window", window), F.col("auction"), "won.bidder", "won.price")
+
+
+def q11(feed: Feed) -> DataFrame:
+    session = F.session_window("date_time", f"{feed.spec.window_ms} milliseconds").alias("window")
+    bids = timely(feed.bids).groupBy(session, "bidder").agg(F.count("*").alias("bids"))
+    return by_window(bids, F.col("bidder"), "bids")
+
+
+def q12(feed: Feed) -> DataFrame:
+    bids = feed.windowed_bids.groupBy("window", "bidder").agg(F.count("*").alias("bids"))
+    return by_window(bids, F.col("bidder"), "bids")
+
+
+def q15(feed: Feed) -> DataFrame:
+    return _statistics(feed, F.lit("all"))
+
+
+def q16(feed: Feed) -> DataFrame:
+    return _statistics(feed, F.col("channel"))
+
+
+def _statistics(feed: Feed, group: Column) -> DataFrame:
+    """Bids, and distinct bidders and auctions, in all and by rank of price; by two counts in a row.
+
+    Structured Streaming has no exact distinct aggregate: the first count finds the bidders and auctions of a window,
+    the second counts them.
+    """
+    who = F.explode(
+        F.array(*(F.struct(F.lit(kind).alias("kind"), F.col(kind).alias("id")) for kind in ("bidder", "auction")))
+    )
+    bids = feed.windowed_bids.select("window", group.alias("group"), "price", who.alias("who"))
+    counts = [F.count("*").alias("all"), *(F.count_if(rank).alias(name) for name, rank in ranks().items())]
+    each = bids.groupBy("window", "group", "who").agg(*counts)
+    bidder, names = F.col("who.kind") == "bidder", ("all", *ranks())
+    totals = [F.sum(F.when(bidder, F.col(name)).otherwise(0)).alias(f"{name}_bids") for name in names]
+    kinds = (("bidders", bidder), ("auctions", ~bidder))
+    distinct = [
+        F.count_if(kind & (F.col(name) > 0)).alias(f"{name}_{label}") for label, kind in kinds for name in names
+    ]
+    return by_window(
+        each.groupBy("window", "group").agg(*totals, *distinct), F.col("group"), *_names(totals + distinct)
+    )
+
+
+def _names(columns: list[Column]) -> list[str]:
+    labels = ("bids", "bidders", "auctions")
+    return [f"{name}_{label}" for label in labels for name in ("all", *ranks())][: len(columns)]
+
+
+def q17(feed: Feed) -> DataFrame:
+    counts = [
+        F.count("*").alias("all_bids"),
+        *(F.count_if(rank).alias(f"{name}_bids") for name, rank in ranks().items()),
+    ]
+    prices = [aggregate("price").alias(name) for name, aggregate in _price_figures().items()]
+    bids = feed.windowed_bids.groupBy("window", "auction").agg(*counts, *prices)
+    return by_window(bids, F.col("auction"), *(name for name in bids.columns if name not in ("window", "auction")))
+
+
+def _price_figures() -> dict[str, Callable[[str], Column]]:
+    return {"lowest": F.min, "highest": F.max, "average": F.avg, "total": F.sum}
+
+
+def q18(feed: Feed) -> DataFrame:
+    """Each bidder's last bid on each auction in a window."""
+    bid = F.struct("price", "channel", "url")
+    newest = F.struct("due_ms", "offset", "partition")
+    last = feed.windowed_bids.groupBy("window", "bidder", "auction").agg(F.max_by(bid, newest).alias("bid"))
+    return by_window(last, F.concat_ws(results.WITHIN, "bidder", "auction"), "bid.*")
+
+
+def q19(feed: Feed) -> DataFrame:
+    """The ten highest bids on each auction in a window, the earlier of equal ones first."""
+    bid = F.struct("price", earliest().alias("earliest"), "bidder")
+    bids = feed.windowed_bids.groupBy("window", "auction").agg(F.collect_list(bid).alias("bids"))
+    best = F.posexplode(F.slice(F.sort_array("bids", asc=False), 1, TOP))
+    top = bids.select("window", "auction", best.alias("rank", "bid"))
+    return by_window(top, F.concat_ws(results.WITHIN, "auction", F.col("rank") + 1), "bid.bidder", "bid.price")
+
+
+def earliest() -> Column:
+    """Greater for an event that came earlier."""
+    return F.struct(-F.col("due_ms"), -F.col("offset"), -F.col("partition"))
+
+
+def ranks() -> dict[str, Column]:
+    price = F.col("price")
+    return {
+        "low": price < LOW_PRICE,
+        "middle": (price >= LOW_PRICE) & (price < HIGH_PRICE),
+        "high": price >= HIGH_PRICE,
+    }

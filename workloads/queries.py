@@ -1,0 +1,25 @@
+"""The query and the oracle of each workload, by its spec."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from pyspark.sql import DataFrame
+
+from experiments.workloads import WorkloadName, WorkloadSpec
+from workloads.nexmark import oracle as nexmark_oracle
+from workloads.nexmark import queries as nexmark_queries
+from workloads.wordcount import query as wordcount
+
+QUERIES: dict[WorkloadName, ModuleType] = {WorkloadName.WORDCOUNT: wordcount, WorkloadName.NEXMARK: nexmark_queries}
+ORACLES: dict[WorkloadName, ModuleType] = {WorkloadName.WORDCOUNT: wordcount, WorkloadName.NEXMARK: nexmark_oracle}
+
+
+def query(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
+    """The results of a workload as a streaming DataFrame, in the columns of `workloads.results`."""
+    return QUERIES[spec.name].query(records, spec)
+
+
+def oracle(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
+    """The exact results on the same records without faults, by other means, as a batch DataFrame."""
+    return ORACLES[spec.name].oracle(records, spec)

@@ -1,0 +1,46 @@
+"""What the results of every query look like, so that one sink, one oracle and one judgement serve them all.
+
+    start_ms, end_ms   the window that the result belongs to; of single records, when the last of them was due
+    key                names the result within its window; of single records, it begins with where they are in the input
+    value              the result itself, as text
+
+Where a record is in the input is `partition:offset`, of records that meet in a join one after the other with a comma.
+"""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+SCHEMA = "start_ms LONG, end_ms LONG, key STRING, value STRING"
+COLUMNS = ("start_ms", "end_ms", "key", "value")
+WITHIN, BETWEEN = ":", ","  # no key has them in its own words
+
+
+def place(partition: str = "partition", offset: str = "offset") -> Column:
+    """Where a record is in the input."""
+    return F.concat_ws(WITHIN, partition, offset)
+
+
+def position(key: str) -> tuple[Column, Column]:
+    """Partition and offset (as strings) of the first input record that a result belongs to."""
+    parts = F.split(key, WITHIN)
+    return parts[0], parts[1]
+
+
+def committed(key: str, offsets: dict[str, int]) -> Column:
+    """Whether every input record of a result lies before the end offset of its partition."""
+    ends = F.from_json(F.lit(json.dumps(offsets)), "MAP<STRING, LONG>")
+
+    def before_the_end(record: Column) -> Column:
+        parts = F.split(record, WITHIN)
+        return parts[1].cast("long") < ends[parts[0]]
+
+    return F.forall(F.split(key, BETWEEN), before_the_end)
+
+
+def packed(results: DataFrame) -> DataFrame:
+    """All columns but the first three (start_ms, end_ms, key) as one JSON object in `value`."""
+    return results.select("start_ms", "end_ms", "key", F.to_json(F.struct(*results.columns[3:])).alias("value"))
