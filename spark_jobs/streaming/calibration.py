@@ -5,6 +5,7 @@ Works on topics and checkpoints of its own. The result sizes the batches and the
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import asdict, dataclass
 from statistics import median
@@ -112,7 +113,7 @@ def _measure(
 def _gather(running: StreamingQuery, config: JobConfig, found: dict[int, Timing]) -> None:
     for progress in running.recentProgress:
         if progress["numInputRows"]:
-            found[progress["batchId"]] = _timing(progress, config)
+            found[progress["batchId"]] = _timing(json.loads(progress.json), config)
 
 
 def _settled(batches: list[Timing]) -> bool:
