@@ -6,6 +6,7 @@ Every document that a user writes (an experiment, a fault spec, a topology) is r
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from pathlib import Path
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from experiments.errors import BadInput
 
+UNION_FORM = re.compile(r"<.*>")  # the tags of a union's forms, which are no fields
 MERGE = "tag:yaml.org,2002:merge"  # of the key <<
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -104,23 +106,12 @@ def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
         return model.model_validate(document)
     except ValidationError as error:
         first = _telling(error)
-        path, value = _place(first, document)
+        path = [str(part) for part in first["loc"] if not UNION_FORM.fullmatch(str(part))]
         if isinstance(misfit := first.get("ctx", {}).get("error"), Misfit):
-            raise BadInput(".".join(filter(None, [*map(str, path), misfit.field])), misfit.value, str(misfit)) from None
-        field = ".".join(map(str, path)) or whole
+            raise BadInput(".".join(filter(None, [*path, misfit.field])), misfit.value, str(misfit)) from None
+        field = ".".join(path) or whole
+        value = None if first["type"] == "missing" else first["input"]
         raise BadInput(field, value, _allowed(first)) from None
-
-
-def _place(problem: dict[str, Any], document: Any) -> tuple[list[str | int], object]:
-    """Path and value of the field in the document; pydantic also names the form of a union that it took, no field."""
-    path: list[str | int] = []
-    for part in problem["loc"]:
-        if (isinstance(document, dict) and part in document) or (isinstance(document, list) and isinstance(part, int)):
-            document = document[part]
-            path.append(part)
-    if problem["type"] == "missing":
-        return [*path, problem["loc"][-1]], None
-    return path, problem["input"]
 
 
 def _telling(error: ValidationError) -> dict[str, Any]:
@@ -149,7 +140,7 @@ ALLOWED = {  # in a user's words, for the problems that pydantic tells in its ow
     "list_type": "a list",
     "dict_type": "a mapping of fields",
     "model_type": "a mapping of fields",
-    "model_attributes_type": "a mapping of fields",
+    "union_tag_not_found": "a mapping of fields",
     "enum": "{expected}",
     "too_short": "{min_length} or more",
     "extra_forbidden": "no such field; docs/ and the examples show the known ones",

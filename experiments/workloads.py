@@ -13,7 +13,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, TypeAdapter, model_validator
 
 from experiments.parsing import Misfit, Spec
 
@@ -157,7 +157,17 @@ def _named(document: Any) -> Any:
     return named
 
 
-WorkloadSpec: TypeAlias = Annotated[WordCountSpec | NexmarkSpec, Field(discriminator="name"), BeforeValidator(_named)]
+def _form(workload: Any) -> str | None:
+    """The tag of a workload's spec, in the form that `experiments.parsing` leaves out of the names of fields."""
+    name = workload.get("name") if isinstance(workload, dict) else getattr(workload, "name", None)
+    return name and f"<{name}>"
+
+
+WorkloadSpec: TypeAlias = Annotated[
+    Annotated[WordCountSpec, Tag("<wordcount>")] | Annotated[NexmarkSpec, Tag("<nexmark>")],
+    Discriminator(_form),
+    BeforeValidator(_named),
+]
 SPECS: dict[WorkloadName, type[Spec]] = {WorkloadName.WORDCOUNT: WordCountSpec, WorkloadName.NEXMARK: NexmarkSpec}
 _READER: TypeAdapter[WorkloadSpec] = TypeAdapter(WorkloadSpec)
 
