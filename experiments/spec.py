@@ -64,7 +64,8 @@ class ClusterSpec(Spec):
     worker_cores: Annotated[int, Field(ge=1, le=64)] = 1
     worker_memory_mb: Annotated[int, Field(ge=512, le=262_144)] = 640
     worker_disk_mb: Annotated[
-        int, Field(ge=64, le=1_048_576, description="a worker's own disk, kept in memory; driver local has none")
+        int,
+        Field(ge=64, le=1_048_576, description="a worker's own disk, kept in memory; drivers local and ssh have none"),
     ] = 512
     inventory: Annotated[
         str, Field(min_length=1, description="JSON file of the machines; only driver ssh uses it (docs/inventory.md)")
