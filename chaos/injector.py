@@ -3,7 +3,9 @@
 Run as a service on the gateway: `python -m chaos.injector ROOT PLAN.json JOURNAL.jsonl`. PLAN.json holds
 `window_start_ns`, `events` (as `chaos.plan` draws them) and `max_down`. Every strike of a fault on a host is journaled
 as it happens, by its outcome (`chaos.holds`): `injected` with its proof, `absorbed` or `withheld`; then `healed` with
-the proof of that, once no fault holds the host any more. SIGTERM heals what is held and ends.
+the proof of that, once no fault holds the host any more, and `joined` once a lost host or service has its place again.
+SIGTERM heals what is held and ends; it is journaled as `aborted` when there is the file `ABORT_FILE` beside the plan.
+What goes wrong is journaled as `failed`, and ends the plan in the same way. The last entry is always `disarmed`.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from typing import Any
 
 from chaos.events import FaultEvent
 from chaos.holds import Hold, Holds, Outcome
+from experiments.fault_kinds import FaultKind
+from infra import startup
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_for
 from infra.journal import Journal
@@ -36,7 +40,12 @@ SHOOT_AHEAD_S = 0.03  # the order reaches a host over SSH before the moment at w
 LONGEST_NAP_S = 0.2
 MANY = 16  # hosts: as many looks one after the other, each a round trip, would not be over when the strikes are due
 BESIDE_EACH_S = 0.05  # a look at all that goes on beside takes as long as there is much of it
+JOIN_LIMIT_S, JOIN_LOOK_S = 90.0, 0.1
+ABORT_FILE = "abort.json"
 SWITCH_INTERVAL_S = 0.0005  # between threads: a proof must not hold up a strike
+
+
+Arrival = Callable[[Handle, str, FaultKind], Callable[[], bool] | None]
 
 
 @dataclass(frozen=True)
@@ -65,12 +74,23 @@ class Action:
 class Injector:
     """Carries out the actions in the order in which they are due.
 
-    What takes time (proofs, heals) goes on beside, in the lane of its host: in order for one host, at once for many.
+    What takes time (proofs, heals) goes on beside, in the lane of its host or service: in order for one, at once for
+    many. `arrival` is `infra.startup.arrival`; `aborted` tells whether a request to stop is an abort.
     Aims are no part of a lane: a proof that takes seconds, as of a grace period, must not hold up what is due then.
     """
 
-    def __init__(self, driver: Driver, handle: Handle, journal: Journal, plan: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        handle: Handle,
+        journal: Journal,
+        plan: dict[str, Any],
+        arrival: Arrival = startup.arrival,
+        aborted: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.driver, self.handle, self.journal = driver, handle, journal
+        self.arrival, self.aborted = arrival, aborted
+        self.awaited: list[threading.Thread] = []
         self.holds: Holds[int] = Holds(plan.get("max_down"))
         self.lanes: dict[str, ThreadPoolExecutor] = defaultdict(partial(ThreadPoolExecutor, 1))
         self.aiming = ThreadPoolExecutor(len(handle.hosts))
@@ -90,10 +110,23 @@ class Injector:
     def run(self) -> None:
         """Returns when every fault has been injected and healed, or when it was asked to stop and all is healed.
 
-        Raises what went wrong beside, after everything was healed.
+        Raises the first thing that went wrong, after everything was healed.
         """
         self.journal.write("armed", faults=len(self.queue))
         threading.Thread(target=self._note_clocks, daemon=True).start()
+        try:
+            self._carry_out()
+        finally:
+            self._heal_all()
+            failures = [future.exception() for future in self.beside if future.exception()]
+            for failure in [sys.exception(), *failures]:
+                if failure is not None:
+                    self.journal.write("failed", error=" ".join(str(failure).split()))
+            self.journal.write("disarmed")
+        if failures:
+            raise failures[0]
+
+    def _carry_out(self) -> None:
         while self.queue and self._wait_until(self.queue[0].due_ns - int(AIM_AHEAD_S * 1e9)):
             what = heapq.heappop(self.queue).what
             if isinstance(what, Hold):
@@ -101,13 +134,23 @@ class Injector:
             else:
                 self._strike([what, *self._due_with(what)])
             self._look_beside()
+        while self._is_busy_beside() and not self.stopping:
+            self._look_beside()
+            time.sleep(JOIN_LOOK_S)
+
+    def _is_busy_beside(self) -> bool:
+        """A heal that is done may have begun to wait for an arrival: looked at in this order, nothing slips through."""
+        return not all(future.done() for future in self.beside) or any(t.is_alive() for t in self.awaited)
+
+    def _heal_all(self) -> None:
+        """Undo what is held; also when the plan went wrong. What one host refuses keeps no other from its heal."""
+        if self.stopping and self.aborted():
+            self.journal.write("aborted")
+        self.stopping = True
         for hold in self.holds:
             self._heal(hold)
         for pool in (self.aiming, *self.lanes.values()):
             pool.shutdown()
-        self.journal.write("disarmed")
-        for future in self.beside:
-            future.result()
 
     def _note_clocks(self) -> None:
         """Connects to all hosts, which is also why it is done: none must be waited for later."""
@@ -147,7 +190,7 @@ class Injector:
         """Which hosts are up; a few are looked at in this thread, which has precedence, many at once in their lanes."""
         if len(volley) < MANY:
             return [strike.refresh() for strike in strikes]
-        looks = [self._beside(blow.host, strike.refresh) for blow, strike in zip(volley, strikes, strict=True)]
+        looks = [self._beside(blow.host, blow.event.kind, strike.refresh) for blow, strike in zip(volley, strikes, strict=True)]
         return [look.result() for look in looks]
 
     def _ready(self, blow: Blow) -> Strike:
@@ -159,7 +202,7 @@ class Injector:
         for ended in self.holds.strike(hold):
             self.journal.write("ended", fault=ended.fault, host=ended.host, kind=ended.kind)
         self._push(hold.until, hold)
-        self.beside.append(self._beside(blow.host, self._prove, blow, strike))
+        self.beside.append(self._beside(blow.host, blow.event.kind, self._prove, blow, strike))
 
     def _prove(self, blow: Blow, strike: Strike) -> None:
         self._note(Outcome.INJECTED, blow, **strike.fire().to_json())
@@ -183,14 +226,28 @@ class Injector:
 
     def _heal(self, hold: Hold[int]) -> None:
         self.holds.release(hold)
-        self.beside.append(self._beside(hold.host, self._undo, hold))
+        self.beside.append(self._beside(hold.host, hold.kind, self._undo, hold))
 
     def _undo(self, hold: Hold[int]) -> None:
+        arrived = self.arrival(self.handle, hold.host, hold.kind)
         proof: Proof = self.driver.heal(self.handle, hold.host, hold.kind)
         self.journal.write("healed", fault=hold.fault, host=hold.host, kind=hold.kind, **proof.to_json())
+        if arrived is not None:
+            thread = threading.Thread(target=self._await_arrival, args=(hold, arrived), daemon=True)
+            self.awaited = [other for other in self.awaited if other.is_alive()] + [thread]
+            thread.start()
 
-    def _beside(self, host: str, act: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        return self.lanes[host].submit(act, *arguments)
+    def _await_arrival(self, hold: Hold[int], arrived: Callable[[], bool]) -> None:
+        """Beside the lane, which the next strike may need: a worker takes seconds to join."""
+        deadline = time.monotonic() + JOIN_LIMIT_S
+        while not self.stopping and time.monotonic() < deadline:
+            if arrived():
+                self.journal.write("joined", fault=hold.fault, host=hold.host, kind=hold.kind)
+                return
+            time.sleep(JOIN_LOOK_S)
+
+    def _beside(self, host: str, kind: FaultKind, act: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        return self.lanes[kind.service or host].submit(act, *arguments)
 
     def _look_beside(self) -> None:
         """Now and then forget what has been done; what failed ends the plan."""
@@ -215,7 +272,8 @@ def main() -> None:
     root, plan_path, journal_path = map(Path, sys.argv[1:])
     handle = Handle.load(root)
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
-    injector = Injector(driver_for(handle), handle, Journal(journal_path), plan)
+    aborted = plan_path.with_name(ABORT_FILE).exists
+    injector = Injector(driver_for(handle), handle, Journal(journal_path), plan, aborted=aborted)
     signal.signal(signal.SIGTERM, injector.request_stop)
     injector.run()
 

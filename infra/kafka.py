@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import itertools
+import time
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 from kafka import KafkaAdminClient
@@ -12,10 +14,11 @@ from kafka.admin import NewTopic
 from kafka.errors import RetriableError, TopicAlreadyExistsError
 
 from experiments.errors import EnvironmentFailure
+from infra.services import BROKER_PORT, CONTROLLER_PORT
 
-BROKER_PORT, CONTROLLER_PORT = 9092, 9093
 HEAP = "320m"
 LONGEST_PAUSE_MS = 500  # between two attempts to reach a broker that starts; by default it grows to half a minute
+SHOWN_LIMIT_S = 30.0
 
 
 def properties(address: str, data: Path) -> str:
@@ -48,6 +51,11 @@ def cluster_id() -> str:
     return next(candidate for candidate in candidates if not candidate.startswith("-"))
 
 
+def format_options(config: Path) -> list[str]:
+    """The arguments with which Kafka's StorageTool makes the storage of that configuration."""
+    return ["format", "--cluster-id", cluster_id(), "--config", str(config)]
+
+
 def java_command(java: Path, jars: list[Path], main: str, *arguments: str, heap: str = HEAP) -> list[str]:
     classpath = ":".join(str(jar) for jar in jars)
     options = ["-XX:+UseSerialGC", f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
@@ -57,26 +65,37 @@ def java_command(java: Path, jars: list[Path], main: str, *arguments: str, heap:
 
 def wait_ready(broker: str, log: Path, limit_s: float = 60.0) -> None:
     """Return once the broker answers; raises `EnvironmentFailure` with the end of its log otherwise."""
+    if not is_ready(broker, limit_s):
+        raise EnvironmentFailure(f"the broker at {broker} did not answer in {limit_s:g} s", f"see {log}")
+
+
+def is_ready(broker: str, limit_s: float = 1.0) -> bool:
+    """Whether the broker answers within `limit_s`."""
     try:
         KafkaAdminClient(
             bootstrap_servers=broker,
             bootstrap_timeout_ms=int(limit_s * 1000),
             reconnect_backoff_max_ms=LONGEST_PAUSE_MS,
         ).close()
-    except RetriableError as error:
-        raise EnvironmentFailure(
-            f"the broker at {broker} did not answer in {limit_s:g} s ({error})", f"see {log}"
-        ) from None
+    except RetriableError:
+        return False
+    return True
 
 
 def create_topics(broker: str, topics: dict[str, int]) -> None:
-    """Create topics with their partition counts; those that exist are left as they are."""
+    """Create topics with their partition counts; those that exist are left as they are.
+
+    Returns when the broker shows all of them with their partitions, which is a moment after it has created them.
+    """
     admin = KafkaAdminClient(bootstrap_servers=broker)
     try:
         for name, partitions in topics.items():
-            try:
+            with suppress(TopicAlreadyExistsError):
                 admin.create_topics([NewTopic(name=name, num_partitions=partitions, replication_factor=1)])
-            except TopicAlreadyExistsError:
-                continue
+        deadline = time.monotonic() + SHOWN_LIMIT_S
+        while not all(topic["partitions"] for topic in admin.describe_topics(list(topics))):
+            if time.monotonic() > deadline:
+                raise EnvironmentFailure(f"the broker at {broker} does not show its new topics", "see the broker's log")
+            time.sleep(0.05)
     finally:
         admin.close()

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
-from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from experiments.fault_kinds import PLAIN, SERVICES, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra import services, startup
+from infra import gateway, services, startup
 from infra.cluster import Handle, HostState
 from infra.processes import Usage, is_taken, marks, members, usage
 from infra.session import ClockOffset
@@ -17,7 +17,7 @@ from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import Proof, Strike
 
 TOKEN_LETTER = "s"
-KINDS = frozenset({FaultKind.KILL, FaultKind.TERMINATE, FaultKind.PAUSE, FaultKind.SLOW})
+KINDS = frozenset({FaultKind.KILL, FaultKind.TERMINATE, FaultKind.PAUSE, FaultKind.SLOW, *SERVICES})
 
 
 class LocalDriver:
@@ -70,18 +70,20 @@ class LocalDriver:
 
     def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         """Open handles on the host's processes; only a host of this cluster can be aimed at."""
-        return ready(self._target(handle, host), kind, options)
+        return ready(self._target(handle, host, kind), kind, options)
 
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
         """Start a lost worker again, its disk an empty folder; undo any other fault."""
         if kind.loses_the_host:
-            return startup.revive(self, handle, startup.worker_of(handle, host))
-        return undo(self._target(handle, host), kind)
+            return startup.revive(self, handle, startup.struck(handle, host, kind))
+        if kind in gateway.STARTS:
+            return gateway.restart(self, handle, kind)
+        return undo(self._target(handle, host, kind), kind)
 
     @staticmethod
-    def _target(handle: Handle, host: str) -> Target:
-        worker = startup.worker_of(handle, host)
-        return Target(f"{handle.token}/{worker.name}", worker.address)
+    def _target(handle: Handle, host: str, kind: FaultKind) -> Target:
+        target = startup.struck(handle, host, kind)
+        return Target(f"{handle.token}/{target.name}", target.address)
 
     def destroy(self, handle: Handle) -> None:
         """Kill everything that carries the cluster's token; the directories stay until the run is published."""
@@ -96,7 +98,7 @@ def _free_subnet() -> int:
     taken = {int(mark[1:].partition("-")[0]) for mark in marks(TOKEN_LETTER)}
     busy: set[int] = set()
     for subnet in sorted(set(range(1, 255)) - taken):
-        found = [port for port in startup.GATEWAY_PORTS if is_taken(f"127.0.{subnet}.1", port)]
+        found = [port for port in gateway.GATEWAY_PORTS if is_taken(f"127.0.{subnet}.1", port)]
         if not found:
             return subnet
         busy.update(found)

@@ -25,7 +25,7 @@ from infra.strikes.death import LOOK_EACH_S, PROOF_LIMIT_S, Death
 
 log = logging.getLogger(__name__)
 LACKING = {FaultKind.POWER_OFF, FaultKind.DISK_FULL}
-KINDS = frozenset(kind for kind in FaultKind if kind.service is None) - LACKING
+KINDS = frozenset(FaultKind) - LACKING
 
 
 class SshDriver(RemoteHosts):

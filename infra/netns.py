@@ -15,7 +15,7 @@ from pathlib import Path
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra import disks, leftovers, namespaces, services, ssh, startup
+from infra import disks, gateway, leftovers, namespaces, services, ssh, startup
 from infra.cluster import Handle, Host
 from infra.power import PowerOff
 from infra.processes import MACHINE, Usage, members, usage
@@ -26,7 +26,7 @@ from infra.strikes.partition import reconnect
 from infra.strikes.strike import Proof, Strike
 
 TOKEN_LETTER = "n"
-KINDS = frozenset(kind for kind in FaultKind if kind.service is None)
+KINDS = frozenset(FaultKind)
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 PACKAGES = {
     "sshd": "openssh-server",
@@ -66,12 +66,12 @@ class NetnsDriver(RemoteHosts):
     def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         if kind is not FaultKind.POWER_OFF:
             return super().aim(handle, host, kind, options)
-        worker = startup.worker_of(handle, host)
+        worker = startup.struck(handle, host, kind)
         return PowerOff(handle.token, worker, on_cut=partial(self.forget, handle, worker))
 
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
         """As `Driver.heal`: a host that was lost gets power and an empty disk."""
-        worker = startup.worker_of(handle, host)
+        worker = startup.struck(handle, host, kind)
         if kind.loses_the_host:
             _switch_on(handle, worker)
             if not self.running(handle, host):
@@ -176,7 +176,7 @@ def _make_key(path: Path) -> str:
 def _switch_on(handle: Handle, host: Host) -> None:
     """Give a host its interface, address and sshd again, as far as it lacks them."""
     namespaces.plug_in(handle.token, host.name, host.address)
-    if not startup.answers(host.address, ssh.PORT):
+    if not gateway.answers(host.address, ssh.PORT):
         _start_sshd(handle, host.name)
 
 

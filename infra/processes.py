@@ -110,16 +110,28 @@ def _pids() -> Iterator[int]:
 
 
 def _environment(pid: int) -> list[bytes]:
-    """The environment of a process; a process amid an exec shows none for a moment, so that one is awaited."""
+    """The environment of a process; a process amid an exec shows none for a moment, so that one is awaited.
+
+    It may end its exec between the look at its environment and the look at its state: only a second look that shows
+    none, too, tells that there is none.
+    """
     for _ in range(EXEC_LOOKS):
-        try:
-            entries = Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:
-            return []
-        if entries or not _amid_exec(pid):
+        entries = _environ(pid)
+        if not entries and not _amid_exec(pid):
+            entries = _environ(pid)
+            if not entries and not _amid_exec(pid):
+                return []
+        if entries:
             return entries.split(b"\0")
         time.sleep(EXEC_PAUSE_S)
     return []
+
+
+def _environ(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
 
 
 def _amid_exec(pid: int) -> bool:

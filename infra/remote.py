@@ -22,7 +22,7 @@ from typing import Any
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
-from infra import reach, services, startup
+from infra import gateway, reach, services, startup
 from infra.cluster import Handle, Host, HostState
 from infra.processes import MACHINE, Usage
 from infra.session import ClockOffset, Disconnected, Session, measure_offset
@@ -115,12 +115,14 @@ class RemoteHosts:
 
     def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         strike = RemotePartition if kind is FaultKind.PARTITION else RemoteStrike
-        return strike(self, handle, startup.worker_of(handle, host), kind, options)
+        return strike(self, handle, startup.struck(handle, host, kind), kind, options)
 
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
-        target = startup.worker_of(handle, host)
+        target = startup.struck(handle, host, kind)
         if kind.loses_the_host:
             return startup.revive(self, handle, target)
+        if kind in gateway.STARTS:
+            return gateway.restart(self, handle, kind)
         proof = self.clock(handle, target).here(Proof(**self.ask(handle, target, "undo", kind=kind)))
         return self._reconnected(handle, target, proof) if kind is FaultKind.PARTITION else proof
 
@@ -232,7 +234,7 @@ class RemoteStrike:
     def _answering(self, ports: Sequence[int]) -> int:
         """How many of these ports answer from here; asked all at once, since one that says nothing takes a while."""
         with ThreadPoolExecutor(max(len(ports), 1)) as pool:
-            return sum(pool.map(partial(startup.answers, self._host.address), ports))
+            return sum(pool.map(partial(gateway.answers, self._host.address), ports))
 
     def close(self) -> None:
         if self._session:

@@ -18,6 +18,8 @@ from pathlib import Path
 from infra.processes import MARK, ROOT, marks, members
 
 REPOSITORY = Path(__file__).parent.parent
+BROKER_PORT, CONTROLLER_PORT, MASTER_PORT = 9092, 9093, 7077
+PORTS = {"broker": frozenset({BROKER_PORT, CONTROLLER_PORT}), "spark-master": frozenset({MASTER_PORT})}
 INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "AFTERSHOCK_CACHE")
 
 
@@ -50,14 +52,19 @@ def spawn(command: Sequence[str], folder: Path, log: Path, variables: Mapping[st
 
 def stop(mark: str, limit_s: float) -> None:
     """Ask a service's first process to end; after `limit_s` every process of it is killed."""
-    leaders = [pid for pid in members(mark) if _leads_session(pid)]
-    for pid in leaders:
-        _signal(pid, signal.SIGTERM)
+    tell(mark, signal.SIGTERM)
     deadline = time.monotonic() + limit_s
     while members(mark) and time.monotonic() < deadline:
         time.sleep(0.1)
     for pid in members(mark):
         _signal(pid, signal.SIGKILL)
+
+
+def tell(mark: str, number: signal.Signals) -> None:
+    """Send a signal to a service's first process only, which is the one that was spawned."""
+    for pid in members(mark):
+        if _leads_session(pid):
+            _signal(pid, number)
 
 
 def running(host_mark: str) -> set[str]:

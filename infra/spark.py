@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from infra.cluster import Host
+from infra.cluster import Handle, Host
+from infra.services import MASTER_PORT
 
-MASTER_PORT = 7077
-DAEMON_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -Dspark.deploy.maxExecutorRetries=-1"
+# A worker that finds no master tries again every 5 to 15 s; Spark's own numbers are 6, then ten more every 30 to 90 s.
+RETRIES = "-Dspark.worker.initialRegistrationRetries=60 -Dspark.worker.maxRegistrationRetries=120"
+DAEMON_OPTIONS = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -Dspark.deploy.maxExecutorRetries=-1 {RETRIES}"
+RECOVERY_LIMIT_S = 10  # a master that was started again waits so long for workers and drivers that died meanwhile
 
 
 def home() -> Path:
@@ -17,11 +20,21 @@ def home() -> Path:
     return Path(spec.origin).parent
 
 
-def daemon_environment(address: str) -> dict[str, str]:
-    """Environment of master, workers and all they start: bound to the host's address, small heaps."""
+def recovery_directory(handle: Handle) -> Path:
+    """Where the master keeps which workers and applications it has."""
+    return handle.directory(handle.gateway.name) / "spark-master"
+
+
+def daemon_environment(handle: Handle, host: str) -> dict[str, str]:
+    """Environment of master, workers and all they start: bound to the host's address, small heaps.
+
+    A master that is started again asks the workers and drivers of its directory to come back, which they do at once.
+    """
+    recovery = {"Mode": "FILESYSTEM", "Directory": recovery_directory(handle), "Timeout": RECOVERY_LIMIT_S}
     return {
         "SPARK_HOME": str(home()),
-        "SPARK_LOCAL_IP": address,
+        "SPARK_MASTER_OPTS": " ".join(f"-Dspark.deploy.recovery{name}={value}" for name, value in recovery.items()),
+        "SPARK_LOCAL_IP": handle.hosts[host].address,
         "SPARK_DAEMON_MEMORY": "160m",
         "SPARK_DAEMON_JAVA_OPTS": DAEMON_OPTIONS,
     }

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import fcntl
-import functools
 import os
 import secrets
 import shutil
-import socket
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,17 +15,19 @@ from pathlib import Path
 import psutil
 
 from experiments.errors import BadInput, EnvironmentFailure
+from experiments.fault_kinds import GATEWAY, FaultKind
 from experiments.spec import ClusterSpec
-from infra import kafka, services, spark
+from infra import gateway, kafka, services, spark
 from infra.cluster import Driver, Handle, Host, Role
 from infra.jars import ensure_jars
-from infra.jvm import Java, find_java
+from infra.jvm import find_java
+from infra.services import BROKER_PORT, MASTER_PORT
 from infra.strikes.strike import Proof
 
 GATEWAY_MEMORY_MB = 2048  # broker, master, query driver, generator
 WORKER_OVERHEAD_MB = 450  # the worker daemon, and an executor beyond its heap
 MINIMUM_DISK_MB = 2048
-GATEWAY_PORTS = (kafka.BROKER_PORT, kafka.CONTROLLER_PORT, spark.MASTER_PORT)
+REGISTERED = b"Successfully registered with master"
 PROVISION_LOCK = Path(tempfile.gettempdir()) / "aftershock-provision.lock"
 
 
@@ -74,36 +73,30 @@ def handle_of(spec: ClusterSpec, run_id: str, root: Path, *, letter: str, subnet
     def host(name: str, number: int, role: Role) -> Host:
         return Host(name, f"{network}.{number}", role, spec.worker_cores, spec.worker_memory_mb)
 
-    gateway = host("gateway", 1, Role.GATEWAY)
+    first = host(GATEWAY, 1, Role.GATEWAY)
     workers = [host(f"worker-{i}", 1 + i, Role.WORKER) for i in range(1, spec.workers + 1)]
-    return handle_on(spec, run_id, root, token=f"{letter}{subnet}-{secrets.token_hex(8)}", hosts=[gateway, *workers])
+    return handle_on(spec, run_id, root, token=f"{letter}{subnet}-{secrets.token_hex(8)}", hosts=[first, *workers])
 
 
 def handle_on(spec: ClusterSpec, run_id: str, root: Path, *, token: str, hosts: Sequence[Host]) -> Handle:
     """The handle of a cluster on hosts whose addresses are known; the first is the gateway."""
-    gateway = hosts[0]
+    first = hosts[0]
     return Handle(
         run_id=run_id,
         driver=spec.driver.value,
         token=token,
         root=str(root),
         hosts={host.name: host for host in hosts},
-        broker=f"{gateway.address}:{kafka.BROKER_PORT}",
-        master=f"spark://{gateway.address}:{spark.MASTER_PORT}",
+        broker=f"{first.address}:{BROKER_PORT}",
+        master=f"spark://{first.address}:{MASTER_PORT}",
     )
 
 
 def service_environment(handle: Handle, host: str, service: str) -> dict[str, str]:
     """The environment of a service on a host; raises `EnvironmentFailure` without a JVM."""
     mark = f"{handle.token}/{host}/{service}"
-    spark_variables = spark.daemon_environment(handle.hosts[host].address)
-    return {**services.environment(mark, handle.root), **spark_variables, "JAVA_HOME": str(_java().home)}
-
-
-@functools.cache
-def _java() -> Java:
-    """Looked for once in a process: asking a JVM takes a tenth of a second, and every service needs one."""
-    return find_java()
+    spark_variables = spark.daemon_environment(handle, host)
+    return {**services.environment(mark, handle.root), **spark_variables, "JAVA_HOME": str(gateway.java().home)}
 
 
 def start_worker(driver: Driver, handle: Handle, worker: Host) -> None:
@@ -125,12 +118,16 @@ def revive(driver: Driver, handle: Handle, worker: Host) -> Proof:
     return Proof(fired_ns, time.time_ns(), {"hosts started": started}, {"hosts down": down})
 
 
-def worker_of(handle: Handle, host: str) -> Host:
-    """The worker of that name; raises `BadInput` for the gateway and for any host that is not this cluster's."""
-    workers = {worker.name: worker for worker in handle.workers}
-    if host not in workers:
-        raise BadInput("target", host, f"a worker of run {handle.run_id}: {', '.join(workers)}")
-    return workers[host]
+def struck(handle: Handle, host: str, kind: FaultKind) -> Host:
+    """The host of that name, if a fault of that kind may strike it; raises `BadInput` for any other.
+
+    Faults of services strike the gateway, all others a worker of this cluster, and never the gateway.
+    """
+    allowed = {h.name: h for h in ([handle.gateway] if kind.service else handle.workers)}
+    if host not in allowed:
+        meant = "the gateway" if kind.service else "a worker"
+        raise BadInput("target", host, f"{meant} of run {handle.run_id}: {', '.join(allowed)}")
+    return allowed[host]
 
 
 @contextmanager
@@ -167,56 +164,46 @@ def _check_disk(root: Path) -> None:
 
 
 def _start(driver: Driver, handle: Handle) -> None:
-    gateway = handle.gateway
-    logs = handle.directory(gateway.name) / "logs"
-    _start_broker(driver, handle)
-    driver.spawn(handle, gateway.name, "spark-master", spark.master_command(gateway))
-    _wait_port(gateway.address, spark.MASTER_PORT, logs / "spark-master.log")
+    address, logs = handle.gateway.address, handle.directory(handle.gateway.name) / "logs"
+    gateway.start_broker(driver, handle)
+    gateway.start_master(driver, handle)
+    gateway.wait_port(address, MASTER_PORT, logs / "spark-master.log")
     for worker in handle.workers:
         start_worker(driver, handle, worker)
-    _wait_port(gateway.address, kafka.BROKER_PORT, logs / "broker.log")  # a client that comes sooner waits up to 30 s
+    gateway.wait_port(address, BROKER_PORT, logs / "broker.log")  # a client that comes sooner waits up to 30 s
     kafka.wait_ready(handle.broker, logs / "broker.log")
     for worker in handle.workers:
         _wait_registered(handle, worker)
 
 
-def _start_broker(driver: Driver, handle: Handle) -> None:
-    gateway = handle.gateway
-    folder = handle.directory(gateway.name) / "kafka"
-    folder.mkdir(exist_ok=True)
-    config = folder / "server.properties"
-    config.write_text(kafka.properties(gateway.address, folder / "data"))
-    java, jars = _java().launcher, ensure_jars().broker
-    format_command = ["format", "--cluster-id", kafka.cluster_id(), "--config", str(config), "--ignore-formatted"]
-    done = subprocess.run(
-        kafka.java_command(java, jars, "kafka.tools.StorageTool", *format_command), capture_output=True, text=True
-    )
-    if done.returncode:
-        raise EnvironmentFailure(f"Kafka could not format its storage: {done.stderr.strip()[-300:]}", f"see {folder}")
-    driver.spawn(handle, gateway.name, "broker", kafka.java_command(java, jars, "kafka.Kafka", str(config)))
+def arrival(handle: Handle, host: str, kind: FaultKind) -> Callable[[], bool] | None:
+    """To be asked before a heal: what tells, once it is done, that what was lost has its place again.
+
+    A worker has when the Spark master has registered it since, the broker when it answers, the master when it can be
+    connected to. None for a kind that loses nothing which would have to come back by itself.
+    """
+    if kind in gateway.STARTS:
+        return lambda: gateway.serves(handle, kind)
+    if not kind.loses_the_host:
+        return None
+    log = _worker_log(handle, host)
+    before = log.stat().st_size if log.exists() else 0
+    return lambda: _registered(log, before)
 
 
-def _wait_port(address: str, port: int, log: Path, limit_s: float = 60.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not answers(address, port):
-        if time.monotonic() > deadline:
-            raise EnvironmentFailure(f"nothing listens on {address}:{port} after {limit_s:g} s", f"see {log}")
-        time.sleep(0.1)
+def _worker_log(handle: Handle, host: str) -> Path:
+    return handle.directory(host) / "logs" / "spark-worker.log"
 
 
-def answers(address: str, port: int, limit_s: float = 1.0) -> bool:
-    """Whether a TCP connection to that port is accepted within `limit_s` [s]."""
-    try:
-        socket.create_connection((address, port), timeout=limit_s).close()
-    except OSError:
-        return False
-    return True
+def _registered(log: Path, since: int = 0) -> bool:
+    """Whether a worker was registered, by what its log says beyond its first `since` bytes."""
+    return log.exists() and REGISTERED in log.read_bytes()[since:]
 
 
 def _wait_registered(handle: Handle, worker: Host, limit_s: float = 60.0) -> None:
-    log = handle.directory(worker.name) / "logs" / "spark-worker.log"
+    log = _worker_log(handle, worker.name)
     deadline = time.monotonic() + limit_s
-    while "Successfully registered with master" not in log.read_text(errors="replace"):
+    while not _registered(log):
         if time.monotonic() > deadline:
             raise EnvironmentFailure(f"{worker.name} did not join the Spark master in {limit_s:g} s", f"see {log}")
         time.sleep(0.1)

@@ -1,10 +1,13 @@
 """Keeps one program running: starts it again whenever it ends, until asked to stop.
 
-Run as a service: `python -m infra.supervisor JOURNAL.jsonl PROGRAM [ARGUMENT...]`.
+Run as a service: `python -m infra.supervisor JOURNAL.jsonl PROGRAM [ARGUMENT...]`. The program's processes carry a mark
+below the service's, so that a fault can kill them and spare the supervisor. Told to hold (`HOLD`), it leaves a program
+that ends ended until it is told to go on.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,42 +15,75 @@ import time
 from pathlib import Path
 
 from infra.journal import Journal
+from infra.processes import MARK
 
+PROGRAM = "program"  # the last part of the program's mark
+HOLD, GO_ON = signal.SIGUSR1, signal.SIGUSR2
 PAUSE_S = 0.2
 GRACE_S = 25.0
 SHORT_LIFE_S, MOST_SHORT_LIVES = 30.0, 3  # a program that ends so soon so often cannot work
 
 
-def supervise(command: list[str], journal: Journal) -> None:
-    """Run `command` again and again until SIGTERM, which is passed on, or until it has ended too soon too often."""
-    stopping: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _frame: stopping.append(number))
-    short_lives = 0
-    while not stopping and short_lives < MOST_SHORT_LIVES:
-        started = time.monotonic()
-        _run_once(command, journal, stopping)
-        short_lives = short_lives + 1 if time.monotonic() - started < SHORT_LIFE_S else 0
-        time.sleep(PAUSE_S)
+class Supervisor:
+    """Runs one program again and again; a life that a fault ended is not held against it."""
 
+    def __init__(self, command: list[str], journal: Journal) -> None:
+        self.command, self.journal = command, journal
+        self.stopping = self.holding = self.struck = False
 
-def _run_once(command: list[str], journal: Journal, stopping: list[int]) -> None:
-    """Run the program to its end; `GRACE_S` after a request to stop it is killed."""
-    program = subprocess.Popen(command)
-    journal.write("program-started", pid=program.pid)
-    asked_at = None
-    while program.poll() is None:
-        if stopping and asked_at is None:
-            asked_at = time.monotonic()
-            program.terminate()
-        if asked_at and time.monotonic() > asked_at + GRACE_S:
-            program.kill()
-        time.sleep(0.02)
-    journal.write("program-ended", pid=program.pid, status=program.returncode)
+    def listen(self) -> None:
+        """Take the signals that it understands."""
+        for number, take in ((signal.SIGTERM, self._stop), (HOLD, self._hold), (GO_ON, self._go_on)):
+            signal.signal(number, take)
+
+    def _stop(self, *_: object) -> None:
+        self.stopping = True
+
+    def _hold(self, *_: object) -> None:
+        self.holding = self.struck = True
+
+    def _go_on(self, *_: object) -> None:
+        self.holding = False
+
+    def run(self) -> None:
+        """Until it is asked to stop, which is passed on, or until the program has ended too soon too often."""
+        short_lives = 0
+        while not self.stopping and short_lives < MOST_SHORT_LIVES:
+            started = time.monotonic()
+            if self._run_once():
+                continue
+            short_lives = short_lives + 1 if time.monotonic() - started < SHORT_LIFE_S else 0
+            time.sleep(PAUSE_S)
+
+    def _run_once(self) -> bool:
+        """Run the program to its end, `GRACE_S` after a request to stop by force; whether a fault ended it."""
+        program = subprocess.Popen(self.command, env=os.environ | self._mark())
+        self.journal.write("program-started", pid=program.pid)
+        asked_at = None
+        while program.poll() is None:
+            if self.stopping and asked_at is None:
+                asked_at = time.monotonic()
+                program.terminate()
+            if asked_at and time.monotonic() > asked_at + GRACE_S:
+                program.kill()
+            time.sleep(0.02)
+        struck, self.struck = self.struck, False
+        self.journal.write("program-ended", pid=program.pid, status=program.returncode)
+        while self.holding and not self.stopping:
+            time.sleep(0.02)
+        return struck
+
+    @staticmethod
+    def _mark() -> dict[str, str]:
+        own = os.environ.get(MARK)
+        return {MARK: f"{own}/{PROGRAM}"} if own else {}
 
 
 def main() -> None:
     journal, *command = sys.argv[1:]
-    supervise(command, Journal(Path(journal)))
+    supervisor = Supervisor(command, Journal(Path(journal)))
+    supervisor.listen()
+    supervisor.run()
 
 
 if __name__ == "__main__":

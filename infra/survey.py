@@ -10,7 +10,7 @@ from pathlib import Path
 import paramiko
 
 from experiments.errors import EnvironmentFailure
-from infra import spark, startup
+from infra import gateway, spark
 from infra.cluster import Handle, Host, Role
 from infra.jars import cache_folder
 from infra.json_lines import reason_of
@@ -33,7 +33,7 @@ def look(hosts: RemoteHosts, handle: Handle, host: Host) -> Survey:
     """Look at a machine; raises `EnvironmentFailure` for the first thing that is missing there."""
     name = called(handle, host)
     _require_checkout(connect(handle, host), name)
-    ports = startup.GATEWAY_PORTS if host.role is Role.GATEWAY else ()
+    ports = gateway.GATEWAY_PORTS if host.role is Role.GATEWAY else ()
     needed = _needed()
     found = hosts.ask(handle, host, "survey", needed=list(needed), ports=ports)
     for path in found["missing"]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from docker.models.containers import Container
 
-from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from experiments.fault_kinds import PLAIN, SERVICES, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
 from infra import leftovers, namespaces, startup
 from infra.cluster import Handle, Host
@@ -32,6 +32,7 @@ KINDS = frozenset(
         FaultKind.SLOW,
         FaultKind.PARTITION,
         FaultKind.DISK_FULL,
+        *SERVICES,
     }
 )
 
@@ -67,7 +68,7 @@ class DockerDriver(RemoteHosts):
         """
         if kind.service:
             return super().aim(handle, host, kind, options)
-        worker = startup.worker_of(handle, host)
+        worker = startup.struck(handle, host, kind)
         containers.thaw(containers.get(handle, host))
         try:
             strike = super().aim(handle, host, kind, options)
@@ -82,7 +83,7 @@ class DockerDriver(RemoteHosts):
         """As `Driver.heal`: a container that has ended is started again, with an empty disk."""
         if kind.service:
             return super().heal(handle, host, kind)
-        worker = startup.worker_of(handle, host)
+        worker = startup.struck(handle, host, kind)
         container = containers.get(handle, host)
         containers.thaw(container)
         if kind is FaultKind.PARTITION:

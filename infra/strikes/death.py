@@ -29,14 +29,15 @@ class Death:
         address: str,
         *,
         spared_ports: frozenset[int] = frozenset(),
+        own_ports: frozenset[int] | None = None,
         clear: Callable[[], Mapping[str, int]] = _nothing,
     ) -> None:
         """Aim at the host of that mark; it listens on `address`, where the spared ports are not of its processes.
 
-        `clear` removes what weaker faults left on the host's machine, so that it does not come back with it, and tells
-        what of that is left.
+        Of a service that shares its host's address, `own_ports` are those that it may listen on. `clear` removes what
+        weaker faults left on the host's machine, so that it does not come back with it, and tells what of that is left.
         """
-        self.address, self._spared, self._clear = address, spared_ports, clear
+        self.address, self._spared, self._own, self._clear = address, spared_ports, own_ports, clear
         self.ports: set[int] = set()  # on which it was seen to listen before it was shot at
         self._processes = Handles(mark)
         self._fired_ns: int | None = None
@@ -54,7 +55,8 @@ class Death:
         return found
 
     def _listening(self) -> set[int]:
-        return set(listening(self.address)) - self._spared
+        found = set(listening(self.address)) - self._spared
+        return found if self._own is None else found & self._own
 
     def shoot(self, due_ns: int = 0) -> None:
         """Kill the processes aimed at when it is due, without a look at what came of it."""

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.processes import MACHINE
+from infra.services import PORTS
 from infra.strikes.blackout import Blackout
 from infra.strikes.death import Death, Termination
 from infra.strikes.delay import Delay, undelay
 from infra.strikes.disk import FullDisk, make_room
 from infra.strikes.freeze import Freeze, thaw
 from infra.strikes.partition import Partition, reconnect
+from infra.strikes.program_death import ProgramDeath, resume
 from infra.strikes.strike import Proof, Strike
 from infra.strikes.throttle import Throttle, end_throttlers
 
@@ -55,6 +57,11 @@ def ready(target: Target, kind: FaultKind, options: FaultOptions) -> Strike:
             return FullDisk(target.mark, Path(target.disk))
         case FaultKind.PARTITION:
             return Partition(target.mark, options.peers, options.direction, target.machine_ports)
+        case FaultKind.BROKER_KILL | FaultKind.MASTER_KILL:
+            service = str(kind.service)
+            return Death(f"{target.mark}/{service}", target.address, own_ports=PORTS[service])
+        case FaultKind.DRIVER_KILL:
+            return ProgramDeath(f"{target.mark}/{kind.service}", target.address)
     raise NotImplementedError(f"no strike of kind {kind} on a host's own machine")
 
 
@@ -71,6 +78,8 @@ def undo(target: Target, kind: FaultKind) -> Proof:
             return make_room(Path(target.disk))
         case FaultKind.PARTITION:
             return reconnect()
+        case FaultKind.DRIVER_KILL:
+            return resume(f"{target.mark}/{kind.service}")
     raise NotImplementedError(f"nothing to undo of kind {kind}")
 
 

@@ -15,7 +15,7 @@ from aftershock import lease, steps
 from experiments.errors import AftershockError, BadInput
 from experiments.fault_kinds import Direction, FaultKind, FaultOptions
 from experiments.spec import ClusterDriver, ClusterSpec
-from infra import kafka, startup
+from infra import gateway, kafka, startup
 from infra.cluster import Handle
 from infra.docker import containers
 from infra.docker import driver as docker_driver
@@ -107,7 +107,7 @@ def test_a_provisioned_cluster_is_up_on_a_network_of_its_own(driver: DockerDrive
     assert [state.up for state in driver.inspect(cluster)] == [True, True]
     assert driver.running(cluster, "gateway") == {"broker", "spark-master"}
     assert driver.running(cluster, "worker-1") == {"spark-worker"}
-    assert startup.answers(cluster.gateway.address, kafka.BROKER_PORT), "the controller reaches the hosts"
+    assert gateway.answers(cluster.gateway.address, kafka.BROKER_PORT), "the controller reaches the hosts"
     prefix = cluster.gateway.address.rpartition(".")[0]
     assert prefix.startswith("198.18.")
     (network,) = containers.networks_of(cluster.token)

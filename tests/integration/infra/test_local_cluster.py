@@ -17,7 +17,7 @@ from kafka import KafkaAdminClient
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra import kafka, spark, startup
+from infra import gateway, kafka, spark, startup
 from infra.cluster import Handle, Role
 from infra.local import LocalDriver
 from infra.processes import MARK, listening, marks, members, stands_still, usage
@@ -75,7 +75,7 @@ def test_a_provisioned_cluster_is_up_and_answers(driver: LocalDriver, cluster: H
     assert all(state.up for state in states.values())
     assert driver.running(cluster, "gateway") >= {"broker", "spark-master"}
     assert driver.running(cluster, "worker-1") == {"spark-worker"}
-    assert set(startup.GATEWAY_PORTS) <= set(listening(cluster.gateway.address))
+    assert set(gateway.GATEWAY_PORTS) <= set(listening(cluster.gateway.address))
     assert [host.role for host in cluster.hosts.values()] == [Role.GATEWAY, Role.WORKER]
     assert Handle.load(Path(cluster.root)) == cluster
 
@@ -83,7 +83,7 @@ def test_a_provisioned_cluster_is_up_and_answers(driver: LocalDriver, cluster: H
 def test_every_process_listens_on_the_address_of_its_host(cluster: Handle) -> None:
     worker = cluster.hosts["worker-1"]
     assert listening(worker.address)
-    open_to_all = [port for port in startup.GATEWAY_PORTS if port in listening("0.0.0.0")]
+    open_to_all = [port for port in gateway.GATEWAY_PORTS if port in listening("0.0.0.0")]
     assert open_to_all == []
 
 
@@ -236,7 +236,7 @@ def test_a_port_that_is_taken_everywhere_is_named(
 ) -> None:
     with socket.create_server(("0.0.0.0", 0)) as occupant:
         port = occupant.getsockname()[1]  # the real ports cannot be had while clusters of others run
-        monkeypatch.setattr(startup, "GATEWAY_PORTS", (port, *startup.GATEWAY_PORTS))
+        monkeypatch.setattr(gateway, "GATEWAY_PORTS", (port, *gateway.GATEWAY_PORTS))
         with pytest.raises(EnvironmentFailure, match=f"port {port}.* taken on every one of them") as failure:
             driver.provision(ONE_WORKER, new_run_id(), tmp_path)
     assert failure.value.remedy == "stop the program that listens there (ss -ltnp)"

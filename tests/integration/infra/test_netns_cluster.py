@@ -18,7 +18,7 @@ from aftershock import lease, steps
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterDriver, ClusterSpec
-from infra import disks, kafka, leftovers, namespaces, netns, ssh, startup
+from infra import disks, gateway, kafka, leftovers, namespaces, netns, ssh, startup
 from infra.cluster import Handle
 from infra.drivers import driver_of
 from infra.netns import NetnsDriver
@@ -86,7 +86,7 @@ def test_a_provisioned_cluster_is_up_on_a_network_of_its_own(driver: NetnsDriver
     assert driver.running(cluster, "gateway") == {"broker", "spark-master"}
     assert driver.running(cluster, "worker-1") == {"spark-worker"}
     assert all(host.address.startswith("198.18.") for host in cluster.hosts.values())
-    assert startup.answers(cluster.gateway.address, kafka.BROKER_PORT), "the controller reaches the hosts"
+    assert gateway.answers(cluster.gateway.address, kafka.BROKER_PORT), "the controller reaches the hosts"
     assert len(namespaces.of(cluster.token)) == 3, "two hosts and the switch between them"
     command = namespaces.inside(cluster.token, "worker-1", "ip", "-4", "route")
     (route,) = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()

@@ -63,7 +63,8 @@ def inject(hosts, *faults, stop_after_s=None):
     """Run the plan to its end, or until it is asked to stop so long after the window has opened."""
     path = Path(hosts.handle.root) / "injector.jsonl"
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
-    injector = Injector(hosts, hosts.handle, Journal(path), {"window_start_ns": start_ns, "events": list(faults)})
+    plan = {"window_start_ns": start_ns, "events": list(faults)}
+    injector = Injector(hosts, hosts.handle, Journal(path), plan, arrival=lambda *_: None)
     if stop_after_s is not None:
         threading.Timer(LEAD_S + stop_after_s, injector.request_stop, (signal.SIGTERM, None)).start()
     injector.run()

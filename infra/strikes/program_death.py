@@ -1,0 +1,36 @@
+"""Death of a program under a supervisor (`infra.supervisor`), which keeps it down until it is told to go on."""
+
+from __future__ import annotations
+
+import time
+
+from infra import services
+from infra.processes import members
+from infra.strikes.death import Death
+from infra.strikes.strike import Proof
+from infra.supervisor import GO_ON, HOLD, PROGRAM
+
+RESUME_LIMIT_S, LOOK_EACH_S = 5.0, 0.02
+
+
+class ProgramDeath(Death):
+    """Kills what the supervisor of a service runs, not the supervisor; none of it listens on a known port."""
+
+    def __init__(self, service_mark: str, address: str) -> None:
+        self._supervisor = service_mark
+        super().__init__(f"{service_mark}/{PROGRAM}", address, own_ports=frozenset())
+
+    def shoot(self, due_ns: int = 0) -> None:
+        services.tell(self._supervisor, HOLD)
+        super().shoot(due_ns)
+
+
+def resume(service_mark: str) -> Proof:
+    """Let the supervisor start its program again, if it holds it down; the proof is that the program runs."""
+    fired_ns, before = time.time_ns(), len(members(f"{service_mark}/{PROGRAM}"))
+    services.tell(service_mark, GO_ON)
+    deadline = time.monotonic() + RESUME_LIMIT_S
+    while not (now := members(f"{service_mark}/{PROGRAM}")) and time.monotonic() < deadline:
+        time.sleep(LOOK_EACH_S)
+    started = 1 if now and not before else 0
+    return Proof(fired_ns, time.time_ns(), {"services started": started}, {"services down": 0 if now else 1})
