@@ -115,23 +115,21 @@ def _environment(pid: int) -> list[bytes]:
     It may end its exec between the look at its environment and the look at its state: only a second look that shows
     none, too, tells that there is none.
     """
+    path, settled = Path(f"/proc/{pid}/environ"), False
     for _ in range(EXEC_LOOKS):
-        entries = _environ(pid)
-        if not entries and not _amid_exec(pid):
-            entries = _environ(pid)
-            if not entries and not _amid_exec(pid):
-                return []
+        try:
+            entries = path.read_bytes()
+        except OSError:
+            return []
         if entries:
             return entries.split(b"\0")
-        time.sleep(EXEC_PAUSE_S)
+        if not _amid_exec(pid):
+            if settled:
+                return []
+            settled = True
+        else:
+            time.sleep(EXEC_PAUSE_S)
     return []
-
-
-def _environ(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return b""
 
 
 def _amid_exec(pid: int) -> bool:
