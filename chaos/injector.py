@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from typing import Any
 
 from chaos.events import FaultEvent
 from chaos.holds import Hold, Holds, Outcome
-from experiments.fault_kinds import FaultKind
+from experiments.fault_kinds import Effect, FaultKind
 from infra import startup
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_for
@@ -91,6 +91,7 @@ class Injector:
         self.driver, self.handle, self.journal = driver, handle, journal
         self.arrival, self.aborted = arrival, aborted
         self.awaited: list[threading.Thread] = []
+        self.blows: Counter[tuple[str, Effect]] = Counter()
         self.holds: Holds[int] = Holds(plan.get("max_down"))
         self.lanes: dict[str, ThreadPoolExecutor] = defaultdict(partial(ThreadPoolExecutor, 1))
         self.aiming = ThreadPoolExecutor(len(handle.hosts))
@@ -199,6 +200,7 @@ class Injector:
     def _inject(self, blow: Blow, strike: Strike) -> None:
         strike.shoot(blow.due_ns)
         hold = Hold(blow.host, blow.event.kind, blow.fault, blow.due_ns + blow.heal_after_ns)
+        self.blows[blow.host, hold.kind.effect] += 1
         for ended in self.holds.strike(hold):
             self.journal.write("ended", fault=ended.fault, host=ended.host, kind=ended.kind)
         self._push(hold.until, hold)
@@ -226,21 +228,25 @@ class Injector:
 
     def _heal(self, hold: Hold[int]) -> None:
         self.holds.release(hold)
-        self.beside.append(self._beside(hold.host, hold.kind, self._undo, hold))
+        blows = self.blows[hold.host, hold.kind.effect]
+        self.beside.append(self._beside(hold.host, hold.kind, self._undo, hold, blows))
 
-    def _undo(self, hold: Hold[int]) -> None:
+    def _undo(self, hold: Hold[int], blows: int) -> None:
+        """Undo the last of so many blows of its effect on the host."""
         arrived = self.arrival(self.handle, hold.host, hold.kind)
         proof: Proof = self.driver.heal(self.handle, hold.host, hold.kind)
         self.journal.write("healed", fault=hold.fault, host=hold.host, kind=hold.kind, **proof.to_json())
         if arrived is not None:
-            thread = threading.Thread(target=self._await_arrival, args=(hold, arrived), daemon=True)
+            thread = threading.Thread(target=self._await_arrival, args=(hold, blows, arrived), daemon=True)
             self.awaited = [other for other in self.awaited if other.is_alive()] + [thread]
             thread.start()
 
-    def _await_arrival(self, hold: Hold[int], arrived: Callable[[], bool]) -> None:
-        """Beside the lane, which the next strike may need: a worker takes seconds to join."""
+    def _await_arrival(self, hold: Hold[int], blows: int, arrived: Callable[[], bool]) -> None:
+        """Beside the lane, which the next strike may need: a worker takes seconds to join. The next may come first."""
         deadline = time.monotonic() + JOIN_LIMIT_S
         while not self.stopping and time.monotonic() < deadline:
+            if self.blows[hold.host, hold.kind.effect] > blows:
+                return
             if arrived():
                 self.journal.write("joined", fault=hold.fault, host=hold.host, kind=hold.kind)
                 return

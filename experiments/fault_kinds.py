@@ -53,6 +53,11 @@ class FaultKind(StrEnum):
         return self.effect in (Effect.DOWN, Effect.FROZEN, Effect.CUT)
 
     @property
+    def loses_work(self) -> bool:
+        """Whether the query loses what it was at, always: it cannot go on without what died."""
+        return self.loses_the_host or self is FaultKind.DRIVER_KILL
+
+    @property
     def service(self) -> str | None:
         """The service of the gateway that it strikes; None for a fault of hosts."""
         return SERVICES.get(self)

@@ -154,6 +154,11 @@ class FaultSpec(Spec):
         return bool(self.processes or self.events)
 
     @property
+    def kinds(self) -> set[FaultKind]:
+        """The kinds of faults that a plan could hold."""
+        return {fault.kind for fault in (*self.processes, *self.events)}
+
+    @property
     def failure_rate(self) -> float:
         """Rate of fault events in the cluster [1/s]: the sum over all clocks, and the listed faults by the duration.
 

@@ -75,9 +75,8 @@ def restart(driver: Driver, handle: Handle, kind: FaultKind) -> Proof:
 
 def serves(handle: Handle, kind: FaultKind) -> bool:
     """Whether the service that a fault of that kind kills can be used: the broker answers, the master listens."""
-    if kind is FaultKind.BROKER_KILL:
-        return kafka.is_ready(handle.broker)
-    return all(answers(handle.gateway.address, port) for port in PORTS.get(str(kind.service), ()))
+    listens = all(answers(handle.gateway.address, port) for port in PORTS[str(kind.service)])
+    return listens and (kind is not FaultKind.BROKER_KILL or kafka.is_ready(handle.broker))
 
 
 def wait_port(address: str, port: int, log: Path, limit_s: float = 60.0) -> None:

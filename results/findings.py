@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import pandas as pd
 
 from models.utilization import optimal_interval, utilization
-from results.schema import LEDGER_CLASSES, TABLES
+from results.schema import LEDGER_CLASSES, TABLES, FaultOutcome
 from results.store import Run
 
 PLANNED_FAULTS_MODEL = "eq. 10, planned faults"
 NO_FAULTS_MODEL = "no faults"
+UNDESCRIBED_MODEL = "none: eq. 10 knows only faults that lose work"
 FAILURE_CLASSES = ("lost", "detect", "restart")
 
 
@@ -80,12 +81,15 @@ def the_run(run: Run) -> pd.Series | None:
 
 
 def took_effect(faults: pd.DataFrame) -> pd.DataFrame:
-    """The faults that happened and found their host alive."""
-    return faults[~faults["absorbed"] & faults["actual_ns"].notna()]
+    """The faults that happened and found their host in a state to be struck."""
+    return faults[(faults["outcome"] == FaultOutcome.INJECTED) & faults["actual_ns"].notna()]
 
 
 def judged_utilization(predictions: pd.DataFrame, faults: pd.DataFrame) -> pd.Series | None:
-    """The prediction that a run is judged by: planned faults, or the model without faults where none took effect."""
+    """The prediction that a run is judged by: planned faults, or the model without faults where none took effect.
+
+    None for a run with faults that the model does not describe.
+    """
     rows = predictions[predictions["quantity"] == "utilization"].drop_duplicates("model").set_index("model", drop=False)
     wanted = [PLANNED_FAULTS_MODEL] if len(took_effect(faults)) else [NO_FAULTS_MODEL, PLANNED_FAULTS_MODEL]
     return next((rows.loc[model] for model in wanted if model in rows.index), None)

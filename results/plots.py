@@ -22,6 +22,7 @@ from results.findings import (
     seconds_from,
     table_or_empty,
     the_run,
+    took_effect,
     utilizations,
 )
 from results.schema import LEDGER_CLASSES
@@ -150,7 +151,7 @@ def recoveries(run: Run) -> Figure | None:
     axes.set_yticks(rows, names)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
-    axes.set(xlabel="time since the host died [s]")
+    axes.set(xlabel="time since the fault [s]")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
     return figure
 
@@ -168,7 +169,7 @@ def host_cpu(run: Run) -> Figure | None:
         axes.fill_between(rows["second"], rows["cpu_s"], step="post", color=GREEN, alpha=0.7, lw=0)
         axes.set_ylabel(name, rotation=0, ha="right", va="center")
         _mark_kills(axes, run, name)
-    strips[-1].set(xlabel="time in the window [s], CPU seconds per second; | is a kill", ylim=(0, None))
+    strips[-1].set(xlabel="time in the window [s], CPU seconds per second; | is a fault", ylim=(0, None))
     strips[-1].set_xlim(0, _window_s(run, hosts))
     return figure
 
@@ -176,8 +177,8 @@ def host_cpu(run: Run) -> Figure | None:
 PLOTS: dict[str, tuple[str, Callable[[Run], Figure | None]]] = {
     "ledger": ("Where the time went", ledger),
     "utilization": ("Utilization over the checkpoint interval", utilization_over_interval),
-    "timeline": ("Timeline: throughput, lag, kills", timeline),
-    "recoveries": ("Recovery of every kill", recoveries),
+    "timeline": ("Timeline: throughput, lag, faults", timeline),
+    "recoveries": ("Recovery of every fault", recoveries),
     "latency": ("Latency (under a saturating load it grows without bound, by construction)", latency),
     "hosts": ("CPU of the hosts", host_cpu),
 }
@@ -218,7 +219,7 @@ def _mark_events(axes: Axes, run: Run, *, legend: bool = True) -> None:
     moments = zip(seconds_from(start_ns, spans["death_ns"]), seconds_from(start_ns, spans["ready_ns"]), strict=True)
     for i, (death, ready) in enumerate(moments):
         axes.axvspan(death, ready, color=ORANGE, alpha=0.3, lw=0, label="recovery" if legend and not i else None)
-    _mark_kills(axes, run, None, label="kill" if legend else None)
+    _mark_kills(axes, run, None, label="fault" if legend else None)
     done = seconds_from(start_ns, table_or_empty(run, "checkpoints")["completed_ns"])
     if len(done):  # an empty line, not clipped, has no extent, and the layout gives up on it
         axes.plot(
@@ -229,7 +230,7 @@ def _mark_events(axes: Axes, run: Run, *, legend: bool = True) -> None:
 
 def _mark_kills(axes: Axes, run: Run, host: str | None, label: str | None = None) -> None:
     kills = kills_with_recoveries(run)
-    kills = kills[~kills["absorbed"] & kills["actual_ns"].notna()]
+    kills = took_effect(kills)
     for i, (at, targets) in enumerate(zip(kills["actual_at_s"], kills["targets"], strict=True)):
         if host is None or host in targets.split(","):
             axes.axvline(at, color=RED, lw=1.3, label=label if not i else None)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from experiments.spec import Experiment
 from models.uncertainty import Prediction, predict_run
-from results.findings import NO_FAULTS_MODEL, PLANNED_FAULTS_MODEL, took_effect
+from results.findings import NO_FAULTS_MODEL, PLANNED_FAULTS_MODEL, UNDESCRIBED_MODEL, took_effect
 from results.schema import TABLES
 from results.store import Run
 
@@ -21,7 +21,8 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
     """Predict at the rate of the plan (its faults over the window) and at the rate of the law that it was drawn from.
 
     The faults that count are those that struck a host that was up. The recovery time is detect + restart of the
-    outages that no further fault disturbed.
+    outages that no further fault disturbed. A run with faults that lose no work is not described by the model, so its
+    one row has no prediction.
     """
     row = run.table("runs").iloc[0]
     checkpoints, ledger, faults = (run.table(name) for name in ("checkpoints", "ledger", "faults"))
@@ -40,6 +41,8 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
     if experiment.faults.can_fail:
         cases.append((LAW_MODEL, None, _law(experiment)))
     found = [_row(name, count, rate, inputs, row["utilization"]) for name, count, rate in cases]
+    if not all(kind.loses_work for kind in experiment.faults.kinds):
+        found = [{"quantity": "utilization", "model": UNDESCRIBED_MODEL, "measured": float(row["utilization"])}]
     table = pa.Table.from_pylist(found, schema=TABLES["predictions"])
     pq.write_table(table, run.tables / "predictions.parquet")
     return table.to_pandas()

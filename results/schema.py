@@ -4,6 +4,8 @@ Times end in `_ns` (UTC nanoseconds since the epoch) or `_s` (seconds); rates ar
 A null is "not measured", never zero.
 """
 
+from enum import StrEnum
+
 import pyarrow as pa
 
 
@@ -21,6 +23,16 @@ def _may(kind: pa.DataType, *names: str) -> list[tuple[str, pa.DataType, bool]]:
 
 TEXT, WHOLE, REAL, FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 
+
+class FaultOutcome(StrEnum):
+    """What became of a planned fault; of one on several hosts, the first of these that holds for any."""
+
+    INJECTED = "injected"
+    WITHHELD = "withheld"  # it would have taken more hosts down than `max_down`
+    ABSORBED = "absorbed"  # its hosts were in no state to be struck
+    MISSING = "missing"  # the injector's journal knows nothing of it
+
+
 LEDGER_CLASSES = ("useful", "checkpoint", "lost", "detect", "restart", "idle")
 
 TABLES: dict[str, pa.Schema] = {
@@ -35,10 +47,11 @@ TABLES: dict[str, pa.Schema] = {
         *_must(WHOLE, "fault"),
         *_must(TEXT, "kind", "targets", "cause"),
         *_must(WHOLE, "planned_ns"),
-        *_may(WHOLE, "actual_ns", "proved_ns", "healed_ns"),
+        *_may(WHOLE, "actual_ns", "proved_ns", "healed_ns", "joined_ns"),
         *_may(REAL, "lateness_s"),
-        *_must(FLAG, "absorbed"),
-        *_may(WHOLE, "processes_killed", "survivors", "open_ports"),
+        *_must(TEXT, "outcome"),
+        *_may(TEXT, "proof"),
+        *_may(WHOLE, "violations", "heal_violations"),
     ),
     "fault_fit": _table(
         *_must(TEXT, "test", "subject"),

@@ -8,6 +8,7 @@ import pandas as pd
 
 from results.findings import (
     FAILURE_CLASSES,
+    UNDESCRIBED_MODEL,
     advice,
     failure_share,
     headline,
@@ -20,18 +21,23 @@ from results.findings import (
     took_effect,
     utilizations,
 )
-from results.schema import LEDGER_CLASSES
+from results.schema import LEDGER_CLASSES, FaultOutcome
 from results.store import Run
 from results.verdict import Verdict
 
 WIDTH = 92
 BAR = 30
 MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?"}
+OUTCOMES = {
+    FaultOutcome.ABSORBED: "the host was down already",
+    FaultOutcome.WITHHELD: "withheld: too many hosts were down",
+    FaultOutcome.MISSING: "never came",
+}
 MEANINGS = {
     "useful": "work that was kept",
     "checkpoint": "writing checkpoints",
-    "lost": "work that a kill undid",
-    "detect": "from the kill until it was noticed",
+    "lost": "work that a fault undid",
+    "detect": "from the fault until it was noticed",
     "restart": "from the notice until work went on",
     "idle": "waiting for input",
 }
@@ -88,6 +94,8 @@ def _utilization(run: Run) -> list[str]:
         if found.low is not None and found.high is not None:
             lines[-1] += f"   likely {found.low:.3f} to {found.high:.3f}"
         lines[-1] += f" ({found.model})"
+    elif (table_or_empty(run, "predictions")["model"] == UNDESCRIBED_MODEL).any():
+        lines.append(f"  predicted  {UNDESCRIBED_MODEL}")
     return lines
 
 
@@ -106,21 +114,22 @@ def _kills(run: Run) -> list[str]:
     kills = kills_with_recoveries(run)
     if kills.empty:
         return []
-    head = f"{'at':>8}{'late ms':>9}  {'host':22}{'detect':>9}{'restart':>9}{'restore':>9}{'catch-up':>10}"
-    return ["Kills and recoveries (seconds; - is not measured)", head, *(_kill(row) for _, row in kills.iterrows())]
+    head = f"{'at':>8}{'late ms':>9}  {'fault':30}{'detect':>8}{'restart':>9}{'restore':>9}{'catch-up':>10}"
+    return ["Faults and recoveries (seconds; - is not measured)", head, *(_kill(row) for _, row in kills.iterrows())]
 
 
 def _kill(row: pd.Series) -> str:
     late_s = number(row["lateness_s"])
     late = "-" if late_s is None else f"{late_s * 1e3:.0f}"
-    line = f"{row['planned_at_s']:8.1f}{late:>9}  {textwrap.shorten(row['targets'], 20, placeholder='…'):22}"
-    if row["absorbed"]:
-        return f"{line}   (the host was down already)"
+    struck = textwrap.shorten(f"{row['kind']} {row['targets'].replace(',', ' ')}", 28, placeholder="…")
+    line = f"{row['planned_at_s']:8.1f}{late:>9}  {struck:30}"
+    if row["outcome"] != FaultOutcome.INJECTED:
+        return f"{line}   ({OUTCOMES[FaultOutcome(row['outcome'])]})"
     if pd.isna(row["faults"]):
         return f"{line}   (no recovery of its own)"
     return line + "".join(
         f"{_seconds(row[f'{phase}_s']):>{width}}"
-        for phase, width in (("detect", 9), ("restart", 9), ("restore", 9), ("catch_up", 10))
+        for phase, width in (("detect", 8), ("restart", 9), ("restore", 9), ("catch_up", 10))
     )
 
 

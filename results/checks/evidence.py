@@ -11,14 +11,17 @@ from itertools import zip_longest
 import pandas as pd
 import pyarrow as pa
 
+from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
 from results.checks.rules import NotEnough
 from results.findings import judged_utilization, took_effect
-from results.schema import TABLES
+from results.schema import TABLES, FaultOutcome
 from results.store import Run
 
 FEWEST_FAULTS = 5  # below this, chance decides how far measured and predicted utilization lie apart
 HOST_START_S = 30.0  # a healed host counts as back when its worker runs again, which takes it some seconds
+# What a fault of these kinds kills must be reached again by others; the query driver's return is a recovery of its own.
+JOINING = frozenset(kind for kind in FaultKind if kind.loses_the_host) | {FaultKind.BROKER_KILL, FaultKind.MASTER_KILL}
 PYTHON_TYPES = {pa.string(): "str", pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool"}
 
 
@@ -92,22 +95,43 @@ def ledger_joints(evidence: Evidence) -> pd.DataFrame:
 
 
 def effective_faults(evidence: Evidence) -> pd.DataFrame:
-    """Return the planned faults that found their host alive, with `late_s`: how far the worst host was off."""
+    """Return the planned faults that could strike, with `late_s`: how far the worst host was off.
+
+    Those that were absorbed or withheld could not; one that is missing should have, and has no `late_s`.
+    """
     faults = evidence.rows("faults", "the run had no planned fault")
-    faults = faults[~faults["absorbed"]].copy()
+    faults = faults[~faults["outcome"].isin([FaultOutcome.ABSORBED, FaultOutcome.WITHHELD])].copy()
     if faults.empty:
-        raise NotEnough("every planned fault was absorbed: its host was down already")
+        raise NotEnough("every planned fault was absorbed or withheld")
     faults["late_s"] = faults["lateness_s"].abs()
     return faults
 
 
 def heals(evidence: Evidence) -> pd.DataFrame:
-    """Return the faults that took effect, with `healed`: the host came back, or the run ended before it was due."""
+    """Return the faults that could strike, with `healed`: undone, or not due before the run ended, or struck again.
+
+    What dies must also have its place again by itself: a host once the Spark master has registered it, broker and
+    master once they answer. `joined` counts as `healed` does; a host that is struck again soon may not get so far.
+    """
     faults, end_ns = effective_faults(evidence), evidence.the_run()["window_end_ns"]
     due_s = evidence.experiment.faults.longest_heal_s + HOST_START_S
     due_ns = faults["actual_ns"] + int(due_s * 1e9)
-    faults["healed"] = faults["healed_ns"].notna() | (due_ns > end_ns).fillna(False)
+    too_late = (due_ns > end_ns).fillna(False)
+    faults["healed"] = faults["healed_ns"].notna() | too_late
+    joins = faults["kind"].map(lambda kind: FaultKind(kind) in JOINING)
+    again = faults.apply(_struck_again, axis=1, among=faults)
+    faults["joined"] = faults["joined_ns"].notna() | too_late | ~joins | again
     return faults
+
+
+def _struck_again(fault: pd.Series, among: pd.DataFrame) -> bool:
+    """Whether one of a fault's hosts was struck again before it had the time to join."""
+    if pd.isna(fault["healed_ns"]):
+        return False
+    later = among[(among["actual_ns"] > fault["actual_ns"]).fillna(False)]
+    soon = later[later["actual_ns"] < fault["healed_ns"] + int(HOST_START_S * 1e9)]
+    hosts = set(fault["targets"].split(","))
+    return any(hosts & set(targets.split(",")) for targets in soon["targets"])
 
 
 def fit_to_law(evidence: Evidence) -> pd.DataFrame:

@@ -76,9 +76,10 @@ class Logs:
         return batches(query, found, min(self.experiment.cores, self.experiment.engine.partitions))
 
     def _spark_events(self) -> Iterable[dict[str, Any]]:
-        lines = self.spark.read.text(str(self.raw / "spark-events"))
+        """Of every driver in turn: each life of it numbers its stages from 0, and has a log named by its start."""
         wanted = F.substring_index(F.substring_index("value", '"', 4), '"', -1).isin(*LOGGED)
-        return [json.loads(row.value) for row in lines.where(wanted).toLocalIterator()]
+        logs = (self.spark.read.text(str(path)) for path in sorted((self.raw / "spark-events").iterdir()))
+        return [json.loads(row.value) for lines in logs for row in lines.where(wanted).toLocalIterator()]
 
     @cached_property
     def outages(self) -> list[Outage]:

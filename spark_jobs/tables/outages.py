@@ -2,25 +2,36 @@
 
 A fault that strikes before the query runs again extends the outage and is counted in it. In mode `task` the query
 need not restart: an outage lasts until it is seen to work on, which also ends one that nobody noticed.
+
+Only faults that lose work begin an outage by themselves. One of another kind (a pause, a broker that is gone) may or
+may not bring the query down: if the query fails while such a fault is in force, or soon after, the outage is that
+fault's (the last one's of several). It begins with the fault, or with the last commit since: until then it worked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
+from experiments.fault_kinds import FaultKind
 from experiments.spec import RecoveryMode
+
+# So long after its end a fault may still make the query fail: the longest timeouts of Spark and Kafka are two minutes.
+AFTERMATH_NS = 120 * 10**9
 
 
 class Kind(IntEnum):
     """In the order in which simultaneous events took place."""
 
-    DEATH = 0
-    NOTICE = 1
-    READY = 2
-    ALIVE = 3  # in mode task: the query works on, whatever it lost
+    COMMIT = 0
+    DEATH = 1
+    TROUBLE = 2  # a fault that loses no work by itself
+    RELIEF = 3  # its end
+    NOTICE = 4
+    READY = 5
+    ALIVE = 6  # in mode task: the query works on, whatever it lost
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,7 @@ def moments(
     of their entries in the journal, which come later and could be taken for a sign of life after a death.
     """
     by_task = mode is RecoveryMode.TASK
-    found = [Moment(e["fired_ns"], Kind.DEATH, e["fault"]) for e in injector if e["event"] == "injected"]
+    found = list(filter(None, map(_of_fault, injector)))
     for entry in query:
         if entry["event"] == "executors-lost":
             found.append(Moment(entry["at_ns"], Kind.ALIVE if by_task else Kind.NOTICE))
@@ -64,29 +75,74 @@ def moments(
         elif entry["event"] == "ready":
             found.append(Moment(entry["at_ns"], Kind.READY))
     found += [Moment(e["at_ns"], Kind.NOTICE) for e in supervisor if e["event"] == "program-ended"]
-    found += [Moment(at_ns, Kind.ALIVE) for at_ns in committed_ns if by_task]
+    found += [Moment(at_ns, Kind.ALIVE if by_task else Kind.COMMIT) for at_ns in committed_ns]
     return sorted(found, key=lambda moment: (moment.at_ns, moment.kind))
+
+
+def _of_fault(entry: dict[str, Any]) -> Moment | None:
+    """What an entry of the injector's journal means for the query."""
+    match entry["event"]:
+        case "injected":
+            kind = Kind.DEATH if FaultKind(entry["kind"]).loses_work else Kind.TROUBLE
+            return Moment(entry["fired_ns"], kind, entry["fault"])
+        case "healed" | "ended" if not FaultKind(entry["kind"]).loses_work:
+            return Moment(entry["at_ns"], Kind.RELIEF, entry["fault"])
+    return None
+
+
+@dataclass
+class _Troubles:
+    """The faults that may bring the query down, and since when it was last seen to work."""
+
+    until: dict[int, int | None] = field(default_factory=dict)  # by fault: when its aftermath ends, None: in force
+    since: dict[int, int] = field(default_factory=dict)
+    committed_ns: int = 0
+
+    def begin(self, moment: Moment) -> None:
+        if moment.fault not in self.until:  # a fault on several hosts begins with the first
+            self.since[moment.fault] = moment.at_ns
+        self.until[moment.fault] = None
+
+    def end(self, moment: Moment) -> None:
+        self.until[moment.fault] = moment.at_ns + AFTERMATH_NS
+
+    def outage(self, noticed_ns: int) -> Outage:
+        """The outage of a query that failed then, though nothing had died."""
+        able = [fault for fault, until_ns in self.until.items() if until_ns is None or noticed_ns <= until_ns]
+        if not able:
+            return Outage(None, 0, noticed_ns, noticed_ns)
+        fault = max(able, key=lambda each: self.since[each])
+        return Outage(fault, 1, max(self.since[fault], self.committed_ns), noticed_ns)
 
 
 def outages(events: list[Moment]) -> list[Outage]:
     """Fold the moments into outages; the last one may still be open."""
     closed: list[Outage] = []
     current: Outage | None = None
+    troubles = _Troubles()
     for moment in events:
         match moment.kind:
+            case Kind.TROUBLE:
+                troubles.begin(moment)
+            case Kind.RELIEF:
+                troubles.end(moment)
+            case Kind.COMMIT:
+                troubles.committed_ns = moment.at_ns
             case Kind.DEATH if current is None:
                 current = Outage(moment.fault, 1, moment.at_ns)
             case Kind.DEATH:
                 current = replace(current, faults=current.faults + 1)
             case Kind.NOTICE if current is None:
-                current = Outage(None, 0, moment.at_ns, moment.at_ns)
+                current = troubles.outage(moment.at_ns)
             case Kind.NOTICE if current.notice_ns is None:
                 current = replace(current, notice_ns=moment.at_ns)
             case Kind.READY if current is not None and current.notice_ns is not None:
                 closed.append(replace(current, ready_ns=moment.at_ns))
-                current = None
-            case Kind.ALIVE if current is not None:
-                notice_ns = moment.at_ns if current.notice_ns is None else current.notice_ns
-                closed.append(replace(current, notice_ns=notice_ns, ready_ns=moment.at_ns))
-                current = None
+                current, troubles.committed_ns = None, moment.at_ns
+            case Kind.ALIVE:
+                troubles.committed_ns = moment.at_ns
+                if current is not None:
+                    notice_ns = moment.at_ns if current.notice_ns is None else current.notice_ns
+                    closed.append(replace(current, notice_ns=notice_ns, ready_ns=moment.at_ns))
+                    current = None
     return closed + ([current] if current else [])

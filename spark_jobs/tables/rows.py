@@ -8,7 +8,9 @@ from typing import Any
 
 from chaos.events import FaultEvent
 from chaos.goodness import fit_to_laws, fit_to_plan
+from chaos.holds import Outcome
 from experiments.spec import Experiment, LoadMode
+from results.schema import FaultOutcome
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, Segment
 
@@ -28,29 +30,49 @@ def faults(plan: dict[str, Any], injector: list[dict[str, Any]]) -> list[Row]:
 
 def _fault(number: int, event: dict[str, Any], start_ns: int, entries: list[dict[str, Any]]) -> Row:
     planned_ns = start_ns + round(event["at"] * NS)
-    struck = [entry for entry in entries if entry["event"] == "injected"]
-    healed = [entry["at_ns"] for entry in entries if entry["event"] == "healed"]
-    actual_ns = min((entry["fired_ns"] for entry in struck), default=None)
-    late_s = max(((entry["fired_ns"] - planned_ns) / NS for entry in struck), key=abs, default=None)
-
-    def total(what: str, name: str) -> int | None:
-        return sum(entry[what].get(name, 0) for entry in struck) if struck else None
-
+    struck = [entry for entry in entries if entry["event"] == Outcome.INJECTED]
+    healed = [entry for entry in entries if entry["event"] == "healed"]
+    ends = {entry["host"]: entry["at_ns"] for entry in entries if entry["event"] in ("healed", "ended")}
+    joined = {entry["host"]: entry["at_ns"] for entry in entries if entry["event"] == "joined"}
     return (
         number,
         event["kind"],
         ",".join(event["targets"]),
         event["cause"],
         planned_ns,
-        actual_ns,
+        min((entry["fired_ns"] for entry in struck), default=None),
         max((entry["proved_ns"] for entry in struck), default=None),
-        max(healed, default=None),
-        late_s,
-        bool(entries) and not struck,
-        total("done", "processes killed"),
-        total("left", "survivors"),
-        total("left", "open ports"),
+        max(ends.values()) if ends and len(ends) == len(struck) else None,
+        max(joined.values()) if joined and len(joined) == len(struck) else None,
+        max(((entry["fired_ns"] - planned_ns) / NS for entry in struck), key=abs, default=None),
+        _outcome(entries).value,
+        _proof(struck),
+        _violations(struck),
+        _violations(healed),
     )
+
+
+def _outcome(entries: list[dict[str, Any]]) -> FaultOutcome:
+    """Of a fault on several hosts: that of the host that it did most to."""
+    happened = {entry["event"] for entry in entries}
+    return next((outcome for outcome in FaultOutcome if outcome in happened), FaultOutcome.MISSING)
+
+
+def _proof(struck: list[dict[str, Any]]) -> str | None:
+    """What the strikes did and left, such as "7 processes killed; 0 survivors, 0 open ports"."""
+    if not struck:
+        return None
+    return "; ".join(_sums([entry[part] for entry in struck]) for part in ("done", "left"))
+
+
+def _sums(counts: list[dict[str, int]]) -> str:
+    names = dict.fromkeys(name for count in counts for name in count)
+    return ", ".join(f"{sum(count.get(name, 0) for count in counts)} {name}" for name in names)
+
+
+def _violations(proofs: list[dict[str, Any]]) -> int | None:
+    """How much contradicts these proofs; None without any."""
+    return sum(sum(entry["left"].values()) for entry in proofs) if proofs else None
 
 
 def fault_fit(experiment: Experiment, plan: dict[str, Any], injector: list[dict[str, Any]]) -> list[Row]:

@@ -67,7 +67,7 @@ def test_a_run_under_kills_keeps_the_contract(home):
     verdicts = {verdict["check"]: verdict["verdict"] for verdict in document["verdicts"]}
     assert process.returncode == (0 if set(verdicts.values()) == {"pass"} else 1)
     assert verdicts["utilization.predicted"] == "unknown"  # two faults are too few to hold a prediction against
-    for check in ("ledger.adds_up", "faults.proved_dead", "quality.nothing_lost", "quality.nothing_wrong"):
+    for check in ("ledger.adds_up", "faults.proved", "quality.nothing_lost", "quality.nothing_wrong"):
         assert verdicts[check] == "pass", document["verdicts"]
 
     ledger = document["ledger"]

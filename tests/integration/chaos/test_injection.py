@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,9 +19,19 @@ from infra.cluster import Handle
 from infra.journal import read_journal
 from infra.local import LocalDriver
 from infra.processes import members
+from infra.services import REPOSITORY
 from tests.unit.marked_processes import wait_for
 
 LEAD_S = 2.0
+ARM_AND_WAIT = """
+import sys, time
+from pathlib import Path
+from infra.cluster import Handle
+from infra.local import LocalDriver
+command = [sys.executable, "-m", "chaos.injector", *sys.argv[1:]]
+LocalDriver().spawn(Handle.load(Path(sys.argv[1])), "gateway", "injector", command)
+time.sleep(600)
+"""
 
 
 class Injection:
@@ -31,6 +42,12 @@ class Injection:
         self.plan, self.path = folder / "plan.json", folder / "injector.jsonl"
 
     def arm(self, *faults: tuple[float, float]) -> None:
+        """Start an injector on a plan."""
+        self.write_plan(*faults)
+        command = [sys.executable, "-m", "chaos.injector", self.cluster.root, str(self.plan), str(self.path)]
+        self.driver.spawn(self.cluster, "gateway", "injector", command)
+
+    def write_plan(self, *faults: tuple[float, float]) -> None:
         """Plan kills of worker-1 at seconds into the window, each with the delay of its return."""
         events = [
             {"at": at, "kind": "kill", "targets": ["worker-1"], "cause": "test", "heal_after": heal_after}
@@ -38,14 +55,13 @@ class Injection:
         ]
         start_ns = time.time_ns() + round(LEAD_S * 1e9)
         self.plan.write_text(json.dumps({"window_start_ns": start_ns, "events": events}), encoding="utf-8")
-        command = [sys.executable, "-m", "chaos.injector", self.cluster.root, str(self.plan), str(self.path)]
-        self.driver.spawn(self.cluster, "gateway", "injector", command)
 
     def journal(self) -> list[dict[str, Any]]:
         return read_journal(self.path)
 
     def events(self) -> list[str]:
-        return [entry["event"] for entry in self.journal()]
+        """Without the arrivals, which come when a worker has started."""
+        return [entry["event"] for entry in self.journal() if entry["event"] != "joined"]
 
     def is_up(self) -> bool:
         return bool(members(f"{self.cluster.token}/worker-1"))
@@ -58,13 +74,28 @@ def injection(driver: LocalDriver, cluster: Handle, tmp_path: Path) -> Injection
 
 def test_planned_kills_land_on_time_with_their_proof_and_the_worker_returns(injection: Injection) -> None:
     injection.arm((0.5, 0.2), (2.5, 0.0))
-    wait_for(lambda: "disarmed" in injection.events(), limit_s=20)
+    wait_for(lambda: "disarmed" in injection.events(), limit_s=60)
     assert injection.events() == ["armed", "injected", "healed", "injected", "healed", "disarmed"]
     for entry in injection.journal():
         if entry["event"] == "injected":
             assert 0 <= (entry["fired_ns"] - entry["planned_ns"]) / 1e9 < ToleranceSpec().kill_lateness_s
             assert entry["done"]["processes killed"] >= 1
             assert entry["left"] == {"survivors": 0, "open ports": 0}
+    assert injection.is_up()
+    arrivals = [entry["fault"] for entry in injection.journal() if entry["event"] == "joined"]
+    assert arrivals[-1] == 1, "the master has registered the worker after its last death"
+
+
+def test_the_injector_outlives_whoever_started_it(injection: Injection) -> None:
+    """As when a worker of Airflow dies: the process group of the step that has armed it is killed outright."""
+    injection.write_plan((1.0, 0.2))
+    arguments = [injection.cluster.root, str(injection.plan), str(injection.path)]
+    step = subprocess.Popen([sys.executable, "-c", ARM_AND_WAIT, *arguments], start_new_session=True, cwd=REPOSITORY)
+    wait_for(lambda: "armed" in injection.events(), limit_s=30)
+    os.killpg(step.pid, signal.SIGKILL)
+    assert step.wait(10) == -signal.SIGKILL
+    wait_for(lambda: "disarmed" in injection.events(), limit_s=60)
+    assert injection.events() == ["armed", "injected", "healed", "disarmed"]
     assert injection.is_up()
 
 

@@ -80,9 +80,10 @@ def write_journals(raw: Path) -> None:
     journal(raw, "supervisor", ("program-started", -40, {"pid": 7}))
     journal(raw, "generator", ("started", -12, {"start_ns": at(-12), "rate": RATE, "partitions": 1}))
     times = {"planned_ns": at(33.99), "fired_ns": at(DEATH_S), "proved_ns": at(DEATH_S) + 10**7}
+    struck = {"fault": 0, "host": "worker-1", "kind": "kill"}
     proof = {"done": {"processes killed": 4}, "left": {"survivors": 0, "open ports": 0}}
-    kill = ("injected", DEATH_S, {"fault": 0, "host": "worker-1", **times, **proof})
-    journal(raw, "injector", ("armed", -1, {"faults": 1}), kill, ("healed", 36, {"fault": 0, "host": "worker-1"}))
+    kill = ("injected", DEATH_S, {**struck, **times, **proof})
+    journal(raw, "injector", ("armed", -1, {"faults": 1}), kill, ("healed", 36, {**struck, "left": {}}))
     busy = {"host": "worker-1", "rss_bytes": 9}
     journal(raw, "hosts", *(("sample", second + 0.5, {**busy, "cpu_s": second / 2}) for second in range(5)))
 

@@ -139,16 +139,16 @@ def _faults(kills: tuple[float, ...]) -> pd.DataFrame:
     rows = [
         {"kind": "kill", "targets": f"worker-{i % 3 + 1}", "cause": f"exponential clock of worker-{i % 3 + 1}",
          "planned_ns": ns(at), "actual_ns": ns(at + 0.004 + 0.002 * i), "proved_ns": ns(at + 0.05),
-         "healed_ns": ns(at + 4.1), "lateness_s": 0.004 + 0.002 * i, "absorbed": False, "processes_killed": 4,
-         "survivors": 0, "open_ports": 0}
+         "healed_ns": ns(at + 4.1), "joined_ns": ns(at + 6.2), "lateness_s": 0.004 + 0.002 * i, "outcome": "injected",
+         "proof": "4 processes killed; 0 survivors, 0 open ports", "violations": 0, "heal_violations": 0}
         for i, at in enumerate(kills)
     ]  # fmt: skip
     if kills:
         absorbed = {"kind": "kill", "targets": "worker-3", "cause": "exponential clock of worker-3"}
-        rows.insert(3, absorbed | {"planned_ns": ns(ABSORBED_S), "absorbed": True})
+        rows.insert(3, absorbed | {"planned_ns": ns(ABSORBED_S), "outcome": "absorbed"})
     frame = pd.DataFrame(rows, columns=TABLES["faults"].names)
     frame["fault"] = range(len(frame))
-    whole = ["actual_ns", "proved_ns", "healed_ns", "processes_killed", "survivors", "open_ports"]
+    whole = ["actual_ns", "proved_ns", "healed_ns", "joined_ns", "violations", "heal_violations"]
     return frame.astype(dict.fromkeys(whole, "Int64"))
 
 

@@ -84,10 +84,12 @@ DAMAGE = [
     ("faults.on_time", "faults", put("lateness_s", 0, 0.06)),  # its first host was on time, its worst was not
     ("faults.on_time", "faults", put("lateness_s", 0, -0.06)),
     ("faults.on_time", "faults", put("actual_ns", 1, pd.NA)),
-    ("faults.proved_dead", "faults", put("survivors", 0, 1)),
-    ("faults.proved_dead", "faults", put("open_ports", 2, 1)),
-    ("faults.proved_dead", "faults", put("survivors", 0, pd.NA)),
-    ("faults.proved_dead", "faults", put("proved_ns", 0, pd.NA)),
+    ("faults.proved", "faults", put("violations", 0, 1)),
+    ("faults.proved", "faults", put("violations", 0, pd.NA)),
+    ("faults.proved", "faults", put("proved_ns", 0, pd.NA)),
+    ("faults.healed", "faults", put("joined_ns", 0, pd.NA)),
+    ("faults.healed", "faults", put("heal_violations", 2, 1)),
+    ("faults.values", "faults", put("outcome", 0, "forgotten")),
     ("faults.healed", "faults", put("healed_ns", 1, pd.NA)),
     ("faults.follow_their_law", "fault_fit", put("p_value", 1, 0.00009)),
     ("faults.as_planned", "fault_fit", put("statistic", 3, 1.0)),
@@ -127,12 +129,12 @@ LACKS = [
     ("utilization.predicted", "predictions", every("low", None), "no interval"),
     ("utilization.predicted", "predictions", every("measured", None), "nothing was measured"),
     ("utilization.predicted", "predictions", lambda frame: frame.iloc[2:], "no utilization was predicted"),
-    ("utilization.predicted", "faults", every("absorbed", True), "0 faults took effect; at least 5"),
+    ("utilization.predicted", "faults", every("outcome", "absorbed"), "0 faults took effect; at least 5"),
     ("utilization.predicted", "faults", lambda frame: frame.iloc[:5], "4 faults took effect; at least 5"),
     ("utilization.estimates_agree", "runs", every("utilization_by_records", None), "no second estimate"),
     ("quality.nothing_lost", "quality", lambda frame: frame.iloc[:0], "no event-time window closed"),
     ("quality.nothing_wrong", "quality", lambda frame: frame.iloc[:0], "no event-time window closed"),
-    ("faults.on_time", "faults", every("absorbed", True), "absorbed"),
+    ("faults.on_time", "faults", every("outcome", "absorbed"), "absorbed"),
     ("faults.follow_their_law", "fault_fit", lambda frame: frame.iloc[2:], "against no law"),
     ("faults.as_planned", "fault_fit", lambda frame: frame.iloc[:2], "no planned fault"),
     ("ledger.adds_up", "ledger", lambda frame: frame.iloc[:0], "no segments"),
@@ -198,7 +200,9 @@ def _on_time_but(*late: int) -> dict[str, synthetic.Change]:
     """Faults on time, but for those numbers, which are 60 ms late."""
 
     def change(frame: pd.DataFrame) -> pd.DataFrame:
-        return frame.assign(lateness_s=frame["lateness_s"].where(frame["absorbed"], 0.06 * frame["fault"].isin(late)))
+        return frame.assign(
+            lateness_s=frame["lateness_s"].where(frame["outcome"] == "absorbed", 0.06 * frame["fault"].isin(late))
+        )
 
     return {"faults": change}
 
@@ -213,7 +217,7 @@ def test_a_control_run_is_held_against_the_model_without_faults(control_run: Run
     verdicts = control_run.table("verdicts").set_index("check")
     assert verdicts.loc["utilization.predicted", "verdict"] == "pass"
     assert "(no faults: " in verdicts.loc["utilization.predicted", "expected"]
-    meaningless = {"faults.values", "recoveries.values", "faults.on_time", "faults.proved_dead", "faults.healed"}
+    meaningless = {"faults.values", "recoveries.values", "faults.on_time", "faults.proved", "faults.healed"}
     assert meaningless.isdisjoint(verdicts.index)
     assert set(verdicts["verdict"]) == {"pass"}
 

@@ -142,18 +142,66 @@ def test_moments_of_the_journals_by_recovery_mode():
         {"event": "ready", "at_ns": 9},
         {"event": "progress", "at_ns": 10},
     ]
-    injector = [{"event": "injected", "fired_ns": 5, "fault": 0}, {"event": "absorbed", "fault": 1}]
+    injector = [{"event": "injected", "fired_ns": 5, "fault": 0, "kind": "kill"}, {"event": "absorbed", "fault": 1}]
     by_query = moments(query, [], injector, RecoveryMode.QUERY, [8, 10])
-    assert [m.kind for m in by_query] == [Kind.DEATH, Kind.NOTICE, Kind.READY]
+    assert [m.kind for m in by_query] == [Kind.DEATH, Kind.NOTICE, Kind.COMMIT, Kind.READY, Kind.COMMIT]
     by_task = moments(query[:1], [], injector, RecoveryMode.TASK, [6])
     assert [(m.at_ns, m.kind) for m in by_task] == [(5, Kind.DEATH), (6, Kind.ALIVE), (7, Kind.ALIVE)]
     ended = moments([], [{"event": "program-ended", "at_ns": 4}], [], RecoveryMode.QUERY, [])
     assert ended == [Moment(4, Kind.NOTICE)]
 
 
+def struck(fault, kind, at_s):
+    return {"event": "injected", "fault": fault, "kind": kind, "fired_ns": at_s * NS}
+
+
+def undone(fault, kind, at_s):
+    return {"event": "healed", "fault": fault, "kind": kind, "at_ns": at_s * NS}
+
+
+def by_query(query, injector, commits_s=()):
+    """The outages in mode query from the query's events (name, second) and the injector's journal."""
+    journal = [{"event": event, "at_ns": s * NS} for event, s in query]
+    return outages(moments(journal, [], injector, RecoveryMode.QUERY, [s * NS for s in commits_s]))
+
+
+def test_a_fault_that_loses_no_work_and_is_never_noticed_is_no_outage():
+    assert by_query([], [struck(0, "pause", 10), undone(0, "pause", 15)], [9, 19]) == []
+
+
+@pytest.mark.parametrize("kind", ["pause", "slow", "partition", "disk-full", "broker-kill", "master-kill"])
+def test_a_query_that_fails_under_such_a_fault_has_been_out_since_the_fault(kind):
+    failed = [("query-failed", 30), ("ready", 33)]
+    assert by_query(failed, [struck(0, kind, 10), undone(0, kind, 60)], [9]) == [outage(0, 10, 30, 33)]
+
+
+def test_until_its_last_commit_the_query_worked_whatever_was_in_force():
+    failed = [("executors-lost", 40), ("ready", 45)]
+    assert by_query(failed, [struck(0, "pause", 10)], [9, 19, 29]) == [outage(0, 29, 40, 45)]
+
+
+def test_a_failure_soon_after_the_end_of_a_fault_is_still_its_doing_and_later_its_own():
+    faults = [struck(0, "broker-kill", 10), undone(0, "broker-kill", 14)]
+    assert by_query([("query-failed", 134), ("ready", 140)], faults, [9]) == [outage(0, 10, 134, 140)]
+    assert by_query([("query-failed", 135), ("ready", 140)], faults, [9]) == [outage(None, 135, 135, 140, faults=0)]
+
+
+def test_of_several_faults_in_force_the_last_one_is_to_blame_and_outages_never_overlap():
+    faults = [struck(0, "slow", 10), struck(1, "kill", 20), struck(2, "broker-kill", 50)]
+    query = [("executors-lost", 21), ("ready", 25), ("query-failed", 30), ("ready", 35), ("query-failed", 60)]
+    assert by_query(query, faults) == [outage(1, 20, 21, 25), outage(0, 25, 30, 35), outage(2, 50, 60, None)]
+
+
+def test_the_death_of_the_query_driver_is_an_outage_until_it_is_ready_again():
+    dead = [{"event": "program-ended", "at_ns": 11 * NS}]
+    again = [{"event": "ready", "at_ns": 30 * NS}]
+    found = moments(again, dead, [struck(0, "driver-kill", 10)], RecoveryMode.QUERY, [])
+    assert outages(found) == [outage(0, 10, 11, 30)]
+
+
 def by_task(query, deaths_s, commits_s=()):
     """The outages in mode task from the query's events (name, second), with deaths of faults 0, 1, ..."""
-    injector = [{"event": "injected", "fired_ns": s * NS, "fault": fault} for fault, s in enumerate(deaths_s)]
+    injector = [struck(fault, "kill", s) for fault, s in enumerate(deaths_s)]
     journal = [{"event": event, "at_ns": s * NS} for event, s in query]
     return outages(moments(journal, [], injector, RecoveryMode.TASK, [s * NS for s in commits_s]))
 

@@ -36,31 +36,45 @@ def injected(fault, host, at_s, processes=4, survivors=0, ports=0):
     return {"event": "injected", "fault": fault, "host": host, **stamps, **proof}
 
 
-def healed(fault, host, at_s):
-    return {"event": "healed", "fault": fault, "host": host, "at_ns": START_NS + round(at_s * NS)}
+def healed(fault, host, at_s, down=0):
+    left = {"left": {"hosts down": down}}
+    return {"event": "healed", "fault": fault, "host": host, "at_ns": START_NS + round(at_s * NS), **left}
+
+
+def joined(fault, host, at_s):
+    return {"event": "joined", "fault": fault, "host": host, "at_ns": START_NS + round(at_s * NS)}
 
 
 def test_a_fault_with_its_proof():
     log = [{"event": "armed", "at_ns": 1}, injected(0, "worker-1", 3.25), healed(0, "worker-1", 5)]
+    log.append(joined(0, "worker-1", 7))
     (found,) = named("faults", rows.faults(planned((3.0, "worker-1")), log))
     assert found == {
         "fault": 0, "kind": "kill", "targets": "worker-1", "cause": "clock", "planned_ns": START_NS + 3 * NS,
         "actual_ns": START_NS + round(3.25 * NS), "proved_ns": START_NS + round(3.25 * NS) + 5,
-        "healed_ns": START_NS + 5 * NS, "lateness_s": 0.25, "absorbed": False,
-        "processes_killed": 4, "survivors": 0, "open_ports": 0,
+        "healed_ns": START_NS + 5 * NS, "joined_ns": START_NS + 7 * NS, "lateness_s": 0.25, "outcome": "injected",
+        "proof": "4 processes killed; 0 survivors, 0 open ports", "violations": 0, "heal_violations": 0,
     }  # fmt: skip
 
 
 def test_a_fault_on_several_hosts_is_one_row_with_the_worst_of_them():
     log = [injected(0, "worker-1", 3.01), injected(0, "worker-2", 3.4, processes=2, survivors=1, ports=3)]
-    log += [healed(0, "worker-2", 5), healed(0, "worker-1", 7)]
+    log += [healed(0, "worker-2", 5, down=1), healed(0, "worker-1", 7), joined(0, "worker-1", 9)]
     (found,) = named("faults", rows.faults(planned((3.0, "worker-1", "worker-2")), log))
     assert found["targets"] == "worker-1,worker-2"
     assert found["actual_ns"] == START_NS + round(3.01 * NS)
     assert found["proved_ns"] == START_NS + round(3.4 * NS) + 5
     assert found["healed_ns"] == START_NS + 7 * NS
     assert found["lateness_s"] == pytest.approx(0.4)
-    assert (found["processes_killed"], found["survivors"], found["open_ports"]) == (6, 1, 3)
+    assert found["proof"] == "6 processes killed; 1 survivors, 3 open ports"
+    assert (found["violations"], found["heal_violations"]) == (4, 1)
+    assert found["joined_ns"] is None, "one of them has not"
+
+
+def test_a_fault_that_a_stronger_one_put_an_end_to_is_over_then():
+    log = [injected(0, "worker-1", 3), {"event": "ended", "fault": 0, "host": "worker-1", "at_ns": START_NS + 4 * NS}]
+    (found,) = named("faults", rows.faults(planned((3.0, "worker-1")), log))
+    assert (found["healed_ns"], found["heal_violations"]) == (START_NS + 4 * NS, None)
 
 
 def test_the_lateness_is_the_largest_in_size_with_its_sign():
@@ -72,19 +86,25 @@ def test_the_lateness_is_the_largest_in_size_with_its_sign():
 def test_a_fault_on_hosts_that_were_all_down_is_absorbed():
     log = [{"event": "absorbed", "fault": 1, "host": "worker-1", "at_ns": 5}, injected(0, "worker-2", 1)]
     found = named("faults", rows.faults(planned((1.0, "worker-2"), (2.0, "worker-1")), log))
-    assert [fault["absorbed"] for fault in found] == [False, True]
-    assert {found[1][name] for name in ("actual_ns", "lateness_s", "processes_killed", "survivors")} == {None}
+    assert [fault["outcome"] for fault in found] == ["injected", "absorbed"]
+    assert {found[1][name] for name in ("actual_ns", "lateness_s", "proof", "violations")} == {None}
+
+
+def test_a_fault_that_was_withheld_from_any_host_is_shown_so():
+    log = [{"event": event, "fault": 0, "host": host} for event, host in (("absorbed", "a"), ("withheld", "b"))]
+    (found,) = named("faults", rows.faults(planned((2.0, "a", "b")), log))
+    assert (found["outcome"], found["proof"]) == ("withheld", None)
 
 
 def test_a_fault_that_found_one_of_its_hosts_up_is_not_absorbed():
     log = [{"event": "absorbed", "fault": 0, "host": "worker-1", "at_ns": 5}, injected(0, "worker-2", 3)]
     (found,) = named("faults", rows.faults(planned((3.0, "worker-1", "worker-2")), log))
-    assert (found["absorbed"], found["processes_killed"]) == (False, 4)
+    assert (found["outcome"], found["proof"]) == ("injected", "4 processes killed; 0 survivors, 0 open ports")
 
 
-def test_a_fault_that_never_came_is_neither_absorbed_nor_actual():
+def test_a_fault_that_never_came_is_missing():
     (found,) = named("faults", rows.faults(planned((3.0, "worker-1")), [{"event": "armed", "at_ns": 1}]))
-    assert (found["absorbed"], found["actual_ns"], found["healed_ns"]) == (False, None, None)
+    assert (found["outcome"], found["actual_ns"], found["healed_ns"]) == ("missing", None, None)
 
 
 def test_the_fit_of_a_plan_and_its_injection():
