@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from aftershock.troubles import held_services, injector_failure
 from experiments import spec
 from experiments.errors import EnvironmentFailure
 from infra.cluster import HANDLE_FILE, Driver, Handle
@@ -67,22 +68,40 @@ class Bench:
 
     def spawn_module(self, service: str, module: str, *arguments: Path | str) -> None:
         """Start a module of ours as a service on the gateway, unless it runs already."""
-        if service not in self.driver.running(self.handle, self.handle.gateway.name):
+        if service not in self.running():
             command = [sys.executable, "-m", module, *map(str, arguments)]
             self.driver.spawn(self.handle, self.handle.gateway.name, service, command)
 
     def stop(self, service: str, limit_s: float) -> None:
         self.driver.stop(self.handle, self.handle.gateway.name, service, limit_s)
 
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What the injector was given; empty before it was."""
+        path = self.run.raw / "plan.json"
+        return store.read_json(path) if path.exists() else {}
+
     def dead_service(self, expected: set[str]) -> EnvironmentFailure | None:
-        """Why the run cannot go on, if one of these services of the gateway has died."""
-        missing = sorted(expected - self.driver.running(self.handle, self.handle.gateway.name))
+        """Why the run cannot go on, if one of these services of the gateway has died and no fault is to blame."""
+        missing = sorted(expected - self.running())
+        if missing:
+            held = held_services(self.plan, self.journal("injector"), time.time_ns())
+            missing = [service for service in missing if service not in held]
         if not missing:
             return None
         path = self.gateway / "logs" / f"{missing[0]}.log"
         return EnvironmentFailure(
             f"{missing[0]} on the gateway died ({complaint(path)})", f"see {path.name} of the run"
         )
+
+    def running(self) -> set[str]:
+        """The services of the gateway that run."""
+        return self.driver.running(self.handle, self.handle.gateway.name)
+
+    def dead_injector(self) -> EnvironmentFailure | None:
+        """Why faults are not injected as planned, if so."""
+        running = "injector" in self.running()
+        return injector_failure(self.journal("injector"), running=running)
 
     def wait(self, what: str, met: Callable[[], bool], services: set[str], limit_s: float) -> None:
         """Wait until `met()`, with a line of progress now and then; raises `EnvironmentFailure` when it cannot come."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from aftershock.bench import Bench
-from results import store
 
 RUNNING_SERVICES = {"broker", "spark-master", "query", "generator"}
 
@@ -24,10 +23,10 @@ class Progress:
 def progress(run_id: str) -> Progress:
     """Look at a run's journals and services; cheap, and safe to call from anywhere at any time."""
     bench = Bench(run_id)
-    window = store.read_json(bench.run.raw / "plan.json")
+    window = bench.plan
     now_ns = time.time_ns()
     elapsed_ns = min(now_ns, window["window_end_ns"]) - window["window_start_ns"]
-    failure = bench.dead_service(RUNNING_SERVICES)
+    failure = bench.dead_injector() or bench.dead_service(RUNNING_SERVICES)
     clock = f"{max(elapsed_ns, 0) / 1e9:4.0f} s of {bench.experiment.window_s:.0f} s"
     line = f"{clock} | {_doing(bench)} | {_faults(bench, window)}"
     return Progress(line, now_ns >= window["window_end_ns"], str(failure) if failure else None)
@@ -45,4 +44,5 @@ def _doing(bench: Bench) -> str:
 
 def _faults(bench: Bench, plan: dict[str, Any]) -> str:
     events = [entry["event"] for entry in bench.journal("injector")]
-    return f"{events.count('injected')} of {len(plan['events'])} kills, {events.count('healed')} hosts back"
+    strikes = sum(len(event["targets"]) for event in plan["events"])
+    return f"{events.count('injected')} of {strikes} faults, {events.count('healed')} undone"

@@ -14,6 +14,7 @@ def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path, even
     """The query driver's configuration, as `spark_jobs.streaming.job.JobConfig` reads it."""
     return {
         "broker": handle.broker,
+        "master": handle.master,
         "workload": experiment.workload.model_dump(mode="json"),
         "engine": experiment.engine.model_dump(mode="json"),
         "workers": experiment.cluster.workers,

@@ -41,6 +41,7 @@ QUERY_SERVICES = {"broker", "spark-master", "query"}
 HEADSTART_INTERVALS = 2.0
 STEADY_BATCHES = 2
 LEAD_S = 4.0  # from the plan to the opening of the window: the injector must be up by then
+HEALING_LIMIT_S = 60.0
 CALIBRATION_LIMIT_S, STEADY_LIMIT_S, ARMING_LIMIT_S, LAST_BATCH_LIMIT_S = 300.0, 180.0, 60.0, 60.0
 
 
@@ -183,7 +184,9 @@ def arm_faults(run_id: str) -> dict[str, int]:
 def stop(run_id: str) -> None:
     """Let the query commit once more after the window, then end injector, generator and query."""
     bench = Bench(run_id)
-    bench.stop("injector", 10.0)
+    bench.stop("injector", HEALING_LIMIT_S)
+    if failure := bench.dead_injector():
+        raise failure
     end_ns = store.read_json(bench.run.raw / "plan.json")["window_end_ns"]
     limit_s = LAST_BATCH_LIMIT_S + 2 * bench.experiment.engine.checkpoint_interval_s
     bench.wait("the last batch of the window", lambda: _commits_after(bench, end_ns), QUERY_SERVICES, limit_s)

@@ -23,7 +23,9 @@ from workloads.schedule import Schedule
 
 TICK_S = 0.02
 POLL_EVERY = 5000  # records between two looks at the broker's answers
-SETTINGS = {"linger.ms": 20, "batch.num.messages": 50_000, "queue.buffering.max.messages": 2_000_000, "acks": "1"}
+SETTINGS = {"linger.ms": 20, "batch.num.messages": 50_000, "queue.buffering.max.messages": 2_000_000, "acks": "all"}
+# When the broker dies and comes back, each partition must go on as if nothing had been: nothing twice, nothing swapped.
+SETTINGS |= {"enable.idempotence": True, "reconnect.backoff.max.ms": 500}
 
 
 class Feed:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -110,6 +112,7 @@ def main() -> None:
     config = JobConfig.from_json(json.loads(config_path.read_text(encoding="utf-8")))
     journal = Journal(journal_path)
     journal.write("driver-started")
+    await_master(config.master)
     spark = session(config)
     batch_records = _batch_records(spark, config, journal, config_path.with_name("calibration.json"))
     spark.streams.addListener(ProgressJournal(journal))
@@ -118,6 +121,17 @@ def main() -> None:
     driver.run()
     journal.write("driver-stopped")
     spark.stop()
+
+
+def await_master(master: str) -> None:
+    """Return once the Spark master can be connected to; Spark itself would only try every 20 s, and three times."""
+    address = urlsplit(master)
+    while True:
+        try:
+            socket.create_connection((address.hostname, address.port), timeout=1.0).close()
+            return
+        except OSError:
+            time.sleep(POLL_S)
 
 
 def _batch_records(spark: SparkSession, config: JobConfig, journal: Journal, path: Path) -> int | None:

@@ -24,6 +24,7 @@ class JobConfig:
     """What the query driver needs to know; passes to it as a JSON file."""
 
     broker: str
+    master: str
     workload: WorkloadSpec
     engine: EngineSpec
     workers: int
