@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from aftershock.troubles import held_services, injector_failure
+from chaos.events import ABORT_FILE
 from experiments import spec
-from experiments.errors import EnvironmentFailure
+from experiments.errors import AftershockError, EnvironmentFailure
 from infra.cluster import HANDLE_FILE, Driver, Handle
 from infra.drivers import driver_of
 from infra.journal import read_journal
 from results import store
 
 log = logging.getLogger(__name__)
+ABORTED = "aborted by hand"
 POLL_S = 0.5
 LINE_EVERY_S = 10.0
 
@@ -76,6 +78,11 @@ class Bench:
         self.driver.stop(self.handle, self.handle.gateway.name, service, limit_s)
 
     @property
+    def aborted(self) -> AftershockError | None:
+        """What ends the run, if someone has aborted it."""
+        return AftershockError(ABORTED) if (self.run.raw / ABORT_FILE).exists() else None
+
+    @property
     def plan(self) -> dict[str, Any]:
         """What the injector was given; empty before it was."""
         path = self.run.raw / "plan.json"
@@ -104,10 +111,10 @@ class Bench:
         return injector_failure(self.journal("injector"), running=running)
 
     def wait(self, what: str, met: Callable[[], bool], services: set[str], limit_s: float) -> None:
-        """Wait until `met()`, with a line of progress now and then; raises `EnvironmentFailure` when it cannot come."""
+        """Wait until `met()`, with a line of progress now and then; raises an `AftershockError` when it cannot come."""
         started = last_line = time.monotonic()
         while not met():
-            if failure := self.dead_service(services):
+            if failure := self.aborted or self.dead_service(services):
                 raise failure
             now = time.monotonic()
             if now - started > limit_s:

@@ -11,6 +11,7 @@ import os
 import sys
 
 from aftershock.commands import (
+    abort,
     benchmark,
     clean,
     faults,
@@ -42,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     faults.add(plans)
     reproduce.add(commands)
     results.add(commands)
+    abort.add(commands)
     clean.add(commands)
     serve.add(commands)
     return top

@@ -26,7 +26,7 @@ def progress(run_id: str) -> Progress:
     window = bench.plan
     now_ns = time.time_ns()
     elapsed_ns = min(now_ns, window["window_end_ns"]) - window["window_start_ns"]
-    failure = bench.dead_injector() or bench.dead_service(RUNNING_SERVICES)
+    failure = bench.aborted or bench.dead_injector() or bench.dead_service(RUNNING_SERVICES)
     clock = f"{max(elapsed_ns, 0) / 1e9:4.0f} s of {bench.experiment.window_s:.0f} s"
     line = f"{clock} | {_doing(bench)} | {_faults(bench, window)}"
     return Progress(line, now_ns >= window["window_end_ns"], str(failure) if failure else None)

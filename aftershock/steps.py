@@ -16,7 +16,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock.bench import Bench
+from aftershock.bench import ABORTED, Bench
 from aftershock.jobs import run_tables_job
 from aftershock.query import job_config, spark_conf
 from chaos.plan import plan
@@ -46,11 +46,13 @@ CALIBRATION_LIMIT_S, STEADY_LIMIT_S, ARMING_LIMIT_S, LAST_BATCH_LIMIT_S = 300.0,
 
 
 def step(function: Callable[P, R]) -> Callable[P, R]:
-    """Note an error in the run's directory before it goes on its way."""
+    """Note an error in the run's directory before it goes on its way; a run that was aborted begins no further step."""
 
     @functools.wraps(function)
     def noted(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
+            if aborted := Bench(str(args[0])).aborted:
+                raise aborted
             return function(*args, **kwargs)
         except AftershockError as error:
             failure = {"step": function.__name__, "error": str(error), "exit_code": error.exit_code}
@@ -247,7 +249,7 @@ def teardown(run_id: str, error: str | None = None) -> str | None:
 def _final_status(bench: Bench, error: str | None) -> dict[str, Any]:
     path = _failure_path(bench.run_id)
     failure = store.read_json(path) if path.exists() else {}
-    error = failure.get("error", error)
+    error = ABORTED if bench.aborted else failure.get("error", error)
     outcome = {"state": "failed" if error else "done", "ended_ns": time.time_ns(), "error": error}
     exit_code = failure.get("exit_code", AftershockError.exit_code) if error else 0
     return {**bench.run.status(), **outcome, "exit_code": exit_code}

@@ -25,7 +25,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from chaos.events import FaultEvent
+from chaos.events import ABORT_FILE, FaultEvent
 from chaos.holds import Hold, Holds, Outcome
 from experiments.fault_kinds import Effect, FaultKind
 from infra import startup
@@ -41,7 +41,6 @@ LONGEST_NAP_S = 0.2
 MANY = 16  # hosts: as many looks one after the other, each a round trip, would not be over when the strikes are due
 BESIDE_EACH_S = 0.05  # a look at all that goes on beside takes as long as there is much of it
 JOIN_LIMIT_S, JOIN_LOOK_S = 90.0, 0.1
-ABORT_FILE = "abort.json"
 SWITCH_INTERVAL_S = 0.0005  # between threads: a proof must not hold up a strike
 
 

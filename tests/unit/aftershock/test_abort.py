@@ -1,0 +1,87 @@
+"""The abort switch on runs that have no cluster yet: who may be aborted, what then begins no more, how the run ends."""
+
+import json
+
+import pytest
+
+from aftershock import steps
+from aftershock.abort import Held, abort, held_by
+from aftershock.bench import Bench
+from aftershock.cli import main
+from aftershock.lease import lease, lease_path
+from experiments.errors import AftershockError, BadInput
+from experiments.fault_kinds import FaultKind
+from results import store
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    return tmp_path
+
+
+@steps.step
+def further_step(run_id):
+    raise AssertionError("an aborted run begins no further step")
+
+
+def test_an_aborted_run_goes_no_further_and_is_published_as_failed():
+    steps.begin({"name": "mine"}, "run-1")
+    aborted = abort("run-1")
+    assert (aborted.undone, aborted.left) == ([], [])
+    with pytest.raises(AftershockError, match="aborted by hand"):
+        further_step("run-1")
+    with pytest.raises(AftershockError, match="aborted by hand"):
+        Bench("run-1").wait("what never comes", lambda: False, set(), 60.0)
+    steps.teardown("run-1", error="observe: something that came of it")
+    status = store.finished("run-1").status()
+    assert (status["state"], status["error"], status["exit_code"]) == ("failed", "aborted by hand", 3)
+
+
+def test_a_run_that_nobody_works_on_is_torn_down():
+    steps.begin({"name": "mine"}, "run-1")
+    lease_path(store.live_directory("run-1")).touch()  # left by a command that was killed
+    abort("run-1")
+    assert store.finished("run-1").status()["error"] == "aborted by hand"
+
+
+def test_a_run_that_somebody_works_on_is_left_to_its_own_teardown():
+    steps.begin({"name": "mine"}, "run-1")
+    with lease(store.live_directory("run-1")):
+        abort("run-1")
+        assert not store.is_finished("run-1")
+
+
+def test_only_a_live_run_can_be_aborted(capsys):
+    steps.begin({"name": "mine"}, "over")
+    steps.teardown("over")
+    steps.begin({"name": "mine"}, "alive")
+    for run_id in ("over", "unknown"):
+        with pytest.raises(BadInput, match="allowed: a live run: alive"):
+            abort(run_id)
+        assert main(["abort", run_id]) == 2
+    assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_the_command(capsys):
+    steps.begin({"name": "mine"}, "run-1")
+    assert main(["abort", "run-1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["run_id"], found["undone"], found["left"]) == ("run-1", [], [])
+
+
+def test_what_faults_hold_by_the_journal():
+    def entry(event, kind, host="worker-1"):
+        return {"event": event, "kind": kind, "host": host}
+
+    journal = [
+        {"event": "armed"},
+        entry("injected", "kill"),
+        entry("absorbed", "kill"),
+        entry("injected", "pause", "b"),
+    ]
+    assert held_by(journal) == [Held("worker-1", FaultKind.KILL), Held("b", FaultKind.PAUSE)]
+    assert held_by([*journal, entry("ended", "pause", "b"), entry("healed", "kill")]) == []
+    assert held_by([*journal, entry("healed", "kill"), entry("injected", "kill")])[-1] == Held(
+        "worker-1", FaultKind.KILL
+    )
