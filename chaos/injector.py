@@ -190,7 +190,8 @@ class Injector:
         """Which hosts are up; a few are looked at in this thread, which has precedence, many at once in their lanes."""
         if len(volley) < MANY:
             return [strike.refresh() for strike in strikes]
-        looks = [self._beside(blow.host, blow.event.kind, strike.refresh) for blow, strike in zip(volley, strikes, strict=True)]
+        pairs = zip(volley, strikes, strict=True)
+        looks = [self._beside(blow.host, blow.event.kind, strike.refresh) for blow, strike in pairs]
         return [look.result() for look in looks]
 
     def _ready(self, blow: Blow) -> Strike:
