@@ -88,5 +88,5 @@ def test_the_summary_of_a_run_without_tables_says_that_nothing_was_measured(tmp_
 
 def test_the_summary_of_a_control_run(control_run: Run) -> None:
     text = summary(control_run)
-    assert "Kills and recoveries" not in text
+    assert "Faults and recoveries" not in text
     assert "faults.on_time" not in text
