@@ -273,13 +273,13 @@ class Injector:
 
 
 def main() -> None:
-    take_precedence()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     root, plan_path, journal_path = map(Path, sys.argv[1:])
     handle = Handle.load(root)
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
     aborted = plan_path.with_name(ABORT_FILE).exists
     injector = Injector(driver_for(handle), handle, Journal(journal_path), plan, aborted=aborted)
+    take_precedence()  # not before: where real time is rationed, importing the driver would use seconds of it up
     signal.signal(signal.SIGTERM, injector.request_stop)
     injector.run()
 

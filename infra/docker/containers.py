@@ -36,7 +36,8 @@ INIT = "PATH=$PATH:/usr/sbin:/sbin; [ ! -e $0 ] || nft -f $0; trap 'exit 0' TERM
 CAPABILITIES = ("NET_ADMIN", "SYS_NICE")  # beyond Docker's own: partitions, and kills that are on time
 # What the daemon's containers have of each second in real time, on a kernel that rations it by cgroup (version 1).
 RATION = Path("/sys/fs/cgroup/cpu/docker/cpu.rt_runtime_us")
-LARGEST_PART_US, SMALLEST_PART_US = 40_000, 5_000  # of one container; its agent needs some ms around a strike
+GATEWAY_PART_US = 200_000  # for the injector, which deals with all hosts
+LARGEST_PART_US, SMALLEST_PART_US = 40_000, 5_000  # of a worker: its agent needs some ms around a strike
 AT_ONCE = 4  # requests to the daemon
 REMOVAL_LIMIT_S, PAUSE_S, SETTLED_S = 30.0, 0.1, 0.3
 
@@ -85,13 +86,17 @@ def create(handle: Handle, spec: ClusterSpec) -> None:
             labels=labels,
             options={"com.docker.network.bridge.name": namespaces.uplink(handle.token)},
         )
-    shared = {"image": build_image(), "labels": labels, **real_time(len(handle.hosts))}
+    shared, parts = {"image": build_image(), "labels": labels}, real_time(len(handle.workers))
+
+    def create_one(host: Host) -> None:
+        _create(handle, host, spec, {**shared, "cpu_rt_runtime": parts.get(host.role)})
+
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda host: _create(handle, host, spec, shared), handle.hosts.values()))
+        list(pool.map(create_one, handle.hosts.values()))
 
 
-def real_time(containers: int) -> dict[str, int]:
-    """The part of each of so many containers in the ration, as an option; none where nothing is rationed, or left.
+def real_time(workers: int) -> dict[Role, int]:
+    """The parts of the containers in the ration; none where nothing is rationed, or too little is left.
 
     Without it their agents cannot take precedence on such a kernel, and strike late when the machine is busy.
     """
@@ -100,8 +105,8 @@ def real_time(containers: int) -> dict[str, int]:
         taken = sum(int(path.read_text()) for path in RATION.parent.glob(f"*/{RATION.name}"))
     except OSError:
         return {}
-    part = min(LARGEST_PART_US, (ration - taken) // containers)
-    return {"cpu_rt_runtime": part} if part >= SMALLEST_PART_US else {}
+    part = min(LARGEST_PART_US, (ration - taken - GATEWAY_PART_US) // workers)
+    return {Role.GATEWAY: GATEWAY_PART_US, Role.WORKER: part} if part >= SMALLEST_PART_US else {}
 
 
 def _create(handle: Handle, host: Host, spec: ClusterSpec, shared: Mapping[str, Any]) -> None:
