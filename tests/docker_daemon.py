@@ -16,7 +16,7 @@ from experiments.errors import AftershockError, EnvironmentFailure
 from infra.docker import daemon
 from infra.docker.containers import RATION
 
-RATION_US = 600_000  # of each second
+RATION_US = 900_000  # of each second
 START_LIMIT_S, STOP_LIMIT_S, PAUSE_S = 30.0, 30.0, 0.1
 
 

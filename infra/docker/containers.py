@@ -37,7 +37,7 @@ CAPABILITIES = ("NET_ADMIN", "SYS_NICE")  # beyond Docker's own: partitions, and
 # What the daemon's containers have of each second in real time, on a kernel that rations it by cgroup (version 1).
 RATION = Path("/sys/fs/cgroup/cpu/docker/cpu.rt_runtime_us")
 GATEWAY_PART_US = 200_000  # for the injector, which deals with all hosts
-LARGEST_PART_US, SMALLEST_PART_US = 40_000, 5_000  # of a worker: its agent needs some ms around a strike
+LARGEST_PART_US, SMALLEST_PART_US = 200_000, 20_000  # of a worker: its agent needs 5 to 10 ms around a strike
 AT_ONCE = 4  # requests to the daemon
 REMOVAL_LIMIT_S, PAUSE_S, SETTLED_S = 30.0, 0.1, 0.3
 

@@ -239,6 +239,16 @@ def test_a_full_disk_is_the_hosts_own(driver: DockerDriver, cluster: Handle) -> 
     heal_twice(driver, cluster, FaultKind.DISK_FULL)
 
 
+def test_a_service_of_the_gateway_is_killed_and_started_again(driver: DockerDriver, cluster: Handle) -> None:
+    aim = driver.aim(cluster, "gateway", FaultKind.MASTER_KILL)
+    assert aim.refresh()
+    aim.shoot(time.time_ns())
+    assert aim.fire().holds
+    assert driver.running(cluster, "gateway") == {"broker"}
+    assert driver.heal(cluster, "gateway", FaultKind.MASTER_KILL).holds
+    assert driver.running(cluster, "gateway") == {"broker", "spark-master"}
+
+
 def test_a_kill_strikes_when_it_is_due(driver: DockerDriver, cluster: Handle) -> None:
     driver.aim(cluster, "worker-1", FaultKind.KILL).fire()
     late_s = []
