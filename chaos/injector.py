@@ -93,7 +93,7 @@ class Injector:
         self.blows: Counter[tuple[str, Effect]] = Counter()
         self.holds: Holds[int] = Holds(plan.get("max_down"))
         self.lanes: dict[str, ThreadPoolExecutor] = defaultdict(partial(ThreadPoolExecutor, 1))
-        self.aiming = ThreadPoolExecutor(len(handle.hosts))
+        self.aiming = ThreadPoolExecutor(max(len(handle.hosts), 1))
         self.beside: list[Future[None]] = []
         self.stopping = False
         self._numbers = count()
