@@ -35,10 +35,14 @@ from infra.journal import Journal
 from infra.processes import take_precedence
 from infra.strikes.strike import Proof, Strike
 
-AIM_AHEAD_S, LOOK_AHEAD_S, LOOK_EACH_S = 1.0, 0.1, 0.03  # a look at a host's processes takes tens of milliseconds
-SHOOT_AHEAD_S = 0.03  # the order reaches a host over SSH before the moment at which it strikes by itself
+NS = 1_000_000_000
+AIM_AHEAD_NS = NS  # to connect and to open handles
+LOOK_AHEAD_NS, LOOK_EACH_NS = NS // 10, 3 * NS // 100  # a look at a host's processes takes tens of milliseconds
+MOST_LOOK_AHEAD_NS = NS // 2
+SHOOT_AHEAD_NS = 3 * NS // 100  # the order reaches a host over SSH before the moment at which it strikes by itself
+AGAIN_NS = NS // 500  # until a strike is looked at again that was not ready when it was due
 LONGEST_NAP_S = 0.2
-MANY = 16  # hosts: as many looks one after the other, each a round trip, would not be over when the strikes are due
+MOST_AIMING = 64  # threads
 BESIDE_EACH_S = 0.05  # a look at all that goes on beside takes as long as there is much of it
 JOIN_LIMIT_S, JOIN_LOOK_S = 90.0, 0.1
 SWITCH_INTERVAL_S = 0.0005  # between threads: a proof must not hold up a strike
@@ -57,25 +61,38 @@ class Blow:
     event: FaultEvent
 
     @property
-    def heal_after_ns(self) -> int:
-        return round(self.event.heal_after * 1e9)
+    def kind(self) -> FaultKind:
+        return self.event.kind
+
+    @property
+    def lane(self) -> str:
+        return self.kind.service or self.host
+
+    @property
+    def look_ahead_ns(self) -> int:
+        return min(LOOK_AHEAD_NS + LOOK_EACH_NS * len(self.event.targets), MOST_LOOK_AHEAD_NS)
+
+    @property
+    def until_ns(self) -> int:
+        return self.due_ns + round(self.event.heal_after * NS)
 
 
 @dataclass(order=True)
 class Action:
-    """A blow, or the end of a hold, when it is due."""
+    """What is to be done when it is due."""
 
     due_ns: int
     number: int
-    what: Blow | Hold[int] = field(compare=False)
+    act: Callable[[], None] = field(compare=False)
 
 
 class Injector:
-    """Carries out the actions in the order in which they are due.
+    """Does what is due in the order of its moments, and never waits for a host in doing so.
 
-    What takes time (proofs, heals) goes on beside, in the lane of its host or service: in order for one, at once for
-    many. `arrival` is `infra.startup.arrival`; `aborted` tells whether a request to stop is an abort.
-    Aims are no part of a lane: a proof that takes seconds, as of a grace period, must not hold up what is due then.
+    A blow is made ready ahead, looked at again shortly before it is due, and struck; whatever of it is not ready in
+    time comes late by itself. Aims and looks are a pool's, with the precedence of this thread. Proofs and heals go on
+    in the lane of their host or service: in order for one, at once for many. `arrival` is `infra.startup.arrival`;
+    `aborted` tells whether a request to stop is an abort.
     """
 
     def __init__(
@@ -93,16 +110,18 @@ class Injector:
         self.blows: Counter[tuple[str, Effect]] = Counter()
         self.holds: Holds[int] = Holds(plan.get("max_down"))
         self.lanes: dict[str, ThreadPoolExecutor] = defaultdict(partial(ThreadPoolExecutor, 1))
-        self.aiming = ThreadPoolExecutor(max(len(handle.hosts), 1))
+        self.aiming = ThreadPoolExecutor(min(len(handle.hosts) + 1, MOST_AIMING), initializer=take_precedence)
+        self.aimed: dict[Blow, Future[Strike]] = {}
+        self.healing: dict[str, Future[None]] = {}  # of each lane the last heal
         self.beside: list[Future[None]] = []
         self.stopping = False
         self._numbers = count()
         self._next_look_s = 0.0
         self.queue: list[Action] = []
         for fault, event in enumerate(map(FaultEvent.from_json, plan["events"])):
-            due_ns = plan["window_start_ns"] + round(event.at * 1e9)
+            due_ns = plan["window_start_ns"] + round(event.at * NS)
             for host in event.targets:
-                self._push(due_ns, Blow(due_ns, fault, host, event))
+                self._at(due_ns - AIM_AHEAD_NS, self._aim, Blow(due_ns, fault, host, event))
 
     def request_stop(self, *_: object) -> None:
         self.stopping = True
@@ -127,12 +146,8 @@ class Injector:
             raise failures[0]
 
     def _carry_out(self) -> None:
-        while self.queue and self._wait_until(self.queue[0].due_ns - int(AIM_AHEAD_S * 1e9)):
-            what = heapq.heappop(self.queue).what
-            if isinstance(what, Hold):
-                self._heal_when_due(what)
-            else:
-                self._strike([what, *self._due_with(what)])
+        while self.queue and self._wait_until(self.queue[0].due_ns):
+            heapq.heappop(self.queue).act()
             self._look_beside()
         while self._is_busy_beside() and not self.stopping:
             self._look_beside()
@@ -151,6 +166,9 @@ class Injector:
             self._heal(hold)
         for pool in (self.aiming, *self.lanes.values()):
             pool.shutdown()
+        for aimed in self.aimed.values():
+            if aimed.exception() is None:
+                aimed.result().close()
 
     def _note_clocks(self) -> None:
         """Connects to all hosts, which is also why it is done: none must be waited for later."""
@@ -158,53 +176,48 @@ class Injector:
             fields = {"offset_ns": clock.offset_ns, "uncertainty_ns": clock.uncertainty_ns}
             self.journal.write("clock", host=host, **fields)
 
-    def _push(self, due_ns: int, what: Blow | Hold[int]) -> None:
-        heapq.heappush(self.queue, Action(due_ns, next(self._numbers), what))
+    def _at(self, due_ns: int, act: Callable[..., None], *arguments: Any) -> None:
+        heapq.heappush(self.queue, Action(due_ns, next(self._numbers), partial(act, *arguments)))
 
-    def _due_with(self, first: Blow) -> list[Blow]:
-        """Take what strikes at the same moment: none must wait for another."""
-        found = []
-        while self.queue and self.queue[0].due_ns == first.due_ns and isinstance(self.queue[0].what, Blow):
-            found.append(heapq.heappop(self.queue).what)
-        return found
-
-    def _strike(self, volley: list[Blow]) -> None:
-        """Make ready what may strike, look at the hosts again shortly before, and strike when it is due."""
-        due_ns = volley[0].due_ns
-        readied = [self.aiming.submit(self._ready, blow) for blow in volley]
-        strikes = [future.result() for future in readied]
-        self._wait_until(due_ns - int(min(LOOK_AHEAD_S + LOOK_EACH_S * len(volley), AIM_AHEAD_S / 2) * 1e9))
-        up = self._look_again(volley, strikes)
-        if not self._wait_until(due_ns - int(SHOOT_AHEAD_S * 1e9)):
-            for strike in strikes:
-                strike.close()
-            return
-        for blow, strike, is_up in zip(volley, strikes, up, strict=True):
-            outcome = self.holds.outcome(blow.host, blow.event.kind) if is_up else Outcome.ABSORBED
-            if outcome is Outcome.INJECTED:
-                self._inject(blow, strike)
-            else:
-                self._leave(blow, strike, outcome)
-
-    def _look_again(self, volley: list[Blow], strikes: list[Strike]) -> list[bool]:
-        """Which hosts are up; a few are looked at in this thread, which has precedence, many at once in their lanes."""
-        if len(volley) < MANY:
-            return [strike.refresh() for strike in strikes]
-        pairs = zip(volley, strikes, strict=True)
-        looks = [self._beside(blow.host, blow.event.kind, strike.refresh) for blow, strike in pairs]
-        return [look.result() for look in looks]
+    def _aim(self, blow: Blow) -> None:
+        self.aimed[blow] = self.aiming.submit(self._once_healed, blow.lane, self._ready, blow)
+        self._at(blow.due_ns - blow.look_ahead_ns, self._look, blow)
 
     def _ready(self, blow: Blow) -> Strike:
-        return self.driver.aim(self.handle, blow.host, blow.event.kind, blow.event.options.on(blow.host))
+        return self.driver.aim(self.handle, blow.host, blow.kind, blow.event.options.on(blow.host))
+
+    def _look(self, blow: Blow) -> None:
+        if not self.aimed[blow].done():
+            self._at(time.time_ns() + AGAIN_NS, self._look, blow)
+            return
+        up = self.aiming.submit(self._once_healed, blow.lane, self.aimed[blow].result().refresh)
+        self._at(blow.due_ns - SHOOT_AHEAD_NS, self._strike, blow, up)
+
+    def _once_healed(self, lane: str, act: Callable[..., Any], *arguments: Any) -> Any:
+        """Act on a host or service that nobody is healing."""
+        if healing := self.healing.get(lane):
+            healing.result()
+        return act(*arguments)
+
+    def _strike(self, blow: Blow, up: Future[bool]) -> None:
+        if not up.done():
+            self._at(time.time_ns() + AGAIN_NS, self._strike, blow, up)
+            return
+        strike = self.aimed.pop(blow).result()
+        outcome = self.holds.outcome(blow.host, blow.kind) if up.result() else Outcome.ABSORBED
+        if outcome is Outcome.INJECTED:
+            self._inject(blow, strike)
+        else:
+            self._leave(blow, strike, outcome)
 
     def _inject(self, blow: Blow, strike: Strike) -> None:
         strike.shoot(blow.due_ns)
-        hold = Hold(blow.host, blow.event.kind, blow.fault, blow.due_ns + blow.heal_after_ns)
-        self.blows[blow.host, hold.kind.effect] += 1
+        hold = Hold(blow.host, blow.kind, blow.fault, blow.until_ns)
+        self.blows[blow.host, blow.kind.effect] += 1
         for ended in self.holds.strike(hold):
             self.journal.write("ended", fault=ended.fault, host=ended.host, kind=ended.kind)
-        self._push(hold.until, hold)
-        self.beside.append(self._beside(blow.host, blow.event.kind, self._prove, blow, strike))
+        self._at(hold.until, self._heal_when_due, hold)
+        self.beside.append(self.lanes[blow.lane].submit(self._prove, blow, strike))
 
     def _prove(self, blow: Blow, strike: Strike) -> None:
         self._note(Outcome.INJECTED, blow, **strike.fire().to_json())
@@ -214,22 +227,22 @@ class Injector:
         strike.close()
         self._note(outcome, blow)
         if outcome is Outcome.ABSORBED:
-            longer = self.holds.absorb(blow.host, blow.event.kind, blow.due_ns + blow.heal_after_ns)
+            longer = self.holds.absorb(blow.host, blow.kind, blow.until_ns)
             if longer is not None:
-                self._push(longer.until, longer)
+                self._at(longer.until, self._heal_when_due, longer)
 
     def _note(self, outcome: Outcome, blow: Blow, **proof: Any) -> None:
-        kind, planned_ns = blow.event.kind, blow.due_ns
-        self.journal.write(outcome, fault=blow.fault, host=blow.host, kind=kind, planned_ns=planned_ns, **proof)
+        self.journal.write(outcome, fault=blow.fault, host=blow.host, kind=blow.kind, planned_ns=blow.due_ns, **proof)
 
     def _heal_when_due(self, hold: Hold[int]) -> None:
-        if self.holds.is_current(hold) and self._wait_until(hold.until):
+        if self.holds.is_current(hold):
             self._heal(hold)
 
     def _heal(self, hold: Hold[int]) -> None:
         self.holds.release(hold)
-        blows = self.blows[hold.host, hold.kind.effect]
-        self.beside.append(self._beside(hold.host, hold.kind, self._undo, hold, blows))
+        blows, lane = self.blows[hold.host, hold.kind.effect], hold.kind.service or hold.host
+        self.healing[lane] = self.lanes[lane].submit(self._undo, hold, blows)
+        self.beside.append(self.healing[lane])
 
     def _undo(self, hold: Hold[int], blows: int) -> None:
         """Undo the last of so many blows of its effect on the host."""
@@ -251,9 +264,6 @@ class Injector:
                 self.journal.write("joined", fault=hold.fault, host=hold.host, kind=hold.kind)
                 return
             time.sleep(JOIN_LOOK_S)
-
-    def _beside(self, host: str, kind: FaultKind, act: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        return self.lanes[kind.service or host].submit(act, *arguments)
 
     def _look_beside(self) -> None:
         """Now and then forget what has been done; what failed ends the plan."""

@@ -12,7 +12,7 @@ from infra.strikes.handles import Handles
 from infra.strikes.strike import Proof, wait_until
 
 PROOF_LIMIT_S, LOOK_EACH_S = 5.0, 0.002
-GRACE_S = 10.0  # between SIGTERM and SIGKILL, as long as `docker stop` waits
+GRACE_S = 3.0  # between SIGTERM and SIGKILL; short enough that an abort need not interrupt it
 LOOK_IN_GRACE_S = 0.25
 
 
