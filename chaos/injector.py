@@ -53,8 +53,9 @@ Arrival = Callable[[Handle, str, FaultKind], Callable[[], bool] | None]
 
 @dataclass(frozen=True)
 class Blow:
-    """The strike of a planned fault on one of its hosts."""
+    """The strike of a planned fault on one of its hosts; `number` is its place in the plan."""
 
+    number: int
     due_ns: int
     fault: int
     host: str
@@ -121,7 +122,7 @@ class Injector:
         for fault, event in enumerate(map(FaultEvent.from_json, plan["events"])):
             due_ns = plan["window_start_ns"] + round(event.at * NS)
             for host in event.targets:
-                self._at(due_ns - AIM_AHEAD_NS, self._aim, Blow(due_ns, fault, host, event))
+                self._on_the_way(Blow(next(self._numbers), due_ns, fault, host, event), AIM_AHEAD_NS, self._aim)
 
     def request_stop(self, *_: object) -> None:
         self.stopping = True
@@ -176,22 +177,30 @@ class Injector:
             fields = {"offset_ns": clock.offset_ns, "uncertainty_ns": clock.uncertainty_ns}
             self.journal.write("clock", host=host, **fields)
 
-    def _at(self, due_ns: int, act: Callable[..., None], *arguments: Any) -> None:
-        heapq.heappush(self.queue, Action(due_ns, next(self._numbers), partial(act, *arguments)))
+    def _at(self, due_ns: int, number: int, act: Callable[..., None], *arguments: Any) -> None:
+        heapq.heappush(self.queue, Action(due_ns, number, partial(act, *arguments)))
+
+    def _on_the_way(self, blow: Blow, ahead_ns: int, act: Callable[..., None], *arguments: Any) -> None:
+        """The next thing to do for a blow, so long before it is due; of simultaneous ones in the order of the plan."""
+        self._at(blow.due_ns - ahead_ns, blow.number, act, blow, *arguments)
+
+    def _late(self, blow: Blow, act: Callable[..., None], *arguments: Any) -> None:
+        """What a blow waits for has not come: look again soon."""
+        self._at(time.time_ns() + AGAIN_NS, blow.number, act, blow, *arguments)
 
     def _aim(self, blow: Blow) -> None:
         self.aimed[blow] = self.aiming.submit(self._once_healed, blow.lane, self._ready, blow)
-        self._at(blow.due_ns - blow.look_ahead_ns, self._look, blow)
+        self._on_the_way(blow, blow.look_ahead_ns, self._look)
 
     def _ready(self, blow: Blow) -> Strike:
         return self.driver.aim(self.handle, blow.host, blow.kind, blow.event.options.on(blow.host))
 
     def _look(self, blow: Blow) -> None:
         if not self.aimed[blow].done():
-            self._at(time.time_ns() + AGAIN_NS, self._look, blow)
+            self._late(blow, self._look)
             return
         up = self.aiming.submit(self._once_healed, blow.lane, self.aimed[blow].result().refresh)
-        self._at(blow.due_ns - SHOOT_AHEAD_NS, self._strike, blow, up)
+        self._on_the_way(blow, SHOOT_AHEAD_NS, self._strike, up)
 
     def _once_healed(self, lane: str, act: Callable[..., Any], *arguments: Any) -> Any:
         """Act on a host or service that nobody is healing."""
@@ -201,7 +210,7 @@ class Injector:
 
     def _strike(self, blow: Blow, up: Future[bool]) -> None:
         if not up.done():
-            self._at(time.time_ns() + AGAIN_NS, self._strike, blow, up)
+            self._late(blow, self._strike, up)
             return
         strike = self.aimed.pop(blow).result()
         outcome = self.holds.outcome(blow.host, blow.kind) if up.result() else Outcome.ABSORBED
@@ -216,7 +225,7 @@ class Injector:
         self.blows[blow.host, blow.kind.effect] += 1
         for ended in self.holds.strike(hold):
             self.journal.write("ended", fault=ended.fault, host=ended.host, kind=ended.kind)
-        self._at(hold.until, self._heal_when_due, hold)
+        self._at(hold.until, next(self._numbers), self._heal_when_due, hold)
         self.beside.append(self.lanes[blow.lane].submit(self._prove, blow, strike))
 
     def _prove(self, blow: Blow, strike: Strike) -> None:
@@ -229,7 +238,7 @@ class Injector:
         if outcome is Outcome.ABSORBED:
             longer = self.holds.absorb(blow.host, blow.kind, blow.until_ns)
             if longer is not None:
-                self._at(longer.until, self._heal_when_due, longer)
+                self._at(longer.until, next(self._numbers), self._heal_when_due, longer)
 
     def _note(self, outcome: Outcome, blow: Blow, **proof: Any) -> None:
         self.journal.write(outcome, fault=blow.fault, host=blow.host, kind=blow.kind, planned_ns=blow.due_ns, **proof)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
+from concurrent.futures import Executor, Future
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -166,6 +167,15 @@ class Unresisting:
         pass
 
 
+class AtOnce(Executor):
+    """Does what it is given before it returns: all is ready when it is due, though that has passed."""
+
+    def submit(self, act, /, *arguments):
+        done = Future()
+        done.set_result(act(*arguments))
+        return done
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plans, limits, st.sampled_from([1.0, 0.1, 0.7]))
 def test_the_injector_does_what_the_composition_says(tmp_path, events, max_down, second):
@@ -175,7 +185,10 @@ def test_the_injector_does_what_the_composition_says(tmp_path, events, max_down,
     path.unlink(missing_ok=True)
     start_ns = time.time_ns() - 1000 * 10**9
     plan = {"window_start_ns": start_ns, "max_down": max_down, "events": [event.to_json() for event in events]}
-    Injector(Unresisting(), Handle("run-1", "local", "token", str(tmp_path)), Journal(path), plan).run()
+    handle = Handle("run-1", "local", "token", str(tmp_path))
+    injector = Injector(Unresisting(), handle, Journal(path), plan, arrival=lambda *_: None)
+    injector.aiming = AtOnce()
+    injector.run()
     entries, made = read_journal(path), compose(events, max_down)
     found = {outcome: [] for outcome in Outcome}
     for entry in entries:
