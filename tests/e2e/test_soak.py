@@ -1,6 +1,6 @@
 """Hundreds of faults of every kind in one run: each with its proof, nothing leaked, no result lost or wrong.
 
-Left out of `make test` for its length: `pytest -m slow tests/e2e/test_soak.py` (45 minutes).
+Left out of `make test` for its length: `pytest -m slow tests/e2e/test_soak.py` (35 minutes).
 """
 
 from __future__ import annotations
