@@ -79,7 +79,7 @@ class Operator(Spec):
         for field in ("output_rates", "costs", "priorities"):
             if len(getattr(self, field)) != self.parallelism:
                 found = f"{len(getattr(self, field))} values"
-                raise Misfit(f"operators.{self.name}.{field}", found, f"one for each of {self.parallelism} tasks")
+                raise Misfit(field, found, f"one for each of {self.parallelism} tasks")
         return self
 
 

@@ -99,10 +99,10 @@ def test_refuses_a_stream_of_an_operator_to_itself():
         (document({"A": 3, "B": 2}, "A split B"), "streams.A > B.partitioning", "split from 3 to 2 tasks"),
         (
             document({"A": {"parallelism": 2, "output_rates": [1.0]}}),
-            "operators.A.output_rates",
+            "operators.0.output_rates",
             "1 values",
         ),
-        (document({"A": {"parallelism": 1, "costs": [1, 2]}}), "operators.A.costs", "2 values"),
+        (document({"A": {"parallelism": 1, "costs": [1, 2]}}), "operators.0.costs", "2 values"),
         (document({"A": 60_000, "B": 60_000}), "operators", "120000 tasks"),
     ],
 )
