@@ -154,7 +154,7 @@ def test_only_workers_of_the_cluster_are_aimed_at(driver: LocalDriver, cluster: 
     before = set(members(f"{cluster.token}/gateway"))
     for act in (driver.aim, driver.heal):
         with pytest.raises(BadInput, match=f"a worker of run {cluster.run_id}: worker-1") as refused:
-            act(cluster, host)
+            act(cluster, host, FaultKind.KILL)
         assert refused.value.value == host
     assert set(members(f"{cluster.token}/gateway")) == before
 
