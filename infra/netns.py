@@ -22,11 +22,9 @@ from infra.processes import MACHINE, Usage, members, usage
 from infra.remote import RemoteHosts, SwitchedOff
 from infra.session import Session
 from infra.strikes import delay, partition
-from infra.strikes.partition import reconnect
 from infra.strikes.strike import Proof, Strike
 
 TOKEN_LETTER = "n"
-KINDS = frozenset(FaultKind)
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 PACKAGES = {
     "sshd": "openssh-server",
@@ -56,7 +54,7 @@ class NetnsDriver(RemoteHosts):
             return f"partition where nftables works: `apt-get install nftables` ({reason})"
         if options.delay and (reason := delay.refusal()):
             return f"no delay on this machine ({reason}), but cpu_share"
-        return None if kind in KINDS else f"{', '.join(sorted(KINDS))} with driver netns"
+        return None
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Create the hosts and start what runs on them, as `infra.startup.provision` says; begins with `check`."""
@@ -70,15 +68,20 @@ class NetnsDriver(RemoteHosts):
         return PowerOff(handle.token, worker, on_cut=partial(self.forget, handle, worker))
 
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
-        """As `Driver.heal`: a host that was lost gets power and an empty disk."""
+        """As `Driver.heal`; the network of a host without power is reconnected from outside."""
+        proof = super().heal(handle, host, kind)
+        if kind is FaultKind.PARTITION and not namespaces.addresses_of(handle.token, host):
+            return partition.reconnect(namespaces.inside(handle.token, host))
+        return proof
+
+    def heal_with_power(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
+        """A host that was lost gets power and an empty disk first."""
         worker = startup.struck(handle, host, kind)
         if kind.loses_the_host:
             _switch_on(handle, worker)
             if not self.running(handle, host):
                 disks.empty(handle.disk(host))
-        elif kind is FaultKind.PARTITION and not namespaces.has_interface(handle.token, host):
-            return reconnect(namespaces.inside(handle.token, host))
-        return super().heal(handle, host, kind)
+        return super().heal_with_power(handle, host, kind)
 
     def usage(self, handle: Handle, host: str) -> Usage:
         """Process ids are the machine's, so no agent is needed to look."""
@@ -109,7 +112,7 @@ def find_program(name: str) -> str:
 
 
 def _session(handle: Handle, host: Host, command: Sequence[str]) -> Session:
-    if not namespaces.has_interface(handle.token, host.name):
+    if not namespaces.addresses_of(handle.token, host.name):
         raise SwitchedOff(host.name)
     return ssh.Session(ssh.connect(login(handle), host.name, host.address), command)
 

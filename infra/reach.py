@@ -52,13 +52,15 @@ def between(hosts: Asks, handle: Handle, host: Host, others: Iterable[Host]) -> 
     own_port, _ = hosts.ask(handle, host, "listen")
     _call(hosts, handle, host, [(other.address, port) for other, (port, _) in ears.items()])
     for other in ears:
-        _call(hosts, handle, other, [(host.address, own_port)])
+        with suppress(EnvironmentFailure):
+            _call(hosts, handle, other, [(host.address, own_port)])
     time.sleep(UNDER_WAY_S)
     heard = hosts.ask(handle, host, "heard", port=own_port)
-    came = {other.name: heard.get(other.name, 0) for other in ears}
-    went = {
-        other.name: hosts.ask(handle, other, "heard", port=port).get(host.name, 0) for other, (port, _) in ears.items()
-    }
+    went: dict[str, int] = {}
+    for other, (port, _) in ears.items():
+        with suppress(EnvironmentFailure):  # it has gone meanwhile, so it counts as one that cannot be asked
+            went[other.name] = hosts.ask(handle, other, "heard", port=port).get(host.name, 0)
+    came = {name: heard.get(name, 0) for name in went}
     return Reach(came, went, frozenset(other.name for other, (_, cut_off) in ears.items() if cut_off))
 
 

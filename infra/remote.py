@@ -118,6 +118,14 @@ class RemoteHosts:
         return strike(self, handle, startup.struck(handle, host, kind), kind, options)
 
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
+        fired_ns = time.time_ns()
+        try:
+            return self.heal_with_power(handle, host, kind)
+        except SwitchedOff:
+            return overtaken(fired_ns)
+
+    def heal_with_power(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
+        """As `heal`; raises `SwitchedOff` for a host that has no power, or loses it meanwhile."""
         target = startup.struck(handle, host, kind)
         if kind.loses_the_host:
             return startup.revive(self, handle, target)
@@ -195,6 +203,7 @@ class RemoteStrike:
         peers = [handle.hosts[name].address for name in options.peers]
         self._request = {"number": self._number, "kind": kind, "options": {**options._asdict(), "peers": peers}}
         self._clock: ClockOffset
+        self._ordered_ns = 0
         self._session: Session | None = None  # none with a machine that is switched off
         with suppress(SwitchedOff):
             self._session = self._make_ready()
@@ -211,6 +220,7 @@ class RemoteStrike:
             return False
 
     def shoot(self, due_ns: int = 0) -> None:
+        self._ordered_ns = max(due_ns, time.time_ns())
         try:
             self._order(due_ns)
         except Disconnected:
@@ -223,7 +233,14 @@ class RemoteStrike:
         self._session.tell(do="shoot", number=self._number, due_ns=self._clock.there(due_ns))
 
     def fire(self) -> Proof:
-        """Complete it, with two proofs: the host's own, and that none of the ports it closed answers from outside."""
+        """Complete it and prove it; a host that loses its power meanwhile has nothing left to be proved."""
+        try:
+            return self._prove()
+        except SwitchedOff:
+            return overtaken(self._ordered_ns or time.time_ns())
+
+    def _prove(self) -> Proof:
+        """Two proofs: the host's own, and that none of the ports it closed answers from outside."""
         while (found := self._ask("fire")) is None:
             time.sleep(PROOF_LOOK_S)
         proof = self._clock.here(Proof(**found["proof"]))
@@ -256,13 +273,18 @@ class RemoteStrike:
 class RemotePartition(RemoteStrike):
     """Proves from outside, too, that packets of the directions that are cut do not come through, and others do."""
 
-    def fire(self) -> Proof:
-        proof, direction = super().fire(), self._options.direction
+    def _prove(self) -> Proof:
+        proof, direction = super()._prove(), self._options.direction
         named = [self._handle.hosts[name] for name in self._options.peers if name != self._host.name]
         found = reach.between(self._hosts, self._handle, self._host, named or others(self._handle, self._host))
         done = {**proof.done, "peers tried": len(found.came)}
         left = {**proof.left, "packets through": found.through(direction), "peers lost": found.lost(direction)}
         return replace(proof, proved_ns=time.time_ns(), done=done, left=left)
+
+
+def overtaken(fired_ns: int) -> Proof:
+    """What there is to say of a strike or a heal amid which its host was switched off, by a fault of its own."""
+    return Proof(fired_ns, time.time_ns(), {"overtaken by a loss of power": 1}, {"hosts with power": 0})
 
 
 def others(handle: Handle, host: Host) -> list[Host]:

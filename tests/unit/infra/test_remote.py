@@ -8,14 +8,16 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from experiments.fault_kinds import FaultKind
+from infra import reach
 from infra.cluster import Handle, Host, Role
-from infra.remote import RemoteHosts
+from infra.remote import RemoteHosts, SwitchedOff
 from infra.services import REPOSITORY
 from infra.session import Disconnected
 from tests.unit.marked_processes import start, start_python, wait_for
@@ -63,7 +65,8 @@ class Pipes:
         return json.loads(line)
 
     def close(self) -> None:
-        self.process.stdin.close()
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait(5)
 
 
@@ -74,10 +77,27 @@ def handle(token: str, tmp_path: Path) -> Handle:
 
 
 @pytest.fixture
-def hosts(handle: Handle) -> Iterator[RemoteHosts]:
-    made = RemoteHosts(lambda _handle, host, command: Pipes(command, host.address))
+def switched_off() -> set[str]:
+    """The hosts of which no session is to be had."""
+    return set()
+
+
+@pytest.fixture
+def hosts(handle: Handle, switched_off: set[str]) -> Iterator[RemoteHosts]:
+    def begin(_handle: Handle, host: Host, command: Sequence[str]) -> Pipes:
+        if host.name in switched_off:
+            raise SwitchedOff(host.name)
+        return Pipes(command, host.address)
+
+    made = RemoteHosts(begin)
     yield made
     made.close(handle)
+
+
+def switch_off(hosts: RemoteHosts, handle: Handle, host: str, switched_off: set[str]) -> None:
+    """Take a host's agent away, and any further one."""
+    switched_off.add(host)
+    hosts.session(handle, handle.hosts[host]).process.kill()
 
 
 def test_a_strike_is_due_by_our_clock_whatever_the_hosts_own_says(hosts: RemoteHosts, handle: Handle) -> None:
@@ -106,6 +126,42 @@ def test_an_agent_that_has_died_is_replaced_and_its_aim_made_again(hosts: Remote
     assert strike.fire().done == {"processes killed": 1}
     assert victim.wait(5) == -signal.SIGKILL
     assert hosts.session(handle, handle.hosts["worker-1"]) is not before
+
+
+OVERTAKEN = ({"overtaken by a loss of power": 1}, {"hosts with power": 0})
+
+
+def test_a_loss_of_power_amid_a_strike_or_a_heal_loses_no_proof(
+    hosts: RemoteHosts, handle: Handle, switched_off: set[str]
+) -> None:
+    start(f"{handle.token}/worker-1/a")
+    strike = hosts.aim(handle, "worker-1", FaultKind.TERMINATE)
+    due_ns = time.time_ns()
+    strike.shoot(due_ns)
+    switch_off(hosts, handle, "worker-1", switched_off)
+    proof, healed = strike.fire(), hosts.heal(handle, "worker-1", FaultKind.PAUSE)
+    assert (proof.done, proof.left) == (healed.done, healed.left) == OVERTAKEN
+    assert due_ns <= proof.fired_ns <= proof.proved_ns <= healed.fired_ns
+    strike = hosts.aim(handle, "worker-1", FaultKind.PAUSE)
+    assert not strike.refresh(), "a host without power is in no state to be struck"
+    strike.close()
+
+
+def test_a_peer_that_loses_its_power_while_it_is_tried_is_left_out(
+    hosts: RemoteHosts, handle: Handle, switched_off: set[str]
+) -> None:
+    one, two = (handle.hosts[name] for name in ("worker-1", "worker-2"))
+    assert reach.between(hosts, handle, one, [two]) == reach.Reach({"worker-2": 5}, {"worker-2": 5}, frozenset())
+
+    class LosesPower:
+        """Asks as `hosts`, and switches the peer off once both have called."""
+
+        def ask(self, handle: Handle, host: Host, what: str, **fields: Any) -> Any:
+            if what == "heard" and host is two:
+                switch_off(hosts, handle, "worker-2", switched_off)
+            return hosts.ask(handle, host, what, **fields)
+
+    assert reach.between(LosesPower(), handle, one, [two]) == reach.Reach({}, {}, frozenset())
 
 
 def test_what_a_host_uses_is_asked_of_its_agent(hosts: RemoteHosts, handle: Handle) -> None:
