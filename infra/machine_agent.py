@@ -10,7 +10,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,7 +76,7 @@ class MachineAgent(Agent):
         if not ours:
             self._know_ports(listening(self.target.address))
         machine = replace(self.target, mark=f"{self.token}/{MACHINE}/{self.host}")
-        left = Counter(reconnect().left if ours and _is_cut() else {})
+        left = Counter(reconnect().left if ours and rules_in_force() else {})
         for target in (self.target, machine):
             left.update(ready(target, FaultKind.KILL, PLAIN).fire().left)
         claims.give_up(self.token)
@@ -103,13 +102,6 @@ class MachineAgent(Agent):
         if claim is None or claim.token != self.token:
             found = f"this machine is run {claim.run_id}'s" if claim else "this machine is no run's"
             raise PermissionError(errno.EPERM, f"{found}, so nothing is done on it", str(claims.file()))
-
-
-def _is_cut() -> bool:
-    """Whether packets are dropped here; a machine without the program for it drops none."""
-    with suppress(FileNotFoundError):
-        return rules_in_force() > 0
-    return False
 
 
 def _partition_refusal() -> str | None:

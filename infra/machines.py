@@ -98,7 +98,9 @@ class SshDriver(RemoteHosts):
 
     def destroy(self, handle: Handle) -> None:
         """End everything of the run on its machines and on this one, and give the machines up; they stay."""
-        jobs = Death(f"{handle.token}/controller", handle.gateway.address).fire().left["survivors"]
+        jobs = (
+            Death(f"{handle.token}/controller", handle.gateway.address, own_ports=frozenset()).fire().left["survivors"]
+        )
         problems = [f"{jobs} processes of run {handle.run_id} here survive SIGKILL"] if jobs else []
         problems += filter(None, self.at_once(handle, self._vacate))
         self.close(handle)

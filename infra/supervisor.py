@@ -48,12 +48,19 @@ class Supervisor:
     def run(self) -> None:
         """Until it is asked to stop, which is passed on, or until the program has ended too soon too often."""
         short_lives = 0
-        while not self.stopping and short_lives < MOST_SHORT_LIVES:
+        while short_lives < MOST_SHORT_LIVES and self._may_start():
             started = time.monotonic()
             if self._run_once():
                 continue
             short_lives = short_lives + 1 if time.monotonic() - started < SHORT_LIFE_S else 0
             time.sleep(PAUSE_S)
+
+    def _may_start(self) -> bool:
+        """Wait while it is held; False when it was asked to stop."""
+        while self.holding and not self.stopping:
+            time.sleep(0.02)
+        self.struck = self.holding  # whatever struck before struck no program
+        return not self.stopping
 
     def _run_once(self) -> bool:
         """Run the program to its end, `GRACE_S` after a request to stop by force; whether a fault ended it."""
@@ -69,8 +76,6 @@ class Supervisor:
             time.sleep(0.02)
         struck, self.struck = self.struck, False
         self.journal.write("program-ended", pid=program.pid, status=program.returncode)
-        while self.holding and not self.stopping:
-            time.sleep(0.02)
         return struck
 
     @staticmethod

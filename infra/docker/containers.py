@@ -25,7 +25,7 @@ from experiments.spec import ClusterSpec
 from infra import namespaces, services
 from infra.cluster import Handle, Host, Role
 from infra.docker import daemon, mounts
-from infra.remote import MACHINE
+from infra.processes import MACHINE
 from infra.startup import WORKER_OVERHEAD_MB
 
 DOCKERFILE = Path(__file__).with_name("Dockerfile")

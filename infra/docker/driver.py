@@ -12,7 +12,7 @@ from pathlib import Path
 
 from docker.models.containers import Container
 
-from experiments.fault_kinds import PLAIN, SERVICES, FaultKind, FaultOptions
+from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
 from infra import leftovers, namespaces, startup
 from infra.cluster import Handle, Host
@@ -22,19 +22,6 @@ from infra.docker.strikes import COMPLETED, Disconnection
 from infra.remote import Refused, RemoteHosts, SwitchedOff
 from infra.strikes import delay, partition
 from infra.strikes.strike import Proof, Strike
-
-KINDS = frozenset(
-    {
-        FaultKind.KILL,
-        FaultKind.TERMINATE,
-        FaultKind.POWER_OFF,
-        FaultKind.PAUSE,
-        FaultKind.SLOW,
-        FaultKind.PARTITION,
-        FaultKind.DISK_FULL,
-        *SERVICES,
-    }
-)
 
 
 class DockerDriver(RemoteHosts):
@@ -54,7 +41,7 @@ class DockerDriver(RemoteHosts):
             return f"a partition from all hosts, both ways, where nftables does not work ({reason})"
         if options.delay and (reason := delay.refusal()):
             return f"no delay on this machine ({reason}), but cpu_share"
-        return None if kind in KINDS else f"{', '.join(sorted(KINDS))} with driver docker"
+        return None
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Create the hosts and start what runs on them, as `infra.startup.provision` says; begins with `check`."""

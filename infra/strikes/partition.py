@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 
 from experiments.fault_kinds import Direction
 from infra.processes import members, take_precedence
@@ -57,7 +58,8 @@ class Partition:
     def shoot(self, due_ns: int = 0) -> None:
         """Drop packets from when it is due; it took effect when the program that says so has ended."""
         wait_until(due_ns)
-        self._waiting.communicate(self._rules, COMMAND_LIMIT_S)
+        with suppress(subprocess.TimeoutExpired):  # whether the rules are there is seen when they are proved
+            self._waiting.communicate(self._rules, COMMAND_LIMIT_S)
         self._fired_ns = time.time_ns()
 
     def fire(self) -> Proof:
@@ -103,8 +105,11 @@ def reconnect(inside: Sequence[str] = ()) -> Proof:
 
 
 def rules_in_force(inside: Sequence[str] = ()) -> int:
-    """How many rules drop packets here."""
-    done = _run(inside, "-j", "list", "table", *TABLE.split())
+    """How many rules drop packets here; a machine without the program for it drops none."""
+    try:
+        done = _run(inside, "-j", "list", "table", *TABLE.split())
+    except FileNotFoundError:
+        return 0
     listed = json.loads(done.stdout)["nftables"] if done.returncode == 0 else []
     return sum({"drop": None} in entry["rule"]["expr"] for entry in listed if "rule" in entry)
 
@@ -125,8 +130,12 @@ def _nft(commands: str, inside: Sequence[str] = ()) -> None:
 
 
 def _run(inside: Sequence[str], *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    """What became of a command of nft; raises `TimeoutError`, as of any system that does not answer."""
     command = [*inside, _program(), *arguments]
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
+    try:
+        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(errno.ETIMEDOUT, f"no end in {COMMAND_LIMIT_S:g} s", "nft") from None
 
 
 def _program() -> str:

@@ -4,6 +4,7 @@ import pytest
 
 from experiments.fault_kinds import Direction
 from infra.reach import Reach
+from infra.strikes import partition
 from infra.strikes.ear import Ear, call
 from infra.strikes.partition import rules
 
@@ -42,6 +43,12 @@ def test_words_are_counted_by_who_called_and_only_once():
 
 def test_what_the_system_refuses_to_send_is_not_sent():
     assert call(OTHER, "worker-2", [("255.255.255.255", 9)], 3) == 0, "a broadcast, which nobody asked for"
+
+
+def test_a_machine_without_the_program_for_it_drops_nothing(monkeypatch, tmp_path):
+    monkeypatch.setattr(partition, "PROGRAMS", str(tmp_path))
+    assert partition.rules_in_force() == 0
+    assert partition.refusal() == "nft: not found"
 
 
 def test_rules_name_the_peers_of_their_direction_and_spare_the_machines_ports():

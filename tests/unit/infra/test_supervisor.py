@@ -9,6 +9,32 @@ from infra.journal import read_journal
 from tests.unit.marked_processes import wait_for
 
 IMPATIENT = "import infra.supervisor as s; s.GRACE_S = 0.3; s.main()"
+HELD_IN_A_PAUSE = """
+import signal, time
+from types import SimpleNamespace
+import infra.supervisor as s
+
+write = s.Journal.write
+lives = []
+def noted(journal, event, **fields):
+    lives.append(event)
+    write(journal, event, **fields)
+    if lives.count("program-started") == 2:
+        signal.raise_signal(signal.SIGTERM)
+def sleep(seconds):
+    if seconds == s.PAUSE_S:
+        signal.raise_signal(s.HOLD)
+    elif lives[-1] == "program-ended":
+        noted(s.journal, "waits")
+        signal.raise_signal(s.GO_ON)
+    time.sleep(seconds)
+def listen(supervisor, before=s.Supervisor.listen):
+    s.journal = supervisor.journal
+    before(supervisor)
+s.Journal.write, s.Supervisor.listen = noted, listen
+s.time = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
+s.main()
+"""
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
 
 
@@ -62,6 +88,17 @@ def test_a_program_that_does_not_listen_is_killed(tmp_path):
         supervisor.terminate()
         assert supervisor.wait(10) == 0
     assert [entry["status"] for entry in events(journal, "program-ended")] == [-signal.SIGKILL]
+
+
+def test_a_hold_between_two_lives_keeps_the_next_from_beginning(tmp_path):
+    journal = tmp_path / "supervisor.jsonl"
+    assert supervise(journal, "true", code=("-c", HELD_IN_A_PAUSE)).wait(10) == 0
+    assert [entry["event"] for entry in read_journal(journal)][:4] == [
+        "program-started",
+        "program-ended",
+        "waits",
+        "program-started",
+    ]
 
 
 def test_a_program_that_ends_too_soon_too_often_is_given_up(tmp_path):
