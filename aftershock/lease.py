@@ -42,7 +42,7 @@ def state_of(live_directory: Path) -> Lease:
     """Whether someone works on the run of that live directory."""
     try:
         descriptor = os.open(lease_path(live_directory), os.O_RDWR)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):  # there is none, or it is another user's
         return Lease.NONE
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

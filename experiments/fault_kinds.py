@@ -58,6 +58,11 @@ class FaultKind(StrEnum):
         return self.loses_the_host or self is FaultKind.DRIVER_KILL
 
     @property
+    def must_come_back(self) -> bool:
+        """Whether others must reach again what it kills; the query driver's return is a recovery of its own."""
+        return self.loses_the_host or (self.service is not None and self is not FaultKind.DRIVER_KILL)
+
+    @property
     def service(self) -> str | None:
         """The service of the gateway that it strikes; None for a fault of hosts."""
         return SERVICES.get(self)

@@ -1,4 +1,5 @@
 """Clusters: drivers that create, inspect and destroy hosts, and what hosts need to run: a JVM, jars, Spark, Kafka.
 
-May import `experiments`; knows nothing of Airflow, faults, workloads or results.
+`strikes` is what faults do to a host; which faults, and when, is the business of `chaos`. May import `experiments`;
+knows nothing of Airflow, workloads or results.
 """

@@ -41,6 +41,8 @@ class Traces:
             return json.loads(path.read_text(encoding="utf-8"))["token"] != self.token
         except (FileNotFoundError, NotADirectoryError):
             return True
+        except PermissionError:  # another user's, whose containers a user of the daemon sees
+            return False
 
 
 def find() -> list[Traces]:

@@ -182,10 +182,10 @@ def arrival(handle: Handle, host: str, kind: FaultKind) -> Callable[[], bool] | 
     A worker has when the Spark master has registered it since, the broker when it answers, the master when it can be
     connected to. None for a kind that loses nothing which would have to come back by itself.
     """
-    if kind in gateway.STARTS:
-        return lambda: gateway.serves(handle, kind)
-    if not kind.loses_the_host:
+    if not kind.must_come_back:
         return None
+    if kind.service:
+        return lambda: gateway.serves(handle, kind)
     log = _worker_log(handle, host)
     before = log.stat().st_size if log.exists() else 0
     return lambda: _registered(log, before)

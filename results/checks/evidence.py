@@ -20,8 +20,6 @@ from results.store import Run
 
 FEWEST_FAULTS = 5  # below this, chance decides how far measured and predicted utilization lie apart
 HOST_START_S = 30.0  # a healed host counts as back when its worker runs again, which takes it some seconds
-# What a fault of these kinds kills must be reached again by others; the query driver's return is a recovery of its own.
-JOINING = frozenset(kind for kind in FaultKind if kind.loses_the_host) | {FaultKind.BROKER_KILL, FaultKind.MASTER_KILL}
 PYTHON_TYPES = {pa.string(): "str", pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool"}
 
 
@@ -118,7 +116,7 @@ def heals(evidence: Evidence) -> pd.DataFrame:
     due_ns = faults["actual_ns"] + int(due_s * 1e9)
     too_late = (due_ns > end_ns).fillna(False)
     faults["healed"] = faults["healed_ns"].notna() | too_late
-    joins = faults["kind"].map(lambda kind: FaultKind(kind) in JOINING)
+    joins = faults["kind"].map(lambda kind: FaultKind(kind).must_come_back)
     again = faults.apply(_struck_again, axis=1, among=faults)
     faults["joined"] = faults["joined_ns"].notna() | too_late | ~joins | again
     return faults

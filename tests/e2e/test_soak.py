@@ -83,6 +83,7 @@ def test_a_soak_of_every_kind_leaves_nothing_behind_and_loses_nothing(experiment
     for check in (*PROVED, "ledger.adds_up", "quality.nothing_lost", "quality.nothing_wrong"):
         assert verdicts[check] == "pass", document["verdicts"]
 
+    assert set(descriptors.counts) == set(LONG_LIVED), "or else nothing was looked at"
     assert members(descriptors.token) == []
     assert namespaces.tokens() <= before
     assert not list((tmp_path / "live").iterdir())
