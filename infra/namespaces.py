@@ -208,9 +208,13 @@ def _batch(lines: Iterable[str], name: str | None = None) -> None:
         _ip(*(["-n", name] if name else []), "-batch", "-", text=text)
 
 
+def ip_program() -> str:
+    """The path of `ip`, which is not on the PATH of every root."""
+    return shutil.which("ip") or "/usr/sbin/ip"
+
+
 def _ip(*arguments: str, text: str = "") -> str:
-    program = shutil.which("ip") or "/usr/sbin/ip"
-    command = [program, *arguments]
+    command = [ip_program(), *arguments]
     try:
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
     except FileNotFoundError:

@@ -34,7 +34,9 @@ class PowerOff:
         self._fired_ns = 0
         self._thread: threading.Thread | None = None
         self._ip = subprocess.Popen(
-            namespaces.inside(token, host.name, "ip", "-batch", "-"), stdin=subprocess.PIPE, text=True
+            namespaces.inside(token, host.name, namespaces.ip_program(), "-batch", "-"),
+            stdin=subprocess.PIPE,
+            text=True,
         )
         take_precedence(self._ip.pid)
         self._processes = Inhabitants(token, host.name, spared=self._ip.pid)
