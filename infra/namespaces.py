@@ -12,7 +12,6 @@ import ipaddress
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.errors import EnvironmentFailure
+from infra import programs
 from infra.processes import members
 
 NETWORK = ipaddress.ip_network("198.18.0.0/15")  # reserved for benchmarks: no host of the internet is hidden by it
@@ -209,16 +209,17 @@ def _batch(lines: Iterable[str], name: str | None = None) -> None:
 
 
 def ip_program() -> str:
-    """The path of `ip`, which is not on the PATH of every root."""
-    return shutil.which("ip") or "/usr/sbin/ip"
+    """The path of `ip`; raises `EnvironmentFailure` without one."""
+    found = programs.find("ip")
+    if found is None:
+        raise EnvironmentFailure("`ip` is missing", "install iproute2")
+    return found
 
 
 def _ip(*arguments: str, text: str = "") -> str:
     command = [ip_program(), *arguments]
     try:
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
-    except FileNotFoundError:
-        raise EnvironmentFailure("`ip` is missing", "install iproute2") from None
     except subprocess.TimeoutExpired:
         raise EnvironmentFailure(f"`ip` did not end in {COMMAND_LIMIT_S:g} s", "see the kernel's log") from None
     if done.returncode:

@@ -6,7 +6,6 @@ Needs root, `ip` and Debian's openssh-server. The keys are made for the run, in 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from functools import partial
@@ -15,7 +14,7 @@ from pathlib import Path
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra import disks, gateway, leftovers, namespaces, services, ssh, startup
+from infra import disks, gateway, leftovers, namespaces, programs, services, ssh, startup
 from infra.cluster import Handle, Host
 from infra.power import PowerOff
 from infra.processes import MACHINE, Usage, members, usage
@@ -33,7 +32,6 @@ PACKAGES = {
     "nsenter": "util-linux",
     "mount": "mount",
 }
-SBIN = "/usr/local/sbin:/usr/sbin:/sbin"  # not on the PATH of every root
 PRIVILEGE_SEPARATION = Path("/run/sshd")  # sshd does not start without it; Debian makes it when the service starts
 
 
@@ -103,7 +101,7 @@ def _check_privileges() -> None:
 
 def find_program(name: str) -> str:
     """The path of one of the `PACKAGES`' programs; raises `EnvironmentFailure` with the package when it is missing."""
-    found = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}")
+    found = programs.find(name)
     if found is None:
         raise EnvironmentFailure(
             f"{name} is missing, which driver netns needs", f"run `apt-get install {PACKAGES[name]}`"

@@ -13,12 +13,12 @@ import struct
 import subprocess
 import time
 
+from infra import programs
 from infra.processes import members
 from infra.strikes.strike import Proof, wait_until
 
 SIOCGIFADDR = 0x8915  # of linux/sockios.h
 COMMAND_LIMIT_S = 5.0
-PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
 
 
 class Delay:
@@ -86,7 +86,7 @@ def is_delayed(interface: str) -> bool:
 
 def _run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """What became of a command; a program that is missing, or hangs, has failed."""
-    command, environment = [program, *arguments], {**os.environ, "PATH": PATH}
+    command, environment = [program, *arguments], {**os.environ, "PATH": programs.search_path()}
     try:
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
     except (FileNotFoundError, subprocess.TimeoutExpired) as error:

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import errno
 import json
-import shutil
 import subprocess
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from experiments.fault_kinds import Direction
+from infra import programs
 from infra.processes import members, take_precedence
 from infra.strikes.strike import Proof, wait_until
 
 TABLE = "ip aftershock"
-PROGRAMS = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
 COMMAND_LIMIT_S = 5.0
 CHAINS = f"""\
 table {TABLE} {{
@@ -140,7 +139,7 @@ def _run(inside: Sequence[str], *arguments: str, text: str = "") -> subprocess.C
 
 def _program() -> str:
     """The path of nft; raises `FileNotFoundError` without one."""
-    found = shutil.which("nft", path=PROGRAMS)
+    found = programs.find("nft")
     if found is None:
         raise FileNotFoundError(errno.ENOENT, "not found", "nft")
     return found

@@ -15,7 +15,7 @@ import pytest
 
 from experiments.errors import BadInput
 from experiments.fault_kinds import Direction, FaultKind, FaultOptions
-from infra import disks, namespaces, netns, reach, ssh
+from infra import disks, namespaces, netns, programs, reach, ssh
 from infra.cluster import Handle
 from infra.drivers import driver_of
 from infra.netns import NetnsDriver
@@ -303,5 +303,5 @@ def test_a_cluster_is_destroyed_in_whatever_state_its_hosts_are(driver: NetnsDri
 def test_a_machine_that_cannot_drop_packets_is_refused_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = NetnsDriver()
     assert driver.refusal(netns.ClusterSpec(), FaultKind.PARTITION, FaultOptions()) is None
-    monkeypatch.setattr(partition, "PROGRAMS", "/nowhere")
+    monkeypatch.setattr(programs, "find", lambda _name: None)
     assert "apt-get install nftables" in driver.refusal(netns.ClusterSpec(), FaultKind.PARTITION, FaultOptions())

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from infra import programs
 from infra.strikes import delay
 
 IN_A_NAMESPACE = """
@@ -51,5 +52,5 @@ def test_a_kernel_without_netem_is_told_in_one_line():
 
 
 def test_a_machine_without_tc_is_told_in_one_line(monkeypatch):
-    monkeypatch.setattr(delay, "PATH", "/nowhere")
+    monkeypatch.setattr(programs, "search_path", lambda: "/nowhere")
     assert "No such file or directory: 'unshare'" in delay.refusal()

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec
-from infra import netns
+from infra import netns, programs
 from infra.cluster import Handle, Host, Role
 from infra.services import REPOSITORY
 
@@ -35,7 +35,7 @@ def test_sshd_listens_on_the_address_of_its_host_and_only_takes_the_key_of_the_r
 
 def test_a_program_that_is_missing_is_named_with_its_package(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(netns, "SBIN", "/nowhere")
+    monkeypatch.setattr(programs, "SBIN", "/nowhere")
     with pytest.raises(EnvironmentFailure, match=r"sshd is missing.*apt-get install openssh-server"):
         netns.find_program("sshd")
 

@@ -3,6 +3,7 @@
 import pytest
 
 from experiments.fault_kinds import Direction
+from infra import programs
 from infra.reach import Reach
 from infra.strikes import partition
 from infra.strikes.ear import Ear, call
@@ -46,7 +47,8 @@ def test_what_the_system_refuses_to_send_is_not_sent():
 
 
 def test_a_machine_without_the_program_for_it_drops_nothing(monkeypatch, tmp_path):
-    monkeypatch.setattr(partition, "PROGRAMS", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(programs, "SBIN", str(tmp_path))
     assert partition.rules_in_force() == 0
     assert partition.refusal() == "nft: not found"
 
