@@ -19,27 +19,27 @@ class JsonLines(ABC):
     lost_by: tuple[type[BaseException], ...] = (OSError, EOFError)
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._asking, self._sending = threading.Lock(), threading.Lock()
 
     @property
     @abstractmethod
     def alive(self) -> bool: ...
 
     def tell(self, **request: Any) -> None:
-        """Send a request that has no answer."""
-        with self._lock:
-            self._send(request)
+        """Send a request that has no answer; waits for none that another thread has asked for."""
+        self._send(request)
 
     def ask(self, within_s: float, **request: Any) -> Any:
         """Send a request and return its answer; raises `Disconnected` when there is none within `within_s` [s], too."""
-        with self._lock:
+        with self._asking:
             self.set_limit(within_s)
             self._send(request)
             return self._answer()
 
     def _send(self, request: dict[str, Any]) -> None:
         try:
-            self.send(json.dumps(request).encode() + b"\n")
+            with self._sending:
+                self.send(json.dumps(request).encode() + b"\n")
         except self.lost_by as error:
             self._lost(error)
 

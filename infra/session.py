@@ -21,13 +21,13 @@ class Disconnected(EnvironmentFailure):
 
 
 class Session(Protocol):
-    """A program on a host that is asked one JSON line at a time, and answers with one; threads take turns."""
+    """A program on a host that is asked one JSON line at a time, and answers with one; threads take turns to ask."""
 
     @property
     def alive(self) -> bool: ...
 
     def tell(self, **request: Any) -> None:
-        """Send a request that has no answer; raises `Disconnected`."""
+        """Send a request that has no answer, even while another thread awaits one; raises `Disconnected`."""
         ...
 
     def ask(self, within_s: float, **request: Any) -> Any:
