@@ -19,6 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 from aftershock.bench import ABORTED, Bench
 from aftershock.jobs import run_tables_job
 from aftershock.query import job_config, spark_conf
+from chaos.events import STANDING_BY
 from chaos.plan import plan
 from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
@@ -40,9 +41,9 @@ P, R = ParamSpec("P"), TypeVar("R")
 QUERY_SERVICES = {"broker", "spark-master", "query"}
 HEADSTART_INTERVALS = 2.0
 STEADY_BATCHES = 2
-LEAD_S = 4.0  # from the plan to the opening of the window: the injector must be up by then
+LEAD_S = 4.0  # from the plan to the opening of the window: the injector, which stands by, must be armed by then
 HEALING_LIMIT_S = 60.0
-CALIBRATION_LIMIT_S, STEADY_LIMIT_S, ARMING_LIMIT_S, LAST_BATCH_LIMIT_S = 300.0, 180.0, 60.0, 60.0
+CALIBRATION_LIMIT_S, STEADY_LIMIT_S, ARMING_LIMIT_S, LAST_BATCH_LIMIT_S = 300.0, 180.0, 60.0, 300.0
 
 
 def step(function: Callable[P, R]) -> Callable[P, R]:
@@ -127,7 +128,7 @@ def deploy(run_id: str) -> None:
         bench.wait("the calibration of the query", path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S)
         _check_calibration(experiment, store.read_json(path))
         shutil.copy(path, bench.run.raw)
-    bench.wait("the query to start", lambda: _happened(bench, "ready"), QUERY_SERVICES, CALIBRATION_LIMIT_S)
+    bench.wait("the query to start", lambda: _happened(bench, "query", "ready"), QUERY_SERVICES, CALIBRATION_LIMIT_S)
 
 
 def _check_calibration(experiment: spec.Experiment, calibration: dict[str, Any]) -> None:
@@ -166,15 +167,16 @@ def arm_faults(run_id: str) -> dict[str, int]:
     """Draw the fault plan, hand it to the injector, and open the measurement window."""
     bench = Bench(run_id)
     events = plan(bench.experiment.fault_spec, bench.experiment.seed) if bench.experiment.faults.can_fail else []
+    path = bench.run.raw / "plan.json"
+    bench.spawn_module("injector", "chaos.injector", bench.root, path, bench.journal_path("injector"))
+    bench.wait("the injector", lambda: _happened(bench, "injector", STANDING_BY), {"injector"}, ARMING_LIMIT_S)
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
     window = {"window_start_ns": start_ns, "window_end_ns": start_ns + round(bench.experiment.window_s * 1e9)}
-    path = bench.run.raw / "plan.json"
     store.write_json(
         path, {**window, "max_down": bench.experiment.faults.max_down, "events": [event.to_json() for event in events]}
     )
     log.info("%d faults planned in a window of %.0f s", len(events), bench.experiment.window_s)
-    bench.spawn_module("injector", "chaos.injector", bench.root, path, bench.journal_path("injector"))
-    bench.wait("the injector", lambda: bool(bench.journal("injector")), {"injector"}, ARMING_LIMIT_S)
+    bench.wait("its aim", lambda: _happened(bench, "injector", "armed"), {"injector"}, ARMING_LIMIT_S)
     if time.time_ns() > start_ns:
         raise EnvironmentFailure(
             "the injector was not ready when the window opened", "run again on a less busy machine"
@@ -279,8 +281,8 @@ def _failure_path(run_id: str) -> Any:
     return store.live(run_id).root / "failure.json"
 
 
-def _happened(bench: Bench, event: str) -> bool:
-    return any(entry["event"] == event for entry in bench.journal("query"))
+def _happened(bench: Bench, journal: str, event: str) -> bool:
+    return any(entry["event"] == event for entry in bench.journal(journal))
 
 
 def _batches(bench: Bench) -> int:

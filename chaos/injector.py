@@ -1,11 +1,12 @@
 """Injects a fault plan on time, proves what every fault did, and undoes it when it is due.
 
-Run as a service on the gateway: `python -m chaos.injector ROOT PLAN.json JOURNAL.jsonl`. PLAN.json holds
-`window_start_ns`, `events` (as `chaos.plan` draws them) and `max_down`. Every strike of a fault on a host is journaled
-as it happens, by its outcome (`chaos.holds`): `injected` with its proof, `absorbed` or `withheld`; then `healed` with
-the proof of that, once no fault holds the host any more, and `joined` once a lost host or service has its place again.
-SIGTERM heals what is held and ends; it is journaled as `aborted` when there is the file `ABORT_FILE` beside the plan.
-What goes wrong is journaled as `failed`, and ends the plan in the same way. The last entry is always `disarmed`.
+Run as a service on the gateway: `python -m chaos.injector ROOT PLAN.json JOURNAL.jsonl`. It stands by until there is
+PLAN.json, which holds `window_start_ns`, `events` (as `chaos.plan` draws them) and `max_down`. Every strike of a fault
+on a host is journaled as it happens, by its outcome (`chaos.holds`): `injected` with its proof, `absorbed` or
+`withheld`; then `healed` with the proof of that, once no fault holds the host any more, and `joined` once a lost host
+or service has its place again. SIGTERM heals what is held and ends; it is journaled as `aborted` when there is the file
+`ABORT_FILE` beside the plan. What goes wrong is journaled as `failed`, and ends the plan in the same way. The last
+entry is always `disarmed`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from chaos.events import ABORT_FILE, FaultEvent
+from chaos.events import ABORT_FILE, STANDING_BY, FaultEvent
 from chaos.holds import Hold, Holds, Outcome
 from experiments.fault_kinds import Effect, FaultKind
 from infra import startup
@@ -41,7 +42,7 @@ LOOK_AHEAD_NS, LOOK_EACH_NS = NS // 10, 3 * NS // 100  # a look at a host's proc
 MOST_LOOK_AHEAD_NS = NS // 2
 SHOOT_AHEAD_NS = 3 * NS // 100  # the order reaches a host over SSH before the moment at which it strikes by itself
 AGAIN_NS = NS // 500  # until a strike is looked at again that was not ready when it was due
-LONGEST_NAP_S = 0.2
+LONGEST_NAP_S, PLAN_LOOK_S = 0.2, 0.02
 MOST_AIMING = 64  # threads
 BESIDE_EACH_S = 0.05  # a look at all that goes on beside takes as long as there is much of it
 JOIN_LIMIT_S, JOIN_LOOK_S = 90.0, 0.1
@@ -212,8 +213,9 @@ class Injector:
         if not up.done():
             self._late(blow, self._strike, up)
             return
+        is_up = up.result()
         strike = self.aimed.pop(blow).result()
-        outcome = self.holds.outcome(blow.host, blow.kind) if up.result() else Outcome.ABSORBED
+        outcome = self.holds.outcome(blow.host, blow.kind) if is_up else Outcome.ABSORBED
         if outcome is Outcome.INJECTED:
             self._inject(blow, strike)
         else:
@@ -295,9 +297,12 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     root, plan_path, journal_path = map(Path, sys.argv[1:])
     handle = Handle.load(root)
+    driver, journal = driver_for(handle), Journal(journal_path)
+    journal.write(STANDING_BY)
+    while not plan_path.exists():
+        time.sleep(PLAN_LOOK_S)
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
-    aborted = plan_path.with_name(ABORT_FILE).exists
-    injector = Injector(driver_for(handle), handle, Journal(journal_path), plan, aborted=aborted)
+    injector = Injector(driver, handle, journal, plan, aborted=plan_path.with_name(ABORT_FILE).exists)
     take_precedence()  # not before: where real time is rationed, importing the driver would use seconds of it up
     signal.signal(signal.SIGTERM, injector.request_stop)
     injector.run()

@@ -22,6 +22,7 @@ from experiments.trace import with_trace
 from experiments.workloads import LONGEST_S, STATELESS, NexmarkQuery, NexmarkSpec, WordCountSpec, WorkloadSpec
 
 EXAMPLES = Path(__file__).parent
+LATENESS_S, LATENESS_AFAR_S = 0.010, 0.025  # of faults on this machine's processes, and on hosts over a session
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
 
 
@@ -92,7 +93,9 @@ class LoadSpec(Spec):
 class ToleranceSpec(Spec):
     """How far a measurement may lie from what it is compared with."""
 
-    kill_lateness_s: Positive = 0.05
+    lateness_s: Annotated[
+        Positive | None, Field(description="of faults, at p99; by default 0.01 on driver local, 0.025 on the others")
+    ] = None
     utilization: Positive = 0.03
     estimates: Positive = 0.05
     ledger_share: Positive = 0.001
@@ -115,6 +118,12 @@ class Experiment(Spec):
     def cores(self) -> int:
         """Cores of all workers together."""
         return self.cluster.workers * self.cluster.worker_cores
+
+    @property
+    def lateness_limit_s(self) -> float:
+        """How far from its planned moment a fault may strike, at p99 [s]."""
+        by_driver = LATENESS_S if self.cluster.driver is ClusterDriver.LOCAL else LATENESS_AFAR_S
+        return self.tolerances.lateness_s or by_driver
 
     @property
     def worker_names(self) -> list[str]:
