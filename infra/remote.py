@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
@@ -41,8 +41,19 @@ class SwitchedOff(EnvironmentFailure):
         super().__init__(f"{host} is switched off", "wait until it is healed")
 
 
+class StandsStill(Disconnected):
+    """The host's machine is frozen: a fault froze it, and nothing can be asked there before it is let go on."""
+
+
 class Refused(EnvironmentFailure):
     """The system of a host would not do what was asked."""
+
+
+class Tried(NamedTuple):
+    """What a proof by datagrams adds to `Proof.done` and `Proof.left` about the peers with which they were tried."""
+
+    done: dict[str, int]
+    left: dict[str, int]
 
 
 @dataclass
@@ -136,11 +147,31 @@ class RemoteHosts:
 
     def _reconnected(self, handle: Handle, host: Host, proof: Proof) -> Proof:
         """The proof that a partition was undone, and what is seen of it: others reach the host, and it them."""
-        found = reach.between(self, handle, host, others(handle, host))
-        done = {**proof.done, "peers tried": len(found.came)}
-        return replace(
-            proof, proved_ns=time.time_ns(), done=done, left={**proof.left, "peers cut off": found.lost(None)}
-        )
+        found, peers = self.tried(handle, host, others(handle, host))
+        left = {**proof.left, "peers cut off": found.lost(None), **peers.left}
+        return replace(proof, proved_ns=time.time_ns(), done={**proof.done, **peers.done}, left=left)
+
+    def tried(self, handle: Handle, host: Host, peers: Sequence[Host]) -> tuple[reach.Reach, Tried]:
+        """Who reaches a host, and whom it reaches; and what that is worth as a proof.
+
+        Peers that are down cannot be tried, and a proof may hold without them; one that tried nobody else, cannot.
+        """
+        found = reach.between(self, handle, host, peers)
+        done = {"peers tried": len(found.came)}
+        if found.came:
+            return found, Tried(done, {})
+        down = sum(self.is_down(handle, peer) for peer in peers)
+        return found, Tried({**done, "peers down": down}, {"peers untried": len(peers) - down})
+
+    def is_down(self, handle: Handle, host: Host) -> bool:
+        """Whether a host has no power or stands still, so that it cannot be asked; not one that is just not reached."""
+        try:
+            self.ask(handle, host, "clock")
+        except (SwitchedOff, StandsStill):
+            return True
+        except EnvironmentFailure:
+            return False
+        return False
 
     def ask(self, handle: Handle, host: Host, what: str, within_s: float = ANSWER_LIMIT_S, **fields: Any) -> Any:
         """What the agent of the host answers; a lost connection is made again, so `what` may be carried out twice."""
@@ -276,10 +307,10 @@ class RemotePartition(RemoteStrike):
     def _prove(self) -> Proof:
         proof, direction = super()._prove(), self._options.direction
         named = [self._handle.hosts[name] for name in self._options.peers if name != self._host.name]
-        found = reach.between(self._hosts, self._handle, self._host, named or others(self._handle, self._host))
-        done = {**proof.done, "peers tried": len(found.came)}
-        left = {**proof.left, "packets through": found.through(direction), "peers lost": found.lost(direction)}
-        return replace(proof, proved_ns=time.time_ns(), done=done, left=left)
+        found, peers = self._hosts.tried(self._handle, self._host, named or others(self._handle, self._host))
+        seen = {"packets through": found.through(direction), "peers lost": found.lost(direction)}
+        left = {**proof.left, **seen, **peers.left}
+        return replace(proof, proved_ns=time.time_ns(), done={**proof.done, **peers.done}, left=left)
 
 
 def overtaken(fired_ns: int) -> Proof:

@@ -243,8 +243,18 @@ def thaw(container: Container) -> None:
     """Let a paused container go on; its host's processes stand still as long as they are stopped themselves."""
     with daemon.asking(f"unpause {container.name}"):
         if container.status == "paused":
-            container.unpause()
+            try:
+                container.unpause()
+            except APIError:
+                container.reload()
+                if container.status == "paused":  # not let go on by another thread meanwhile
+                    raise
             container.reload()
+
+
+def stands_still(handle: Handle, host: str) -> bool:
+    """Whether the container of a host is paused now."""
+    return get(handle, host).status == "paused"
 
 
 def cpu_ns(container: Container) -> int:

@@ -18,8 +18,8 @@ from infra import leftovers, namespaces, startup
 from infra.cluster import Handle, Host
 from infra.docker import containers, daemon
 from infra.docker.stream import Session
-from infra.docker.strikes import COMPLETED, Disconnection
-from infra.remote import Refused, RemoteHosts, SwitchedOff
+from infra.docker.strikes import COMPLETED, Completed, Disconnection, reached
+from infra.remote import Refused, RemoteHosts, StandsStill, SwitchedOff
 from infra.strikes import delay, partition
 from infra.strikes.strike import Proof, Strike
 
@@ -56,15 +56,13 @@ class DockerDriver(RemoteHosts):
         if kind.service:
             return super().aim(handle, host, kind, options)
         worker = startup.struck(handle, host, kind)
-        containers.thaw(containers.get(handle, host))
         try:
-            strike = super().aim(handle, host, kind, options)
+            strike = reached(handle, worker, partial(super().aim, handle, host, kind, options))
         except Refused:
             if kind is not FaultKind.PARTITION or options != PLAIN:
                 raise
             return Disconnection(self, handle, worker)
-        made = COMPLETED.get(kind)
-        return made(strike, handle, worker, options) if made else strike
+        return COMPLETED.get(kind, Completed)(strike, handle, worker, options)
 
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
         """As `Driver.heal`: a container that has ended is started again, with an empty disk."""
@@ -100,6 +98,8 @@ def _session(handle: Handle, host: Host, command: Sequence[str]) -> Session:
     container = containers.get(handle, host.name)
     if container.status == "exited":
         raise SwitchedOff(host.name)
+    if container.status == "paused":
+        raise StandsStill("it is paused")
     return Session(container, command)
 
 

@@ -2,13 +2,17 @@
 
 A request to the daemon takes effect after 10 to 100 ms, as it comes; an agent strikes within a millisecond. So the
 moment of the fault is the agent's, and the proof that nothing is left of the host is the daemon's.
+
+A host may be paused at any moment between the aim of a further strike and its end; then its agent stands still, too.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from typing import TypeVar
 
 from docker.models.containers import Container
 
@@ -16,36 +20,62 @@ from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.cluster import Handle, Host
 from infra.docker import containers
 from infra.remote import RemoteHosts
+from infra.session import Disconnected
 from infra.strikes import partition
 from infra.strikes.strike import Proof, Strike, wait_until
 
 PROOF_LIMIT_S = 5.0  # the daemon looks at a container once a second
+ResultT = TypeVar("ResultT")
+
+
+def reached(handle: Handle, host: Host, act: Callable[[], ResultT]) -> ResultT:
+    """Act through the agent of a host: a paused container is let go on for it, and again if it is paused meanwhile."""
+    containers.thaw(containers.get(handle, host.name))
+    with suppress(Disconnected):
+        return act()
+    containers.thaw(containers.get(handle, host.name))
+    return act()
+
+
+def is_up(handle: Handle, host: Host, look: Callable[[], bool]) -> bool:
+    """Whether a host is up. One that is paused is, and stays so: it is not looked into, which may be for nothing."""
+    with suppress(Disconnected):  # it was paused amid the look
+        return containers.stands_still(handle, host.name) or look()
+    return containers.stands_still(handle, host.name) or look()
 
 
 class Completed:
-    """A strike of the host's agent that the daemon completes; implements `infra.strikes.strike.Strike`."""
+    """A strike of the host's agent that the daemon completes, if it can; implements `infra.strikes.strike.Strike`.
+
+    It may be paused since it was made: `fire` lets it go on, no earlier, for a strike that is absorbed leaves it so.
+    """
 
     def __init__(self, inner: Strike, handle: Handle, host: Host, options: FaultOptions) -> None:
         self._inner, self._handle, self._host, self._options = inner, handle, host, options
+        self._not_before_ns = 0
 
     @property
     def ports(self) -> set[int]:
         return self._inner.ports
 
     def refresh(self) -> bool:
-        return self._inner.refresh()
+        return is_up(self._handle, self._host, self._inner.refresh)
 
     def shoot(self, due_ns: int = 0) -> None:
-        self._inner.shoot(due_ns)
+        try:
+            self._inner.shoot(due_ns)
+        except Disconnected:  # no agent is to be had while it is paused: `fire` strikes
+            self._not_before_ns = due_ns
 
     def fire(self) -> Proof:
-        proof = self._inner.fire()
+        wait_until(self._not_before_ns)
+        proof = reached(self._handle, self._host, self._inner.fire)
         left = self.complete(containers.get(self._handle, self._host.name))
-        return replace(proof, proved_ns=time.time_ns(), left={**proof.left, **left})
+        return replace(proof, proved_ns=time.time_ns(), left={**proof.left, **left}) if left else proof
 
     def complete(self, container: Container) -> Mapping[str, int]:
-        """What the daemon does, and what it then sees left."""
-        raise NotImplementedError
+        """What the daemon does, and what it then sees left: nothing, for most kinds."""
+        return {}
 
     def close(self) -> None:
         self._inner.close()
@@ -99,7 +129,7 @@ class Disconnection:
         self._due_ns = 0
 
     def refresh(self) -> bool:
-        return bool(self._hosts.running(self._handle, self._host.name))
+        return is_up(self._handle, self._host, lambda: bool(self._hosts.running(self._handle, self._host.name)))
 
     def shoot(self, due_ns: int = 0) -> None:
         self._due_ns = due_ns

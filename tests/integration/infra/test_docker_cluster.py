@@ -23,7 +23,9 @@ from infra.docker.driver import DockerDriver
 from infra.docker.strikes import Disconnection
 from infra.drivers import driver_of
 from infra.processes import members
+from infra.remote import RemoteStrike
 from infra.services import REPOSITORY
+from infra.session import Session
 from infra.strikes import partition
 from infra.strikes.strike import Proof
 from results import store
@@ -182,6 +184,62 @@ def test_a_paused_host_stands_still_and_is_still_struck_by_others(driver: Docker
     assert strike(driver, cluster, FaultKind.KILL).holds, "a host that is paused can be lost"
     driver.heal(cluster, "worker-1", FaultKind.KILL)
     assert containers.get(cluster, "worker-1").status == "running"
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["agent-frozen", "session-lost"])
+def test_a_host_that_is_paused_after_the_aim_of_another_strike_is_struck_by_it(
+    driver: DockerDriver, cluster: Handle, lost: bool
+) -> None:
+    kill, pause_again = (driver.aim(cluster, "worker-1", kind) for kind in (FaultKind.KILL, FaultKind.PAUSE))
+    assert strike(driver, cluster, FaultKind.PAUSE).holds
+    if lost:
+        driver.forget(cluster, cluster.hosts["worker-1"])
+    assert kill.refresh()
+    assert pause_again.refresh()
+    pause_again.close()
+    assert containers.stands_still(cluster, "worker-1"), "a strike that is absorbed leaves it as it is"
+    due_ns = time.time_ns() + 50_000_000
+    kill.shoot(due_ns)
+    proof = kill.fire()
+    assert proof.fired_ns >= due_ns
+    assert proof.done["processes killed"] >= 1
+    assert proof.holds
+    assert members(f"{cluster.token}/worker-1") == []
+    assert driver.heal(cluster, "worker-1", FaultKind.KILL).holds
+
+
+def test_a_host_that_is_paused_amid_an_aim_is_aimed_at_again(
+    driver: DockerDriver, cluster: Handle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container, make_ready, frozen = containers.get(cluster, "worker-1"), RemoteStrike._make_ready, []
+
+    def freeze_and_make_ready(self: RemoteStrike) -> Session:
+        if not frozen:
+            containers.freeze(container)
+            frozen.append(container)
+        return make_ready(self)
+
+    monkeypatch.setattr(RemoteStrike, "_make_ready", freeze_and_make_ready)
+    aim = driver.aim(cluster, "worker-1", FaultKind.KILL)
+    assert frozen
+    assert aim.refresh()
+    aim.close()
+
+
+def test_a_partition_whose_only_peer_stands_still_holds_by_its_rules_and_says_so(
+    driver: DockerDriver, cluster: Handle
+) -> None:
+    if reason := partition.refusal():
+        pytest.skip(reason)
+    gateway_container = containers.get(cluster, "gateway")
+    containers.freeze(gateway_container)
+    try:
+        proof = strike(driver, cluster, FaultKind.PARTITION)
+    finally:
+        containers.thaw(gateway_container)
+    assert (proof.done["peers tried"], proof.done["peers down"], proof.left["peers untried"]) == (0, 1, 0)
+    assert proof.holds
+    assert driver.heal(cluster, "worker-1", FaultKind.PARTITION).done["peers tried"] == 1
 
 
 def reached(cluster: Handle) -> bool:
