@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
+from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from infra import reach
 from infra.cluster import Handle, Host, Role
-from infra.remote import RemoteHosts, SwitchedOff
+from infra.remote import RemoteHosts, StandsStill, SwitchedOff
 from infra.services import REPOSITORY
 from infra.session import Disconnected
 from tests.unit.marked_processes import start, start_python, wait_for
@@ -162,6 +163,29 @@ def test_a_peer_that_loses_its_power_while_it_is_tried_is_left_out(
             return hosts.ask(handle, host, what, **fields)
 
     assert reach.between(LosesPower(), handle, one, [two]) == reach.Reach({}, {}, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("lost", "done", "left"),
+    [
+        (None, {"peers tried": 1}, {}),
+        (SwitchedOff("worker-2"), {"peers tried": 0, "peers down": 1}, {"peers untried": 0}),
+        (StandsStill("it is paused"), {"peers tried": 0, "peers down": 1}, {"peers untried": 0}),
+        (Disconnected("no route to host"), {"peers tried": 0, "peers down": 0}, {"peers untried": 1}),
+    ],
+)
+def test_a_proof_that_tried_nobody_does_not_hold_unless_all_peers_are_down(
+    handle: Handle, lost: EnvironmentFailure | None, done: dict[str, int], left: dict[str, int]
+) -> None:
+    def begin(_handle: Handle, host: Host, command: Sequence[str]) -> Pipes:
+        if lost and host.name == "worker-2":
+            raise lost
+        return Pipes(command, host.address)
+
+    hosts = RemoteHosts(begin)
+    one, two = (handle.hosts[name] for name in ("worker-1", "worker-2"))
+    assert hosts.tried(handle, one, [two])[1] == (done, left)
+    hosts.close(handle)
 
 
 def test_what_a_host_uses_is_asked_of_its_agent(hosts: RemoteHosts, handle: Handle) -> None:
