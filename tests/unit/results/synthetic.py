@@ -138,8 +138,8 @@ def _tables(run_id: str, name: str, kills: tuple[float, ...], window_s: float) -
 def _faults(kills: tuple[float, ...]) -> pd.DataFrame:
     rows = [
         {"kind": "kill", "targets": f"worker-{i % 3 + 1}", "cause": f"exponential clock of worker-{i % 3 + 1}",
-         "planned_ns": ns(at), "actual_ns": ns(at + 0.004 + 0.002 * i), "proved_ns": ns(at + 0.05),
-         "healed_ns": ns(at + 4.1), "joined_ns": ns(at + 6.2), "lateness_s": 0.004 + 0.002 * i, "outcome": "injected",
+         "planned_ns": ns(at), "actual_ns": ns(at + 0.0004 + 0.0002 * i), "proved_ns": ns(at + 0.05),
+         "healed_ns": ns(at + 4.1), "joined_ns": ns(at + 6.2), "lateness_s": 0.0004 + 0.0002 * i, "outcome": "injected",
          "proof": "4 processes killed; 0 survivors, 0 open ports", "violations": 0, "heal_violations": 0}
         for i, at in enumerate(kills)
     ]  # fmt: skip
@@ -156,7 +156,7 @@ def _fault_fit(kills: tuple[float, ...]) -> pd.DataFrame:
     strikes = len(kills) + 1
     rows = [
         ("count", "process 0", strikes, 6.48, 0.97), ("gaps", "process 0", strikes, 0.21, 0.86),
-        ("lateness", "injected", len(kills), 0.014, None), ("missing", "injected", strikes, 0.0, None),
+        ("lateness", "injected", len(kills), 0.0014, None), ("missing", "injected", strikes, 0.0, None),
         ("composition", "injected", strikes, 0.0, None),
     ]  # fmt: skip
     frame = pd.DataFrame(rows if kills else [], columns=TABLES["fault_fit"].names)

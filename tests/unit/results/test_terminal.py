@@ -30,7 +30,7 @@ def test_the_document_has_the_fields_of_the_contract(good_run: Run) -> None:
 def test_the_document_counts_in_seconds_from_the_window_start(good_run: Run) -> None:
     found = document(good_run)
     assert found["faults"][0]["planned_at"] == pytest.approx(21.3)
-    assert found["faults"][0]["actual_at"] == pytest.approx(21.304)
+    assert found["faults"][0]["actual_at"] == pytest.approx(21.3004)
     assert found["faults"][0]["targets"] == ["worker-1"]
     assert [fault["actual_at"] for fault in found["faults"]].count(None) == 1
     assert found["recoveries"][0]["restart"] == pytest.approx(synthetic.RESTART_S)
