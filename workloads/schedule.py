@@ -13,7 +13,10 @@ Integers: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Schedule:
-    """Record number p is due at `start_ns + p / rate`, and goes to partition p mod P at offset p div P."""
+    """Record number p is due at `start_ns + p / rate`, and goes to partition p mod P at offset p div P.
+
+    Moments are whole nanoseconds in 64 bits: the last one is in the year 2262.
+    """
 
     start_ns: int
     rate: float
