@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from experiments.spec import ClusterSpec
-from infra.cluster import Handle
+from infra.cluster import HANDLE_FILE, Driver, Handle
 from infra.jars import ensure_jars
 from infra.jvm import find_java
 from infra.local import LocalDriver
@@ -24,6 +25,16 @@ def new_run_id() -> str:
     return f"test-{uuid.uuid4().hex[:8]}"
 
 
+@contextmanager
+def provisioned(driver: Driver, spec: ClusterSpec, root: Path) -> Iterator[Handle]:
+    """A cluster below `root`, destroyed in the end however far its creation came."""
+    try:
+        yield driver.provision(spec, new_run_id(), root)
+    finally:
+        if (root / HANDLE_FILE).exists():
+            driver.destroy(Handle.load(root))
+
+
 @pytest.fixture(scope="session")
 def driver() -> LocalDriver:
     return LocalDriver()
@@ -33,11 +44,8 @@ def driver() -> LocalDriver:
 def cluster(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:
     """A cluster with one worker; the tests of a module share it and leave its worker up."""
     root: Path = tmp_path_factory.mktemp("cluster")
-    try:
-        yield driver.provision(ONE_WORKER, new_run_id(), root)
-    finally:
-        if (root / "handle.json").exists():
-            driver.destroy(Handle.load(root))
+    with provisioned(driver, ONE_WORKER, root) as handle:
+        yield handle
 
 
 @pytest.fixture(scope="module")

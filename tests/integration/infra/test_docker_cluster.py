@@ -30,7 +30,8 @@ from infra.strikes import partition
 from infra.strikes.strike import Proof
 from results import store
 from tests.docker_daemon import docker_daemon
-from tests.integration.conftest import new_run_id
+from tests.integration.conftest import provisioned
+from tests.integration.infra.punctuality import assert_kills_are_on_time
 from tests.unit.marked_processes import wait_for
 
 ONE_WORKER = ClusterSpec(driver=ClusterDriver.DOCKER, workers=1, worker_memory_mb=512, worker_disk_mb=64)
@@ -42,7 +43,6 @@ from infra.docker.driver import DockerDriver
 from tests.integration.infra.test_docker_cluster import ONE_WORKER
 DockerDriver().provision(ONE_WORKER, "test-cut-off", Path(sys.argv[1]))
 """
-LATEST_KILL_S = 0.025  # after the planned moment, of 99 in 100 kills
 JOINED = "Successfully registered with master"
 BUSY = ["sh", "-c", "while :; do :; done"]
 
@@ -66,11 +66,8 @@ def cluster(driver: DockerDriver, tmp_path_factory: pytest.TempPathFactory) -> I
     """A cluster with one worker; the tests of this module share it and leave its worker up."""
     root: Path = tmp_path_factory.mktemp("run") / "cluster"
     root.mkdir()
-    try:
-        yield driver.provision(ONE_WORKER, new_run_id(), root)
-    finally:
-        if (root / "handle.json").exists():
-            driver.destroy(Handle.load(root))
+    with provisioned(driver, ONE_WORKER, root) as handle:
+        yield handle
 
 
 def is_gone(token: str) -> bool:
@@ -308,18 +305,7 @@ def test_a_service_of_the_gateway_is_killed_and_started_again(driver: DockerDriv
 
 
 def test_a_kill_strikes_when_it_is_due(driver: DockerDriver, cluster: Handle) -> None:
-    driver.aim(cluster, "worker-1", FaultKind.KILL).fire()
-    late_s = []
-    for _ in range(20):
-        driver.spawn(cluster, "worker-1", "victim", ["sleep", "60"])
-        aim = driver.aim(cluster, "worker-1", FaultKind.KILL)
-        assert aim.refresh()
-        due_ns = time.time_ns() + 50_000_000
-        aim.shoot(due_ns)
-        late_s.append((aim.fire().fired_ns - due_ns) / 1e9)
-    driver.heal(cluster, "worker-1", FaultKind.KILL)
-    assert min(late_s) >= 0
-    assert sorted(late_s)[-2] < LATEST_KILL_S
+    assert_kills_are_on_time(driver, cluster)
 
 
 def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle_and_disturbs_nobody(

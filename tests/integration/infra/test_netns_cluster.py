@@ -8,7 +8,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +24,8 @@ from infra.netns import NetnsDriver
 from infra.processes import MARK, ROOT, members
 from infra.services import REPOSITORY
 from results import store
-from tests.integration.conftest import new_run_id
+from tests.integration.conftest import provisioned
+from tests.integration.infra.punctuality import assert_kills_are_on_time
 from tests.unit.marked_processes import wait_for
 
 ONE_WORKER = ClusterSpec(driver=ClusterDriver.NETNS, workers=1, worker_memory_mb=512)
@@ -36,7 +36,6 @@ from infra.netns import NetnsDriver
 from tests.integration.infra.test_netns_cluster import ONE_WORKER
 NetnsDriver().provision(ONE_WORKER, "test-cut-off", Path(sys.argv[1]))
 """
-LATEST_KILL_S = 0.025  # after the planned moment, of 99 in 100 kills
 JOINED = "Successfully registered with master"
 
 
@@ -57,11 +56,8 @@ def driver() -> NetnsDriver:
 def cluster(driver: NetnsDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:
     """A cluster with one worker; the tests of this module share it and leave its worker up."""
     root: Path = tmp_path_factory.mktemp("cluster")
-    try:
-        yield driver.provision(ONE_WORKER, new_run_id(), root)
-    finally:
-        if (root / "handle.json").exists():
-            driver.destroy(Handle.load(root))
+    with provisioned(driver, ONE_WORKER, root) as handle:
+        yield handle
 
 
 def is_gone(token: str) -> bool:
@@ -189,18 +185,7 @@ def test_only_workers_of_the_cluster_are_aimed_at(driver: NetnsDriver, cluster: 
 
 
 def test_a_kill_strikes_when_it_is_due(driver: NetnsDriver, cluster: Handle) -> None:
-    driver.aim(cluster, "worker-1", FaultKind.KILL).fire()
-    late_s = []
-    for _ in range(20):
-        driver.spawn(cluster, "worker-1", "victim", ["sleep", "60"])
-        aim = driver.aim(cluster, "worker-1", FaultKind.KILL)
-        assert aim.refresh()
-        due_ns = time.time_ns() + 50_000_000
-        aim.shoot(due_ns)
-        late_s.append((aim.fire().fired_ns - due_ns) / 1e9)
-    driver.heal(cluster, "worker-1", FaultKind.KILL)
-    assert min(late_s) >= 0
-    assert sorted(late_s)[-2] < LATEST_KILL_S
+    assert_kills_are_on_time(driver, cluster)
 
 
 def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle_and_disturbs_nobody(

@@ -24,7 +24,7 @@ from infra.machines import SshDriver
 from infra.processes import members
 from infra.services import REPOSITORY
 from infra.strikes import delay, partition
-from tests.integration.conftest import new_run_id
+from tests.integration.conftest import provisioned
 from tests.integration.infra import machines
 from tests.unit.marked_processes import wait_for
 from tests.unit.ssh_keys import new_key
@@ -53,11 +53,8 @@ def driver() -> SshDriver:
 def cluster(driver: SshDriver, there: Handle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:
     """A cluster with one worker; the tests that share it leave its worker up."""
     root: Path = tmp_path_factory.mktemp("cluster")
-    try:
-        yield driver.provision(one_worker(there), new_run_id(), root)
-    finally:
-        if (root / "handle.json").exists():
-            driver.destroy(Handle.load(root))
+    with provisioned(driver, one_worker(there), root) as handle:
+        yield handle
 
 
 def inventory_of(there: Handle) -> Path:
