@@ -31,6 +31,7 @@ from infra.services import REPOSITORY
 from results import store
 from results.checks import validate as evaluate
 from results.report import write_report
+from results.schema import SCHEMA_VERSION
 from spark_jobs.streaming.topics import CALIBRATION_TOPICS, INPUT, OUTPUT
 from workloads.inputs import records
 from workloads.schedule import Schedule
@@ -63,8 +64,8 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
     return noted
 
 
-def begin(document: dict[str, Any], run_id: str | None = None) -> str:
-    """Validate an experiment document and open a run for it; returns the run id."""
+def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | None = None) -> str:
+    """Validate an experiment document and open a run for it, on behalf of `dag_run`; returns the run id."""
     experiment = spec.validate(document)
     driver = driver_of(experiment.cluster.driver)
     driver.check(experiment.cluster)
@@ -76,7 +77,7 @@ def begin(document: dict[str, Any], run_id: str | None = None) -> str:
         raise BadInput("run_id", run_id, "an id that no other run has")
     bench.run.raw.mkdir(parents=True)
     store.write_json(bench.run.root / "experiment.json", experiment.model_dump(mode="json"))
-    store.write_json(bench.run.root / "status.json", _status(run_id, experiment.name, time.time_ns()))
+    store.write_json(bench.run.root / "status.json", _status(run_id, experiment.name, dag_run))
     return run_id
 
 
@@ -265,12 +266,14 @@ def _gather_logs(bench: Bench) -> None:
         shutil.copy(log_file, target)
 
 
-def _status(run_id: str, experiment: str, started_ns: int) -> dict[str, Any]:
+def _status(run_id: str, experiment: str, dag_run: str | None) -> dict[str, Any]:
     return {
         "run_id": run_id,
         "experiment": experiment,
         "state": "running",
-        "started_ns": started_ns,
+        "dag_run": dag_run,
+        "schema_version": SCHEMA_VERSION,
+        "started_ns": time.time_ns(),
         "ended_ns": None,
         "error": None,
         "exit_code": None,

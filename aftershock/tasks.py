@@ -19,12 +19,18 @@ log = logging.getLogger(__name__)
 ERROR = "error"  # the XCom key under which a failed task leaves its one-line reason for the teardown
 
 
-def begin(params: dict[str, Any]) -> str:
-    """Validate the trigger form's params as an experiment and open a run; returns the run id."""
-    from aftershock import steps
+def begin(params: dict[str, Any], dag_run: str) -> str:
+    """Validate the trigger form's params as an experiment and open a run; returns the run id.
 
+    Of a run on the command line the DAG run is not noted: it is gone with the command, which holds the run's lease.
+    """
+    from aftershock import lease, steps
+    from results import store
+
+    run_id = params.get("run_id")
     try:
-        return steps.begin(trigger_form.fold(params), params.get("run_id"))
+        by_command = run_id is not None and lease.state_of(store.live_directory(run_id)) is lease.Lease.HELD
+        return steps.begin(trigger_form.fold(params), run_id, None if by_command else dag_run)
     except AftershockError as error:
         raise AirflowFailException(str(error)) from None
 

@@ -35,7 +35,8 @@ RUN = "{{ ti.xcom_pull(task_ids='begin') }}"
 
 @task
 def begin() -> str:
-    return tasks.begin(dict(get_current_context()["params"]))
+    context = get_current_context()
+    return tasks.begin(dict(context["params"]), context["dag_run"].run_id)
 
 
 @task

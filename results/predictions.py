@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from experiments.spec import Experiment
 from models.uncertainty import Prediction, predict_run
@@ -44,7 +43,7 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
     if not all(kind.loses_work for kind in experiment.faults.kinds):
         found = [{"quantity": "utilization", "model": UNDESCRIBED_MODEL, "measured": float(row["utilization"])}]
     table = pa.Table.from_pylist(found, schema=TABLES["predictions"])
-    pq.write_table(table, run.tables / "predictions.parquet")
+    run.write_table("predictions", table)
     return table.to_pandas()
 
 

@@ -8,6 +8,10 @@ from enum import StrEnum
 
 import pyarrow as pa
 
+# Counts up whenever the same logs would make other tables: columns, or what a value means.
+SCHEMA_VERSION = 1
+VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
+
 
 def _table(*columns: tuple[str, pa.DataType, bool]) -> pa.Schema:
     return pa.schema([pa.field(name, kind, nullable) for name, kind, nullable in columns])

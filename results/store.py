@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from experiments.errors import BadInput, EnvironmentFailure
-from results.schema import TABLES
+from results.schema import SCHEMA_VERSION, TABLES, VERSION_KEY
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 
@@ -65,7 +67,12 @@ class Run:
         return self.root / "report.html"
 
     def status(self) -> dict[str, Any]:
-        """`{run_id, experiment, state: "running" | "done" | "failed", started_ns, ended_ns, error, exit_code}`."""
+        """What is known of the run without its tables.
+
+        run_id, experiment, state ("running", "done", "failed"), started_ns, ended_ns, error, exit_code;
+        dag_run         the DAG run of the served Airflow that ran it; None for a run of the command line
+        schema_version  of its tables (`results.schema`)
+        """
         return read_json(self.root / "status.json")
 
     def table(self, name: str) -> pd.DataFrame:
@@ -73,6 +80,12 @@ class Run:
         if name not in TABLES:
             raise BadInput("table", name, ", ".join(TABLES))
         return pd.read_parquet(self.tables / f"{name}.parquet", dtype_backend="pyarrow")
+
+    def write_table(self, name: str, table: pa.Table) -> None:
+        """Write a result table as one file that carries the version of the schemas."""
+        self.tables.mkdir(parents=True, exist_ok=True)
+        versioned = table.replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
+        pq.write_table(versioned, self.tables / f"{name}.parquet")
 
     def has(self, name: str) -> bool:
         return (self.tables / f"{name}.parquet").exists()

@@ -15,18 +15,27 @@ PASSED, NOT_ALL_PASSED = 0, 1
 class Parser(argparse.ArgumentParser):
     """Says what is wrong with the words of a call in one line; options are written out, so that none is guessed."""
 
+    words: Any = None
+    otherwise: str | None = None  # the word that is meant where none of `words` follows
+
     def __init__(self, *words: Any, **options: Any) -> None:
         super().__init__(*words, **options, allow_abbrev=False)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.otherwise and (not args or args[0] not in {*self.words.choices, "-h", "--help"}):
+            args = [self.otherwise, *(args or [])]
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         raise BadInput("command line", message, f"see `{self.prog} --help`")
 
 
-def group(commands: Any, name: str, text: str) -> Any:
-    """Declare a word that further words follow, such as `plan`."""
-    return commands.add_parser(name, help=text, description=text).add_subparsers(
-        dest="what", required=True, metavar="WHAT", parser_class=Parser
-    )
+def group(commands: Any, name: str, text: str, otherwise: str | None = None) -> Any:
+    """Declare a word that further words follow, such as `plan`; `otherwise` is meant where none of them does."""
+    declared = commands.add_parser(name, help=text, description=text)
+    declared.words = declared.add_subparsers(dest="what", required=True, metavar="WHAT", parser_class=Parser)
+    declared.otherwise = otherwise
+    return declared.words
 
 
 def command(commands: Any, name: str, text: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:

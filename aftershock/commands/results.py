@@ -1,15 +1,19 @@
-"""`aftershock results`: list the finished runs, or show one as the benchmark did."""
+"""`aftershock results`: list the finished runs, show one as the benchmark did, or do something with runs.
+
+`aftershock results` and `aftershock results RUN_ID` are short for `aftershock results show`.
+"""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from aftershock.commands.declare import PASSED, command, show
+from aftershock.commands.declare import PASSED, command, group, show
 
 
 def add(commands: Any) -> None:
-    declared = command(commands, "results", "list the runs, or show one", show_results)
+    words = group(commands, "results", "list the runs, show one, or do something with them", otherwise="show")
+    declared = command(words, "show", "list the runs, or show one (the word show can be left out)", show_results)
     declared.add_argument("run_id", nargs="?", help="a finished run; without it all are listed")
 
 

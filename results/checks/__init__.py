@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from experiments.spec import Experiment
 from results.checks.catalogue import checks_for
@@ -25,7 +24,5 @@ def validate(run: Run, experiment: Experiment) -> pd.DataFrame:
     from results.checks.judge import judge_all
 
     rows = judge_all(run.checks, checks_for(experiment), Evidence(run, experiment))
-    table = pa.Table.from_pylist(rows, schema=TABLES["verdicts"])
-    run.tables.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, run.tables / "verdicts.parquet")
+    run.write_table("verdicts", pa.Table.from_pylist(rows, schema=TABLES["verdicts"]))
     return run.table("verdicts")

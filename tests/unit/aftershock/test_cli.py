@@ -128,6 +128,7 @@ def test_results_shows_a_run_as_the_benchmark_does(call, as_json, home):
     code, out, err = call("results run-1")
     assert (code, err) == (0, "")
     assert "run-1" in out
+    assert as_json("results show run-1") == found
 
 
 def test_results_of_a_failed_run_say_why(call, as_json, home):

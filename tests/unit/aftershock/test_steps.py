@@ -9,6 +9,7 @@ from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import Experiment
 from infra.cluster import HANDLE_FILE
 from results import store
+from results.schema import SCHEMA_VERSION
 
 DOCUMENT = {"name": "mine", "window_s": 30}
 
@@ -36,8 +37,15 @@ def test_a_run_begins_with_its_experiment_on_record():
     assert Experiment.model_validate(store.read_json(run.root / "experiment.json")) == Experiment(**DOCUMENT)
     status = run.status()
     assert (status["run_id"], status["experiment"], status["state"]) == (run_id, "mine", "running")
-    assert status["ended_ns"] is status["error"] is status["exit_code"] is None
+    assert status["ended_ns"] is status["error"] is status["exit_code"] is status["dag_run"] is None
+    assert status["schema_version"] == SCHEMA_VERSION
     assert store.all_finished() == []
+
+
+def test_a_run_knows_the_dag_run_that_began_it():
+    run_id = steps.begin(DOCUMENT, dag_run="manual__2026-11-20")
+    steps.teardown(run_id)
+    assert store.finished(run_id).status()["dag_run"] == "manual__2026-11-20"
 
 
 def test_runs_that_begin_in_the_same_second_differ():

@@ -8,7 +8,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 import aftershock
-from aftershock import tasks, trigger_form
+from aftershock import lease, tasks, trigger_form
 from experiments import spec
 from experiments.errors import EnvironmentFailure
 from results import store
@@ -41,9 +41,13 @@ class TaskInstance:
 
 
 @pytest.fixture
-def publish(tmp_path, monkeypatch):
+def home(tmp_path, monkeypatch):
     monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    return tmp_path
 
+
+@pytest.fixture
+def publish(home):
     def published(state, *verdicts, error=None):
         run = store.live("run-1")
         run.tables.mkdir(parents=True)
@@ -55,10 +59,19 @@ def publish(tmp_path, monkeypatch):
     return published
 
 
-def test_begin_hands_the_folded_experiment_and_the_run_id_on(steps):
-    steps.begin = lambda document, run_id: (spec.validate(document), run_id)
+def test_begin_hands_the_folded_experiment_the_run_id_and_the_dag_run_on(steps, home):
+    steps.begin = lambda document, *rest: (spec.validate(document), *rest)
+    params = trigger_form.flatten(spec.load())
+    assert tasks.begin(params | {"run_id": "mine"}, "manual") == (spec.load(), "mine", "manual")
+    assert tasks.begin(params | {"run_id": None}, "scheduled") == (spec.load(), None, "scheduled")
+
+
+def test_the_dag_run_of_a_run_on_the_command_line_is_not_noted(steps, home):
+    steps.begin = lambda document, run_id, dag_run: dag_run
     params = trigger_form.flatten(spec.load()) | {"run_id": "mine"}
-    assert tasks.begin(params) == (spec.load(), "mine")
+    with lease.lease(store.live_directory("mine")):
+        assert tasks.begin(params, "manual") is None
+    assert tasks.begin(params, "manual") == "manual"
 
 
 def test_a_known_error_fails_the_task_with_its_one_line(steps):

@@ -2,10 +2,13 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from experiments.errors import BadInput
 from results import store
+from results.schema import SCHEMA_VERSION, TABLES, VERSION_KEY
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +39,14 @@ def test_a_run_that_is_there_already_is_not_touched():
     first = store.publish(live_run("run-1", started_ns=5))
     store.publish(live_run("run-1", started_ns=9))
     assert first.status()["started_ns"] == 5
+
+
+def test_a_table_carries_the_version_of_its_schema(home):
+    run = store.live("run-1")
+    rows = [{"second": 0, "host": "gateway", "cpu_s": 0.5, "rss_bytes": 7}]
+    run.write_table("hosts", pa.Table.from_pylist(rows, schema=TABLES["hosts"]))
+    assert pq.read_schema(run.tables / "hosts.parquet").metadata[VERSION_KEY] == str(SCHEMA_VERSION).encode()
+    assert run.table("hosts").to_dict("records") == rows
 
 
 def test_runs_are_listed_newest_first():
