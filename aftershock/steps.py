@@ -30,6 +30,7 @@ from infra.drivers import driver_of
 from infra.services import REPOSITORY
 from results import store
 from results.checks import validate as evaluate
+from results.machine import experiment_digest, machine_class
 from results.report import write_report
 from results.schema import SCHEMA_VERSION
 from spark_jobs.streaming.topics import CALIBRATION_TOPICS, INPUT, OUTPUT
@@ -77,7 +78,7 @@ def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | No
         raise BadInput("run_id", run_id, "an id that no other run has")
     bench.run.raw.mkdir(parents=True)
     store.write_json(bench.run.root / "experiment.json", experiment.model_dump(mode="json"))
-    store.write_json(bench.run.root / "status.json", _status(run_id, experiment.name, dag_run))
+    store.write_json(bench.run.root / "status.json", _status(run_id, experiment, dag_run))
     return run_id
 
 
@@ -266,10 +267,12 @@ def _gather_logs(bench: Bench) -> None:
         shutil.copy(log_file, target)
 
 
-def _status(run_id: str, experiment: str, dag_run: str | None) -> dict[str, Any]:
+def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None) -> dict[str, Any]:
     return {
         "run_id": run_id,
-        "experiment": experiment,
+        "experiment": experiment.name,
+        "experiment_digest": experiment_digest(experiment),
+        "machine": machine_class(),
         "state": "running",
         "dag_run": dag_run,
         "schema_version": SCHEMA_VERSION,

@@ -9,6 +9,7 @@ from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import Experiment
 from infra.cluster import HANDLE_FILE
 from results import store
+from results.machine import experiment_digest, machine_class
 from results.schema import SCHEMA_VERSION
 
 DOCUMENT = {"name": "mine", "window_s": 30}
@@ -37,6 +38,8 @@ def test_a_run_begins_with_its_experiment_on_record():
     assert Experiment.model_validate(store.read_json(run.root / "experiment.json")) == Experiment(**DOCUMENT)
     status = run.status()
     assert (status["run_id"], status["experiment"], status["state"]) == (run_id, "mine", "running")
+    assert status["experiment_digest"] == experiment_digest(Experiment(**DOCUMENT))
+    assert status["machine"] == machine_class()
     assert status["ended_ns"] is status["error"] is status["exit_code"] is status["dag_run"] is None
     assert status["schema_version"] == SCHEMA_VERSION
     assert store.all_finished() == []

@@ -1,0 +1,70 @@
+"""What makes runs comparable: the class of the machine that they ran on, and what they ran."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from experiments.spec import Experiment
+
+NOT_WHAT_IS_RUN = ("seed", "tolerances")
+DIGEST_DIGITS = 16
+GIB = 2**30
+
+
+def machine_class() -> str:
+    """The class of this machine in one line, such as "Intel(R) Xeon(R) Processor, 2 cores, 24 GiB".
+
+    Machines of one class are taken to be equally fast. Memory is rounded, since kernels keep different amounts for
+    themselves. With driver `ssh` it is the machine that drives the run; the others are named in the experiment.
+    """
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return f"{_processor()}, {len(os.sched_getaffinity(0))} cores, {_rounded(memory_bytes / GIB):g} GiB"
+
+
+def _processor() -> str:
+    """The model of the processor, or its architecture where the kernel names no model."""
+    listing = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    model = re.search(r"^model name\s*:\s*(.+)$", listing, re.MULTILINE)
+    return " ".join(model[1].split()) if model else platform.machine()
+
+
+def _rounded(gib: float) -> float:
+    """To the nearest of 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 5, ...: steps of a quarter of the power of two below."""
+    step = 1 / 4
+    while step * 8 <= gib:
+        step *= 2
+    return round(gib / step) * step
+
+
+def experiment_digest(experiment: Experiment) -> str:
+    """A short text that two experiments share if they run the same: seed and tolerances do not matter.
+
+    Only values other than the defaults count, so that a field that a later version adds leaves digests as they are.
+    """
+    stated = _stated(experiment, leave_out=NOT_WHAT_IS_RUN)
+    return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()[:DIGEST_DIGITS]
+
+
+def _stated(value: Any, leave_out: tuple[str, ...] = ()) -> Any:
+    """A spec as plain values, each part with the name of its class: two classes may have the same fields."""
+    if isinstance(value, BaseModel):
+        fields = {name: field.get_default(call_default_factory=True) for name, field in _fields(value)}
+        set_ = {name: getattr(value, name) for name in fields if name not in leave_out}
+        return {type(value).__name__: {name: _stated(held) for name, held in set_.items() if held != fields[name]}}
+    if isinstance(value, dict):
+        return {str(name): _stated(held) for name, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_stated(held) for held in value]
+    return value
+
+
+def _fields(spec: BaseModel) -> Any:
+    return type(spec).model_fields.items()
