@@ -72,7 +72,7 @@ class Run:
         run_id, experiment, state ("running", "done", "failed"), started_ns, ended_ns, error, exit_code;
         dag_run         the DAG run of the served Airflow that ran it; None for a run of the command line
         schema_version  of its tables (`results.schema`)
-        experiment_digest, machine   (`results.machine`): runs can be compared if they agree in both; older runs lack them
+        experiment_digest, machine      (`results.machine`) runs that agree in both can be compared; old runs lack them
         """
         return read_json(self.root / "status.json")
 
