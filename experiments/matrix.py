@@ -1,0 +1,134 @@
+"""A matrix of experiments: workloads x engines x protocols x faults x seeds, as a nightly regression runs them.
+
+Each entry of an axis is a part of an experiment, under a name; a cell joins one entry of each axis with what all cells
+have in common, and is named by the names of its entries.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from experiments import spec
+from experiments.errors import BadInput
+from experiments.parsing import Spec, parse, read_mapping, repeated
+
+MATRICES = Path(__file__).parent / "matrices"
+MOST_CELLS = 1024  # as many tasks as Airflow makes of one (core.max_map_length)
+AXES = ("workloads", "engines", "protocols", "faults")
+OF_CELLS = ("name", "seed")  # what a cell is given, and no part of it may set
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+Part = dict[str, Any]
+Axis = Annotated[dict[Name, Part], Field(min_length=1)]
+
+
+class Skip(Spec):
+    """Cells that are left out: those with all of the entries named."""
+
+    workloads: Name | None = None
+    engines: Name | None = None
+    protocols: Name | None = None
+    faults: Name | None = None
+
+    def fits(self, names: tuple[str, ...]) -> bool:
+        return all(getattr(self, axis) in (None, name) for axis, name in zip(AXES, names, strict=True))
+
+
+class Matrix(Spec):
+    """The axes, what all cells have in common, and which cells are left out."""
+
+    common: Part = Field(default_factory=dict)
+    workloads: Axis
+    engines: Axis
+    protocols: Axis
+    faults: Axis
+    seeds: Annotated[tuple[Annotated[int, Field(ge=0, lt=2**63)], ...], Field(min_length=1)]
+    skip: tuple[Skip, ...] = ()
+
+
+def load(source: str = "nightly") -> list[spec.Experiment]:
+    """The experiments of a matrix file, or of one that ships with the project by its name, in order, seeds last.
+
+    Raises `BadInput` for the first problem: of the file, or of a cell that is no experiment, which is named.
+    """
+    path = MATRICES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else Path(source)
+    known = ", ".join(sorted(path.stem for path in MATRICES.glob("*.yaml")))
+    return cells(parse(Matrix, read_mapping(path, "matrix", source, f", or one of {known}"), "matrix"))
+
+
+def cells(matrix: Matrix) -> list[spec.Experiment]:
+    """The experiments of a matrix; raises `BadInput` as `load` does."""
+    _check_skips(matrix)
+    for seed in repeated(matrix.seeds):
+        raise BadInput("seeds", seed, "each seed once")
+    rows = list(itertools.product(*(getattr(matrix, axis) for axis in AXES)))
+    kept = [names for names in rows if not any(skip.fits(names) for skip in matrix.skip)]
+    if not 0 < len(kept) * len(matrix.seeds) <= MOST_CELLS:
+        raise BadInput("matrix", f"{len(kept) * len(matrix.seeds)} cells", f"1 to {MOST_CELLS}")
+    found = [_cell(matrix, names, seed) for names in kept for seed in matrix.seeds]
+    _check_distinct(found)
+    return found
+
+
+def _check_skips(matrix: Matrix) -> None:
+    for index, skip in enumerate(matrix.skip):
+        if skip == Skip():
+            raise BadInput(f"skip.{index}", {}, f"an entry of {', '.join(AXES)}")
+        for axis, name in skip.model_dump(exclude_none=True).items():
+            if name not in getattr(matrix, axis):
+                raise BadInput(f"skip.{index}.{axis}", name, ", ".join(getattr(matrix, axis)))
+
+
+def _cell(matrix: Matrix, names: tuple[str, ...], seed: int) -> spec.Experiment:
+    parts = {f"{axis}.{name}": getattr(matrix, axis)[name] for axis, name in zip(AXES, names, strict=True)}
+    _check_writers({"common": {key: matrix.common[key] for key in OF_CELLS if key in matrix.common}} | parts)
+    document = functools.reduce(_joined, parts.values(), matrix.common)
+    name = "-".join(names)
+    try:
+        return spec.validate(document | {"name": name, "seed": seed})
+    except BadInput as error:
+        raise BadInput(f"{name}: {error.field}", error.value, error.allowed) from None
+
+
+def _check_writers(parts: dict[str, Part]) -> None:
+    """Each field is set by one of the parts, and name and seed by none."""
+    writers = dict.fromkeys(OF_CELLS, "the matrix itself")
+    for where, part in parts.items():
+        for path, value in _leaves(part):
+            if path in writers:
+                raise BadInput(f"{where}.{path}", value, f"a field that {writers[path]} does not set")
+            writers[path] = where
+
+
+def _leaves(part: Part, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in part.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _joined(first: Part, second: Part) -> Part:
+    """Both parts in one; where both have a value, that of the second."""
+    joined = {**first, **second}
+    for key in first.keys() & second.keys():
+        if isinstance(first[key], dict) and isinstance(second[key], dict):
+            joined[key] = _joined(first[key], second[key])
+    return joined
+
+
+def _check_distinct(found: list[spec.Experiment]) -> None:
+    seen: dict[str, str] = {}
+    for experiment in found:
+        document = json.dumps(experiment.model_dump(mode="json", exclude={"name"}), sort_keys=True)
+        if document in seen:
+            raise BadInput("matrix", experiment.name, f"cells that differ; this one is what {seen[document]} is")
+        seen[document] = experiment.name

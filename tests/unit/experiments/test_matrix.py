@@ -1,0 +1,94 @@
+"""The matrix of experiments: what its cells are, and the one line for each thing that can be wrong with it."""
+
+import pytest
+import yaml
+
+from experiments import matrix, spec
+from experiments.errors import BadInput
+from experiments.matrix import Matrix, cells
+
+DOCUMENT = """
+common: {window_s: 40, engine: {partitions: 2}}
+workloads: {words: {workload: {depth: 2}}, bids: {workload: {name: nexmark}, load: {mode: rate, rate: 10}}}
+engines: {batch: {engine: {checkpoint_interval_s: 4}}}
+protocols: {query: {engine: {recovery: query}}, task: {engine: {recovery: task}}}
+faults: {none: {}, kills: {faults: {processes: [{rate: 0.01}]}}}
+seeds: [5, 6]
+skip: [{protocols: task, faults: none}]
+"""
+FIRST = "words-batch-query-none"
+
+
+def made(change=""):
+    return cells(Matrix.model_validate(yaml.safe_load(DOCUMENT) | yaml.safe_load(change or "{}")))
+
+
+def test_every_entry_meets_every_other_but_for_those_left_out():
+    found = [(cell.name, cell.seed) for cell in made()]
+    words = [
+        f"{workload}-batch-{rest}"
+        for workload in ("words", "bids")
+        for rest in ("query-none", "query-kills", "task-kills")
+    ]
+    assert found == [(name, seed) for name in words for seed in (5, 6)]
+
+
+def test_a_cell_is_the_experiment_that_its_entries_make():
+    wanted = {
+        "name": "bids-batch-task-kills", "seed": 6, "window_s": 40, "workload": {"name": "nexmark"},
+        "load": {"mode": "rate", "rate": 10}, "faults": {"processes": [{"rate": 0.01}]},
+        "engine": {"partitions": 2, "checkpoint_interval_s": 4, "recovery": "task"},
+    }  # fmt: skip
+    assert made()[-1] == spec.validate(wanted)
+
+
+def test_an_entry_has_its_way_with_what_is_common():
+    assert {cell.window_s for cell in made("faults: {none: {window_s: 20}}\nskip: []")} == {20}
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "allowed"),
+    [
+        ("seeds: []", "seeds", "1 or more"),
+        ("seeds: [-1]", "seeds.0", "0 or more"),
+        ("seeds: [5, 5]", "seeds", "each seed once"),
+        ("engines: {}", "engines", "1 or more"),
+        ("engines: {Batch: {}}", "engines.Batch.[key]", "match pattern"),
+        ("engines: [a]", "engines", "a mapping of fields"),
+        ("colour: red", "colour", "no such field"),
+        ("skip: [{protocol: task}]", "skip.0.protocol", "no such field"),
+        ("skip: [{protocols: slow}]", "skip.0.protocols", "query, task"),
+        ("skip: [{}]", "skip.0", "an entry of workloads"),
+        ("skip: [{engines: batch}]", "matrix", "1 to 1024"),
+        ("seeds: [" + ", ".join(map(str, range(200))) + "]", "matrix", "1 to 1024"),
+        ("faults: {none: {seed: 3}}\nskip: []", "faults.none.seed", "the matrix itself does not"),
+        ("common: {name: mine}", "common.name", "the matrix itself does not"),
+        ("faults: {none: {engine: {recovery: task}}}\nskip: []", "faults.none.engine.recovery", "query does not"),
+        ("engines: {batch: {engine: {checkpoint_interval_s: 0}}}", f"{FIRST}: engine.checkpoint_interval_s", ""),
+        ("workloads: {words: {load: {colour: red}}}", f"{FIRST}: load.colour", "no such field"),
+        ("workloads: {" + "w" * 60 + ": {}}", "w" * 60 + "-batch-query-none: name", ""),
+        ("faults: {none: {}, nothing: {}}\nskip: []", "matrix", "cells that differ"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_line(tmp_path, change, field, allowed):
+    path = tmp_path / "matrix.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(DOCUMENT) | yaml.safe_load(change), sort_keys=False))
+    with pytest.raises(BadInput) as refused:
+        matrix.load(str(path))
+    assert refused.value.field == field
+    assert allowed in refused.value.allowed
+    assert "\n" not in str(refused.value)
+
+
+def test_an_unknown_matrix_is_told_the_known_ones():
+    with pytest.raises(BadInput, match="nightly"):
+        matrix.load("no-such-matrix")
+
+
+def test_the_nightly_matrix_has_replicates_and_controls():
+    found = matrix.load()
+    names = {cell.name for cell in found}
+    assert len(found) == 2 * len(names)
+    assert {cell.name for cell in found if not cell.faults.can_fail} == {
+        name for name in names if name.endswith("-none")
+    }
