@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
+from aftershock import pool
 from experiments.errors import EnvironmentFailure
 from results import store
 
@@ -139,14 +140,14 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def ensure_database(variables: dict[str, str] | None = None) -> None:
-    """Create or migrate the metadata database that `variables` (default: `environment()`) name, once for each
-    version of Airflow and database; a second process waits for the first.
+    """Create or migrate the metadata database that `variables` (default: `environment()`) name, with our pool in it.
 
-    Raises `EnvironmentFailure` when the migration fails.
+    Once for each version of Airflow and database; a second process waits for the first. Raises `EnvironmentFailure`
+    when it fails.
     """
     variables = variables or environment()
     folder = airflow_home()
-    database, wanted = sqlite_file(variables), version("apache-airflow")
+    database, wanted = sqlite_file(variables), f"{version('apache-airflow')} {pool.RUNS_POOL}"
     digest = hashlib.sha256(variables[DATABASE_VARIABLE].encode()).hexdigest()  # the URL may hold a password
     stamp = folder / f"migrated-{digest[:16]}"
     with open(folder / ".migrating", "w", encoding="utf-8") as file:
@@ -168,13 +169,12 @@ def sqlite_file(variables: dict[str, str]) -> Path | None:
 def _migrate(variables: dict[str, str], log: Path) -> None:
     print("preparing Airflow's database ...", file=sys.stderr)
     with log.open("w", encoding="utf-8") as output:
-        command = [airflow_program(), "db", "migrate"]
-        status = subprocess.run(command, env=variables, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
-    if status:
-        lines = log.read_text(encoding="utf-8").strip().splitlines() or ["no output"]
-        raise EnvironmentFailure(
-            f"airflow db migrate failed: {lines[-1]}", f"see {log}, or remove the database and retry"
-        )
+        for words in (["db", "migrate"], pool.CREATION):
+            command = [airflow_program(), *words]
+            if subprocess.run(command, env=variables, stdout=output, stderr=subprocess.STDOUT, check=False).returncode:
+                lines = log.read_text(encoding="utf-8").strip().splitlines() or ["no output"]
+                remedy = f"see {log}, or remove the database and retry"
+                raise EnvironmentFailure(f"airflow {' '.join(words[:2])} failed: {lines[-1]}", remedy)
 
 
 def _write_ahead(database: Path) -> None:

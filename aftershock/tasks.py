@@ -8,15 +8,29 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from aftershock import trigger_form
+from aftershock import links, trigger_form
 from experiments.errors import AftershockError
+
+if TYPE_CHECKING:
+    from results.store import Run
 
 log = logging.getLogger(__name__)
 ERROR = "error"  # the XCom key under which a failed task leaves its one-line reason for the teardown
+
+
+@contextmanager
+def told_in_one_line() -> Iterator[None]:
+    """Fail the task with the line of an error that a user can understand."""
+    try:
+        yield
+    except AftershockError as error:
+        raise AirflowFailException(str(error)) from None
 
 
 def begin(params: dict[str, Any], dag_run: str) -> str:
@@ -28,11 +42,9 @@ def begin(params: dict[str, Any], dag_run: str) -> str:
     from results import store
 
     run_id = params.get("run_id")
-    try:
+    with told_in_one_line():
         by_command = run_id is not None and lease.state_of(store.live_directory(run_id)) is lease.Lease.HELD
         return steps.begin(trigger_form.fold(params), run_id, None if by_command else dag_run)
-    except AftershockError as error:
-        raise AirflowFailException(str(error)) from None
 
 
 def run_step(name: str, run: str) -> Any:
@@ -41,10 +53,8 @@ def run_step(name: str, run: str) -> Any:
 
     log.info("%s ...", name)
     started = time.monotonic()
-    try:
+    with told_in_one_line():
         outcome = getattr(steps, name)(run)
-    except AftershockError as error:
-        raise AirflowFailException(str(error)) from None
     log.info("%s done in %.1f s", name, time.monotonic() - started)
     return outcome
 
@@ -75,24 +85,35 @@ def _first_error(ti: Any) -> str | None:
 
 
 def judge(run: str) -> None:
-    """Log the verdicts of the published run, those that passed as a number.
-
-    Fails when the run failed, or with check, observed and expected of each verdict that did.
-    """
+    """Log the verdicts of the published run, those that passed as a number; fails with what it has against the run."""
     from results import store
 
     published = store.finished(run)
-    verdicts = published.table("verdicts").to_dict("records") if published.has("verdicts") else []
+    verdicts = _verdicts(published)
     for verdict in verdicts:
         if verdict["verdict"] != "pass":
-            log.info("%-7s %s", verdict["verdict"], _sentence(verdict))
+            log.info("%-7s %s", verdict["verdict"], sentence(verdict))
     log.info("%d of %d checks passed", sum(verdict["verdict"] == "pass" for verdict in verdicts), len(verdicts))
-    if published.status()["state"] != "done":
-        raise AirflowFailException(f"run {run} failed: {published.status()['error']}")
-    failed = [_sentence(verdict) for verdict in verdicts if verdict["verdict"] == "fail"]
-    if failed:
-        raise AirflowFailException(f"{len(failed)} of {len(verdicts)} checks failed: {'; '.join(failed)}")
+    if against := trouble(published):
+        raise AirflowFailException(against)
 
 
-def _sentence(verdict: dict[str, Any]) -> str:
+def trouble(run: Run) -> str | None:
+    """What there is against a finished run: that it failed, or check, observed and expected of each verdict that did.
+
+    Ends with the address of the run's page, if an Airflow that is served has run it.
+    """
+    status, verdicts = run.status(), _verdicts(run)
+    where = f"; {links.run_page(run.run_id)}" if status.get("dag_run") else ""
+    if status["state"] != "done":
+        return f"run {run.run_id} failed: {status['error']}{where}"
+    failed = [sentence(verdict) for verdict in verdicts if verdict["verdict"] == "fail"]
+    return f"{len(failed)} of {len(verdicts)} checks failed: {'; '.join(failed)}{where}" if failed else None
+
+
+def _verdicts(run: Run) -> list[dict[str, Any]]:
+    return run.table("verdicts").to_dict("records") if run.has("verdicts") else []
+
+
+def sentence(verdict: dict[str, Any]) -> str:
     return f"{verdict['check']}: observed {verdict['observed']}, expected {verdict['expected']}"

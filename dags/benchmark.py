@@ -26,7 +26,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param, chain, get_current_context, task
 
-from aftershock import tasks, trigger_form
+from aftershock import links, tasks, trigger_form
 from aftershock.observe import Observe
 from experiments import spec
 
@@ -68,4 +68,5 @@ with DAG(
     torn_down = teardown(RUN).as_teardown(setups=[opened, provision])
     # judge is one as well: it speaks last whatever happened before, and its word is the DAG run's state
     judge = task(tasks.judge)(RUN).as_teardown(setups=opened, on_failure_fail_dagrun=True)
+    judge.operator.operator_extra_links = (links.RunPage(),)
     closing[-1] >> torn_down >> judge

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from aftershock import airflow_environment
+from aftershock.pool import RUNS_POOL
 from experiments.errors import EnvironmentFailure
 
 
@@ -25,6 +26,8 @@ def test_two_processes_at_once_migrate_once(home):
     with sqlite3.connect(home / "airflow" / "airflow.db") as database:
         assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert database.execute("SELECT count(*) FROM dag_run").fetchone() == (0,)
+        slots = "SELECT slots, include_deferred FROM slot_pool WHERE pool = ?"
+        assert database.execute(slots, (RUNS_POOL,)).fetchone() == (1, 1)
 
 
 def test_a_failed_migration_names_its_cause_and_is_tried_again(monkeypatch, home):

@@ -1,9 +1,9 @@
 """What tasks make of a step's outcome, of another task's failure, and of verdicts."""
 
+import re
 import sys
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
@@ -38,25 +38,6 @@ class TaskInstance:
 
     def xcom_pull(self, task_ids, key):
         return self.pushed.get((task_ids, key))
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
-    return tmp_path
-
-
-@pytest.fixture
-def publish(home):
-    def published(state, *verdicts, error=None):
-        run = store.live("run-1")
-        run.tables.mkdir(parents=True)
-        store.write_json(run.root / "status.json", {"run_id": "run-1", "state": state, "error": error})
-        rows = [{"check": c, "verdict": v, "observed": o, "expected": e} for c, v, o, e in verdicts]
-        pd.DataFrame(rows).to_parquet(run.tables / "verdicts.parquet")
-        store.publish(run)
-
-    return published
 
 
 def test_begin_hands_the_folded_experiment_the_run_id_and_the_dag_run_on(steps, home):
@@ -114,6 +95,14 @@ def test_judge_names_check_observed_and_expected_of_what_failed(publish):
     with pytest.raises(
         AirflowFailException, match=r"1 of 2 checks failed: utilization: observed 0\.61, expected 0\.70 to"
     ):
+        tasks.judge("run-1")
+
+
+def test_judge_shows_the_way_to_the_page_of_a_run_that_airflow_serves(publish, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.org/af/")
+    publish("done", ("ledger", "fail", "239", "240"), dag_run="manual__1")
+    address = "https://airflow.example.org/af/plugin/aftershock/aftershock/runs/run-1"
+    with pytest.raises(AirflowFailException, match=rf"observed 239, expected 240; {re.escape(address)}$"):
         tasks.judge("run-1")
 
 

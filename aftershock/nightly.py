@@ -1,0 +1,111 @@
+"""What the tasks of the DAG `nightly` do: a run of the DAG `benchmark` for each cell of a matrix, one at a time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from aftershock import links, tasks, trigger_form
+from aftershock.assets import RESULT_TABLES, RUNS
+
+if TYPE_CHECKING:
+    from results.store import Run
+
+log = logging.getLogger(__name__)
+BENCHMARK = "benchmark"
+POLL_INTERVAL_S = 10
+
+Cell = dict[
+    str, Any
+]  # what BenchmarkRun is given: `trigger_run_id`, and `conf`, the experiment by the trigger form's params
+
+
+def cells(source: str, dag_run: str, attempt: int) -> list[Cell]:
+    """The DAG runs that a matrix asks for; an attempt that is repeated asks for new ones."""
+    from experiments import matrix
+
+    with tasks.told_in_one_line():
+        experiments = matrix.load(source)
+    return [
+        {
+            "trigger_run_id": f"{dag_run}__{attempt}__{experiment.name}-{experiment.seed}",
+            "conf": trigger_form.flatten(experiment),
+        }
+        for experiment in experiments
+    ]
+
+
+class BenchmarkRun(TriggerDagRunOperator):
+    """Run the DAG `benchmark` once and wait for its end, without a worker; fails as the run does, with its words.
+
+    A task that is cleared clears its DAG run, which opens a new run of the same experiment.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            trigger_dag_id=BENCHMARK,
+            wait_for_completion=True,
+            deferrable=True,
+            reset_dag_run=True,
+            fail_when_dag_is_paused=True,
+            poke_interval=POLL_INTERVAL_S,
+            openlineage_inject_parent_info=False,
+            **kwargs,
+        )
+
+    def execute_complete(self, context: Any, event: tuple[str, dict[str, Any]]) -> str:
+        """Called with the end of the DAG run; returns the id of the run."""
+        (dag_run,) = event[1]["run_ids"]
+        run = _runs_of({dag_run}).get(dag_run)
+        if run is None:
+            raise AirflowFailException(f"no run came of it; see {links.dag_run_page(BENCHMARK, dag_run)}")
+        tasks.judge(run.run_id)
+        return run.run_id
+
+
+def publish(cells: list[Cell] | None, outlet_events: Mapping[Any, Any]) -> list[str]:
+    """Say of each result table which runs of these cells have it, in the events of its asset; returns their ids.
+
+    Skips when no run came to its end, so that nothing is scheduled on tables that are not there.
+    """
+    found = [run for run in _runs_of_cells(cells).values() if run.status()["state"] == "done"]
+    if not found:
+        raise AirflowSkipException("no run came to its end")
+    for table, asset in RESULT_TABLES.items():
+        outlet_events[asset].extra = {RUNS: [run.run_id for run in found if run.has(table)]}
+    return [run.run_id for run in found]
+
+
+def judge(cells: list[Cell] | None) -> None:
+    """The last word on a night: fails with what each run that is not good has against it."""
+    if cells is None:
+        raise AirflowFailException("the matrix could not be read; the task `cells` says why")
+    runs = _runs_of_cells(cells)
+    told = [_trouble(cell["trigger_run_id"], runs) for cell in cells]
+    bad = list(filter(None, told))
+    log.info("%d of %d runs are good", len(cells) - len(bad), len(cells))
+    if bad:
+        raise AirflowFailException(f"{len(bad)} of {len(cells)} runs are not good: {'. '.join(bad)}")
+
+
+def _trouble(dag_run: str, runs: dict[str, Run]) -> str | None:
+    if dag_run not in runs:
+        return f"no run came of {links.dag_run_page(BENCHMARK, dag_run)}"
+    trouble = tasks.trouble(runs[dag_run])
+    return trouble and f"{runs[dag_run].run_id}: {trouble}"
+
+
+def _runs_of_cells(cells: list[Cell] | None) -> dict[str, Run]:
+    return _runs_of({cell["trigger_run_id"] for cell in cells or []})
+
+
+def _runs_of(dag_runs: set[str]) -> dict[str, Run]:
+    """The finished runs of these DAG runs, of each the newest."""
+    from results import store
+
+    oldest_first = reversed(store.all_finished())
+    return {run.status()["dag_run"]: run for run in oldest_first if run.status().get("dag_run") in dag_runs}

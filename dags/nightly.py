@@ -1,0 +1,62 @@
+"""
+## A night of benchmark runs
+
+Every experiment of a matrix (workloads x engines x protocols x faults x seeds; a file in `experiments/matrices/`) as a
+run of the DAG `benchmark`, one after the other, so that no run disturbs another.
+
+| step | what happens |
+|---|---|
+| cells | the matrix is read and checked, every cell of it as an experiment |
+| run | once for each cell: the DAG `benchmark` runs it; fails when the run or a check failed; the others go on |
+| publish | an asset event for each result table, with the runs that have it: they start the DAG `regression` |
+| judge | the last word: fails with what each run that is not good has against it, and where to look |
+
+The DAG is paused until someone switches it on; then it runs every night at 02:00 UTC, and a night that was missed is
+not made up for. The pool `aftershock_runs` has one slot, so that runs wait for each other.
+"""
+
+from airflow.sdk import DAG, Param, get_current_context, task
+
+from aftershock import nightly, tasks
+from aftershock.assets import RESULT_TABLES
+from aftershock.pool import RUNS_POOL
+
+with DAG(
+    dag_id="nightly",
+    description="Run a matrix of experiments, one after the other, and publish their result tables",
+    doc_md=__doc__,
+    schedule="0 2 * * *",
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=True,
+    params={
+        "matrix": Param(
+            "nightly",
+            type="string",
+            minLength=1,
+            title="matrix",
+            description_md="The name of a file in `experiments/matrices/`, or the path of one.",
+        )
+    },
+    tags=["aftershock", "benchmark", "regression"],
+    default_args={"owner": "aftershock", "retries": 0, "on_failure_callback": tasks.note_error},
+) as dag:
+
+    @task
+    def cells() -> list[nightly.Cell]:
+        context = get_current_context()
+        return nightly.cells(context["params"]["matrix"], context["dag_run"].run_id, context["ti"].try_number)
+
+    @task(trigger_rule="all_done", outlets=list(RESULT_TABLES.values()))
+    def publish(cells: list[nightly.Cell] | None) -> list[str]:
+        return nightly.publish(cells, get_current_context()["outlet_events"])
+
+    @task(trigger_rule="all_done")
+    def judge(cells: list[nightly.Cell] | None) -> None:
+        nightly.judge(cells)
+
+    asked = cells()
+    runs = nightly.BenchmarkRun.partial(
+        task_id="run", pool=RUNS_POOL, map_index_template="{{ task.trigger_run_id.split('__')[-1] }}"
+    ).expand_kwargs(asked)
+    runs >> publish(asked) >> judge(asked)

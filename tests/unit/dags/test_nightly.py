@@ -1,0 +1,124 @@
+"""What the DAG `nightly` makes of a matrix, of the runs that came of it, and of those that did not."""
+
+import logging
+from collections import defaultdict
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from aftershock import nightly, trigger_form
+from aftershock.assets import RESULT_TABLES
+from aftershock.pool import RUNS_POOL
+from experiments import matrix, spec
+
+REPOSITORY = Path(__file__).parents[3]
+GOOD, BAD = ("ledger", "pass", "240", "240"), ("utilization", "fail", "0.61", "0.70 to 0.76")
+CELLS = [{"trigger_run_id": f"night__1__words-{seed}", "conf": {}} for seed in (3, 9)]
+FIRST, SECOND = (cell["trigger_run_id"] for cell in CELLS)
+
+
+@pytest.fixture(scope="module")
+def dag():
+    return DagBag(dag_folder=str(REPOSITORY / "dags" / "nightly.py")).dags["nightly"]
+
+
+@pytest.fixture
+def events():
+    return defaultdict(SimpleNamespace)
+
+
+def test_a_night_is_scheduled_alone_not_made_up_for_and_off_until_wanted(dag):
+    assert (dag.schedule, dag.catchup, dag.max_active_runs) == ("0 2 * * *", False, 1)
+    assert dag.is_paused_upon_creation
+
+
+def test_runs_wait_for_each_other_without_a_worker_and_without_stopping_the_rest(dag):
+    run = dag.get_task("run")
+    assert run.partial_kwargs["pool"] == RUNS_POOL
+    made = nightly.BenchmarkRun(task_id="run", trigger_run_id="x", conf={})
+    assert (made.trigger_dag_id, made.deferrable, made.wait_for_completion) == ("benchmark", True, True)
+    assert all(dag.get_task(name).trigger_rule == "all_done" for name in ("publish", "judge"))
+    assert {asset.name for asset in dag.get_task("publish").outlets} == {a.name for a in RESULT_TABLES.values()}
+
+
+def test_the_cells_of_a_matrix_are_runs_of_the_benchmark_with_ids_of_their_own():
+    asked = nightly.cells("nightly", "scheduled__2026-11-20", 1)
+    wanted = matrix.load("nightly")
+    assert [spec.validate(trigger_form.fold(cell["conf"])) for cell in asked] == wanted
+    assert len({cell["trigger_run_id"] for cell in asked}) == len(wanted)
+    again = nightly.cells("nightly", "scheduled__2026-11-20", 2)
+    assert {cell["trigger_run_id"] for cell in again}.isdisjoint(cell["trigger_run_id"] for cell in asked)
+
+
+def test_a_matrix_that_is_wrong_fails_with_its_one_line():
+    with pytest.raises(AirflowFailException, match=r"^matrix: 'no-such' is not usable; allowed: .*nightly$"):
+        nightly.cells("no-such", "night", 1)
+
+
+def ended(dag_run, state):
+    event = (
+        "airflow.providers.standard.triggers.external_task.DagStateTrigger",
+        {"run_ids": [dag_run], dag_run: state},
+    )
+    return nightly.BenchmarkRun(task_id="run", trigger_run_id=dag_run, conf={}).execute_complete({}, event)
+
+
+def test_a_task_ends_as_its_run_did(publish):
+    publish("done", GOOD, run_id="good", dag_run=FIRST)
+    publish("done", GOOD, BAD, run_id="bad", dag_run=SECOND)
+    assert ended(FIRST, "success") == "good"
+    with pytest.raises(AirflowFailException, match=r"utilization: observed 0\.61, expected .*/runs/bad$"):
+        ended(SECOND, "failed")
+
+
+def test_a_task_whose_dag_run_opened_no_run_says_where_to_look(home):
+    with pytest.raises(AirflowFailException, match=f"no run came of it; see http.*/dags/benchmark/runs/{FIRST}"):
+        ended(FIRST, "failed")
+
+
+def test_of_a_dag_run_that_was_cleared_the_newest_run_counts(publish):
+    publish("failed", run_id="second", error="no disk", dag_run=FIRST, started_ns=2)
+    publish("done", GOOD, run_id="first", dag_run=FIRST, started_ns=1)
+    publish("done", GOOD, run_id="third", dag_run=FIRST, started_ns=3)
+    assert ended(FIRST, "success") == "third"
+
+
+def test_tables_are_published_with_the_runs_that_have_them(publish, events):
+    publish("done", GOOD, run_id="one", dag_run=FIRST)
+    publish("failed", run_id="two", error="no disk", dag_run=SECOND)
+    publish("done", GOOD, run_id="other", dag_run="manual__1")
+    assert nightly.publish(CELLS, events) == ["one"]
+    assert set(events) == set(RESULT_TABLES.values())
+    assert events[RESULT_TABLES["verdicts"]].extra == {"runs": ["one"]}
+    assert events[RESULT_TABLES["ledger"]].extra == {"runs": []}
+
+
+@pytest.mark.parametrize("cells", [CELLS, [], None])
+def test_without_a_run_nothing_is_published(home, events, cells):
+    with pytest.raises(AirflowSkipException):
+        nightly.publish(cells, events)
+    assert not events
+
+
+def test_a_night_of_good_runs_is_good(publish, caplog):
+    for number, cell in enumerate(CELLS):
+        publish("done", GOOD, run_id=f"run-{number}", dag_run=cell["trigger_run_id"])
+    with caplog.at_level(logging.INFO, logger="aftershock.nightly"):
+        nightly.judge(CELLS)
+    assert caplog.messages == ["2 of 2 runs are good"]
+
+
+def test_a_night_says_what_each_bad_run_has_against_it(publish):
+    publish("failed", run_id="one", error="deploy: no broker", dag_run=FIRST)
+    with pytest.raises(AirflowFailException) as failed:
+        nightly.judge(CELLS)
+    assert str(failed.value).startswith("2 of 2 runs are not good: one: run one failed: deploy: no broker; http")
+    assert f"no run came of http://127.0.0.1:8080/dags/benchmark/runs/{SECOND}" in str(failed.value)
+
+
+def test_a_night_without_a_matrix_is_no_good_one(home):
+    with pytest.raises(AirflowFailException, match="the matrix could not be read"):
+        nightly.judge(None)
