@@ -19,10 +19,11 @@ from results.store import Run
 LIMIT_S = 900
 
 
-def run_tables_job(name: str, run: Run, *arguments: str, owner: Handle) -> None:
+def run_tables_job(name: str, run: Run, *arguments: str, owner: Handle | None) -> None:
     """Run a job on the run's directory, its output in raw/logs; raises `EnvironmentFailure` when it fails.
 
-    The job carries the mark of `owner`, the run's cluster: destroying that ends a job whose caller has died, too.
+    The job carries the mark of `owner`, the run's cluster: destroying that ends a job whose caller has died, too. A run
+    that is over has none.
     """
     connector = ":".join(str(jar) for jar in ensure_jars().connector)
     program = REPOSITORY / "spark_jobs" / "tables" / f"{name}.py"
@@ -42,9 +43,9 @@ def run_tables_job(name: str, run: Run, *arguments: str, owner: Handle) -> None:
         "JAVA_HOME": str(find_java().home),
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(REPOSITORY),
-        MARK: f"{owner.token}/controller/{name}",
-        ROOT: owner.root,
     }
+    if owner:
+        environment |= {MARK: f"{owner.token}/controller/{name}", ROOT: owner.root}
     try:
         with log.open("wb") as output:
             subprocess.run(command, stdout=output, stderr=output, timeout=LIMIT_S, env=environment, check=True)

@@ -24,6 +24,10 @@ def run_page(run_id: str) -> str:
     return page(f"runs/{run_id}")
 
 
+def regression_page(regression_id: str) -> str:
+    return page(f"regressions/{regression_id}")
+
+
 def dag_run_page(dag_id: str, dag_run: str) -> str:
     return f"{base_url()}/dags/{quote(dag_id)}/runs/{quote(dag_run)}"
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar
 
+from aftershock import derive
 from aftershock.bench import ABORTED, Bench
 from aftershock.jobs import run_tables_job
 from aftershock.query import job_config, spark_conf
@@ -29,9 +30,7 @@ from infra.cluster import Driver
 from infra.drivers import driver_of
 from infra.services import REPOSITORY
 from results import store
-from results.checks import validate as evaluate
 from results.machine import experiment_digest, machine_class
-from results.report import write_report
 from results.schema import SCHEMA_VERSION
 from spark_jobs.streaming.topics import CALIBRATION_TOPICS, INPUT, OUTPUT
 from workloads.inputs import records
@@ -211,27 +210,25 @@ def collect(run_id: str) -> None:
 def tabulate(run_id: str) -> None:
     """Turn the raw logs into the result tables, by a Spark batch job."""
     bench = Bench(run_id)
-    run_tables_job("build", bench.run, owner=bench.handle)
+    derive.tabulate(bench.run, bench.handle)
 
 
 @step
 def predict(run_id: str) -> None:
     """Write what the models predict from the parameters measured in the run."""
-    from results.predictions import write_predictions
-
-    write_predictions(Bench(run_id).run, Bench(run_id).experiment)
+    derive.predict(Bench(run_id).run, Bench(run_id).experiment)
 
 
 @step
 def validate(run_id: str) -> None:
     """Evaluate every check on the tables."""
-    evaluate(Bench(run_id).run, Bench(run_id).experiment)
+    derive.validate(Bench(run_id).run, Bench(run_id).experiment)
 
 
 @step
 def report(run_id: str) -> None:
     """Write the plots and the report page."""
-    write_report(Bench(run_id).run, Bench(run_id).experiment)
+    derive.report(Bench(run_id).run, Bench(run_id).experiment)
 
 
 def teardown(run_id: str, error: str | None = None) -> str | None:

@@ -9,6 +9,9 @@ import json
 import os
 import re
 import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.errors import BadInput, EnvironmentFailure
+from results.exchange import exchange
 from results.schema import SCHEMA_VERSION, TABLES, VERSION_KEY
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
@@ -129,6 +133,28 @@ def publish(run: Run) -> Run:
         target.root.parent.mkdir(parents=True, exist_ok=True)
         run.root.rename(target.root)
     return target
+
+
+def replace(run: Run) -> Run:
+    """Put a newer version of a finished run in its place, whole; the older one is gone."""
+    target = finished(run.run_id)
+    exchange(run.root, target.root)
+    discard(run.root)
+    return target
+
+
+def remove(run_id: str) -> None:
+    """Remove a finished run; a reader never finds a part of it."""
+    with scratch() as folder:
+        finished(run_id).root.rename(folder / run_id)
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder beside the runs, on their file system, that goes away with all that is in it."""
+    home().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".scratch-", dir=home()) as folder:
+        yield Path(folder)
 
 
 def read_json(path: Path) -> Any:
