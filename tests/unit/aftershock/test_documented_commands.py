@@ -1,4 +1,4 @@
-"""What the README says about asking the models works as it stands there."""
+"""What README and docs show as a command or an example works as it stands there."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from aftershock.cli import main
+from experiments import matrix
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -43,3 +44,19 @@ def test_the_documents_shown_are_the_example_files():
     assert indented(SECTION) == faults.read_text(encoding="utf-8").splitlines()
     page = (ROOT / "docs" / "topologies.md").read_text(encoding="utf-8")
     assert indented(page) == topology.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("page", "section", "example"),
+    [("nightly.md", "## The matrix", "matrix.yaml"), ("airflow.md", "## Notifications", "airflow_local_settings.py")],
+)
+def test_an_example_is_shown_as_it_is(page, section, example):
+    shown = (ROOT / "docs" / page).read_text(encoding="utf-8").partition(section)[2].partition("\n## ")[0]
+    lines = (ROOT / "docs" / "examples" / example).read_text(encoding="utf-8").splitlines()
+    assert indented(shown) == list(filter(None, lines))
+
+
+def test_the_matrix_shown_can_be_run():
+    found = matrix.load(str(ROOT / "docs" / "examples" / "matrix.yaml"))
+    assert len(found) == 12
+    assert "bids-batches-task-kills" in {experiment.name for experiment in found}
