@@ -60,10 +60,13 @@ class BenchmarkRun(TriggerDagRunOperator):
     def execute_complete(self, context: Any, event: tuple[str, dict[str, Any]]) -> str:
         """Called with the end of the DAG run; returns the id of the run."""
         (dag_run,) = event[1]["run_ids"]
+        where = links.dag_run_page(BENCHMARK, dag_run)
         run = _runs_of({dag_run}).get(dag_run)
         if run is None:
-            raise AirflowFailException(f"no run came of it; see {links.dag_run_page(BENCHMARK, dag_run)}")
+            raise AirflowFailException(f"no run came of it; see {where}")
         tasks.judge(run.run_id)
+        if event[1][dag_run] != "success":  # marked so by hand
+            raise AirflowFailException(f"the DAG run ended as {event[1][dag_run]}; see {where}")
         return run.run_id
 
 

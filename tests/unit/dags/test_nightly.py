@@ -74,6 +74,12 @@ def test_a_task_ends_as_its_run_did(publish):
         ended(SECOND, "failed")
 
 
+def test_a_good_run_of_a_dag_run_that_failed_is_no_success(publish):
+    publish("done", GOOD, run_id="good", dag_run=FIRST)
+    with pytest.raises(AirflowFailException, match="the DAG run ended as failed; see http"):
+        ended(FIRST, "failed")
+
+
 def test_a_task_whose_dag_run_opened_no_run_says_where_to_look(home):
     with pytest.raises(AirflowFailException, match=f"no run came of it; see http.*/dags/benchmark/runs/{FIRST}"):
         ended(FIRST, "failed")
