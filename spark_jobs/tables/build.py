@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from experiments.spec import Experiment, LoadMode, TriggerMode
 from infra.journal import read_journal
 from results.schema import TABLES
+from results.store import Run
 from spark_jobs.tables import rows
 from spark_jobs.tables.archive import committed_offsets
 from spark_jobs.tables.batches import Batch, batches, chains
@@ -39,6 +40,10 @@ class Logs:
     @property
     def raw(self) -> Path:
         return self.result / "raw"
+
+    @property
+    def run(self) -> Run:
+        return Run(self.result.parent.name, self.result)
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -124,7 +129,7 @@ def build(logs: Logs) -> None:
     _write(
         logs,
         "runs",
-        [rows.run(logs.result.parent.name, logs.experiment, logs.plan, logs.segments, logs.batches, rate, load_rate)],
+        [rows.run(logs.run.run_id, logs.experiment, logs.plan, logs.segments, logs.batches, rate, load_rate)],
     )
     sink = _raw(logs, "sink")
     seen = seen_in_sink(sink) if logs.real_time else seen_at_commit(_raw(logs, "input"), logs.batches)
@@ -145,7 +150,7 @@ def _write(logs: Logs, table: str, found: list[tuple[object, ...]]) -> None:
 def _save(frame: DataFrame, logs: Logs, table: str) -> None:
     schema = from_arrow_schema(TABLES[table])
     typed = frame.select(*(F.col(field.name).cast(field.dataType) for field in schema))
-    typed.coalesce(1).write.mode("overwrite").parquet(str(logs.result / "tables" / f"{table}.parquet"))
+    logs.run.write_table(table, typed.toArrow())
 
 
 def main() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from aftershock.jobs import run_tables_job
-from experiments.errors import EnvironmentFailure
+from aftershock.recompute import recompute
+from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import Experiment
 from infra.cluster import Handle
 from infra.journal import Journal
-from results.schema import LEDGER_CLASSES, TABLES
+from results import store
+from results.schema import LEDGER_CLASSES, SCHEMA_VERSION, TABLES, VERSION_KEY
 from results.store import Run, write_json
 
 NOBODY = Handle("test", "local", "test", "")
@@ -102,6 +105,14 @@ def write_records(raw: Path) -> None:
 
 
 @pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("home")
+        patch.setenv("AFTERSHOCK_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     made = Run("run-1", tmp_path_factory.mktemp("live") / "run-1" / "result")
     experiment = {
@@ -128,6 +139,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_every_table_has_the_columns_of_its_schema(run: Run, name: str) -> None:
     found = pq.read_table(run.tables / f"{name}.parquet")
     assert found.num_rows
+    assert found.schema.metadata[VERSION_KEY] == str(SCHEMA_VERSION).encode()
+    assert (run.tables / f"{name}.parquet").is_file()  # so that it can be handed to a user as it is
     assert [(field.name, field.type) for field in found.schema] == [(f.name, f.type) for f in TABLES[name]]
     required = [field.name for field in TABLES[name] if not field.nullable]
     assert {column: found[column].null_count for column in required} == dict.fromkeys(required, 0)
@@ -188,3 +201,49 @@ def test_a_job_that_fails_names_its_cause_and_log(tmp_path: Path) -> None:
     ) as failure:
         run_tables_job("build", broken, owner=NOBODY)
     assert "\n" not in str(failure.value)
+
+
+STATUS = {"run_id": "run-1", "experiment": "wordcount", "state": "done", "started_ns": 1, "ended_ns": 2, "error": None}
+
+
+def put_into_the_store(run: Run, **changed: Any) -> Run:
+    """A finished run with the same logs, whose tables are of an older version of the code, or lost."""
+    finished = store.Run("run-1", store.home() / "runs" / "run-1")
+    shutil.rmtree(finished.root, ignore_errors=True)
+    shutil.copytree(run.root, finished.root, ignore=shutil.ignore_patterns("tables", "checks", "plots", "*.html"))
+    pq.write_table(pa.table({"of_an_older_version": [1]}), finished.root / "ledger.parquet")
+    write_json(finished.root / "status.json", STATUS | changed)
+    return finished
+
+
+def test_results_are_computed_again_from_the_logs(home: Path, run: Run) -> None:
+    finished = put_into_the_store(run)
+    logs = {path: path.stat().st_ino for path in finished.raw.rglob("*") if path.is_file() and path.name != "build.log"}
+    assert recompute("run-1") == finished
+    for name in set(TABLES) - {"predictions", "verdicts"}:
+        assert finished.table(name).equals(run.table(name))
+    assert set(TABLES) == {path.stem for path in finished.tables.iterdir()}
+    assert finished.report.is_file()
+    assert not (finished.root / "ledger.parquet").exists()
+    status = finished.status()
+    assert status["schema_version"] == SCHEMA_VERSION
+    assert {name: status[name] for name in STATUS} == STATUS
+    assert status["recomputed_ns"] > 2
+    assert {path: path.stat().st_ino for path in logs} == logs
+    assert [path.name for path in home.iterdir()] == ["runs"]
+
+
+def test_a_run_whose_logs_are_lost_stays_as_it_was(home: Path, run: Run) -> None:
+    finished = put_into_the_store(run)
+    (finished.raw / "plan.json").unlink()
+    before = {path: path.read_bytes() for path in finished.root.rglob("*") if path.is_file()}
+    with pytest.raises(EnvironmentFailure, match=r"plan\.json"):
+        recompute("run-1")
+    assert {path: path.read_bytes() for path in finished.root.rglob("*") if path.is_file()} == before
+    assert [path.name for path in home.iterdir()] == ["runs"]
+
+
+def test_a_run_that_failed_is_not_computed_again(home: Path, run: Run) -> None:
+    put_into_the_store(run, state="failed", error="no disk")
+    with pytest.raises(BadInput, match="a run that is done"):
+        recompute("run-1")
