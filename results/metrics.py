@@ -36,7 +36,8 @@ class Metric:
     """One figure of a run.
 
     `minimum_effect` is the smallest change of a median that counts: as a ratio (.05 is 5 % up or down), or in the
-    metric's own unit on the scale `difference`; counts have none. Values below `resolution` count as equal to it.
+    metric's own unit on the scale `difference`; counts have none. Values below `resolution` count as equal to it, so
+    that a ratio always has a meaning.
     """
 
     name: str
@@ -133,7 +134,14 @@ def _count(name: str, meaning: str) -> Metric:
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("utilization", "", Better.HIGHER, "useful and idle time over the window", _fact("utilization")),
+        Metric(
+            "utilization",
+            "",
+            Better.HIGHER,
+            "useful and idle time over the window",
+            _fact("utilization"),
+            resolution=0.001,
+        ),
         _recovery("detect_s", "death to notice"),
         _recovery("restart_s", "notice to ready"),
         _recovery("restore_s", "ready to the progress before the fault"),
@@ -144,6 +152,7 @@ METRICS: dict[str, Metric] = {
             Better.HIGHER,
             "records over the time of an undisturbed batch, the median of the run",
             _fact("service_rate"),
+            resolution=0.1,
         ),
         Metric(
             "sustainable_rate",
@@ -151,6 +160,7 @@ METRICS: dict[str, Metric] = {
             Better.HIGHER,
             "the highest load at which lag stays bounded, found by search",
             _fact("sustainable_rate"),
+            resolution=0.1,
         ),
         Metric(
             "checkpoint_s",
@@ -179,6 +189,7 @@ METRICS: dict[str, Metric] = {
             Better.HIGHER,
             "share of the exact results among what was emitted between fault and full recovery",
             _fact("tentative_accuracy"),
+            resolution=0.001,
         ),
         Metric(
             "model_error",

@@ -100,3 +100,23 @@ TABLES: dict[str, pa.Schema] = {
         *_may(TEXT, "observed", "expected", "detail"),
     ),
 }
+
+_SERIES = _must(TEXT, "experiment", "experiment_digest", "machine", "metric", "unit")
+
+# Of a recorded comparison (`results.regression`).
+REGRESSION_TABLES: dict[str, pa.Schema] = {
+    # one row for each metric of each experiment; `effect` and its bounds are relative where `scale` is "ratio"
+    "regression": _table(
+        *_SERIES,
+        *_must(TEXT, "better", "scale", "verdict", "why"),
+        *_must(WHOLE, "candidates", "baseline"),
+        *_may(REAL, "candidate_median", "baseline_median", "effect", "low", "high", "p_value"),
+    ),
+    # one row for each change in the history of a metric: the first run of the new level, and both levels
+    "change_points": _table(
+        *_SERIES,
+        *_must(TEXT, "run_id", "verdict"),
+        *_must(WHOLE, "started_ns"),
+        *_must(REAL, "before", "after", "p_value"),
+    ),
+}

@@ -89,8 +89,7 @@ class Run:
     def write_table(self, name: str, table: pa.Table) -> None:
         """Write a result table as one file that carries the version of the schemas."""
         self.tables.mkdir(parents=True, exist_ok=True)
-        versioned = table.replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
-        pq.write_table(versioned, self.tables / f"{name}.parquet")
+        write_parquet(self.tables / f"{name}.parquet", table)
 
     def has(self, name: str) -> bool:
         return (self.tables / f"{name}.parquet").exists()
@@ -155,6 +154,11 @@ def scratch() -> Iterator[Path]:
     home().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".scratch-", dir=home()) as folder:
         yield Path(folder)
+
+
+def write_parquet(path: Path, table: pa.Table) -> None:
+    """Write a table as one file that carries the version of the schemas."""
+    pq.write_table(table.replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)}), path)
 
 
 def read_json(path: Path) -> Any:

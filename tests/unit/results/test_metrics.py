@@ -92,5 +92,6 @@ def test_every_metric_says_how_far_a_change_must_go():
     for name, metric in METRICS.items():
         assert metric.name == name
         assert (metric.minimum_effect is None) == (metric.scale is Scale.COUNT)
+        assert (metric.resolution > 0) == (metric.scale is Scale.RATIO)
     higher = {name for name, metric in METRICS.items() if metric.better is Better.HIGHER}
     assert higher == {"utilization", "service_rate", "sustainable_rate", "tentative_accuracy"}

@@ -1,0 +1,180 @@
+"""Which runs are compared: the history of an experiment on a class of machine, its latest runs, and their baseline."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from experiments.errors import BadInput
+from experiments.parsing import read_mapping
+from results import store
+from results.findings import the_run
+from results.metrics import Metric, metrics_of
+from results.regression.judging import FEWEST_BASELINE, FEWEST_CANDIDATES, Pair, on_scale
+from results.schema import SCHEMA_VERSION
+
+CANDIDATES, BASELINE = 5, 20  # runs under each seed
+OFTEN = FEWEST_CANDIDATES + FEWEST_BASELINE  # runs under a seed that can be compared among themselves
+PINS = "baselines.yaml"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What comparisons need of a run; `facts` is its row of the table `runs`."""
+
+    run_id: str
+    state: str
+    experiment: str
+    experiment_digest: str | None
+    machine: str | None
+    schema_version: int | None
+    started_ns: int
+    facts: Mapping[str, object]
+    metrics: Mapping[str, float]
+
+
+def rows() -> list[Row]:
+    """Every finished run, newest first."""
+    return [row(run) for run in store.all_finished()]
+
+
+def row(run: store.Run) -> Row:
+    """What comparisons need of one run."""
+    status, facts = run.status(), the_run(run)
+    names = ("state", "experiment", "experiment_digest", "machine", "schema_version", "started_ns")
+    return Row(run.run_id, *map(status.get, names), facts={} if facts is None else dict(facts), metrics=metrics_of(run))
+
+
+@dataclass(frozen=True)
+class Series:
+    """Runs that can be compared, oldest first: done, of one experiment digest, on one class of machine."""
+
+    experiment: str
+    digest: str
+    machine: str
+    runs: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Candidates and baseline by stratum; `pinned` if the baseline was set by hand."""
+
+    strata: tuple[tuple[tuple[Row, ...], tuple[Row, ...]], ...]
+    pinned: bool
+
+    @property
+    def candidates(self) -> list[Row]:
+        return [run for candidates, _ in self.strata for run in candidates]
+
+    @property
+    def baseline(self) -> list[Row]:
+        return [run for _, baseline in self.strata for run in baseline]
+
+
+def all_series(experiment: str | None = None) -> list[Series]:
+    """Every history, that of the latest runs first; of one experiment only if it is named.
+
+    Runs of older versions are in none: those that do not say what they ran or where, and those whose tables are of
+    another schema version, until they are computed again (`aftershock results recompute`).
+    """
+    found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for run in rows():
+        comparable = run.state == "done" and run.schema_version == SCHEMA_VERSION
+        if comparable and run.experiment_digest and run.machine and experiment in (None, run.experiment):
+            found[str(run.experiment), run.experiment_digest, run.machine].append(run)
+    return [Series(*key, runs=tuple(reversed(runs))) for key, runs in found.items()]
+
+
+def latest_series(experiment: str | None = None) -> list[Series]:
+    """The history that is still being written: of every experiment and class of machine the digest last run."""
+    latest: dict[tuple[str, str], Series] = {}
+    for series in all_series(experiment):
+        latest.setdefault((series.experiment, series.machine), series)
+    return list(latest.values())
+
+
+def split(series: Series, set_aside: Collection[str], pins: Mapping[str, Sequence[str]]) -> Split:
+    """Take the latest runs as candidates, and as their baseline those pinned by hand or else the latest before them.
+
+    Those `set_aside` are in no baseline but a pinned one.
+    """
+    pinned = {run.run_id for run in series.runs} & set(pins.get(series.experiment, ()))
+    strata = []
+    for runs in _often_run(series.runs):
+        open_ = [run for run in runs if run.run_id not in pinned]
+        candidates, earlier = open_[-CANDIDATES:], open_[:-CANDIDATES]
+        usual = [run for run in earlier if run.run_id not in set_aside][-BASELINE:]
+        chosen = [run for run in runs if run.run_id in pinned] if pinned else usual
+        strata.append((tuple(candidates), tuple(chosen)))
+    return Split(tuple(strata), bool(pinned))
+
+
+def _often_run(runs: Sequence[Row]) -> list[Sequence[Row]]:
+    """The runs under each seed that comes back run after run; all of them together if none does.
+
+    A seed that has not been used lately is left out.
+    """
+    often = [own for own in _by_seed(runs).values() if len(own) >= OFTEN]
+    lately = runs[-CANDIDATES * len(often) :]
+    return [own for own in often if own[-1] in lately] or [runs]
+
+
+def stratified(candidates: Sequence[Row], baseline: Sequence[Row]) -> Split:
+    """Two sets of runs, by seed if each seed has enough runs on both sides; else all of them are one stratum."""
+    ours, theirs = _by_seed(candidates), _by_seed(baseline)
+    enough = ours.keys() == theirs.keys() and all(
+        len(runs) >= FEWEST_CANDIDATES and len(theirs[seed]) >= FEWEST_BASELINE for seed, runs in ours.items()
+    )
+    strata = [(runs, theirs[seed]) for seed, runs in ours.items()] if enough else [(candidates, baseline)]
+    return Split(tuple((tuple(runs), tuple(earlier)) for runs, earlier in strata), pinned=True)
+
+
+def _by_seed(runs: Sequence[Row]) -> dict[object, list[Row]]:
+    seeds: dict[object, list[Row]] = defaultdict(list)
+    for run in runs:
+        seeds[run.facts.get("seed")].append(run)
+    return seeds
+
+
+def pair(metric: Metric, strata: Iterable[tuple[Sequence[Row], Sequence[Row]]]) -> Pair:
+    """The values of one metric by stratum, where it was measured."""
+    return Pair(metric, tuple((_values(metric, runs), _values(metric, baseline)) for runs, baseline in strata))
+
+
+def _values(metric: Metric, runs: Sequence[Row]) -> np.ndarray:
+    return np.array([run.metrics[metric.name] for run in runs if metric.name in run.metrics], dtype=float)
+
+
+def levelled(metric: Metric, runs: Sequence[Row]) -> np.ndarray:
+    """The values of runs that measured a metric, on its scale, with the usual difference between seeds taken out."""
+    values = on_scale(metric, _values(metric, runs))
+    usual = np.median(values)
+    seeds = np.array([run.facts.get("seed") for run in runs])
+    for seed in _by_seed(runs):
+        own = seeds == seed
+        if own.sum() >= OFTEN:
+            values[own] += usual - np.median(values[own])
+    return values
+
+
+def read_pins() -> dict[str, list[str]]:
+    """The baselines set by hand in `baselines.yaml`: run ids by experiment; raises `BadInput` for anything else."""
+    path = store.home() / PINS
+    if not path.exists():
+        return {}
+    pins = read_mapping(path, PINS, str(path))
+    for experiment, run_ids in pins.items():
+        _check_pins(path, experiment, run_ids)
+    return pins
+
+
+def _check_pins(path: Path, experiment: object, run_ids: object) -> None:
+    if not isinstance(run_ids, list) or not run_ids:
+        raise BadInput(f"{path.name}: {experiment}", run_ids, "a list of run ids")
+    for run_id in run_ids:
+        if not isinstance(run_id, str) or not store.RUN_ID.fullmatch(run_id) or not store.is_finished(run_id):
+            raise BadInput(f"{path.name}: {experiment}", run_id, "the ids of finished runs")

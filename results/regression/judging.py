@@ -1,0 +1,229 @@
+"""Verdicts on many comparisons at once: better, same, worse, or unknown.
+
+*Better* and *worse* hold for all metrics of one call together: the probability of any such verdict when nothing has
+changed is at most `FALSE_ALARM` (Holm's correction), and the change must be as large as the metric's minimum effect.
+*Same* is shown too, not assumed: a change of the minimum effect would have shown more, at `FALSE_SAME`. What is neither
+is unknown: too few runs, or too much noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from results.metrics import Better, Metric, Scale
+from results.regression.bootstrap import DRAWS, Comparison, Stratum, chances, reach
+
+FALSE_ALARM = 0.01  # half of them better, half worse
+FALSE_SAME = 0.05
+FEWEST_CANDIDATES, FEWEST_BASELINE = 3, 5
+NOTHING = np.empty(0)
+LARGEST = 20.0  # a change beyond this says nothing: as a logarithm 500 million times as much
+
+
+class Change(StrEnum):
+    WORSE = "worse"
+    UNKNOWN = "unknown"
+    BETTER = "better"
+    SAME = "same"
+
+
+def overall(verdicts: Sequence[Change]) -> Change:
+    """Worse if any is, else unknown if any is (or there is none), else better if any is, else same."""
+    return next((change for change in Change if change in verdicts), Change.UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The values of one metric: of candidates and baseline, by stratum; a stratum that lacks either does not count."""
+
+    metric: Metric
+    strata: tuple[Stratum, ...]
+
+    @cached_property
+    def candidates(self) -> np.ndarray:
+        return np.concatenate([NOTHING, *(candidates for candidates, _ in self._comparable)])
+
+    @cached_property
+    def baseline(self) -> np.ndarray:
+        return np.concatenate([NOTHING, *(baseline for _, baseline in self._comparable)])
+
+    @property
+    def enough(self) -> bool:
+        return len(self.candidates) >= FEWEST_CANDIDATES and len(self.baseline) >= FEWEST_BASELINE
+
+    @property
+    def measured(self) -> bool:
+        """Whether any run measured it."""
+        return any(len(values) for stratum in self.strata for values in stratum)
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """On the scale where changes are differences."""
+        return Comparison(
+            tuple(
+                (on_scale(self.metric, candidates), on_scale(self.metric, baseline))
+                for candidates, baseline in self._comparable
+            )
+        )
+
+    @property
+    def _comparable(self) -> list[Stratum]:
+        return [stratum for stratum in self.strata if all(map(len, stratum))]
+
+
+def on_scale(metric: Metric, values: np.ndarray) -> np.ndarray:
+    """Logarithms for a metric whose ratios are compared."""
+    return np.log(np.maximum(values, metric.resolution)) if metric.scale is Scale.RATIO else values
+
+
+def from_scale(metric: Metric, level: float) -> float:
+    """A level on the metric's scale, in its unit."""
+    return math.exp(level) if metric.scale is Scale.RATIO else level
+
+
+def margin(metric: Metric) -> float:
+    """The minimum effect on the metric's scale."""
+    effect = metric.minimum_effect or 0.0
+    return math.log1p(effect) if metric.scale is Scale.RATIO else effect
+
+
+@dataclass(frozen=True)
+class Chances:
+    """Of one pair: `p_value` of a change of this size if there is none, `p_same` of so small a one if there is one."""
+
+    change: float
+    p_value: float
+    p_same: float
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What was found on one metric.
+
+    `effect` is relative for a metric on the scale `ratio` (.15 is 15 % more), else in its unit, and for a count that of
+    the largest values; `low` and `high` bound it at the confidence at which the verdict was reached. `p_value` is
+    corrected for the number of metrics.
+    """
+
+    metric: Metric
+    verdict: Change
+    candidates: int
+    baseline: int
+    candidate_median: float | None = None
+    baseline_median: float | None = None
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    why: str = ""
+
+    def row(self) -> dict[str, Any]:
+        """As a row of the table `regression`, but for what it is of."""
+        metric = {"metric": self.metric.name, "unit": self.metric.unit, "better": self.metric.better.value}
+        names = ("candidates", "baseline", "candidate_median", "baseline_median", "effect", "low", "high", "p_value")
+        found = {name: getattr(self, name) for name in (*names, "why")}
+        return {**metric, "scale": self.metric.scale.value, "verdict": self.verdict.value, **found}
+
+
+def judge(pairs: Sequence[Pair]) -> list[Judgement]:
+    """Judge all pairs of one call together, with the interval of each change."""
+    found = measure([pair for pair in pairs if pair.enough])
+    corrected = holm([one.p_value for one in found])
+    judged = iter(zip(found, corrected, strict=True))
+    return [_judgement(pair, *next(judged)) if pair.enough else _too_few(pair) for pair in pairs]
+
+
+def measure(pairs: Sequence[Pair], draws: int = DRAWS) -> list[Chances]:
+    """The probabilities for pairs with enough runs."""
+    found: list[Chances | None] = [_of_counts(pair) if pair.metric.scale is Scale.COUNT else None for pair in pairs]
+    places = [place for place, one in enumerate(found) if one is None]
+    comparisons = [pairs[place].comparison for place in places]
+    changes = [comparison.change for comparison in comparisons]
+    rooms = [max(0.0, margin(pairs[place].metric) - abs(change)) for place, change in zip(places, changes, strict=True)]
+    both = chances(comparisons, list(zip(changes, rooms, strict=True)), draws).reshape(-1, 2)
+    for place, change, (p_value, p_room) in zip(places, changes, both.tolist(), strict=True):
+        found[place] = Chances(change, p_value, p_room / 2)
+    return [one for one in found if one is not None]
+
+
+def _of_counts(pair: Pair) -> Chances:
+    """The exact rule of counts: what never happened must not happen; else only sets of runs that do not overlap differ.
+
+    Of runs that have not changed, the candidates come out on top, or below, once in `math.comb` orders.
+    """
+    candidates, baseline = pair.candidates, pair.baseline
+    change = float(candidates.max() - baseline.max())
+    if not baseline.any() and candidates.any():
+        return Chances(change, 0.0, 1.0)
+    if candidates.min() > baseline.max() or candidates.max() < baseline.min():
+        return Chances(change, 2 / math.comb(len(candidates) + len(baseline), len(candidates)), 1.0)
+    within = baseline.min() <= np.median(candidates) <= baseline.max()
+    return Chances(change, 1.0, 0.0 if within else 1.0)
+
+
+def holm(p_values: Sequence[float]) -> list[tuple[float, float]]:
+    """For each p-value the one corrected for their number, and the level that it was held against.
+
+    Holm, A Simple Sequentially Rejective Multiple Test Procedure, 1979: the smallest of m against 1/m of the level, the
+    next against 1/(m - 1), until one does not pass; the rest are held against the level at which that one failed.
+    """
+    corrected: list[tuple[float, float]] = [(1.0, FALSE_ALARM)] * len(p_values)
+    highest, level = 0.0, 0.0
+    for rank, place in enumerate(np.argsort(p_values)):
+        left = len(p_values) - rank
+        if highest <= FALSE_ALARM:
+            level = FALSE_ALARM / left
+        highest = max(highest, min(1.0, left * p_values[place]))
+        corrected[place] = highest, level
+    return corrected
+
+
+def verdict(metric: Metric, found: Chances, p_value: float) -> Change:
+    """What follows for one metric from its probabilities, with the p-value that was corrected."""
+    if p_value <= FALSE_ALARM and abs(found.change) >= margin(metric) and found.change:
+        return Change.WORSE if (found.change > 0) == (metric.better is Better.LOWER) else Change.BETTER
+    return Change.SAME if found.p_same <= FALSE_SAME else Change.UNKNOWN
+
+
+def _judgement(pair: Pair, found: Chances, corrected: tuple[float, float]) -> Judgement:
+    p_value, level = corrected
+    decided = verdict(pair.metric, found, p_value)
+    low = high = None
+    if pair.metric.scale is not Scale.COUNT:
+        width = reach(pair.comparison, 1 - level)
+        low, high = (_effect(pair.metric, found.change + sign * width) for sign in (-1, 1))
+    return Judgement(
+        pair.metric,
+        decided,
+        *_described(pair),
+        effect=_effect(pair.metric, found.change),
+        low=low,
+        high=high,
+        p_value=p_value,
+        why="noise hides whether it changed" if decided is Change.UNKNOWN else "",
+    )
+
+
+def _effect(metric: Metric, change: float) -> float | None:
+    """A change as people read it; None for a bound that the noise leaves open."""
+    if not abs(change) < LARGEST:
+        return None
+    return math.expm1(change) if metric.scale is Scale.RATIO else change
+
+
+def _described(pair: Pair) -> tuple[int, int, float | None, float | None]:
+    sets = (pair.candidates, pair.baseline)
+    medians = (float(np.median(values)) if len(values) else None for values in sets)
+    return (*map(len, sets), *medians)
+
+
+def _too_few(pair: Pair) -> Judgement:
+    needed = f"{FEWEST_CANDIDATES} runs and {FEWEST_BASELINE} of a baseline are needed"
+    return Judgement(pair.metric, Change.UNKNOWN, *_described(pair), why=f"too few runs measured it: {needed}")

@@ -1,0 +1,85 @@
+"""Rows of the table `regression` as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from results.findings import number
+from results.metrics import METRICS, Scale
+from results.regression.judging import Change
+
+MARKS = {Change.WORSE: "✗", Change.UNKNOWN: "?", Change.BETTER: "✓", Change.SAME: "="}
+
+Row = Mapping[str, Any]
+
+
+def sentence(row: Row) -> str:
+    """Such as "worse: service_rate 4,410 records/s instead of 5,200, -15.2 % (between -19.1 and -11.0 %)"."""
+    unit = f" {row['unit']}" if row["unit"] else ""
+    medians = f"{_figure(row['candidate_median'])}{unit} instead of {_figure(row['baseline_median'])}"
+    return ", ".join(filter(None, [f"{row['verdict']}: {row['metric']} {medians}", effect(row)]))
+
+
+def lines(rows: Iterable[Row]) -> list[str]:
+    """One line for each metric, for a terminal: verdict, medians of the runs and of their baseline, effect."""
+    return [
+        f"  {MARKS[row['verdict']]} {row['verdict']:8} {row['metric']:19}"
+        f"{_figure(row['candidate_median']):>9} {_figure(row['baseline_median']):>9} {row['unit']:10}"
+        f"{row['why'] or effect(row)}".rstrip()
+        for row in rows
+    ]
+
+
+def effect(row: Row) -> str:
+    """Such as "-15.2 % (between -19.1 and -11.0 %)", or of a count "+3 at the most"; nothing if none was found."""
+    values = [number(row[name]) for name in ("effect", "low", "high")]
+    if values[0] is None:
+        return ""
+    if row["scale"] == Scale.COUNT:
+        return f"{values[0]:+,.0f} at the most" if values[0] else ""
+    times, digits, unit = (100, "+.1f", " %") if row["scale"] == Scale.RATIO else (1, "+.3f", "")
+    found, low, high = ("any" if value is None else f"{times * value:{digits}}" for value in values)
+    return f"{found}{unit} (between {low} and {high}{unit})"
+
+
+def _figure(value: object) -> str:
+    figure = number(value)
+    if figure is None:
+        return "-"
+    return f"{figure:,.0f}" if abs(figure) >= 1000 or figure == int(figure) else f"{figure:.3g}"
+
+
+def report(document: Mapping[str, Any], rows: Iterable[Row]) -> str:
+    """A recorded regression for a terminal."""
+    parts = [f"{document['verdict']} ({document['regression_id']})"]
+    rows = list(rows)
+    for entry in document["experiments"]:
+        own = [row for row in rows if all(row[name] == entry[name] for name in ("experiment_digest", "machine"))]
+        counts = f"{len(entry['candidates'])} runs against {len(entry['baseline'])}"
+        pinned = " that were pinned" if entry["pinned"] else ""
+        head = f"{entry['experiment']}: {entry['verdict']}, {counts}{pinned}, on {entry['machine']}"
+        parts.append("\n".join([head, *lines(own)]))
+    return "\n\n".join(parts)
+
+
+def judged(found: Mapping[str, Any]) -> str:
+    """Runs judged by a baseline (`results.regression.compare.against`) for a terminal."""
+    return "\n".join([found["verdict"], *lines(found["metrics"]), *_warnings(found)])
+
+
+def columns(found: Mapping[str, Any]) -> str:
+    """Runs side by side (`results.regression.compare.side_by_side`), one column each, for a terminal."""
+    runs = found["runs"]
+    heads = [f"{number:>3}  {run['run_id']}" for number, run in enumerate(runs, 1)]
+    table = [
+        f"  {metric.name:19}" + "".join(f"{_figure(run['metrics'].get(name)):>12}" for run in runs) + f" {metric.unit}"
+        for name, metric in METRICS.items()
+        if any(name in run["metrics"] for run in runs)
+    ]
+    numbers = " " * 21 + "".join(f"{number:>12}" for number in range(1, len(runs) + 1))
+    return "\n".join([*heads, "", numbers, *(line.rstrip() for line in table), *_warnings(found)])
+
+
+def _warnings(found: Mapping[str, Any]) -> list[str]:
+    return [f"the runs differ in their {name}" for name in found["differ"]]

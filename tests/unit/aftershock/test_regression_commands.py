@@ -1,0 +1,82 @@
+"""`aftershock results regress` and `compare`: what they print, and their exit codes."""
+
+import json
+
+from tests.unit.results.regression.past import steady, write_nights
+
+
+def slow_nights():
+    return write_nights([*steady(12), *steady(5, 6000 / 1.3, seed=2)])
+
+
+def test_regress_ends_with_1_on_worse_and_says_what(call):
+    slow_nights()
+    code, out, err = call("results regress")
+    assert (code, err) == (1, "")
+    head, entry = out.rstrip().split("\n\n")
+    assert head.startswith("worse (regression-")
+    first, line = entry.splitlines()
+    assert first == "wordcount: worse, 5 runs against 12, on a machine"
+    assert line.split()[:3] == ["✗", "worse", "service_rate"]
+    assert "records/s" in line
+
+
+def test_regress_as_a_document(call):
+    slow_nights()
+    code, out, _ = call("results regress wordcount --json")
+    document = json.loads(out)
+    assert (code, document["verdict"]) == (1, "worse")
+    assert [row["metric"] for row in document["metrics"]] == ["service_rate"]
+    assert document["experiments"][0]["sentences"][0].startswith("worse: service_rate")
+
+
+def test_regress_ends_with_0_on_anything_else(call):
+    write_nights(steady(7))
+    assert call("results regress")[0] == 0
+    write_nights(steady(12), first=7)
+    assert call("results regress")[0] == 0
+
+
+def test_regress_of_what_was_never_run_is_bad_input(call):
+    code, out, err = call("results regress nothing")
+    assert (code, out) == (2, "")
+    assert err.startswith("aftershock: experiment: 'nothing'")
+
+
+def test_compare_shows_runs_side_by_side(call):
+    write_nights([6000.0, 3000.0])
+    code, out, _ = call("results compare night-000 night-001")
+    assert code == 0
+    assert out.splitlines()[:2] == ["  1  night-000", "  2  night-001"]
+    assert out.splitlines()[-1].split() == ["service_rate", "6,000", "3,000", "records/s"]
+
+
+def test_compare_says_what_the_runs_do_not_share(call, as_json):
+    write_nights([6000.0])
+    write_nights([6000.0], prefix="other", machine="another", experiment_digest="d2")
+    assert call("results compare night-000 other-000")[1].splitlines()[-2:] == [
+        "the runs differ in their experiment", "the runs differ in their machine"
+    ]  # fmt: skip
+    found = as_json("results compare night-000 other-000")
+    assert found["differ"] == ["experiment", "machine"]
+    assert found["runs"][1] == {
+        "run_id": "other-000", "experiment": "wordcount", "machine": "another", "metrics": {"service_rate": 6000.0}
+    }  # fmt: skip
+
+
+def test_compare_judges_runs_against_a_baseline(call):
+    names = slow_nights()
+    words = f"results compare {' '.join(names[12:])} --against {' '.join(names[:12])}"
+    code, out, _ = call(f"{words} --json")
+    document = json.loads(out)
+    assert (code, document["verdict"], document["differ"]) == (1, "worse", [])
+    assert call(words)[1].splitlines()[0] == "worse"
+    code, out, _ = call(f"results compare {' '.join(names[:5])} --against {' '.join(names[5:12])}")
+    assert (code, out.splitlines()[0]) == (0, "same")
+
+
+def test_runs_cannot_be_judged_by_themselves_or_alone(call):
+    write_nights([6000.0])
+    assert call("results compare night-000 --against night-000")[0] == 2
+    assert call("results compare night-000")[0] == 2
+    assert call("results compare night-000 gone")[0] == 2

@@ -1,0 +1,124 @@
+"""Which runs are compared with which."""
+
+import pytest
+
+from experiments.errors import BadInput
+from results.metrics import METRICS
+from results.regression import history
+from tests.unit.results.regression.past import steady, write_nights, write_run
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def the_split(set_aside=(), pins=None):
+    (series,) = history.latest_series()
+    return history.split(series, set_aside, pins or {})
+
+
+def ids(runs):
+    return [run.run_id for run in runs]
+
+
+def test_the_latest_five_runs_are_held_against_the_twenty_before_them():
+    names = write_nights(steady(30))
+    found = the_split()
+    assert ids(found.candidates) == names[-5:]
+    assert ids(found.baseline) == names[5:-5]
+    assert not found.pinned
+
+
+def test_a_short_history_has_a_short_baseline_or_none():
+    names = write_nights(steady(7))
+    assert (ids(the_split().candidates), ids(the_split().baseline)) == (names[-5:], names[:2])
+
+
+def test_runs_that_were_worse_are_no_baseline():
+    names = write_nights(steady(30))
+    assert ids(the_split(set_aside=names[20:25]).baseline) == names[:20]
+
+
+def test_a_pinned_baseline_stays():
+    names = write_nights(steady(30))
+    found = the_split(set_aside=names[:10], pins={"wordcount": names[:6]})
+    assert ids(found.baseline) == names[:6]
+    assert found.pinned
+    assert ids(the_split(pins={"wordcount": names[-6:]}).candidates) == names[-11:-6]
+    assert not the_split(pins={"another": names[:6]}).pinned
+
+
+def test_seeds_that_come_back_are_compared_each_with_its_own():
+    for night in range(10):
+        for seed in (1, 2):
+            write_run(f"n{night}-s{seed}", night + seed / 10, seed=seed, facts={"service_rate": 5000.0 * seed})
+    found = the_split()
+    assert len(found.strata) == 2
+    for seed, (candidates, baseline) in enumerate(found.strata, 1):
+        assert ids(candidates) == [f"n{night}-s{seed}" for night in range(5, 10)]
+        assert ids(baseline) == [f"n{night}-s{seed}" for night in range(5)]
+    values = history.levelled(METRICS["service_rate"], history.latest_series()[0].runs)
+    assert values == pytest.approx(values[0])
+
+
+def test_seeds_that_are_new_each_night_are_compared_together():
+    for night in range(10):
+        write_run(f"n{night}", night, seed=night)
+    assert ids(the_split().candidates) == [f"n{night}" for night in range(5, 10)]
+
+
+def test_a_seed_that_is_no_longer_used_is_left_out():
+    write_nights(steady(10), prefix="old", seed=1)
+    names = write_nights(steady(12), first=10, seed=2)
+    assert ids(the_split().candidates) == names[-5:]
+    assert ids(the_split().baseline) == names[:-5]
+
+
+@pytest.mark.parametrize(
+    "difference",
+    [
+        {"experiment_digest": "d2"},
+        {"machine": "another"},
+        {"state": "failed"},
+        {"machine": None},
+        {"schema_version": 0},
+    ],
+    ids=str,
+)
+def test_only_runs_of_the_same_on_the_same_are_compared(difference):
+    names = write_nights(steady(12))
+    write_nights(steady(3), first=5, prefix="other", **difference)
+    found = {series.digest + series.machine: ids(series.runs) for series in history.all_series()}
+    assert found["d1a machine"] == names
+
+
+def test_only_the_experiment_as_it_is_run_now_is_followed():
+    write_nights(steady(3), prefix="before", experiment_digest="d0")
+    write_nights(steady(3), first=3)
+    write_nights(steady(3), first=1, prefix="elsewhere", machine="another")
+    assert {(series.digest, series.machine) for series in history.latest_series()} == {
+        ("d1", "a machine"), ("d1", "another")
+    }  # fmt: skip
+    assert len(history.all_series()) == 3
+
+
+def test_an_experiment_can_be_named():
+    write_nights(steady(2))
+    write_nights(steady(2), prefix="q1", experiment="nexmark-q1")
+    assert [series.experiment for series in history.latest_series("nexmark-q1")] == ["nexmark-q1"]
+    assert history.latest_series("nothing") == []
+
+
+def test_pins_are_read(home):
+    assert history.read_pins() == {}
+    names = write_nights(steady(2))
+    (home / "baselines.yaml").write_text(f"wordcount: [{', '.join(names)}]\n")
+    assert history.read_pins() == {"wordcount": names}
+
+
+@pytest.mark.parametrize("text", ["wordcount: night-000", "wordcount: []", "wordcount: [../x]", "wordcount: [gone]",
+                                  "wordcount: [7]", "- night-000", "wordcount: {a: b}"])  # fmt: skip
+def test_bad_pins_are_refused_in_one_line(home, text):
+    write_nights(steady(1))
+    (home / "baselines.yaml").write_text(text)
+    with pytest.raises(BadInput, match=r"baselines\.yaml") as refused:
+        history.read_pins()
+    assert "\n" not in str(refused.value)

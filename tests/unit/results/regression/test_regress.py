@@ -1,0 +1,146 @@
+"""A regression, from runs to what is recorded of it."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from experiments.errors import BadInput
+from results import store
+from results.regression import records
+from results.regression.regress import baseline_run_ids, regress
+from results.schema import REGRESSION_TABLES, VERSION_KEY
+from tests.unit.results.regression.past import steady, write_nights, write_run
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def slow_nights():
+    """25 nights, then five that are 15 % slower."""
+    return write_nights([*steady(25), *steady(5, 6000 / 1.15, seed=2)])
+
+
+def test_a_slowdown_is_worse_and_says_by_how_much():
+    names = slow_nights()
+    found = regress()
+    document = found.document()
+    assert document["verdict"] == "worse"
+    (entry,) = document["experiments"]
+    assert (entry["experiment"], entry["experiment_digest"], entry["machine"]) == ("wordcount", "d1", "a machine")
+    assert (entry["candidates"], entry["baseline"], entry["pinned"]) == (names[25:], names[5:25], False)
+    (row,) = found.rows("regression")
+    assert (row["metric"], row["verdict"], row["candidates"], row["baseline"]) == ("service_rate", "worse", 5, 20)
+    assert row["effect"] == pytest.approx(1 / 1.15 - 1, abs=0.02)
+    assert row["low"] < row["effect"] < row["high"] < 0
+    (sentence,) = entry["sentences"]
+    assert sentence.startswith("worse: service_rate 5,")
+    assert f"{100 * row['effect']:+.1f} % (between {100 * row['low']:+.1f} and {100 * row['high']:+.1f} %)" in sentence
+
+
+def test_the_night_of_the_change_is_recorded():
+    names = slow_nights()
+    (change,) = regress().rows("change_points")
+    assert (change["run_id"], change["metric"], change["verdict"]) == (names[25], "service_rate", "worse")
+    assert change["before"] == pytest.approx(6000, rel=0.01)
+    assert change["after"] == pytest.approx(6000 / 1.15, rel=0.02)
+
+
+def test_a_speedup_is_better_and_unchanged_runs_are_the_same():
+    write_nights([*steady(25), *steady(5, 6900, seed=2)])
+    assert regress().document()["verdict"] == "better"
+    write_nights(steady(30, seed=3), prefix="q1", experiment="nexmark-q1", experiment_digest="d7")
+    found = regress()
+    assert {row["experiment"]: row["verdict"] for row in found.rows("regression")} == {
+        "wordcount": "better", "nexmark-q1": "same"
+    }  # fmt: skip
+    assert regress("nexmark-q1").document()["verdict"] == "same"
+
+
+def test_too_few_runs_are_unknown():
+    write_nights(steady(7))
+    found = regress()
+    assert found.document()["verdict"] == "unknown"
+    (row,) = found.rows("regression")
+    assert row["why"].startswith("too few runs")
+    assert row["effect"] is None
+
+
+def test_results_that_were_never_lost_must_not_be(home):
+    names = write_nights(steady(12))
+    for number, name in enumerate(names):
+        lost = 3 if number == 11 else 0
+        row = {"window_start_ns": 0, "window_end_ns": 1, "exact": 9, "emitted": 9, "duplicated": 0, "wrong": 0}
+        frame = store.pa.Table.from_pylist([row | {"lost": lost}])
+        store.finished(name).write_table("quality", frame)
+    entry = regress().document()["experiments"][0]
+    assert entry["verdict"] == "worse"
+    assert entry["sentences"] == ["worse: lost 0 results instead of 0, +3 at the most"]
+
+
+def test_a_slowdown_stays_worse_and_never_becomes_its_own_baseline():
+    slow_nights()
+    for night in range(30, 34):
+        write_nights(steady(1, 6000 / 1.15, seed=night), first=night)
+        assert regress().document()["verdict"] == "worse", night
+    aside = records.set_aside()
+    assert {f"night-{night:03d}" for night in range(26, 34)} <= aside
+    assert not aside & baseline_run_ids()
+
+
+def test_after_a_repair_all_is_the_same_again():
+    slow_nights()
+    regress()
+    write_nights(steady(5, seed=4), first=30)
+    assert regress().document()["verdict"] == "same"
+
+
+def test_a_pinned_baseline_accepts_a_change(home):
+    names = slow_nights()
+    regress()
+    write_nights(steady(5, 6000 / 1.15, seed=4), first=30)
+    (home / "baselines.yaml").write_text(f"wordcount: [{', '.join(names[25:])}]\n")
+    document = regress().document()
+    assert document["experiments"][0]["pinned"]
+    assert document["verdict"] in ("same", "unknown")
+
+
+def test_baselines_must_not_be_deleted(home):
+    names = write_nights(steady(30))
+    older = write_nights(steady(12), prefix="older", experiment_digest="d0")
+    write_run("stray", 99, experiment="once", experiment_digest="d9")
+    assert baseline_run_ids() == {*names[5:25], *older[:7]}
+    (home / "baselines.yaml").write_text(f"wordcount: [{names[0]}]\n")
+    assert names[0] in baseline_run_ids()
+
+
+def test_a_record_is_whole_typed_and_listed_newest_first(home):
+    write_nights(steady(10))
+    found = [regress() for _ in range(3)]
+    assert {each.regression_id for each in records.all_recorded()} == {each.regression_id for each in found}
+    listed = [each.regression_id for each in records.all_recorded()]
+    assert listed == sorted(listed, reverse=True)
+    for name, schema in REGRESSION_TABLES.items():
+        table = pq.read_schema(found[0].path(name))
+        assert table.remove_metadata().equals(schema)
+        assert VERSION_KEY in table.metadata
+    (home / "regressions" / ".regression-unfinished").mkdir()
+    (home / "regressions" / "notes").mkdir()
+    assert len(records.all_recorded()) == 3
+
+
+@pytest.mark.parametrize("name", ["../runs", "regression-20261120-000000-abcd", "", "notes"])
+def test_only_recorded_ids_are_found(name):
+    with pytest.raises(BadInput, match="recorded regression"):
+        records.recorded(name)
+
+
+def test_a_table_has_one_of_two_names():
+    write_nights(steady(10))
+    with pytest.raises(BadInput, match="change_points"):
+        regress().rows("../regression")
+
+
+def test_without_runs_there_is_nothing_to_judge():
+    with pytest.raises(BadInput, match="finished runs"):
+        regress()
+    write_nights(steady(3), machine=None)
+    with pytest.raises(BadInput, match="'wordcount'"):
+        regress("wordcount")
