@@ -16,7 +16,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock import derive
+from aftershock import derive, own_job
 from aftershock.bench import ABORTED, Bench
 from aftershock.jobs import run_tables_job
 from aftershock.query import job_config, spark_conf
@@ -25,6 +25,7 @@ from chaos.plan import plan
 from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.spec import LoadMode
+from experiments.workloads import OwnJobSpec
 from infra import kafka, spark
 from infra.cluster import Driver
 from infra.drivers import driver_of
@@ -32,8 +33,8 @@ from infra.services import REPOSITORY
 from results import store
 from results.machine import experiment_digest, machine_class
 from results.schema import SCHEMA_VERSION
-from spark_jobs.streaming.topics import CALIBRATION_TOPICS, INPUT, OUTPUT
-from workloads.inputs import records
+from spark_jobs.streaming.topics import CALIBRATION_TOPICS
+from workloads.inputs import streams
 from workloads.schedule import Schedule
 
 log = logging.getLogger(__name__)
@@ -70,7 +71,9 @@ def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | No
     driver = driver_of(experiment.cluster.driver)
     driver.check(experiment.cluster)
     _refuse_what_cannot_be_injected(experiment, driver)
-    records(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
+    if isinstance(experiment.workload, OwnJobSpec):
+        own_job.check(experiment.workload)
+    streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
     run_id = store.check_run_id(run_id) if run_id else new_run_id(experiment)
     bench = Bench(run_id)
     if store.live_directory(run_id).exists() or store.is_finished(run_id):
@@ -110,19 +113,11 @@ def deploy(run_id: str) -> None:
     """Create the topics and start the query; under a saturating load it first measures its own service rate."""
     bench = Bench(run_id)
     experiment, partitions = bench.experiment, bench.experiment.engine.partitions
-    kafka.create_topics(bench.handle.broker, dict.fromkeys((INPUT, OUTPUT, *CALIBRATION_TOPICS), partitions))
+    topics = (*experiment.workload.input_topics, *filter(None, [experiment.workload.output_topic]))
+    kafka.create_topics(bench.handle.broker, dict.fromkeys((*topics, *CALIBRATION_TOPICS), partitions))
     (bench.run.raw / "spark-events").mkdir(exist_ok=True)
-    config = bench.gateway / "query.json"
-    places = {"checkpoint": bench.root / "store" / "checkpoint", "event_log": bench.run.raw / "spark-events"}
-    config.write_text(json.dumps(job_config(experiment, bench.handle, **places)), encoding="utf-8")
-    program = REPOSITORY / "spark_jobs" / "streaming" / "driver.py"
-    submit = spark.submit_command(
-        bench.handle.master,
-        program,
-        str(config),
-        str(bench.journal_path("query")),
-        conf=spark_conf(experiment, bench.handle),
-    )
+    own = isinstance(experiment.workload, OwnJobSpec)
+    submit = own_job.submit_command(bench) if own else _submit_command(bench)
     bench.spawn_module("query", "infra.supervisor", bench.journal_path("supervisor"), *submit)
     if experiment.load.mode is LoadMode.SATURATING:
         path = bench.gateway / "calibration.json"
@@ -130,6 +125,16 @@ def deploy(run_id: str) -> None:
         _check_calibration(experiment, store.read_json(path))
         shutil.copy(path, bench.run.raw)
     bench.wait("the query to start", lambda: _happened(bench, "query", "ready"), QUERY_SERVICES, CALIBRATION_LIMIT_S)
+
+
+def _submit_command(bench: Bench) -> list[str]:
+    config = bench.gateway / "query.json"
+    places = {"checkpoint": bench.root / "store" / "checkpoint", "event_log": bench.run.raw / "spark-events"}
+    config.write_text(json.dumps(job_config(bench.experiment, bench.handle, **places)), encoding="utf-8")
+    program = REPOSITORY / "spark_jobs" / "streaming" / "driver.py"
+    arguments = (str(config), str(bench.journal_path("query")))
+    conf = spark_conf(bench.experiment, bench.handle)
+    return spark.submit_command(bench.handle.master, program, *arguments, conf=conf)
 
 
 def _check_calibration(experiment: spec.Experiment, calibration: dict[str, Any]) -> None:
@@ -148,10 +153,12 @@ def start_load(run_id: str) -> None:
     saturating = load.mode is LoadMode.SATURATING
     rate = store.read_json(bench.gateway / "calibration.json")["load_rate"] if saturating else load.rate
     headstart_ns = round(HEADSTART_INTERVALS * engine.checkpoint_interval_s * 1e9) if saturating else 0
+    workload = bench.experiment.workload
+    if isinstance(workload, OwnJobSpec):
+        workload = own_job.staged(workload, own_job.folder_of(bench))
     config = {
         "broker": bench.handle.broker,
-        "topic": INPUT,
-        "workload": bench.experiment.workload.model_dump(mode="json"),
+        "workload": workload.model_dump(mode="json"),
         "schedule": {"start_ns": time.time_ns() - headstart_ns, "rate": rate, "partitions": engine.partitions},
     }
     path = bench.gateway / "generator.json"

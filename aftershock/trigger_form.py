@@ -100,6 +100,8 @@ def _inline(schema: Any, definitions: dict[str, Any]) -> Any:
 def _field(path: str, leaf: dict[str, Any], value: Any) -> dict[str, Any]:
     section, _, name = path.rpartition(".")
     field = _one_type({key: item for key, item in leaf.items() if key not in ("default", "description", "title")})
+    if value is None and isinstance(field.get("type"), str):  # required, but by a workload that is not chosen
+        field["type"] = [field["type"], "null"]
     hints = [leaf.get("description", "").partition("\n")[0], _bounds(field)]
     return {
         **field,

@@ -19,7 +19,16 @@ from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
 from experiments.parsing import Misfit, Positive, Spec, parse, read_mapping
 from experiments.trace import with_trace
-from experiments.workloads import LONGEST_S, STATELESS, NexmarkQuery, NexmarkSpec, WordCountSpec, WorkloadSpec
+from experiments.workloads import (
+    LONGEST_S,
+    STATELESS,
+    NexmarkQuery,
+    NexmarkSpec,
+    OwnJobSpec,
+    WordCountSpec,
+    WorkloadSpec,
+    with_absolute_paths,
+)
 
 EXAMPLES = Path(__file__).parent
 LATENESS_S, LATENESS_AFAR_S = 0.010, 0.025  # of faults on this machine's processes, and on hosts over a session
@@ -147,6 +156,20 @@ class Experiment(Spec):
         return self
 
     @model_validator(mode="after")
+    def _own_job_goes_its_own_way(self) -> Experiment:
+        if not isinstance(self.workload, OwnJobSpec):
+            return self
+        if self.load.mode is not LoadMode.RATE:
+            allowed = "rate with an own job: how much a batch of it takes is not for others to measure and set"
+            raise Misfit("load.mode", self.load.mode.value, allowed)
+        if self.engine.recovery is not RecoveryMode.TASK:
+            allowed = "task with an own job: what the loss of a host does to it is Spark's affair and its own"
+            raise Misfit("engine.recovery", self.engine.recovery.value, allowed)
+        if self.engine.trigger is not TriggerMode.MICRO_BATCH:
+            raise Misfit("engine.trigger", self.engine.trigger.value, "micro-batch with an own job")
+        return self
+
+    @model_validator(mode="after")
     def _real_time_mode_can_run_it(self) -> Experiment:
         if self.engine.trigger is not TriggerMode.REAL_TIME:
             return self
@@ -194,6 +217,7 @@ def load(source: str = "wordcount", overrides: list[str] | None = None) -> Exper
 def validate(document: dict[str, Any]) -> Experiment:
     """Validate a document and read the trace and inventory it names; the first problem is raised as `BadInput`."""
     experiment = parse(Experiment, _with_inventory(document), "experiment")
+    experiment = experiment.model_copy(update={"workload": with_absolute_paths(experiment.workload)})
     if experiment.faults.trace is None:
         return experiment
     events = with_trace(experiment.fault_spec, "faults.trace").events

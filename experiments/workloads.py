@@ -3,14 +3,18 @@
 Every spec has
 
     name, title    for the registry, and for people
-    depth          stateful operators in a chain
+    input_topics, output_topic
+    depth          stateful operators in a chain; None: nobody knows
+    has_oracle     whether there is an exact output to compare with
     by_record      each result belongs to one input record (or to a few that meet in a join), not to a window of time
     settling_ms    by how much the watermark must have passed the end of a window before its results are final
 """
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, TypeAdapter, model_validator
@@ -18,6 +22,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from experiments.parsing import Misfit, Spec
 
 LONGEST_S = 7 * 86_400
+INPUT, OUTPUT = "input", "output"  # the topics of every workload but an own job
 
 
 def _whole_ms(value_s: float) -> float:
@@ -33,6 +38,7 @@ HotShare = Annotated[float, Field(ge=0, le=1)]
 class WorkloadName(StrEnum):
     WORDCOUNT = "wordcount"
     NEXMARK = "nexmark"
+    OWN_JOB = "own-job"
 
 
 class Windowed(Spec):
@@ -40,6 +46,18 @@ class Windowed(Spec):
 
     window_s: Milliseconds
     slide_s: Milliseconds
+
+    @property
+    def input_topics(self) -> tuple[str, ...]:
+        return (INPUT,)
+
+    @property
+    def output_topic(self) -> str:
+        return OUTPUT
+
+    @property
+    def has_oracle(self) -> bool:
+        return True
 
     @property
     def window_ms(self) -> int:
@@ -163,12 +181,104 @@ def _form(workload: Any) -> str | None:
     return name and f"<{name}>"
 
 
-WorkloadSpec: TypeAlias = Annotated[
+GeneratedSpec: TypeAlias = Annotated[
     Annotated[WordCountSpec, Tag("<wordcount>")] | Annotated[NexmarkSpec, Tag("<nexmark>")],
     Discriminator(_form),
     BeforeValidator(_named),
 ]
-SPECS: dict[WorkloadName, type[Spec]] = {WorkloadName.WORDCOUNT: WordCountSpec, WorkloadName.NEXMARK: NexmarkSpec}
+Topic = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+PLACEHOLDERS = ("bootstrap_servers", "input_topic", "output_topic", "checkpoint_dir", "checkpoint_interval_s")
+
+
+class InputSpec(Spec):
+    """Where the records of an input topic of an own job come from: exactly one of the three.
+
+    Records are sent in their order, and from the beginning again when there are no more.
+    """
+
+    file: Annotated[
+        str | None, Field(min_length=1, description="a record a line; or Parquet with a column value, and perhaps key")
+    ] = None
+    replay: Annotated[
+        str | None, Field(pattern=r"^[^/\s]+:\d+/[A-Za-z0-9._-]+$", description="HOST:PORT/TOPIC: what is there now")
+    ] = None
+    workload: Annotated[GeneratedSpec | None, Field(description="the generator of a workload")] = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> InputSpec:
+        if sum(source is not None for source in (self.file, self.replay, self.workload)) != 1:
+            raise Misfit("", self.model_dump(mode="json", exclude_none=True), "one of file, replay and workload")
+        return self
+
+
+class OwnJobSpec(Spec):
+    """A PySpark streaming program of the user's own, run as it is: docs/own-job.md.
+
+    In `arguments` each of `PLACEHOLDERS` in braces is filled in. `conf` is what would be `--conf` of spark-submit.
+    """
+
+    name: Literal[WorkloadName.OWN_JOB] = WorkloadName.OWN_JOB
+    program: Annotated[str, Field(min_length=1, description="own-job: the PySpark program")]
+    arguments: Annotated[tuple[str, ...], Field(description="own-job: its arguments")] = ()
+    modules: Annotated[tuple[str, ...], Field(description="own-job: files and folders that it imports or reads")] = ()
+    conf: dict[str, str] = Field({}, description="own-job: further settings of spark-submit")
+    inputs: Annotated[dict[Topic, InputSpec], Field(min_length=1, description="own-job: source of each input topic")]
+    output_topic: Annotated[Topic | None, Field(description="own-job: the topic that it writes to, if any")] = None
+
+    @property
+    def title(self) -> str:
+        return f"own job {Path(self.program).stem}"
+
+    @property
+    def input_topics(self) -> tuple[str, ...]:
+        return tuple(self.inputs)
+
+    @property
+    def depth(self) -> None:
+        return None
+
+    @property
+    def by_record(self) -> bool:
+        return False
+
+    @property
+    def settling_ms(self) -> int:
+        return 0
+
+    @property
+    def has_oracle(self) -> bool:
+        return False
+
+    @model_validator(mode="after")
+    def _placeholders_are_known(self) -> OwnJobSpec:
+        for index, argument in enumerate(self.arguments):
+            for name in re.findall(r"\{([a-z_]+)\}", argument):
+                if name not in PLACEHOLDERS:
+                    known = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
+                    raise Misfit(f"arguments.{index}", argument, f"of placeholders: {known}")
+                if name == "output_topic" and self.output_topic is None:
+                    raise Misfit("output_topic", None, "a topic: an argument asks for it")
+        return self
+
+    @model_validator(mode="after")
+    def _topics_differ(self) -> OwnJobSpec:
+        if self.output_topic in self.inputs:
+            raise Misfit("output_topic", self.output_topic, "another topic than those of inputs")
+        return self
+
+
+WorkloadSpec: TypeAlias = Annotated[
+    Annotated[WordCountSpec, Tag("<wordcount>")]
+    | Annotated[NexmarkSpec, Tag("<nexmark>")]
+    | Annotated[OwnJobSpec, Tag("<own-job>")],
+    Discriminator(_form),
+    BeforeValidator(_named),
+]
+SPECS: dict[WorkloadName, type[Spec]] = {
+    WorkloadName.WORDCOUNT: WordCountSpec,
+    WorkloadName.NEXMARK: NexmarkSpec,
+    WorkloadName.OWN_JOB: OwnJobSpec,
+}
 _READER: TypeAdapter[WorkloadSpec] = TypeAdapter(WorkloadSpec)
 
 
@@ -182,3 +292,16 @@ def own_fields(document: dict[str, Any]) -> dict[str, Any]:
     name = document.get("name")
     known = SPECS[WorkloadName(name)].model_fields if name in list(WorkloadName) else document
     return {field: value for field, value in document.items() if field in known}
+
+
+def with_absolute_paths(workload: WorkloadSpec) -> WorkloadSpec:
+    """The spec with the paths of an own job made absolute: its run may be driven from another directory."""
+    if not isinstance(workload, OwnJobSpec):
+        return workload
+    inputs = {
+        topic: source.model_copy(update={"file": str(Path(source.file).absolute())}) if source.file else source
+        for topic, source in workload.inputs.items()
+    }
+    modules = tuple(str(Path(module).absolute()) for module in workload.modules)
+    program = str(Path(workload.program).absolute())
+    return workload.model_copy(update={"program": program, "modules": modules, "inputs": inputs})

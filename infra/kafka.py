@@ -8,8 +8,9 @@ import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import RetriableError, TopicAlreadyExistsError
 
@@ -80,6 +81,26 @@ def is_ready(broker: str, limit_s: float = 1.0) -> bool:
     except RetriableError:
         return False
     return True
+
+
+def records_of(broker: str, topic: str, most: int) -> list[tuple[bytes | None, bytes]]:
+    """Key and value of what a topic holds now, at most so many, in the order of their timestamps; none if it is not
+    there. Nothing is committed, so nobody else who reads it notices.
+    """
+    consumer = KafkaConsumer(bootstrap_servers=broker, enable_auto_commit=False)
+    try:
+        places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        consumer.assign(places)
+        ends = consumer.end_offsets(places)
+        consumer.seek_to_beginning(*places)
+        found: list[Any] = []
+        while len(found) < most and any(consumer.position(place) < ends[place] for place in places):
+            for records in consumer.poll(timeout_ms=500).values():
+                found += records
+    finally:
+        consumer.close()
+    found.sort(key=lambda record: record.timestamp)
+    return [(record.key, record.value or b"") for record in found[:most]]
 
 
 def create_topics(broker: str, topics: dict[str, int]) -> None:

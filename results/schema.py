@@ -42,7 +42,9 @@ LEDGER_CLASSES = ("useful", "checkpoint", "lost", "detect", "restart", "idle")
 TABLES: dict[str, pa.Schema] = {
     "runs": _table(
         *_must(TEXT, "run_id", "experiment", "workload", "engine", "recovery", "trigger", "driver"),
-        *_must(WHOLE, "seed", "workers", "depth", "window_start_ns", "window_end_ns"),
+        *_must(WHOLE, "seed", "workers"),
+        *_may(WHOLE, "depth"),
+        *_must(WHOLE, "window_start_ns", "window_end_ns"),
         *_must(REAL, "window_s", "checkpoint_interval_s", "failure_rate"),
         *_may(REAL, "service_rate", "load_rate", "utilization", "utilization_by_records"),
         *_must(WHOLE, "faults", "records_committed"),

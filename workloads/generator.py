@@ -7,6 +7,7 @@ Run as a service: `python -m workloads.generator CONFIG.json JOURNAL.jsonl`.
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import sys
@@ -18,7 +19,7 @@ from confluent_kafka import Producer
 
 from experiments.workloads import read_workload
 from infra.journal import Journal
-from workloads.inputs import Input, records
+from workloads.inputs import Input, Keys, streams
 from workloads.schedule import Schedule
 
 TICK_S = 0.02
@@ -29,10 +30,10 @@ SETTINGS |= {"enable.idempotence": True, "reconnect.backoff.max.ms": 500}
 
 
 class Feed:
-    """Sends an input to a topic on a schedule."""
+    """Sends an input to a topic on a schedule, its records dealt to the partitions in turn."""
 
-    def __init__(self, broker: str, topic: str, source: Input, schedule: Schedule) -> None:
-        self.topic, self.source, self.schedule = topic, source, schedule
+    def __init__(self, broker: str, topic: str, source: Input, schedule: Schedule, keys: Keys | None = None) -> None:
+        self.topic, self.source, self.schedule, self._keys = topic, source, schedule, keys
         self.sent = self.failed = 0
         self._producer = Producer({"bootstrap.servers": broker, **SETTINGS})
 
@@ -40,15 +41,17 @@ class Feed:
         """Send every record before `position` that was not sent yet."""
         while self.sent < position:
             stop = min(self.sent + POLL_EVERY, position)
-            for p, value in enumerate(self.source(self.sent, stop), self.sent):
-                self._produce(value, p % self.schedule.partitions, self.schedule.due_ms(p))
+            keys = self._keys(self.sent, stop) if self._keys else itertools.repeat(None)
+            for p, (value, key) in enumerate(zip(self.source(self.sent, stop), keys, strict=False), self.sent):
+                self._produce(value, key, p % self.schedule.partitions, self.schedule.due_ms(p))
             self.sent = stop
             self._producer.poll(0)
 
-    def _produce(self, text: bytes, partition: int, due_ms: int) -> None:
+    def _produce(self, text: bytes, key: bytes | None, partition: int, due_ms: int) -> None:
+        place = {"partition": partition, "timestamp": due_ms}
         while True:
             try:
-                self._producer.produce(self.topic, text, partition=partition, timestamp=due_ms, on_delivery=self._done)
+                self._producer.produce(self.topic, text, key, on_delivery=self._done, **place)
                 return
             except BufferError:
                 self._producer.poll(0.1)
@@ -64,25 +67,28 @@ class Feed:
 def run(config: dict, journal: Journal) -> None:
     """Send on schedule until SIGTERM; the journal says every second what was due, sent and refused."""
     schedule = Schedule(**config["schedule"])
-    source = records(read_workload(config["workload"]), schedule)
-    feed = Feed(config["broker"], config["topic"], source, schedule)
+    found = streams(read_workload(config["workload"]), schedule)
+    feeds = [Feed(config["broker"], each.topic, each.values, each.schedule, each.keys) for each in found]
     stopping: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: stopping.append(number))
     journal.write("started", **asdict(schedule))
     next_line = time.monotonic()
     while not stopping:
-        feed.send_until(schedule.due_count(time.time_ns()))
+        for feed in feeds:
+            feed.send_until(feed.schedule.due_count(time.time_ns()))
         if time.monotonic() >= next_line:
             next_line += 1.0
-            _report(journal, feed)
+            _report(journal, schedule, feeds)
         time.sleep(TICK_S)
-    feed.finish()
-    _report(journal, feed)
+    for feed in feeds:
+        feed.finish()
+    _report(journal, schedule, feeds)
 
 
-def _report(journal: Journal, feed: Feed) -> None:
+def _report(journal: Journal, schedule: Schedule, feeds: list[Feed]) -> None:
     now = time.time_ns()
-    journal.write("sent", now, due=feed.schedule.due_count(now), sent=feed.sent, failed=feed.failed)
+    sent, failed = sum(feed.sent for feed in feeds), sum(feed.failed for feed in feeds)
+    journal.write("sent", now, due=schedule.due_count(now), sent=sent, failed=failed)
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -21,6 +21,10 @@ class Schedule:
     start_ns: int
     rate: float
     partitions: int = 1
+
+    def turn(self, number: int, of: int) -> Schedule:
+        """Of every so many records the one with that number, from 0, as a schedule of its own."""
+        return replace(self, start_ns=self.start_ns + int(number / self.rate * 1e9), rate=self.rate / of)
 
     def due_ms(self, position: int) -> int:
         return (self.start_ns + int(position / self.rate * 1e9)) // 1_000_000

@@ -57,6 +57,11 @@ def expects_many_faults(experiment: Experiment) -> bool:
     return faults.failure_rate * faults.duration >= MANY_FAULTS
 
 
+def has_oracle(experiment: Experiment) -> bool:
+    """Whether there is an exact output to hold the output against; of an own job there is none."""
+    return experiment.workload.has_oracle
+
+
 def checks_for(experiment: Experiment) -> list[Check]:
     """The checks that have a meaning for this experiment."""
     return [check for check in CHECKS if check.applies(experiment)]
@@ -85,6 +90,7 @@ def _schema_check(table: str) -> Check:
         rules=lambda evidence: [pairs_equal("column", "expected_column"), pairs_equal("type", "expected_type")],
         observed=lambda frame: f"{frame['column'].notna().sum()} columns",
         expected=lambda evidence: f"{len(TABLES[table])} columns by name, order and type",
+        applies=_has_the_table(table),
     )
 
 
@@ -96,8 +102,12 @@ def _values_check(table: str) -> Check:
         rules=lambda evidence: value_rules(table),
         observed=lambda frame: f"{len(frame):,} row{'s' * (len(frame) != 1)}",
         expected=lambda evidence: "no value missing or out of range",
-        applies=has_faults if table in ("faults", "fault_fit", "recoveries") else lambda experiment: True,
+        applies=has_faults if table in ("faults", "fault_fit", "recoveries") else _has_the_table(table),
     )
+
+
+def _has_the_table(table: str) -> Callable[[Experiment], bool]:
+    return has_oracle if table == "quality" else lambda experiment: True
 
 
 def _prediction(evidence: Evidence) -> pd.Series:
@@ -193,6 +203,7 @@ CHECKS: tuple[Check, ...] = (
             f"{frame['duplicated'].sum():,} duplicated, {len(frame)} windows"
         ),
         expected=lambda evidence: "0 lost",
+        applies=has_oracle,
     ),
     Check(
         name="quality.nothing_wrong",
@@ -201,6 +212,7 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: [in_set("wrong", 0)],
         observed=lambda frame: f"{frame['wrong'].sum():,} of {frame['exact'].sum():,} results wrong",
         expected=lambda evidence: "0 wrong",
+        applies=has_oracle,
     ),
     Check(
         name="utilization.predicted",

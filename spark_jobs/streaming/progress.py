@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 
 def state_commit_ms(progress: dict[str, Any], side_by_side: int) -> float:
@@ -21,13 +21,28 @@ def checkpoint_ms(progress: dict[str, Any], side_by_side: int) -> float:
     return min(outside_ms + state_commit_ms(progress, side_by_side), durations["triggerExecution"])
 
 
-def offsets(progress: dict[str, Any]) -> dict[str, tuple[int, int]]:
-    """By partition of the input topic, from which offset to before which the micro-batch read."""
-    source = progress["sources"][0]
-    starts, ends = ((next(iter(source[end].values())) if source[end] else {}) for end in ("startOffset", "endOffset"))
-    return {partition: (starts.get(partition, 0), end) for partition, end in ends.items()}
+Place: TypeAlias = tuple[str, str]  # a topic and the number of a partition of it, as text
+
+
+def offsets(progress: dict[str, Any]) -> dict[Place, tuple[int, int]]:
+    """By partition of each topic that is read, from which offset to before which the micro-batch read.
+
+    Only Kafka's sources have offsets by topic. Of several that read the same topic, as of a join with itself, the
+    first counts.
+    """
+    found: dict[Place, tuple[int, int]] = {}
+    for source in progress["sources"]:
+        for topic, ends in _by_topic(source["endOffset"]).items():
+            starts = _by_topic(source["startOffset"]).get(topic, {})
+            for partition, end in ends.items():
+                found.setdefault((topic, partition), (starts.get(partition, 0), end))
+    return found
+
+
+def _by_topic(offset: Any) -> dict[str, dict[str, int]]:
+    return {topic: ends for topic, ends in offset.items() if isinstance(ends, dict)} if isinstance(offset, dict) else {}
 
 
 def records_read(progress: dict[str, Any]) -> int:
-    """Records of the input topic in the micro-batch; `numInputRows` counts those twice that a join scans twice."""
+    """Records of the input topics in the micro-batch; `numInputRows` counts those twice that a join scans twice."""
     return sum(end - start for start, end in offsets(progress).values())

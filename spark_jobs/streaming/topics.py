@@ -1,6 +1,9 @@
 """The Kafka topics of a run."""
 
-INPUT, OUTPUT = "input", "output"
+from experiments.workloads import INPUT, OUTPUT
+
 CALIBRATION_OUTPUT = "calibration-output"
 WARM, FULL = "calibration-warm", ("calibration-1", "calibration-2", "calibration-3")
 CALIBRATION_TOPICS = (WARM, *FULL, CALIBRATION_OUTPUT)
+
+__all__ = ["CALIBRATION_OUTPUT", "CALIBRATION_TOPICS", "FULL", "INPUT", "OUTPUT", "WARM"]

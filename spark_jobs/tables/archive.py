@@ -1,9 +1,11 @@
 """Saves input, output and exact output of a run from the broker: `archive.py RESULT_DIRECTORY BROKER`.
 
-raw/input.parquet   partition, offset, due_ms        of every record that the query has committed
-raw/sink.parquet    start_ms, end_ms, key, value     of every record in the output topic, copies included,
-                    arrived_ms                       and when it was handed to the sink's producer
-raw/oracle.parquet  start_ms, end_ms, key, value     exactly what should be there, windows still open included
+raw/input.parquet   topic, partition, offset, due_ms  of every record that the query has committed
+raw/sink.parquet    start_ms, end_ms, key, value      of every record in the output topic, copies included,
+                    arrived_ms                        and when it was handed to the sink's producer
+raw/oracle.parquet  start_ms, end_ms, key, value      exactly what should be there, windows still open included
+
+Of an own job nobody knows what its output means: raw/sink.parquet has key, value, arrived_ms, and there is no oracle.
 """
 
 from __future__ import annotations
@@ -18,34 +20,45 @@ from pyspark.sql import functions as F
 from experiments.errors import EnvironmentFailure
 from experiments.workloads import WorkloadSpec, read_workload
 from infra.journal import read_journal
-from spark_jobs.streaming.topics import INPUT, OUTPUT
+from spark_jobs.streaming.progress import offsets
 from workloads.queries import oracle
 from workloads.results import SCHEMA
 
 
-def committed_offsets(raw: Path) -> dict[str, int]:
-    """How far the query has read each partition, by its last committed batch."""
+def committed_offsets(raw: Path) -> dict[str, dict[str, int]]:
+    """How far the query has read each partition of each topic, by its last committed batch."""
     batches = [entry["progress"] for entry in read_journal(raw / "query.jsonl") if entry["event"] == "progress"]
-    return batches[-1]["sources"][0]["endOffset"][INPUT] if batches else {}
+    found: dict[str, dict[str, int]] = {}
+    for (topic, partition), (_, end) in offsets(batches[-1]).items() if batches else ():
+        found.setdefault(topic, {})[partition] = end
+    return found
 
 
 def archive(spark: SparkSession, raw: Path, broker: str, workload: WorkloadSpec) -> None:
-    """Write the three files; raises `EnvironmentFailure` when the query committed nothing."""
-    ends = committed_offsets(raw)
+    """Write the files; raises `EnvironmentFailure` when the query committed nothing of what it was sent."""
+    ends = {topic: ends for topic, ends in committed_offsets(raw).items() if topic in workload.input_topics}
     if not ends:
         raise EnvironmentFailure("the query committed no batch in this run", "see the query's log for why")
-    records = _topic(spark, broker, INPUT, json.dumps({INPUT: ends}))
-    due = records.select("partition", "offset", F.unix_millis("timestamp").alias("due_ms"))
+    records = _topics(spark, broker, list(ends), json.dumps(ends))
+    due = records.select("topic", "partition", "offset", F.unix_millis("timestamp").alias("due_ms"))
     due.write.parquet(str(raw / "input.parquet"))
-    oracle(records, workload).write.parquet(str(raw / "oracle.parquet"))
-    message = F.from_json(F.col("value").cast("string"), SCHEMA)
+    if workload.has_oracle:
+        oracle(records, workload).write.parquet(str(raw / "oracle.parquet"))
+    if workload.output_topic:
+        written = _topics(spark, broker, [workload.output_topic], "latest")
+        _sink(written, workload).write.parquet(str(raw / "sink.parquet"))
+
+
+def _sink(written: DataFrame, workload: WorkloadSpec) -> DataFrame:
     arrived = F.unix_millis("timestamp").alias("arrived_ms")
-    sink = _topic(spark, broker, OUTPUT, "latest").select(message.alias("message"), arrived)
-    sink.select("message.*", "arrived_ms").write.parquet(str(raw / "sink.parquet"))
+    if not workload.has_oracle:
+        return written.select("key", "value", arrived)
+    message = F.from_json(F.col("value").cast("string"), SCHEMA)
+    return written.select(message.alias("message"), arrived).select("message.*", "arrived_ms")
 
 
-def _topic(spark: SparkSession, broker: str, topic: str, until: str) -> DataFrame:
-    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker).option("subscribe", topic)
+def _topics(spark: SparkSession, broker: str, topics: list[str], until: str) -> DataFrame:
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker).option("subscribe", ",".join(topics))
     return reader.option("startingOffsets", "earliest").option("endingOffsets", until).load()
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from spark_jobs.streaming.progress import checkpoint_ms, offsets, records_read, state_commit_ms
+from spark_jobs.streaming.progress import Place, checkpoint_ms, offsets, records_read, state_commit_ms
 
 MS = 1_000_000  # nanoseconds
 
@@ -28,7 +28,7 @@ class Batch:
     state_commit_s: float
     state_rows: int
     state_bytes: int
-    offsets: dict[str, tuple[int, int]]
+    offsets: dict[Place, tuple[int, int]]
     stages: int | None
     hop_delay_s: float | None
 

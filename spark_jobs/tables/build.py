@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from experiments.spec import Experiment, LoadMode, TriggerMode
+from experiments.workloads import INPUT
 from infra.journal import read_journal
 from results.schema import TABLES
 from results.store import Run
@@ -131,12 +132,23 @@ def build(logs: Logs) -> None:
         "runs",
         [rows.run(logs.run.run_id, logs.experiment, logs.plan, logs.segments, logs.batches, rate, load_rate)],
     )
-    sink = _raw(logs, "sink")
-    seen = seen_in_sink(sink) if logs.real_time else seen_at_commit(_raw(logs, "input"), logs.batches)
+    seen = seen_in_sink(_raw(logs, "sink")) if logs.real_time else seen_at_commit(_input(logs), logs.batches)
     _save(latency(seen, logs.window), logs, "latency")
+    if logs.experiment.workload.has_oracle:
+        _judge(logs)
+
+
+def _judge(logs: Logs) -> None:
+    """Compare the output with what it should be, as far as it is final."""
     watermark_ms = rows.closed_until_ms(logs.journal("query"))
     final = closed(logs.experiment.workload, watermark_ms, committed_offsets(logs.raw))
-    _save(quality(sink, _raw(logs, "oracle"), final), logs, "quality")
+    _save(quality(_raw(logs, "sink"), _raw(logs, "oracle"), final), logs, "quality")
+
+
+def _input(logs: Logs) -> DataFrame:
+    """The committed input; logs of the first versions do not name its one topic."""
+    found = _raw(logs, "input")
+    return found if "topic" in found.columns else found.withColumn("topic", F.lit(INPUT))
 
 
 def _raw(logs: Logs, name: str) -> DataFrame:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from spark_jobs.streaming.progress import Place
 from spark_jobs.tables.batches import MS, Batch
 from workloads.results import position
 
@@ -34,8 +35,8 @@ def latency(seen: DataFrame, window: tuple[int, int]) -> DataFrame:
 
 
 def seen_at_commit(records: DataFrame, batches: list[Batch]) -> DataFrame:
-    """Records (partition, offset, due_ms) as seen when the batch that held each was committed."""
-    return records.groupBy("partition").applyInArrow(_commit_times(batches), "seen_ms long, due_ms long")
+    """Records (topic, partition, offset, due_ms) as seen when the batch that held each was committed."""
+    return records.groupBy("topic", "partition").applyInArrow(_commit_times(batches), "seen_ms long, due_ms long")
 
 
 def seen_in_sink(sink: DataFrame) -> DataFrame:
@@ -51,17 +52,17 @@ def seen_in_sink(sink: DataFrame) -> DataFrame:
 
 def _commit_times(batches: list[Batch]) -> Callable[[pa.Table], pa.Table]:
     """For the records of one partition: the commit time of the batch whose offsets hold each."""
-    ends = {p: [] for batch in batches for p in batch.offsets}
-    commits = {p: [] for p in ends}
+    ends: dict[Place, list[int]] = {place: [] for batch in batches for place in batch.offsets}
+    commits: dict[Place, list[int]] = {place: [] for place in ends}
     for batch in sorted(batches, key=lambda b: b.batch):
-        for partition, (_, end) in batch.offsets.items():
-            ends[partition].append(end)
-            commits[partition].append(batch.ended_ns // MS)
+        for place, (_, end) in batch.offsets.items():
+            ends[place].append(end)
+            commits[place].append(batch.ended_ns // MS)
 
     def assign(table: pa.Table) -> pa.Table:
-        partition = str(table["partition"][0].as_py())
-        index = np.searchsorted(ends[partition], table["offset"].to_numpy(), side="right")
-        committed = np.asarray(commits[partition], dtype=np.int64)[index]
+        place = (table["topic"][0].as_py(), str(table["partition"][0].as_py()))
+        index = np.searchsorted(ends[place], table["offset"].to_numpy(), side="right")
+        committed = np.asarray(commits[place], dtype=np.int64)[index]
         return pa.table({"seen_ms": committed, "due_ms": table["due_ms"]})
 
     return assign

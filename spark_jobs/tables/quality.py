@@ -5,20 +5,20 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from experiments.workloads import WorkloadSpec
+from experiments.workloads import INPUT, WorkloadSpec
 from workloads.results import committed
 
 MS = 1_000_000
 
 
-def closed(workload: WorkloadSpec, watermark_ms: int, offsets: dict[str, int]) -> Column:
+def closed(workload: WorkloadSpec, watermark_ms: int, ends: dict[str, dict[str, int]]) -> Column:
     """Whether a result of the workload is final: nothing that the query reads later can change it.
 
-    That of single records once they are committed, which `offsets` tells as the end offset of each partition; that of
+    That of single records once they are committed, which `ends` tells as the end offset of each partition; that of
     a window once the watermark [ms] has passed its end, and the time that the query needs to settle.
     """
     if workload.by_record:
-        return committed("key", offsets)
+        return committed("key", ends.get(INPUT, {}))
     return F.col("end_ms") <= watermark_ms - workload.settling_ms
 
 

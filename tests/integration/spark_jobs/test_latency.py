@@ -10,17 +10,17 @@ from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
 
 START_MS = 1_795_173_800_000
 WINDOW = (START_MS * MS, (START_MS + 10_000) * MS)
-SCHEMA = "partition int, offset long, due_ms long"
+SCHEMA = "topic string, partition int, offset long, due_ms long"
 
 
 def batch(number: int, committed_s: float, **ends: tuple[int, int]) -> Batch:
     ended_ns = (START_MS + round(committed_s * 1000)) * MS
-    offsets = {name.removeprefix("p"): span for name, span in ends.items()}
+    offsets = {("input", name.removeprefix("p")): span for name, span in ends.items()}
     return Batch(number, ended_ns - 10**9, ended_ns, 0, 0, 0.0, 0.0, 0.0, 0, 0, offsets, None, None)
 
 
 def due(spark: SparkSession, *records: tuple[int, int, float]) -> DataFrame:
-    rows = [(partition, offset, START_MS + round(due_s * 1000)) for partition, offset, due_s in records]
+    rows = [("input", partition, offset, START_MS + round(due_s * 1000)) for partition, offset, due_s in records]
     return spark.createDataFrame(rows, SCHEMA)
 
 

@@ -112,7 +112,7 @@ class Bench:
         return start(self.spark, config, **topics, checkpoint=checkpoint, interval_s=0.0, batch_records=BATCH_RECORDS)
 
     def committed(self) -> int:
-        return sum(archive.committed_offsets(self.raw).values())
+        return sum(archive.committed_offsets(self.raw).get(INPUT, {}).values())
 
     def run_until(self, records: int) -> None:
         """Run the query until it has committed so many records, then stop it as a restart would."""
@@ -138,7 +138,7 @@ def bench(
     sent: Sent, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int
 ) -> Iterator[Bench]:
     made = Bench(spark, sent, tmp_path, depth)
-    monkeypatch.setattr(archive, "OUTPUT", made.output)
+    monkeypatch.setattr(WordCountSpec, "output_topic", made.output)
     create_topics(sent.broker, {made.output: PARTITIONS})
     listener = ProgressJournal(Journal(made.raw / "query.jsonl"))
     spark.streams.addListener(listener)
@@ -183,7 +183,7 @@ def test_a_query_that_was_stopped_goes_on_from_its_checkpoint(bench: Bench) -> N
 def test_the_archive_holds_what_was_committed_and_no_more(bench: Bench) -> None:
     bench.run_until(BATCH_RECORDS)
     bench.judge()
-    ends = archive.committed_offsets(bench.raw)
+    ends = archive.committed_offsets(bench.raw)[INPUT]
     found = {(row["partition"], row["offset"]): row["due_ms"] for row in bench.table("input").collect()}
     expected = {(int(p), offset) for p, end in ends.items() for offset in range(end)}
     assert set(found) == expected

@@ -61,7 +61,7 @@ def test_the_run_id_is_no_part_of_the_experiment():
 
 def test_the_form_has_the_fields_of_every_workload_and_the_chosen_one_keeps_its_own():
     fields = trigger_form.fields(spec.validate(NEXMARK))
-    assert fields["workload.name"]["enum"] == ["wordcount", "nexmark"]
+    assert fields["workload.name"]["enum"] == ["wordcount", "nexmark", "own-job"]
     assert (fields["workload.query"]["default"], fields["workload.depth"]["default"]) == ("q5", 1)
     filled = {name: field["default"] for name, field in fields.items()}
     assert spec.validate(trigger_form.fold(filled)) == spec.validate(NEXMARK)

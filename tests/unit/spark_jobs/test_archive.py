@@ -21,6 +21,6 @@ def test_a_query_that_committed_nothing_is_named_in_one_line(tmp_path, events):
 def test_the_last_commit_says_how_far_the_query_has_read(tmp_path):
     journal = Journal(tmp_path / "query.jsonl")
     for end in (5, 9):
-        journal.write("progress", progress={"sources": [{"endOffset": {"input": {"0": end}}}]})
+        journal.write("progress", progress={"sources": [{"startOffset": None, "endOffset": {"input": {"0": end}}}]})
     journal.write("query-failed")
-    assert committed_offsets(tmp_path) == {"0": 9}
+    assert committed_offsets(tmp_path) == {"input": {"0": 9}}

@@ -34,14 +34,26 @@ def test_a_batch_and_what_its_checkpoint_cost():
     assert found.processing_ns == (1100 - 240) * MS
     assert (found.wal_s, found.commit_log_s, found.state_commit_s) == (0.05, 0.03, 0.04)
     assert (found.state_rows, found.state_bytes) == (1000, 5000)
-    assert found.offsets == {"0": (10, 400), "1": (20, 300)}
+    assert found.offsets == {("input", "0"): (10, 400), ("input", "1"): (20, 300)}
     assert (found.stages, found.hop_delay_s) == (2, 0.05)
 
 
 def test_the_first_batch_begins_at_offset_zero_and_may_be_unknown_to_the_event_log():
     (found,) = batches(journal(progress(start=None)), {}, 1)
-    assert found.offsets == {"0": (0, 400), "1": (0, 300)}
+    assert found.offsets == {("input", "0"): (0, 400), ("input", "1"): (0, 300)}
     assert (found.stages, found.hop_delay_s) == (None, None)
+
+
+def test_of_several_sources_each_topic_counts_once_and_what_has_no_offsets_by_topic_does_not():
+    sources = [
+        {"startOffset": {"orders": {"0": 5}}, "endOffset": {"orders": {"0": 9}, "refunds": {"0": 2}}},
+        {"startOffset": {"orders": {"0": 1}}, "endOffset": {"orders": {"0": 7}}},
+        {"startOffset": 17, "endOffset": 23},
+        {"startOffset": {"logOffset": 1}, "endOffset": {"logOffset": 2}},
+    ]
+    (found,) = batches(journal({**progress(), "sources": sources}), {}, 1)
+    assert found.offsets == {("orders", "0"): (5, 9), ("refunds", "0"): (0, 2)}
+    assert found.records == 6
 
 
 def test_the_state_of_a_chain_is_that_of_all_its_operators():

@@ -16,11 +16,13 @@ SCHEDULE = Schedule(1_795_173_799_675_000_000, 5000.0, 3)
 
 
 def test_every_workload_and_every_query_is_there():
-    assert set(INPUTS) == set(BY_WORKLOAD) == set(ORACLES) == set(SPECS) == set(WorkloadName)
+    ours = set(WorkloadName) - {WorkloadName.OWN_JOB}  # of which nobody knows the query
+    assert set(INPUTS) == set(BY_WORKLOAD) == set(ORACLES) == ours
+    assert set(SPECS) == set(WorkloadName)
     assert list(QUERIES) == list(NexmarkQuery)
 
 
-@pytest.fixture(scope="module", params=WorkloadName)
+@pytest.fixture(scope="module", params=INPUTS)
 def source(request, tmp_path_factory):
     if request.param is WorkloadName.NEXMARK:
         return records(NexmarkSpec(), SCHEDULE)

@@ -1,0 +1,133 @@
+"""Runs a streaming program of the user's own as it is, and journals what its query does.
+
+Run by spark-submit as `own_job.py CONFIG.json JOURNAL.jsonl`. The program runs as `__main__` with its own arguments,
+from its own folder, without a module of ours in its way. Whatever session it asks `SparkSession.builder` for gets a
+listener, and its executors are watched. Of several queries the first that the program starts is followed. How it comes
+back from a failure is its own affair: once it ends, its supervisor starts it again.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import runpy
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
+
+from experiments.errors import BadInput
+from infra.journal import Journal
+from infra.services import REPOSITORY
+from spark_jobs.streaming.driver import POLL_S, ProgressJournal, await_master
+from spark_jobs.streaming.job import live_executors
+
+
+@dataclass(frozen=True)
+class OwnJob:
+    """What is run: passes to this program as a JSON file."""
+
+    master: str
+    program: str
+    arguments: list[str]
+
+
+class FirstQuery(ProgressJournal):
+    """Journals the first query that the program starts, and its start and failure in the words of the query driver."""
+
+    def __init__(self, journal: Journal, executors: Callable[[], set[str]]) -> None:
+        super().__init__(journal)
+        self._executors, self._followed = executors, ""
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        if self._followed:
+            return
+        self._followed = str(event.id)
+        super().onQueryStarted(event)
+        self._journal.write("ready", executors=sorted(self._executors()))
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        if str(event.progress.id) == self._followed:
+            super().onQueryProgress(event)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        if str(event.id) != self._followed:
+            return
+        super().onQueryTerminated(event)
+        self._followed = ""  # a program that starts it again goes on with it
+        if event.exception is not None:
+            self._journal.write("query-failed", error=event.exception[:2000])
+
+
+class Sessions:
+    """Follows every Spark context that the program makes; raises `BadInput` for one that is not on the cluster."""
+
+    def __init__(self, master: str, journal: Journal) -> None:
+        self._master, self._journal, self._application = master, journal, ""
+
+    def notice(self, spark: SparkSession) -> None:
+        context = spark.sparkContext
+        if context.master != self._master:
+            raise BadInput("master", context.master, "what spark-submit says: a program that sets its own is not here")
+        if context.applicationId != self._application:
+            self._application = context.applicationId
+            spark.streams.addListener(FirstQuery(self._journal, functools.partial(live_executors, spark)))
+            threading.Thread(target=self._watch, args=(spark, self._application), daemon=True).start()
+
+    def _watch(self, spark: SparkSession, application: str) -> None:
+        """Journal executors that are lost, for as long as the context lives."""
+        known: set[str] = set()
+        while self._application == application:
+            try:
+                alive = live_executors(spark)
+            except (Py4JError, AttributeError, OSError):  # the context was stopped, or the JVM is gone
+                return
+            if lost := known - alive:
+                self._journal.write("executors-lost", executors=sorted(lost))
+            known = alive
+            time.sleep(POLL_S)
+
+
+def notice_sessions(notice: Callable[[SparkSession], None]) -> None:
+    """Have `notice` called with every session that a builder returns, before the program gets it."""
+    create = SparkSession.Builder.getOrCreate
+
+    @functools.wraps(create)
+    def create_and_notice(builder: SparkSession.Builder) -> SparkSession:
+        session = create(builder)
+        notice(session)
+        return session
+
+    SparkSession.Builder.getOrCreate = create_and_notice
+
+
+def run(job: OwnJob) -> None:
+    """Run the program as Python itself would; what it imports by a name that we have, too, is its own."""
+    ours = {path.name for path in REPOSITORY.iterdir() if (path / "__init__.py").exists()}
+    for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
+        del sys.modules[name]
+    sys.path[:] = [str(Path(job.program).parent), *(path for path in sys.path[1:] if path != str(REPOSITORY))]
+    sys.argv[:] = [job.program, *job.arguments]
+    runpy.run_path(job.program, run_name="__main__")
+
+
+def main() -> None:
+    config_path, journal_path = map(Path, sys.argv[1:])
+    document: dict[str, Any] = json.loads(config_path.read_text(encoding="utf-8"))
+    job, journal = OwnJob(**document), Journal(journal_path)
+    journal.write("driver-started")
+    await_master(job.master)
+    notice_sessions(Sessions(job.master, journal).notice)
+    run(job)
+    journal.write("driver-stopped")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""What runs an own job: the program as Python would run it, the one query that is followed, and where it must run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from experiments.errors import BadInput
+from infra.journal import Journal, read_journal
+from infra.services import REPOSITORY
+from spark_jobs.streaming.own_job import FirstQuery, Sessions
+
+PROGRAM = """
+import json, pathlib, sys
+import infra, results
+from helper import word
+seen = {"name": __name__, "argv": sys.argv, "infra": infra.word, "results": results.word, "helper": word}
+print(json.dumps(seen))
+"""
+RUN = "import sys; from spark_jobs.streaming.own_job import OwnJob, run; run(OwnJob('', sys.argv[1], sys.argv[2:]))"
+
+
+def test_a_program_runs_as_by_itself_even_where_its_modules_have_the_names_of_ours(tmp_path):
+    (tmp_path / "job.py").write_text(PROGRAM, encoding="utf-8")
+    for name in ("infra", "results", "helper"):
+        (tmp_path / f"{name}.py").write_text(f"word = '{name} of the job'\n", encoding="utf-8")
+    program = str(tmp_path / "job.py")
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, program, "--topic", "orders"],
+        env={"PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    words = {name: f"{name} of the job" for name in ("infra", "results", "helper")}
+    assert json.loads(done.stdout) == {"name": "__main__", "argv": [program, "--topic", "orders"], **words}
+
+
+def started(query):
+    return SimpleNamespace(id=query, runId=f"{query}-run")
+
+
+def progress(query):
+    return SimpleNamespace(progress=SimpleNamespace(id=query, json=json.dumps({"id": query})))
+
+
+def terminated(query, exception=None):
+    return SimpleNamespace(id=query, runId=f"{query}-run", exception=exception)
+
+
+@pytest.fixture
+def heard(tmp_path):
+    """Tells what a listener journals of these events."""
+    listener = FirstQuery(Journal(tmp_path / "query.jsonl"), lambda: {"1", "0"})
+
+    def journaled(*calls):
+        for hook, event in calls:
+            getattr(listener, hook)(event)
+        return [
+            {key: value for key, value in entry.items() if key != "at_ns"}
+            for entry in read_journal(tmp_path / "query.jsonl")
+        ]
+
+    return journaled
+
+
+def test_the_first_query_is_followed_and_no_other(heard):
+    found = heard(
+        ("onQueryStarted", started("a")),
+        ("onQueryStarted", started("b")),
+        ("onQueryProgress", progress("b")),
+        ("onQueryProgress", progress("a")),
+        ("onQueryTerminated", terminated("b", "boom")),
+    )
+    assert found == [
+        {"event": "query-started", "query_run": "a-run"},
+        {"event": "ready", "executors": ["0", "1"]},
+        {"event": "progress", "progress": {"id": "a"}},
+    ]
+
+
+def test_a_query_that_failed_and_is_started_again_is_followed_again(heard):
+    found = heard(
+        ("onQueryStarted", started("a")),
+        ("onQueryTerminated", terminated("a", "boom")),
+        ("onQueryStarted", started("a")),
+        ("onQueryProgress", progress("a")),
+    )
+    events = [entry["event"] for entry in found]
+    again = ["query-started", "ready", "progress"]
+    assert events == ["query-started", "ready", "query-terminated", "query-failed", *again]
+    assert found[3]["error"] == "boom"
+
+
+def test_a_program_that_sets_a_master_of_its_own_is_refused(tmp_path):
+    sessions = Sessions("spark://127.0.1.1:7077", Journal(tmp_path / "query.jsonl"))
+    elsewhere = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]", applicationId="app"))
+    with pytest.raises(BadInput, match=r"^master: 'local\[2\]' is not usable"):
+        sessions.notice(elsewhere)
