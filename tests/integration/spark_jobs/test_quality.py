@@ -65,7 +65,7 @@ def test_no_output_at_all_where_none_was_due(frame) -> None:
     assert judged(frame(), frame()) == {}
 
 
-@pytest.mark.parametrize(("committed", "keys"), [({"0": 10, "1": 3}, {"0:9:an", "1:2:an"}), ({}, set())])
+@pytest.mark.parametrize(("committed", "keys"), [({"input": {"0": 10, "1": 3}}, {"0:9:an", "1:2:an"}), ({}, set())])
 def test_without_state_a_record_is_final_once_its_input_is_committed(spark: SparkSession, committed, keys) -> None:
     found = spark.createDataFrame([(f"{record}:an",) for record in ("0:9", "0:10", "1:2", "1:9", "2:0")], "key string")
     final = found.withColumn("end_ms", F.lit(0)).where(closed(WordCountSpec(depth=0), CLOSED_MS, committed))
@@ -76,7 +76,9 @@ def test_a_result_of_a_join_is_final_once_both_its_records_are_committed(spark: 
     found = spark.createDataFrame(
         [(key,) for key in ("0:9,1:2", "0:9,1:3", "0:10,1:2", "1:2,0:0", "0:1,2:0")], "key string"
     )
-    final = found.withColumn("end_ms", F.lit(0)).where(closed(NexmarkSpec(query="q3"), CLOSED_MS, {"0": 10, "1": 3}))
+    final = found.withColumn("end_ms", F.lit(0)).where(
+        closed(NexmarkSpec(query="q3"), CLOSED_MS, {"input": {"0": 10, "1": 3}})
+    )
     assert {row["key"] for row in final.collect()} == {"0:9,1:2", "1:2,0:0"}
 
 

@@ -63,7 +63,7 @@ def test_every_result_is_exact(spark: SparkSession, topic: Path, tmp_path: Path,
     spec = NexmarkSpec(query=name, **SHORT)
     sink, watermark_ms = streamed(spark, topic, spec, tmp_path)
     exact = oracle(spark.read.schema(SCHEMA).parquet(str(topic)), spec)
-    final = closed(spec, watermark_ms, {str(p): EVENTS // PARTITIONS for p in range(PARTITIONS)})
+    final = closed(spec, watermark_ms, {"input": {str(p): EVENTS // PARTITIONS for p in range(PARTITIONS)}})
     judged = [row.asDict() for row in quality(sink, exact, final).collect()]
     totals = {part: sum(row[part] for row in judged) for part in ("exact", "emitted", "lost", "duplicated", "wrong")}
     assert totals["exact"] == totals["emitted"] >= FEWEST

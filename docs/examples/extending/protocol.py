@@ -1,0 +1,36 @@
+"""A protocol: uncoordinated checkpoints by work done instead of by time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spark_jobs.dataflow.frames import Frame
+from spark_jobs.dataflow.protocols.interface import Runtime
+from spark_jobs.dataflow.protocols.uncoordinated import Uncoordinated
+
+MESSAGES = 4  # from one checkpoint to the next, which bounds how much is done again after a failure
+
+
+class ByWork(Uncoordinated):
+    """Every partition takes a checkpoint before it processes one message more than `MESSAGES` since its last.
+
+    What it inherits: what is sent is logged, the recovery line is found by rollback propagation, and a timer goes on
+    beside, for sources, which get no messages.
+    """
+
+    name = "by-work"
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self._done = 0
+
+    def on_message(self, frame: Frame) -> None:
+        if self._done == MESSAGES:
+            self.runtime.checkpoint()
+        self._done += 1
+
+    def on_checkpoint(self, number: int) -> None:
+        self._done = 0
+
+    def on_recovery(self, snapshot: Any) -> None:
+        self._done = 0  # it is back at a checkpoint, or at its beginning
