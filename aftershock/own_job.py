@@ -18,6 +18,7 @@ from experiments.workloads import InputSpec, OwnJobSpec
 from infra import kafka, spark
 from infra.cluster import Handle
 from infra.services import REPOSITORY
+from workloads.own_job import ORACLE
 from workloads.recorded import PARQUET, write
 
 RUNNER = REPOSITORY / "spark_jobs" / "streaming" / "own_job.py"
@@ -26,8 +27,9 @@ REPLAY_LIMIT = 1_000_000  # records of a topic that are replayed
 
 def check(job: OwnJobSpec) -> None:
     """Raise `BadInput` for a program, a module or a broker that is not there; its other inputs are read elsewhere."""
-    if not Path(job.program).is_file():
-        raise BadInput("workload.program", job.program, "a Python file that exists")
+    for field, path in (("program", job.program), ("oracle", job.oracle)):
+        if path and not Path(path).is_file():
+            raise BadInput(f"workload.{field}", path, "a Python file that exists")
     for index, module in enumerate(job.modules):
         if not Path(module).exists():
             raise BadInput(f"workload.modules.{index}", module, "a file or folder that exists")
@@ -79,6 +81,8 @@ def submit_command(bench: Bench) -> list[str]:
     job, folder = experiment.workload, folder_of(bench)
     stage(job, folder)
     shutil.copytree(folder, bench.run.raw / "job", ignore=shutil.ignore_patterns("inputs"), dirs_exist_ok=True)
+    if job.oracle:
+        shutil.copy(job.oracle, bench.run.raw / ORACLE)
     config = folder / "own-job.json"
     values = placeholders(experiment, handle, bench.root / "store" / "checkpoint")
     arguments = [filled(argument, values) for argument in job.arguments]

@@ -224,6 +224,7 @@ class OwnJobSpec(Spec):
     conf: dict[str, str] = Field({}, description="own-job: further settings of spark-submit")
     inputs: Annotated[dict[Topic, InputSpec], Field(min_length=1, description="own-job: source of each input topic")]
     output_topic: Annotated[Topic | None, Field(description="own-job: the topic that it writes to, if any")] = None
+    oracle: Annotated[str | None, Field(min_length=1, description="own-job: file of `exact` and `results`")] = None
 
     @property
     def title(self) -> str:
@@ -247,7 +248,7 @@ class OwnJobSpec(Spec):
 
     @property
     def has_oracle(self) -> bool:
-        return False
+        return self.oracle is not None
 
     @model_validator(mode="after")
     def _placeholders_are_known(self) -> OwnJobSpec:
@@ -264,6 +265,8 @@ class OwnJobSpec(Spec):
     def _topics_differ(self) -> OwnJobSpec:
         if self.output_topic in self.inputs:
             raise Misfit("output_topic", self.output_topic, "another topic than those of inputs")
+        if self.oracle and self.output_topic is None:
+            raise Misfit("output_topic", None, "a topic: the oracle's results are compared with what it holds")
         return self
 
 
@@ -304,4 +307,5 @@ def with_absolute_paths(workload: WorkloadSpec) -> WorkloadSpec:
     }
     modules = tuple(str(Path(module).absolute()) for module in workload.modules)
     program = str(Path(workload.program).absolute())
-    return workload.model_copy(update={"program": program, "modules": modules, "inputs": inputs})
+    oracle = str(Path(workload.oracle).absolute()) if workload.oracle else None
+    return workload.model_copy(update={"program": program, "modules": modules, "inputs": inputs, "oracle": oracle})

@@ -25,6 +25,7 @@ from results.schema import LEDGER_CLASSES, FaultOutcome
 from results.store import Run
 from results.verdict import Verdict
 
+NOT_COMPARED = "Output: not compared, since the experiment names nothing exact to compare it with"
 WIDTH = 92
 BAR = 30
 MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?"}
@@ -141,7 +142,7 @@ def _seconds(value: object) -> str:
 def _quality(run: Run) -> list[str]:
     totals = quality_totals(run)
     if totals is None:
-        return []
+        return [] if run.has("quality") or the_run(run) is None else [NOT_COMPARED]
     return [
         f"Output against the exact result, {totals['windows']} windows, {totals['exact']:,} results",
         f"  {totals['lost']:,} lost, {totals['wrong']:,} wrong, {totals['duplicated']:,} emitted more than once",

@@ -5,7 +5,7 @@ raw/sink.parquet    start_ms, end_ms, key, value      of every record in the out
                     arrived_ms                        and when it was handed to the sink's producer
 raw/oracle.parquet  start_ms, end_ms, key, value      exactly what should be there, windows still open included
 
-Of an own job nobody knows what its output means: raw/sink.parquet has key, value, arrived_ms, and there is no oracle.
+Of an own job without an oracle nobody knows what its output means: raw/sink.parquet has its key and value as they are.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from experiments.errors import EnvironmentFailure
-from experiments.workloads import WorkloadSpec, read_workload
+from experiments.errors import AftershockError, EnvironmentFailure
+from experiments.workloads import OwnJobSpec, WorkloadSpec, read_workload
 from infra.journal import read_journal
 from spark_jobs.streaming.progress import offsets
+from workloads import own_job
 from workloads.queries import oracle
 from workloads.results import SCHEMA
 
@@ -42,19 +43,25 @@ def archive(spark: SparkSession, raw: Path, broker: str, workload: WorkloadSpec)
     records = _topics(spark, broker, list(ends), json.dumps(ends))
     due = records.select("topic", "partition", "offset", F.unix_millis("timestamp").alias("due_ms"))
     due.write.parquet(str(raw / "input.parquet"))
+    own = isinstance(workload, OwnJobSpec)
     if workload.has_oracle:
-        oracle(records, workload).write.parquet(str(raw / "oracle.parquet"))
+        exact = own_job.applied(raw / own_job.ORACLE, "exact", records) if own else oracle(records, workload)
+        exact.write.parquet(str(raw / "oracle.parquet"))
     if workload.output_topic:
         written = _topics(spark, broker, [workload.output_topic], "latest")
-        _sink(written, workload).write.parquet(str(raw / "sink.parquet"))
+        sink = _own_sink(written, workload, raw) if own else _sink(written)
+        sink.write.parquet(str(raw / "sink.parquet"))
 
 
-def _sink(written: DataFrame, workload: WorkloadSpec) -> DataFrame:
-    arrived = F.unix_millis("timestamp").alias("arrived_ms")
-    if not workload.has_oracle:
-        return written.select("key", "value", arrived)
+def _sink(written: DataFrame) -> DataFrame:
     message = F.from_json(F.col("value").cast("string"), SCHEMA)
+    arrived = F.unix_millis("timestamp").alias("arrived_ms")
     return written.select(message.alias("message"), arrived).select("message.*", "arrived_ms")
+
+
+def _own_sink(written: DataFrame, job: OwnJobSpec, raw: Path) -> DataFrame:
+    messages = written.select("key", "value")
+    return own_job.applied(raw / own_job.ORACLE, "results", messages) if job.has_oracle else messages
 
 
 def _topics(spark: SparkSession, broker: str, topics: list[str], until: str) -> DataFrame:
@@ -68,7 +75,7 @@ def main() -> None:
     spark = SparkSession.builder.appName("aftershock-archive").getOrCreate()
     try:
         archive(spark, result / "raw", broker, read_workload(experiment["workload"]))
-    except EnvironmentFailure as error:
+    except AftershockError as error:
         sys.exit(f"Error: {error}")  # whoever reads this log looks for a line that names an error
     finally:
         spark.stop()

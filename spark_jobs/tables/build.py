@@ -25,7 +25,7 @@ from spark_jobs.tables.batches import Batch, batches, chains
 from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import Pace, Segment, ledger, pace, steady
 from spark_jobs.tables.outages import Outage, moments, outages
-from spark_jobs.tables.quality import closed, quality
+from spark_jobs.tables.quality import closed, committed_until_ms, quality
 from spark_jobs.tables.recoveries import recoveries
 
 LOGGED = ("SparkListenerJobStart", "SparkListenerStageCompleted")
@@ -141,6 +141,8 @@ def build(logs: Logs) -> None:
 def _judge(logs: Logs) -> None:
     """Compare the output with what it should be, as far as it is final."""
     watermark_ms = rows.closed_until_ms(logs.journal("query"))
+    if watermark_ms is None:
+        watermark_ms = committed_until_ms(_input(logs))
     final = closed(logs.experiment.workload, watermark_ms, committed_offsets(logs.raw))
     _save(quality(_raw(logs, "sink"), _raw(logs, "oracle"), final), logs, "quality")
 

@@ -22,6 +22,15 @@ def closed(workload: WorkloadSpec, watermark_ms: int, ends: dict[str, dict[str, 
     return F.col("end_ms") <= watermark_ms - workload.settling_ms
 
 
+def committed_until_ms(records: DataFrame) -> int:
+    """Until when [ms] all records that were due are committed, of committed ones (topic, partition, due_ms).
+
+    Where a query has no watermark this stands for it: each partition is read in the order in which records were due.
+    """
+    last = records.groupBy("topic", "partition").agg(F.max("due_ms").alias("due_ms"))
+    return last.agg(F.min("due_ms")).first()[0] or 0
+
+
 def quality(sink: DataFrame, oracle: DataFrame, final: Column) -> DataFrame:
     """One row per window that has records which are `final`: how many are exact, emitted, lost, duplicated and wrong.
 

@@ -202,8 +202,11 @@ def _share(batch: Batch, start_ns: int, end_ns: int) -> float:
     return max(0, inside_ns) / (batch.ended_ns - batch.started_ns)
 
 
-def closed_until_ms(query: list[dict[str, Any]]) -> int:
-    """The watermark of the last committed batch [ms since the epoch]: windows that end by then were emitted."""
+def closed_until_ms(query: list[dict[str, Any]]) -> int | None:
+    """The watermark of the last committed batch [ms since the epoch]: windows that end by then were emitted.
+
+    None for a query that has no watermark.
+    """
     marks = [e["progress"].get("eventTime", {}).get("watermark") for e in query if e["event"] == "progress"]
     stamps = [round(datetime.fromisoformat(mark).timestamp() * 1000) for mark in marks if mark]
-    return max(stamps, default=0)
+    return max(stamps, default=None)

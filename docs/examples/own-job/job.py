@@ -1,4 +1,4 @@
-"""Revenue by shop and minute: orders from one Kafka topic, totals to another."""
+"""Revenue by shop and window of five seconds: orders from one Kafka topic, totals to another."""
 
 import argparse
 
@@ -24,8 +24,8 @@ messages = (
 orders = messages.select(F.from_json(F.col("value").cast("string"), ORDER).alias("order")).select("order.*")
 priced = orders.withColumn("cents", F.udf(cents, "long")("price"))
 totals = (
-    priced.withWatermark("ordered_at", "5 seconds")
-    .groupBy(F.window("ordered_at", "10 seconds"), "shop")
+    priced.withWatermark("ordered_at", "2 seconds")
+    .groupBy(F.window("ordered_at", "5 seconds"), "shop")
     .agg(F.count("*").alias("orders"), F.sum("cents").alias("cents"))
 )
 (

@@ -55,7 +55,7 @@ def streamed(spark: SparkSession, topic: Path, spec: NexmarkSpec, folder: Path) 
     assert {len(each["sources"]) for each in progress} == {1}, "a join reads the topic once"
     assert sum(each["numInputRows"] > 0 for each in progress) == FILES
     journal = [{"event": "progress", "progress": each} for each in progress]
-    return spark.read.parquet(str(folder / "sink")), closed_until_ms(journal)
+    return spark.read.parquet(str(folder / "sink")), closed_until_ms(journal) or 0
 
 
 @pytest.mark.parametrize("name", list(NexmarkQuery))

@@ -128,7 +128,7 @@ class Bench:
     def judge(self) -> list[dict[str, int]]:
         """The quality of every closed window, from the archive of the run."""
         archive.archive(self.spark, self.raw, self.sent.broker, self.sent.workload(self.depth))
-        watermark_ms = closed_until_ms(read_journal(self.raw / "query.jsonl"))
+        watermark_ms = closed_until_ms(read_journal(self.raw / "query.jsonl")) or 0
         final = closed(self.sent.workload(self.depth), watermark_ms, archive.committed_offsets(self.raw))
         return [row.asDict() for row in quality(self.table("sink"), self.table("oracle"), final).collect()]
 

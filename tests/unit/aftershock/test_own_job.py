@@ -38,6 +38,7 @@ def test_the_example_can_be_run_from_anywhere(example, monkeypatch, tmp_path):
     ("fields", "named"),
     [
         ({"program": "nowhere.py"}, r"workload\.program"),
+        ({"oracle": "nowhere.py"}, r"workload\.oracle"),
         ({"modules": ["nowhere"]}, r"workload\.modules\.0"),
         ({"inputs": {"orders": {"replay": "127.0.0.1:1/orders"}}}, r"workload\.inputs\.orders\.replay"),
     ],
@@ -69,6 +70,7 @@ def test_what_does_not_go_with_an_own_job_is_refused(example, part, value, field
     [
         ({"arguments": ["{bootstrap_server}"]}, "workload.arguments.0"),
         ({"output_topic": None}, "workload.output_topic"),
+        ({"output_topic": None, "arguments": []}, "workload.output_topic"),
         ({"output_topic": "orders"}, "workload.output_topic"),
     ],
 )

@@ -44,6 +44,13 @@ def test_the_ledger_of_the_document_adds_up(good_run: Run) -> None:
     assert sum(ledger.values()) == pytest.approx(240.0)
 
 
+def test_an_output_that_was_not_compared_is_said_to_be_so(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path)
+    assert "Output against the exact result" in summary(run)
+    (run.tables / "quality.parquet").unlink()
+    assert "Output: not compared" in summary(run)
+
+
 def test_quality_is_summed_over_windows(good_run: Run) -> None:
     assert document(good_run)["quality"] == {"lost": 0, "duplicated": 225, "exact": 96_600, "tentative_accuracy": None}
 
