@@ -10,7 +10,7 @@ from aftershock import own_job
 from experiments import spec
 from experiments.errors import BadInput
 from experiments.spec import ClusterSpec, Experiment
-from experiments.workloads import PLACEHOLDERS
+from experiments.workloads import PLACEHOLDERS, OwnJobSpec
 from infra.startup import handle_of
 
 ROOT = Path(__file__).parents[3]
@@ -101,3 +101,12 @@ def test_every_placeholder_is_filled_in_and_other_braces_stay(example, tmp_path)
     written = " ".join(f"{{{name}}}" for name in PLACEHOLDERS)
     assert own_job.filled(written, values) == f"127.0.9.1:9092 orders totals {tmp_path / 'checkpoint'} 2"
     assert own_job.filled('{"a": {"input_topic": 1}}', values) == '{"a": {"input_topic": 1}}'
+
+
+def test_the_page_shows_the_example_as_it_is_and_every_field():
+    page = (ROOT / "docs" / "own-job.md").read_text(encoding="utf-8")
+    shown = [line[4:] for line in page.splitlines() if line.startswith("    ") and ".venv" not in line]
+    written = EXAMPLE.read_text(encoding="utf-8").splitlines()
+    assert shown == [line for line in written if not line.startswith("#")]
+    assert all(f"`{field}`" in page for field in OwnJobSpec.model_fields if field != "name")
+    assert all(f"`{{{name}}}`" in page for name in PLACEHOLDERS)

@@ -23,6 +23,14 @@ from results.store import Run
 from tests.unit.results import synthetic
 
 
+def test_of_an_own_job_only_an_oracle_allows_a_word_on_its_output() -> None:
+    own = {"name": "own-job", "program": "job.py", "inputs": {"orders": {"file": "x"}}, "output_topic": "totals"}
+    rest = {"load": {"mode": "rate"}, "engine": {"recovery": "task"}}
+    without, named = (Experiment(workload=own | more, **rest) for more in ({}, {"oracle": "oracle.py"}))
+    left_out = {check.name for check in checks_for(named)} - {check.name for check in checks_for(without)}
+    assert left_out == {"quality.schema", "quality.values", "quality.nothing_lost", "quality.nothing_wrong"}
+
+
 def verdict_of(name: str, run: Run, tmp_path: Path, experiment: Experiment | None = None) -> dict[str, Any]:
     """Judge a run by one check."""
     check = next(check for check in CHECKS if check.name == name)
