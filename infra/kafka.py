@@ -84,12 +84,15 @@ def is_ready(broker: str, limit_s: float = 1.0) -> bool:
 
 
 def records_of(broker: str, topic: str, most: int) -> list[tuple[bytes | None, bytes]]:
-    """Key and value of what a topic holds now, at most so many, in the order of their timestamps; none if it is not
-    there. Nothing is committed, so nobody else who reads it notices.
+    """Key and value of what a topic holds now, at most so many, in the order of their timestamps.
+
+    None of a topic that is not there. Nothing is committed, so nobody else who reads it notices.
     """
     consumer = KafkaConsumer(bootstrap_servers=broker, enable_auto_commit=False)
     try:
         places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        if not places:
+            return []
         consumer.assign(places)
         ends = consumer.end_offsets(places)
         consumer.seek_to_beginning(*places)
