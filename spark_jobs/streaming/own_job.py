@@ -125,7 +125,10 @@ def main() -> None:
     journal.write("driver-started")
     await_master(job.master)
     notice_sessions(Sessions(job.master, journal).notice)
-    run(job)
+    try:
+        run(job)
+    except BadInput as error:
+        sys.exit(f"Error: {error}")  # whoever reads this log looks for a line that names an error
     journal.write("driver-stopped")
 
 
