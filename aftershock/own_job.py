@@ -21,6 +21,7 @@ from infra.services import REPOSITORY
 from workloads.own_job import ORACLE
 from workloads.recorded import PARQUET, write
 
+PROGRAM, INPUTS = "program", "inputs"  # folders below that of the job
 RUNNER = REPOSITORY / "spark_jobs" / "streaming" / "own_job.py"
 REPLAY_LIMIT = 1_000_000  # records of a topic that are replayed
 
@@ -41,24 +42,25 @@ def check(job: OwnJobSpec) -> None:
 def staged(job: OwnJobSpec, folder: Path) -> OwnJobSpec:
     """The job as it is once `stage` has copied what it needs into that folder."""
     inputs = {topic: _staged_input(topic, source, folder) for topic, source in job.inputs.items()}
-    return job.model_copy(update={"program": str(folder / Path(job.program).name), "inputs": inputs})
+    return job.model_copy(update={"program": str(folder / PROGRAM / Path(job.program).name), "inputs": inputs})
 
 
 def _staged_input(topic: str, source: InputSpec, folder: Path) -> InputSpec:
     if source.workload:
         return source
     ending = PARQUET if source.replay else Path(source.file or "").suffix
-    return InputSpec(file=str(folder / "inputs" / f"{topic}{ending}"))
+    return InputSpec(file=str(folder / INPUTS / f"{topic}{ending}"))
 
 
 def stage(job: OwnJobSpec, folder: Path) -> None:
     """Copy program, modules and input; raises `BadInput` for a topic to be replayed that is empty or not there."""
-    (folder / "inputs").mkdir(parents=True, exist_ok=True)
+    for part in (PROGRAM, INPUTS):
+        (folder / part).mkdir(parents=True, exist_ok=True)
     for path in map(Path, (job.program, *job.modules)):
         if path.is_dir():
-            shutil.copytree(path, folder / path.name, dirs_exist_ok=True)
+            shutil.copytree(path, folder / PROGRAM / path.name, dirs_exist_ok=True)
         else:
-            shutil.copy(path, folder)
+            shutil.copy(path, folder / PROGRAM)
     for topic, copy in staged(job, folder).inputs.items():
         source = job.inputs[topic]
         if source.file:
@@ -80,7 +82,7 @@ def submit_command(bench: Bench) -> list[str]:
     experiment, handle = bench.experiment, bench.handle
     job, folder = experiment.workload, folder_of(bench)
     stage(job, folder)
-    shutil.copytree(folder, bench.run.raw / "job", ignore=shutil.ignore_patterns("inputs"), dirs_exist_ok=True)
+    shutil.copytree(folder / PROGRAM, bench.run.raw / "job", dirs_exist_ok=True)
     if job.oracle:
         shutil.copy(job.oracle, bench.run.raw / ORACLE)
     config = folder / "own-job.json"
@@ -90,7 +92,7 @@ def submit_command(bench: Bench) -> list[str]:
     config.write_text(json.dumps(document), encoding="utf-8")
     conf = job.conf | spark_conf(experiment, handle) | _logged(bench.run.raw / "spark-events")
     conf.setdefault("spark.sql.shuffle.partitions", str(experiment.engine.partitions))
-    conf["spark.executorEnv.PYTHONPATH"] = str(folder)
+    conf["spark.executorEnv.PYTHONPATH"] = str(folder / PROGRAM)
     return spark.submit_command(handle.master, RUNNER, str(config), str(bench.journal_path("query")), conf=conf)
 
 

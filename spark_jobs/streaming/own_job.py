@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import runpy
 import sys
 import threading
@@ -109,11 +110,12 @@ def notice_sessions(notice: Callable[[SparkSession], None]) -> None:
 
 
 def run(job: OwnJob) -> None:
-    """Run the program as Python itself would; what it imports by a name that we have, too, is its own."""
+    """Run the program as Python itself would in its folder; what it imports by a name that we have, too, is its own."""
     ours = {path.name for path in REPOSITORY.iterdir() if (path / "__init__.py").exists()}
     for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
         del sys.modules[name]
     sys.path[:] = [str(Path(job.program).parent), *(path for path in sys.path[1:] if path != str(REPOSITORY))]
+    os.chdir(Path(job.program).parent)
     sys.argv[:] = [job.program, *job.arguments]
     runpy.run_path(job.program, run_name="__main__")
 

@@ -87,7 +87,10 @@ def test_all_that_the_job_needs_is_copied(example, tmp_path):
     job = changed(example, modules=[*example.workload.modules, str(folder)])
     own_job.stage(job, tmp_path / "job")
     found = {str(path.relative_to(tmp_path / "job")) for path in (tmp_path / "job").rglob("*") if path.is_file()}
-    assert found == {"job.py", "money.py", "module/deep/more.py", "inputs/orders.jsonl"}
+    assert found == {
+        *(f"program/{name}" for name in ("job.py", "money.py", "module/deep/more.py")),
+        "inputs/orders.jsonl",
+    }
     staged = own_job.staged(job, tmp_path / "job")
     own_job.check(staged)
     assert Path(staged.inputs["orders"].file).read_bytes() == Path(job.inputs["orders"].file).read_bytes()

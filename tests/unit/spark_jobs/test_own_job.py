@@ -18,7 +18,7 @@ PROGRAM = """
 import json, pathlib, sys
 import infra, results
 from helper import word
-seen = {"name": __name__, "argv": sys.argv, "infra": infra.word, "results": results.word, "helper": word}
+seen = {"name": __name__, "argv": sys.argv, "infra": infra.word, "results": results.word, "helper": word, "here": pathlib.Path("job.py").exists()}
 print(json.dumps(seen))
 """
 RUN = "import sys; from spark_jobs.streaming.own_job import OwnJob, run; run(OwnJob('', sys.argv[1], sys.argv[2:]))"
@@ -37,7 +37,12 @@ def test_a_program_runs_as_by_itself_even_where_its_modules_have_the_names_of_ou
         check=True,
     )
     words = {name: f"{name} of the job" for name in ("infra", "results", "helper")}
-    assert json.loads(done.stdout) == {"name": "__main__", "argv": [program, "--topic", "orders"], **words}
+    assert json.loads(done.stdout) == {
+        "name": "__main__",
+        "argv": [program, "--topic", "orders"],
+        "here": True,
+        **words,
+    }
 
 
 def started(query):
