@@ -18,8 +18,8 @@ PROGRAM = """
 import json, pathlib, sys
 import infra, results
 from helper import word
-seen = {"name": __name__, "argv": sys.argv, "infra": infra.word, "results": results.word, "helper": word, "here": pathlib.Path("job.py").exists()}
-print(json.dumps(seen))
+seen = {"name": __name__, "argv": sys.argv, "infra": infra.word, "results": results.word, "helper": word}
+print(json.dumps({**seen, "here": pathlib.Path("job.py").exists()}))
 """
 RUN = "import sys; from spark_jobs.streaming.own_job import OwnJob, run; run(OwnJob('', sys.argv[1], sys.argv[2:]))"
 
