@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 from aftershock import lease
 from aftershock.bench import ABORTED, Bench
 from aftershock.lease import Lease
-from chaos.events import ABORT_FILE
-from chaos.holds import Outcome
+from chaos.events import ABORT_FILE, STRIKING
 from experiments.errors import AftershockError, BadInput
-from experiments.fault_kinds import Effect, FaultKind
+from experiments.fault_kinds import FaultKind
 from infra.strikes.strike import Proof
 from results import store
 
@@ -26,10 +25,6 @@ class Held(NamedTuple):
 
     host: str
     kind: FaultKind
-
-    @property
-    def effect(self) -> tuple[str, Effect]:
-        return self.host, self.kind.effect
 
 
 @dataclass(frozen=True)
@@ -63,12 +58,9 @@ def abort(run_id: str) -> Abortion:
     left: list[Held] = []
     if bench.provisioned:
         bench.stop("injector", HEALING_LIMIT_S)
-        journal = bench.journal("injector")
-        still_held = held_by(journal)
-        struck = struck_unproved(bench.plan, journal, time.time_ns())
-        struck = [each for each in struck if each.effect not in {other.effect for other in still_held}]
-        held += struck
-        left = _undo(bench, [*still_held, *struck])
+        remaining = held_by(bench.journal("injector"))
+        held = list(dict.fromkeys([*held, *remaining]))
+        left = _undo(bench, remaining)
     seconds = time.monotonic() - began
     if lease.state_of(store.live_directory(run_id)) is Lease.FREE:
         from aftershock import steps  # here, since they take a second to import
@@ -78,29 +70,14 @@ def abort(run_id: str) -> Abortion:
 
 
 def held_by(journal: Iterable[dict[str, Any]]) -> list[Held]:
-    """What faults hold, by the injector's journal."""
-    held: dict[Held, None] = {}
+    """What faults hold, or may just be about to, by the injector's journal."""
+    held: dict[tuple[int, str], Held] = {}
     for entry in journal:
-        if entry["event"] == "injected":
-            held[Held(entry["host"], FaultKind(entry["kind"]))] = None
+        if entry["event"] == STRIKING:
+            held[entry["fault"], entry["host"]] = Held(entry["host"], FaultKind(entry["kind"]))
         elif entry["event"] in ("healed", "ended"):
-            held.pop(Held(entry["host"], FaultKind(entry["kind"])), None)
-    return list(held)
-
-
-def struck_unproved(plan: dict[str, Any], journal: Sequence[dict[str, Any]], now_ns: int) -> list[Held]:
-    """What a plan that was cut short may have struck without a trace in the journal, which has a strike once proved."""
-    if not plan or any(entry["event"] == "disarmed" for entry in journal):
-        return []
-    told = {(entry["fault"], entry["host"]) for entry in journal if entry["event"] in set(Outcome)}
-    due = [
-        (fault, host, FaultKind(event["kind"]))
-        for fault, event in enumerate(plan["events"])
-        if plan["window_start_ns"] + round(event["at"] * 1e9) <= now_ns
-        for host in event["targets"]
-    ]
-    unproved = (Held(host, kind) for fault, host, kind in due if (fault, host) not in told)
-    return list({held.effect: held for held in unproved}.values())
+            held.pop((entry["fault"], entry["host"]), None)
+    return list(held.values())
 
 
 def _undo(bench: Bench, held: list[Held]) -> list[Held]:

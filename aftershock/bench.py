@@ -92,7 +92,7 @@ class Bench:
         """Why the run cannot go on, if one of these services of the gateway has died and no fault is to blame."""
         missing = sorted(expected - self.running())
         if missing:
-            held = held_services(self.plan, self.journal("injector"), time.time_ns())
+            held = held_services(self.journal("injector"), time.time_ns())
             missing = [service for service in missing if service not in held]
         if not missing:
             return None

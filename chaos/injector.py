@@ -2,11 +2,11 @@
 
 Run as a service on the gateway: `python -m chaos.injector ROOT PLAN.json JOURNAL.jsonl`. It stands by until there is
 PLAN.json, which holds `window_start_ns`, `events` (as `chaos.plan` draws them) and `max_down`. Every strike of a fault
-on a host is journaled as it happens, by its outcome (`chaos.holds`): `injected` with its proof, `absorbed` or
-`withheld`; then `healed` with the proof of that, once no fault holds the host any more, and `joined` once a lost host
-or service has its place again. SIGTERM heals what is held and ends; it is journaled as `aborted` when there is the file
-`ABORT_FILE` beside the plan. What goes wrong is journaled as `failed`, and ends the plan in the same way. The last
-entry is always `disarmed`.
+on a host is journaled as it happens, by its outcome (`chaos.holds`): `injected` with its proof, and `striking` before
+it, so that whoever finds the injector dead knows what to undo; `absorbed` or `withheld`; then `healed` with the proof
+of that, once no fault holds the host any more, and `joined` once a lost host or service has its place again. SIGTERM
+heals what is held and ends; it is journaled as `aborted` when there is the file `ABORT_FILE` beside the plan. What goes
+wrong is journaled as `failed`, and ends the plan in the same way. The last entry is always `disarmed`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from chaos.events import ABORT_FILE, STANDING_BY, FaultEvent
+from chaos.events import ABORT_FILE, STANDING_BY, STRIKING, FaultEvent
 from chaos.holds import Hold, Holds, Outcome
 from experiments.fault_kinds import Effect, FaultKind
 from infra import startup
@@ -222,6 +222,7 @@ class Injector:
             self._leave(blow, strike, outcome)
 
     def _inject(self, blow: Blow, strike: Strike) -> None:
+        self._note(STRIKING, blow)
         strike.shoot(blow.due_ns)
         hold = Hold(blow.host, blow.kind, blow.fault, blow.until_ns)
         self.blows[blow.host, blow.kind.effect] += 1
@@ -242,8 +243,8 @@ class Injector:
             if longer is not None:
                 self._at(longer.until, next(self._numbers), self._heal_when_due, longer)
 
-    def _note(self, outcome: Outcome, blow: Blow, **proof: Any) -> None:
-        self.journal.write(outcome, fault=blow.fault, host=blow.host, kind=blow.kind, planned_ns=blow.due_ns, **proof)
+    def _note(self, event: str, blow: Blow, **proof: Any) -> None:
+        self.journal.write(event, fault=blow.fault, host=blow.host, kind=blow.kind, planned_ns=blow.due_ns, **proof)
 
     def _heal_when_due(self, hold: Hold[int]) -> None:
         if self.holds.is_current(hold):

@@ -1,10 +1,11 @@
-"""A slow network: what a host sends leaves later, by netem on its interface.
+"""A slow network: what a host sends leaves later, by netem on its interface, where nobody else has set what is there.
 
 Needs `tc`, CAP_NET_ADMIN and the kernel's sch_netem.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -19,22 +20,27 @@ from infra.strikes.strike import Proof, wait_until
 
 SIOCGIFADDR = 0x8915  # of linux/sockios.h
 COMMAND_LIMIT_S = 5.0
+OURS = "af7e:"  # the handle of our queueing discipline
+SYSTEMS = "0:"  # of those that the kernel sets by itself, and puts back when ours goes
 
 
 class Delay:
     """Implements `infra.strikes.strike.Strike` on the interface that has the host's address."""
 
     def __init__(self, mark: str, address: str, delay_s: float) -> None:
+        """Raises `OSError` when somebody else has set how the interface queues, which would be lost."""
         self.mark, self.interface, self.delay_s = mark, interface_of(address), delay_s
         self.ports: set[int] = set()  # they stay open
         self._fired_ns: int | None = None
+        if others := [handle for handle in root_handles(self.interface) if handle not in (OURS, SYSTEMS)]:
+            raise OSError(errno.EBUSY, f"somebody else has set its queueing discipline {others[0]}", self.interface)
 
     def refresh(self) -> bool:
         return bool(members(self.mark))
 
     def shoot(self, due_ns: int = 0) -> None:
         self._fired_ns = wait_until(due_ns)
-        netem = ("root", "netem", "delay", f"{self.delay_s * 1e3:g}ms")
+        netem = ("root", "handle", OURS, "netem", "delay", f"{self.delay_s * 1e3:g}ms")
         _run("tc", "qdisc", "replace", "dev", self.interface, *netem)
 
     def fire(self) -> Proof:
@@ -57,7 +63,7 @@ def refusal() -> str | None:
 
 
 def undelay(address: str) -> dict[str, int]:
-    """Remove the delay of the interface with that address, if any has it; tells what is left."""
+    """Remove our delay from the interface with that address, if any has it; tells what is left."""
     interface = interface_of(address)
     if is_delayed(interface):
         _run("tc", "qdisc", "del", "dev", interface, "root")
@@ -80,8 +86,14 @@ def _address_of(asked: socket.socket, interface: str) -> str:
 
 
 def is_delayed(interface: str) -> bool:
+    """Whether it has our delay."""
+    return OURS in root_handles(interface)
+
+
+def root_handles(interface: str) -> list[str]:
+    """The handles of the interface's outermost queueing disciplines; none for no interface."""
     found = json.loads(_run("tc", "-j", "qdisc", "show", "dev", interface).stdout or "[]") if interface else []
-    return any(qdisc.get("kind") == "netem" for qdisc in found)
+    return [qdisc["handle"] for qdisc in found if qdisc.get("root")]
 
 
 def _run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -72,7 +72,16 @@ def inject(hosts, *faults, stop_after_s=None):
     assert (entries[0]["event"], entries[-1]["event"]) == ("armed", "disarmed")
     (clock,) = [entry for entry in entries if entry["event"] == "clock"]
     assert (clock["host"], clock["offset_ns"], clock["uncertainty_ns"]) == ("worker-1", -7, 3)
-    return start_ns, sorted((entry for entry in entries[1:-1] if entry is not clock), key=when)
+    announced = {strike(entry): entry["at_ns"] for entry in entries if entry["event"] == "striking"}
+    injected = {strike(entry): entry["fired_ns"] for entry in entries if entry["event"] == "injected"}
+    assert announced.keys() == injected.keys()
+    assert all(announced[each] <= fired_ns for each, fired_ns in injected.items())
+    told = (entry for entry in entries[1:-1] if entry["event"] not in ("clock", "striking"))
+    return start_ns, sorted(told, key=when)
+
+
+def strike(entry):
+    return entry["fault"], entry["host"]
 
 
 def when(entry):

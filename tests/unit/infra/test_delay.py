@@ -27,6 +27,20 @@ assert undelay("198.18.255.1") == {"interfaces delayed": 0}
 assert undelay("198.18.255.2") == {"interfaces delayed": 0}
 """
 
+SOMEBODY_ELSES = """
+import subprocess
+from infra.strikes.delay import Delay, root_handles, undelay
+for line in ("ip link set lo up", "ip addr add 198.18.255.1/32 dev lo", "ip addr del 127.0.0.1/8 dev lo"):
+    subprocess.run(line.split(), check=True)
+subprocess.run("tc qdisc add dev lo root handle 1: pfifo limit 10".split(), check=True)
+try:
+    Delay("nobody", "198.18.255.1", 0.05)
+except OSError as error:
+    print(error.filename, error.strerror)
+undelay("198.18.255.1")
+assert root_handles("lo") == ["1:"]
+"""
+
 
 def in_a_namespace(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["unshare", "--net", *command], capture_output=True, text=True, cwd=os.getcwd())
@@ -42,6 +56,11 @@ def _namespaces() -> None:
 def test_a_delay_is_proved_by_the_interface_and_removed():
     done = in_a_namespace(sys.executable, "-c", IN_A_NAMESPACE)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_somebody_else_has_set_on_the_interface_is_left_alone():
+    done = in_a_namespace(sys.executable, "-c", SOMEBODY_ELSES)
+    assert (done.returncode, done.stdout) == (0, "lo somebody else has set its queueing discipline 1:\n"), done.stderr
 
 
 def test_a_kernel_without_netem_is_told_in_one_line():
