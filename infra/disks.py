@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import time
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
+from infra import programs
 
 MOUNTS = Path("/proc/self/mounts")
 SOURCE = re.compile(r"aftershock-(n\d+-[0-9a-f]{16})-.+")
 ESCAPED = re.compile(r"\\([0-7]{3})")  # of blanks in a line of mounts
-COMMAND_LIMIT_S, REMOVAL_LIMIT_S, PAUSE_S = 30.0, 5.0, 0.05
+REMOVAL_LIMIT_S, PAUSE_S = 5.0, 0.05
 
 
 def create(token: str, host: str, folder: Path, size_mb: int) -> None:
     """Give a host an empty disk of that size [MiB] on a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     options = f"size={size_mb}m,mode=0755,nosuid,nodev"
-    done = _run("mount", "-t", "tmpfs", "-o", options, f"aftershock-{token}-{host}", str(folder))
+    done = programs.run("mount", "-t", "tmpfs", "-o", options, f"aftershock-{token}-{host}", str(folder))
     if done.returncode:
         raise EnvironmentFailure(f"no disk could be mounted on {folder} ({done.stderr.strip()})", "see `mount`")
 
@@ -59,12 +59,10 @@ def remove(token: str) -> None:
     """
     deadline = time.monotonic() + REMOVAL_LIMIT_S
     while left := of(token):
-        failed = [done.stderr.strip() for done in (_run("umount", str(folder)) for folder in left) if done.returncode]
+        failed = [
+            done.stderr.strip() for done in (programs.run("umount", str(folder)) for folder in left) if done.returncode
+        ]
         if failed and time.monotonic() > deadline:
             raise EnvironmentFailure(f"disks cannot be unmounted ({failed[0]})", "see who uses it with `fuser -vm`")
         if failed:
             time.sleep(PAUSE_S)
-
-
-def _run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=COMMAND_LIMIT_S)

@@ -53,7 +53,7 @@ def find() -> list[Traces]:
     marked = [(mark.partition("/")[0], pid, root) for pid, mark, root in owners()]
     tokens = {token for token, _, _ in marked if TOKEN.fullmatch(token)} | namespaces.tokens()
     contained = _contained()
-    tokens |= {token for token, _ in disks.mounts()} | (contained or {}).keys()
+    tokens |= {token for token, _ in disks.mounts()} | set(filter(TOKEN.fullmatch, contained or {}))
     return [
         _traces(token, {pid: root for owner, pid, root in marked if owner == token}, contained)
         for token in sorted(tokens)

@@ -13,7 +13,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -217,11 +216,10 @@ def ip_program() -> str:
 
 
 def _ip(*arguments: str, text: str = "") -> str:
-    command = [ip_program(), *arguments]
     try:
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        raise EnvironmentFailure(f"`ip` did not end in {COMMAND_LIMIT_S:g} s", "see the kernel's log") from None
+        done = programs.run(ip_program(), *arguments, text=text, limit_s=COMMAND_LIMIT_S)
+    except OSError as error:
+        raise EnvironmentFailure(f"`ip`: {error.strerror}", "see the kernel's log") from None
     if done.returncode:
         raise EnvironmentFailure(f"`ip` failed ({' '.join(done.stderr.split())[:300]})", "see `ip netns` and `ip link`")
     return done.stdout

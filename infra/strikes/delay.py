@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
-import os
 import socket
 import struct
 import subprocess
@@ -19,7 +18,6 @@ from infra.processes import members
 from infra.strikes.strike import Proof, wait_until
 
 SIOCGIFADDR = 0x8915  # of linux/sockios.h
-COMMAND_LIMIT_S = 5.0
 OURS = "af7e:"  # the handle of our queueing discipline
 SYSTEMS = "0:"  # of those that the kernel sets by itself, and puts back when ours goes
 
@@ -96,10 +94,9 @@ def root_handles(interface: str) -> list[str]:
     return [qdisc["handle"] for qdisc in found if qdisc.get("root")]
 
 
-def _run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """What became of a command; a program that is missing, or hangs, has failed."""
-    command, environment = [program, *arguments], {**os.environ, "PATH": programs.search_path()}
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    """What became of a command; one whose program is missing, or hangs, has failed."""
     try:
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
-    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
-        return subprocess.CompletedProcess(command, 127, "", f"{program}: {error}")
+        return programs.run(*command)
+    except OSError as error:
+        return subprocess.CompletedProcess(command, 127, "", f"{error.filename}: {error.strerror}")

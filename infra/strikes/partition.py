@@ -47,7 +47,11 @@ class Partition:
         self._fired_ns: int | None = None
         _nft(CHAINS)
         self._waiting = subprocess.Popen(
-            [_program(), "-f", "-"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            ["nft", "-f", "-"],
+            env=programs.environment(),
+            stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
         take_precedence(self._waiting.pid)
 
@@ -106,7 +110,7 @@ def reconnect(inside: Sequence[str] = ()) -> Proof:
 def rules_in_force(inside: Sequence[str] = ()) -> int:
     """How many rules drop packets here; a machine without the program for it drops none."""
     try:
-        done = _run(inside, "-j", "list", "table", *TABLE.split())
+        done = programs.run(*inside, "nft", "-j", "list", "table", *TABLE.split())
     except FileNotFoundError:
         return 0
     listed = json.loads(done.stdout)["nftables"] if done.returncode == 0 else []
@@ -116,30 +120,13 @@ def rules_in_force(inside: Sequence[str] = ()) -> int:
 def refusal() -> str | None:
     """Why this machine cannot drop packets; tried in a network of its own, which is gone at once."""
     try:
-        done = _run(["unshare", "--net"], "-f", "-", text=CHAINS)
+        done = programs.run("unshare", "--net", "nft", "-f", "-", text=CHAINS)
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     return " ".join(done.stderr.split()) or "nft failed" if done.returncode else None
 
 
 def _nft(commands: str, inside: Sequence[str] = ()) -> None:
-    done = _run(inside, "-f", "-", text=commands)
+    done = programs.run(*inside, "nft", "-f", "-", text=commands)
     if done.returncode:
         raise OSError(errno.EIO, " ".join(done.stderr.split()), "nft")
-
-
-def _run(inside: Sequence[str], *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    """What became of a command of nft; raises `TimeoutError`, as of any system that does not answer."""
-    command = [*inside, _program(), *arguments]
-    try:
-        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        raise TimeoutError(errno.ETIMEDOUT, f"no end in {COMMAND_LIMIT_S:g} s", "nft") from None
-
-
-def _program() -> str:
-    """The path of nft; raises `FileNotFoundError` without one."""
-    found = programs.find("nft")
-    if found is None:
-        raise FileNotFoundError(errno.ENOENT, "not found", "nft")
-    return found

@@ -72,4 +72,4 @@ def test_a_kernel_without_netem_is_told_in_one_line():
 
 def test_a_machine_without_tc_is_told_in_one_line(monkeypatch):
     monkeypatch.setattr(programs, "search_path", lambda: "/nowhere")
-    assert "No such file or directory: 'unshare'" in delay.refusal()
+    assert "unshare: No such file or directory" in delay.refusal()

@@ -50,7 +50,7 @@ def test_a_machine_without_the_program_for_it_drops_nothing(monkeypatch, tmp_pat
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(programs, "SBIN", str(tmp_path))
     assert partition.rules_in_force() == 0
-    assert partition.refusal() == "nft: not found"
+    assert partition.refusal() == "unshare: No such file or directory"
 
 
 def test_rules_name_the_peers_of_their_direction_and_spare_the_machines_ports():
