@@ -303,5 +303,5 @@ def test_a_cluster_is_destroyed_in_whatever_state_its_hosts_are(driver: NetnsDri
 def test_a_machine_that_cannot_drop_packets_is_refused_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = NetnsDriver()
     assert driver.refusal(netns.ClusterSpec(), FaultKind.PARTITION, FaultOptions()) is None
-    monkeypatch.setattr(programs, "find", lambda _name: None)
+    monkeypatch.setattr(programs, "search_path", lambda: "/nowhere")
     assert "apt-get install nftables" in driver.refusal(netns.ClusterSpec(), FaultKind.PARTITION, FaultOptions())
