@@ -1,0 +1,123 @@
+"""One experiment file on every driver, by changing one line of it: a kill, its proof, a recovery, and verdicts.
+
+The steps are called one after another, without Airflow: `test_command_line_run.py` has the DAG, which is the same for
+every driver.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from aftershock import steps
+from aftershock.progress import progress
+from experiments import spec
+from experiments.errors import AftershockError
+from infra import leftovers
+from infra.drivers import driver_of
+from infra.journal import read_journal
+from infra.processes import members
+from results import store
+from tests.docker_daemon import docker_daemon
+from tests.integration.infra import machines
+
+DRIVERS = ("local", "netns", "docker", "ssh")
+EXPERIMENT = """
+name: same-experiment
+cluster:
+  driver: DRIVER
+  workers: 2
+  worker_memory_mb: 512
+workload: {window_s: 4, slide_s: 2, corpus_mb: 1}
+engine: {checkpoint_interval_s: 3, partitions: 2}
+load: {mode: rate, rate: 200}
+window_s: 30
+faults:
+  events:
+    - {at: 5, kind: kill, targets: [worker-1], heal_after: 3}
+    - {at: 5, kind: kill, targets: [worker-2], heal_after: 4}
+"""
+
+
+@contextmanager
+def nothing_needed(_folder: Path) -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def daemon(_folder: Path) -> Iterator[None]:
+    with docker_daemon():
+        yield
+
+
+@contextmanager
+def inventory(folder: Path) -> Iterator[None]:
+    """Machines for driver ssh, as its default inventory in the working directory tells."""
+    made = machines.make(folder, 2)
+    try:
+        yield
+    finally:
+        leftovers.remove(made.token)
+
+
+NEEDS = {"docker": daemon, "ssh": inventory}
+
+
+@pytest.fixture
+def experiment(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The file for one driver, and what that driver needs; skipped where the machine has it not."""
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "experiment.yaml"
+    path.write_text(EXPERIMENT.replace("DRIVER", request.param), encoding="utf-8")
+    with ExitStack() as needed:
+        try:
+            needed.enter_context(NEEDS.get(request.param, nothing_needed)(tmp_path))
+            cluster = spec.load(str(path)).cluster
+            driver_of(cluster.driver).check(cluster)
+        except AftershockError as error:
+            pytest.skip(str(error))
+        yield path
+
+
+def carry_out(path: Path) -> store.Run:
+    """The steps of the DAG, in its order."""
+    run_id, error = steps.begin(spec.load(str(path)).model_dump(mode="json")), "a step failed"
+    try:
+        for step in (steps.provision, steps.deploy, steps.start_load, steps.arm_faults):
+            step(run_id)
+        while not (now := progress(run_id)).ended:
+            assert now.error is None, now.error
+            time.sleep(1)
+        for step in (steps.stop, steps.collect, steps.tabulate, steps.predict, steps.validate, steps.report):
+            step(run_id)
+        error = None
+    finally:
+        steps.teardown(run_id, error)
+    return store.finished(run_id)
+
+
+@pytest.mark.parametrize("experiment", DRIVERS, indirect=True)
+def test_one_line_changes_the_driver(experiment: Path) -> None:
+    run = carry_out(experiment)
+    handle = store.read_json(run.raw / "handle.json")
+    assert f"driver: {handle['driver']}" in experiment.read_text(encoding="utf-8")
+    verdicts = {row["check"]: row["verdict"] for row in run.table("verdicts").to_dict("records")}
+    assert run.status()["state"] == "done"
+    assert len(run.table("faults")) == 2
+    struck = [entry for entry in read_journal(run.raw / "injector.jsonl") if entry["event"] == "injected"]
+    assert len(struck) == 2
+    for entry in struck:
+        assert entry["done"]["processes killed"] >= 1
+        assert set(entry["left"].values()) == {0}
+    assert {name: verdict for name, verdict in verdicts.items() if verdict == "fail"} == {}
+    for check in ("faults.healed", "ledger.adds_up", "quality.nothing_lost", "quality.nothing_wrong"):
+        assert verdicts[check] == "pass", verdicts
+    recoveries = run.table("recoveries")
+    assert len(recoveries) >= 1
+    assert (recoveries["detect_s"] > 0).all()
+    assert members(handle["token"]) == []
