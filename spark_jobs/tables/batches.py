@@ -93,10 +93,15 @@ def chains(events: Iterable[dict[str, Any]], query_id: str) -> dict[int, Chain]:
                 last[batch] = query_run
         else:
             stage = event["Stage Info"]
-            if stage["Stage ID"] in attempt_of and "Failure Reason" not in stage:
+            if stage["Stage ID"] in attempt_of and _ran(stage):
                 spans[attempt_of[stage["Stage ID"]]].append((stage["Submission Time"], stage["Completion Time"]))
     attempts = {batch: sorted(spans[batch, query_run]) for batch, query_run in last.items()}
     return {batch: _chain(found) for batch, found in attempts.items() if found}
+
+
+def _ran(stage: dict[str, Any]) -> bool:
+    """Whether a completed stage did its work: not one that failed, or whose retry found that nothing was left to do."""
+    return "Failure Reason" not in stage and "Submission Time" in stage
 
 
 def _chain(spans: list[tuple[int, int]]) -> Chain:

@@ -107,6 +107,12 @@ def test_only_stages_that_completed_for_this_query_count():
     assert chains(events, QUERY) == {2: Chain(1, None)}
 
 
+def test_a_retry_of_a_stage_that_had_nothing_left_to_do_is_no_hop():
+    empty = {"Event": "SparkListenerStageCompleted", "Stage Info": {"Stage ID": 10, "Completion Time": 420}}
+    events = [job(1, 10, 11), stage(10, 0, 400), empty, stage(11, 430, 600)]
+    assert chains(events, QUERY) == {1: Chain(2, pytest.approx(0.03))}
+
+
 def test_of_a_batch_that_ran_again_only_the_last_attempt_counts():
     cut_off = [job(3, 30, 31), stage(30, 0, 100)]
     again = [job(3, 40, 41, run=SECOND_RUN), stage(40, 9000, 9100), stage(41, 9130, 9300)]
