@@ -18,7 +18,7 @@ from typing import Any
 
 from chaos.injector import SWITCH_INTERVAL_S, Injector
 from experiments.fault_kinds import FaultKind, FaultOptions
-from infra.cluster import Handle
+from infra.cluster import Handle, Host, Role
 from infra.journal import Journal, read_journal
 from infra.processes import take_precedence
 from infra.strikes.strike import Proof
@@ -93,7 +93,9 @@ def main() -> None:
     take_precedence()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     plan = {"window_start_ns": time.time_ns() + round(LEAD_S * 1e9), "events": events}
-    Injector(driver, Handle("scale", "local", "token", str(root)), Journal(root / "injector.jsonl"), plan).run()
+    cluster = {f"worker-{i}": Host(f"worker-{i}", "", Role.WORKER, 1, 512) for i in range(1, hosts + 1)}
+    handle = Handle("scale", "local", "token", str(root), cluster)
+    Injector(driver, handle, Journal(root / "injector.jsonl"), plan).run()
     entries = [entry for entry in read_journal(root / "injector.jsonl") if entry["event"] == "injected"]
     for part in parts:
         late = sorted(e["fired_ns"] - e["planned_ns"] for e in entries if events[e["fault"]]["cause"] == part)

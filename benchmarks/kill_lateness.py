@@ -92,7 +92,7 @@ def main() -> None:
     try:
         take_precedence()
         plan = {"window_start_ns": time.time_ns() + round(LEAD_S * 1e9), "events": events(handle, kind, apart_s)}
-        Injector(driver, handle, Journal(root / "injector.jsonl"), plan).run()
+        Injector(driver, handle, Journal(root / "injector.jsonl"), plan, arrival=lambda *_: None).run()
     finally:
         driver.destroy(handle)
     strikes = [entry for entry in read_journal(root / "injector.jsonl") if entry["event"] == "injected"]
