@@ -109,7 +109,7 @@ def test_a_kill_comes_when_it_is_planned_with_its_proof(hosts):
 def test_a_host_comes_back_after_its_delay(hosts):
     _, (injected, healed) = inject(hosts, fault(0.0, "worker-1", heal_after=0.3))
     assert story([injected, healed]) == [("injected", "worker-1"), ("healed", "worker-1")]
-    assert 0.3 <= (healed["at_ns"] - injected["planned_ns"]) / 1e9 < 0.6  # due by the plan, however late the strike
+    assert healed["fired_ns"] - injected["planned_ns"] >= 300_000_000  # due by the plan, however late the strike
     assert hosts.reborn == {"worker-1": 1}
     assert hosts.is_up("worker-1")
 
@@ -126,18 +126,19 @@ def test_a_heal_does_not_revive_a_host_that_another_fault_still_holds_down(hosts
     start_ns, entries = inject(hosts, *faults)
     assert story(entries) == [("injected", "worker-1"), ("absorbed", "worker-1"), ("healed", "worker-1")]
     assert [entry["fault"] for entry in entries] == [0, 1, 0]
-    assert 1.0 <= (entries[-1]["at_ns"] - start_ns) / 1e9 < 1.5
+    assert entries[-1]["fired_ns"] - start_ns >= 1_000_000_000
     assert hosts.reborn == {"worker-1": 1}
 
 
 def test_of_two_faults_at_one_moment_one_strikes_and_both_hold(hosts):
     faults = [fault(0.0, "worker-1", "worker-2", heal_after=0.1), fault(0.0, "worker-1", heal_after=0.5)]
-    _, entries = inject(hosts, *faults)
-    healed = [entry for entry in entries if entry["event"] == "healed"]  # a host's proof may come after another's heal
-    assert sorted(story(entry for entry in entries if entry not in healed)) == [
+    start_ns, entries = inject(hosts, *faults)
+    healed = {entry["host"]: entry for entry in entries if entry["event"] == "healed"}
+    assert sorted(story(entry for entry in entries if entry["event"] != "healed")) == [
         ("absorbed", "worker-1"), ("injected", "worker-1"), ("injected", "worker-2")
     ]  # fmt: skip
-    assert story(healed) == [("healed", "worker-2"), ("healed", "worker-1")]
+    assert healed.keys() == {"worker-1", "worker-2"}
+    assert healed["worker-1"]["fired_ns"] - start_ns >= 500_000_000, "held for as long as the longer of the two"
 
 
 def test_a_fault_on_a_host_that_died_by_itself_is_absorbed_and_heals_nothing(hosts):
