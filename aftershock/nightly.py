@@ -60,13 +60,13 @@ class BenchmarkRun(TriggerDagRunOperator):
     def execute_complete(self, context: Any, event: tuple[str, dict[str, Any]]) -> str:
         """Called with the end of the DAG run; returns the id of the run."""
         (dag_run,) = event[1]["run_ids"]
-        where = links.dag_run_page(BENCHMARK, dag_run)
         run = _runs_of({dag_run}).get(dag_run)
         if run is None:
-            raise AirflowFailException(f"no run came of it; see {where}")
+            raise AirflowFailException(_no_run_of(dag_run))
         tasks.judge(run.run_id)
         if event[1][dag_run] != "success":  # marked so by hand
-            raise AirflowFailException(f"the DAG run ended as {event[1][dag_run]}; see {where}")
+            where = links.dag_run_page(BENCHMARK, dag_run)
+            raise AirflowFailException(f"the DAG run ended as {event[1][dag_run]}; {where}")
         return run.run_id
 
 
@@ -97,9 +97,20 @@ def judge(cells: list[Cell] | None) -> None:
 
 def _trouble(dag_run: str, runs: dict[str, Run]) -> str | None:
     if dag_run not in runs:
-        return f"no run came of {links.dag_run_page(BENCHMARK, dag_run)}"
+        return _no_run_of(dag_run)
     trouble = tasks.trouble(runs[dag_run])
     return trouble and f"{runs[dag_run].run_id}: {trouble}"
+
+
+def _no_run_of(dag_run: str) -> str:
+    return f"no run came of it ({refusal(dag_run) or 'it did not begin'}); {links.dag_run_page(BENCHMARK, dag_run)}"
+
+
+def refusal(dag_run: str) -> str | None:
+    """Why the first step of a DAG run of `benchmark` failed, if it did; to be asked within a task."""
+    from airflow.sdk.execution_time.xcom import XCom
+
+    return XCom.get_one(key=tasks.ERROR, dag_id=BENCHMARK, task_id="begin", run_id=dag_run, map_index=-1)
 
 
 def _runs_of_cells(cells: list[Cell] | None) -> dict[str, Run]:

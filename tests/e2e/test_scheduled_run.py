@@ -1,70 +1,69 @@
-"""A run under Airflow's real scheduler, through the deaths of those who watch it, and its page in a browser."""
+"""A night under Airflow's real scheduler, through the deaths of those who watch it: runs, tables, a word on each."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
+import re
+import shutil
 import time
-import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
+import yaml
 from playwright.sync_api import expect
 
-from aftershock import airflow_environment, steps, trigger_form
-from experiments import spec
+from aftershock import airflow_environment
+from infra.processes import members
 from results import store
+from results.schema import TABLES
+from tests.e2e.airflow_server import Server, served_airflow, wait
 from tests.e2e.browser import logged_in_browser, needs_chromium, screenshot
-from tests.e2e.web import free_port, request
+from tests.e2e.mail import mail_server
 
-PROGRAM = Path(sys.executable).with_name("aftershock")
-RUN_ID = "scheduled-run"
-OVERRIDES = ["window_s=70", "faults.processes.0.rate=0.012", "seed=9", "load.mode=rate", "load.rate=800"]
-LIMIT_S = 900
+REPOSITORY = Path(__file__).parents[2]
+SECRET = "hunter2-hunter2"  # the password of the mail server
+NAME, LOST = "words-batches-query-kills", "lost-batches-query-kills"
+MATRIX = {
+    "common": {"window_s": 70, "load": {"mode": "rate", "rate": 800}},
+    "workloads": {"lost": {"workload": {"corpus": "/no/such/text"}}, "words": {}},
+    "engines": {"batches": {}},
+    "protocols": {"query": {}},
+    "faults": {"kills": {"faults": {"processes": [{"rate": 0.012, "heal_after": 2}]}}},
+    "seeds": [9],
+}
+
+
+@dataclass
+class Night:
+    """What became of one night with a run that works and one whose input does not exist."""
+
+    dag_run: str
+    state: str
+    run: store.Run
+
+    @property
+    def path(self) -> str:
+        return f"/api/v2/dags/nightly/dagRuns/{self.dag_run}"
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """The address of a served Airflow with a home of its own, and the process that serves it."""
+def mail():
+    with mail_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory, mail):
     home = tmp_path_factory.mktemp("scheduled")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
-            patch.delenv(name)
-        patch.setenv("AFTERSHOCK_HOME", str(home))
-        port = free_port()
-        process = subprocess.Popen(
-            [PROGRAM, "serve", "--port", str(port)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        try:
-            while line := process.stdout.readline():
-                if line.startswith("Airflow: http"):
-                    break
-            assert line, "Airflow did not come up"
-            yield f"http://127.0.0.1:{port}", process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=120)
-            for live in store.home().glob("live/*/cluster/handle.json"):  # a run that a failing test has left
-                steps.teardown(live.parent.parent.name, "left by its test")
-
-
-def call(server, path, body=None, token=None):
-    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-    data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(urllib.request.Request(server + path, data, headers), timeout=60) as answer:
-        return json.load(answer)
-
-
-def wait(what, met):
-    deadline = time.monotonic() + LIMIT_S
-    while not (found := met()):
-        assert time.monotonic() < deadline, f"still waiting for {what}"
-        time.sleep(0.5)
-    return found
+    (home / "airflow" / "config").mkdir(parents=True)
+    shutil.copy(REPOSITORY / "docs" / "examples" / "airflow_local_settings.py", home / "airflow" / "config")
+    connection = {"conn_type": "smtp", "host": "127.0.0.1", "port": mail.port, "login": "me", "password": SECRET}
+    connection["extra"] = {"disable_tls": True, "disable_ssl": True}
+    with served_airflow(home, AIRFLOW_CONN_SMTP_DEFAULT=json.dumps(connection)) as server:
+        yield server
 
 
 def kill(process, *words):
@@ -81,70 +80,129 @@ def events(run_id):
     return [json.loads(line)["event"] for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def open_window():
+    """The id of the run whose measurement window is open, if there is one."""
+    for plan in store.home().glob(f"live/{NAME}-*/result/raw/plan.json"):
+        if time.time_ns() > store.read_json(plan)["window_start_ns"]:
+            return plan.parents[2].name
+    return None
+
+
 @pytest.fixture(scope="module")
-def finished_run(served):
-    """One run, in whose window triggerer, scheduler and query driver are killed."""
-    server, process = served
-    credentials = {"username": airflow_environment.ADMIN, "password": airflow_environment.admin_password()}
-    token = call(server, "/auth/token", credentials)["access_token"]
-    conf = trigger_form.flatten(spec.load("wordcount", OVERRIDES)) | {"run_id": RUN_ID}
-    wait("the DAG to be known", lambda: request(server, "/api/v2/dags/benchmark", token)[0] == 200)
-    request_body = {"logical_date": None, "conf": conf}
-    dag_run = call(server, "/api/v2/dags/benchmark/dagRuns", request_body, token)["dag_run_id"]
-    plan = store.live(RUN_ID).raw / "plan.json"
-    wait("the window to open", lambda: plan.exists() and time.time_ns() > store.read_json(plan)["window_start_ns"])
-    parent = psutil.Process(process.pid)
+def night(served: Server, tmp_path_factory) -> Night:
+    """Two runs; in the window of the second one triggerer, scheduler and query driver are killed."""
+    matrix = tmp_path_factory.mktemp("matrix") / "matrix.yaml"
+    matrix.write_text(yaml.safe_dump(MATRIX, sort_keys=False))
+    served.switch_on("benchmark")
+    dag_run = served.trigger("nightly", {"matrix": str(matrix)})
+    run_id = wait("the window to open", open_window)
+    parent = psutil.Process(served.process.pid)
     kill(parent, "airflow", "triggerer")
     kill(parent, "airflow", "scheduler")
-    before = events(RUN_ID).count("driver-started")
-    handle = store.read_json(store.live_directory(RUN_ID) / "cluster" / "handle.json")
+    before = events(run_id).count("driver-started")
+    handle = store.read_json(store.live_directory(run_id) / "cluster" / "handle.json")
     _kill_query_driver(handle["token"])
-    wait("the query driver to come back", lambda: events(RUN_ID).count("driver-started") > before)
-    path = f"/api/v2/dags/benchmark/dagRuns/{dag_run}"
-    state = wait("the DAG run", lambda: (s := call(server, path, token=token)["state"]) in ("success", "failed") and s)
-    return state, store.finished(RUN_ID)
+    wait("the query driver to come back", lambda: events(run_id).count("driver-started") > before)
+    return Night(dag_run, served.state_at_its_end("nightly", dag_run), store.finished(run_id))
 
 
 def _kill_query_driver(token):
-    from infra.processes import members
-
     for pid in members(f"{token}/gateway/query"):
         command = psutil.Process(pid).cmdline()
         if any(word.endswith("streaming/driver.py") for word in command) and "infra.supervisor" not in command:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, 9)
 
 
-def test_the_run_goes_on_without_those_who_watched_it(finished_run):
-    state, run = finished_run
-    assert run.status()["state"] == "done"
-    verdicts = dict(run.table("verdicts")[["check", "verdict"]].itertuples(index=False))
+def test_the_run_goes_on_without_those_who_watched_it(served, night):
+    status = night.run.status()
+    assert status["state"] == "done"
+    verdicts = dict(night.run.table("verdicts")[["check", "verdict"]].itertuples(index=False))
+    state = served.call(f"/api/v2/dags/benchmark/dagRuns/{status['dag_run']}")["state"]
     assert state == ("failed" if "fail" in verdicts.values() else "success")
     for check in ("ledger.adds_up", "faults.proved", "quality.nothing_lost", "quality.nothing_wrong"):
         assert verdicts[check] == "pass", verdicts
-    assert len(run.table("faults")) == 2
+    assert len(night.run.table("faults")) == 2
 
 
-def test_the_death_of_the_driver_is_a_recovery_of_its_own(finished_run):
-    _, run = finished_run
-    ledger = run.table("ledger")
+def test_the_death_of_the_driver_is_a_recovery_of_its_own(night):
+    ledger = night.run.table("ledger")
     without_a_fault = ledger[(ledger["class"] == "restart") & ledger["fault"].isna()]
     assert without_a_fault["seconds"].sum() > 1
 
 
+def test_a_run_that_cannot_begin_stops_neither_the_others_nor_the_publishing(served, night):
+    assert night.state == "failed"
+    mapped = served.call(f"{night.path}/taskInstances/run/listMapped")["task_instances"]
+    states = {one["rendered_map_index"]: one["state"] for one in mapped}
+    good = served.call(f"/api/v2/dags/benchmark/dagRuns/{night.run.status()['dag_run']}")["state"]
+    assert states == {f"{LOST}-9": "failed", f"{NAME}-9": good}
+    assert served.call(f"{night.path}/taskInstances/publish")["state"] == "success"
+    assert served.call(f"{night.path}/taskInstances/judge")["state"] == "failed"
+
+
+def test_each_result_table_is_published_with_its_runs(served, night):
+    found = served.call("/api/v2/assets/events?source_dag_id=nightly&limit=50")["asset_events"]
+    assert {event["name"]: event["extra"]["runs"] for event in found} == {
+        f"aftershock_{table}": [night.run.run_id] if night.run.has(table) else [] for table in TABLES
+    }
+
+
+def test_the_regression_follows_the_tables(served, night):
+    def ran():
+        return served.call("/api/v2/dags/regression/dagRuns")["dag_runs"]
+
+    (dag_run,) = wait("the DAG regression", ran)
+    assert served.state_at_its_end("regression", dag_run["dag_run_id"]) == "success"
+    (document,) = store.home().glob("regressions/*/regression.json")
+    (entry,) = store.read_json(document)["experiments"]
+    assert (entry["experiment"], entry["verdict"]) == (NAME, "unknown")  # one run says nothing of change
+
+
+def test_what_the_night_has_against_its_runs_is_mailed(mail, night):
+    (message,) = wait("the mail", lambda: mail.received)
+    assert message["subject"] == "nightly: judge failed"
+    text = message.get_body().get_content()
+    said = r"workload\.corpus: .*/no/such/text.* is not usable; allowed: a file or folder that exists"
+    assert re.search(rf"[12] of 2 runs are not good: no run came of it \({said}\); http://127\S+/runs/\S+lost", text)
+
+
+def test_run_and_dag_run_lead_to_each_other(served, night):
+    dag_run = night.run.status()["dag_run"]
+    assert dag_run.endswith(f"{NAME}-9")
+    links = served.call(f"/api/v2/dags/benchmark/dagRuns/{dag_run}/taskInstances/judge/links")["extra_links"]
+    page = f"{served.address}/plugin/aftershock/aftershock/runs/{night.run.run_id}"
+    assert links == {"Results of the run": page}
+
+
+def test_a_figure_of_a_paper_is_rebuilt_by_its_id(served):
+    dag_run = served.trigger("reproduce", {"id": "utilization/fig-04"})
+    assert served.state_at_its_end("reproduce", dag_run) == "success"
+    assert list(store.home().glob("reproductions/utilization/fig-04/*.verdicts.json"))
+
+
 @needs_chromium
-def test_the_run_is_seen_in_airflow(served, finished_run):
-    server, _ = served
-    with logged_in_browser(server) as context:
+def test_the_run_is_seen_in_airflow(served, night):
+    with logged_in_browser(served.address) as context:
         page = context.new_page()
-        page.goto(f"{server}/plugin/aftershock/aftershock/runs/{RUN_ID}")
+        page.goto(f"{served.address}/plugin/aftershock/aftershock/runs/{night.run.run_id}")
         frame = page.frame_locator("iframe[title=Aftershock]")
-        expect(frame.get_by_role("heading", level=1)).to_contain_text(RUN_ID, timeout=90_000)
+        expect(frame.get_by_role("heading", level=1)).to_contain_text(night.run.run_id, timeout=90_000)
         screenshot(page, "scheduled-run")
 
 
-def test_nothing_of_the_run_is_left(finished_run):
-    _, run = finished_run
-    token = store.read_json(run.raw / "handle.json")["token"]
-    from infra.processes import members
+def test_no_log_and_no_table_holds_a_secret(night):
+    """Of Airflow's own files only those that are made to keep secrets have any, and only their owner reads them."""
+    folder = airflow_environment.airflow_home()
+    keepers = [folder / "secrets.json", airflow_environment.password_file()]
+    kept = [value for path in keepers for value in json.loads(path.read_text()).values()]
+    token = re.compile(rb"eyJ[\w-]{16,}\.eyJ[\w-]{16,}\.[\w-]{16,}|-----BEGIN [A-Z ]*PRIVATE KEY")
+    told = []
+    for path in (path for path in store.home().rglob("*") if path.is_file() and path not in keepers):
+        content = path.read_bytes()
+        if any(secret.encode() in content for secret in [SECRET, *kept]) or token.search(content):
+            told.append(path.relative_to(store.home()).as_posix())
+    assert told == []
 
-    assert members(token) == []
+
+def test_nothing_of_the_run_is_left(night):
+    assert members(store.read_json(night.run.raw / "handle.json")["token"]) == []

@@ -76,12 +76,17 @@ def test_a_task_ends_as_its_run_did(publish):
 
 def test_a_good_run_of_a_dag_run_that_failed_is_no_success(publish):
     publish("done", GOOD, run_id="good", dag_run=FIRST)
-    with pytest.raises(AirflowFailException, match="the DAG run ended as failed; see http"):
+    with pytest.raises(AirflowFailException, match="the DAG run ended as failed; http"):
         ended(FIRST, "failed")
 
 
-def test_a_task_whose_dag_run_opened_no_run_says_where_to_look(home):
-    with pytest.raises(AirflowFailException, match=f"no run came of it; see http.*/dags/benchmark/runs/{FIRST}"):
+@pytest.mark.parametrize(
+    ("said", "told"), [("seed: -1 is not usable", "seed: -1 is not usable"), (None, "it did not begin")]
+)
+def test_a_task_whose_dag_run_opened_no_run_says_why_and_where_to_look(home, monkeypatch, said, told):
+    monkeypatch.setattr(nightly, "refusal", {FIRST: said}.get)
+    wanted = rf"^no run came of it \({told}\); http.*/dags/benchmark/runs/{FIRST}$"
+    with pytest.raises(AirflowFailException, match=wanted):
         ended(FIRST, "failed")
 
 
@@ -117,12 +122,13 @@ def test_a_night_of_good_runs_is_good(publish, caplog):
     assert caplog.messages == ["2 of 2 runs are good"]
 
 
-def test_a_night_says_what_each_bad_run_has_against_it(publish):
+def test_a_night_says_what_each_bad_run_has_against_it(publish, monkeypatch):
+    monkeypatch.setattr(nightly, "refusal", {SECOND: "seed: -1 is not usable"}.get)
     publish("failed", run_id="one", error="deploy: no broker", dag_run=FIRST)
     with pytest.raises(AirflowFailException) as failed:
         nightly.judge(CELLS)
     assert str(failed.value).startswith("2 of 2 runs are not good: one: run one failed: deploy: no broker; http")
-    assert f"no run came of http://127.0.0.1:8080/dags/benchmark/runs/{SECOND}" in str(failed.value)
+    assert f"seed: -1 is not usable); http://127.0.0.1:8080/dags/benchmark/runs/{SECOND}" in str(failed.value)
 
 
 def test_a_night_without_a_matrix_is_no_good_one(home):

@@ -1,0 +1,45 @@
+"""
+## Did anything become worse?
+
+The latest runs of every experiment against earlier ones of the same experiment on the same class of machine, metric by
+metric. Runs whenever the DAG `nightly` has published result tables, or by hand; `docs/regressions.md` has the method.
+
+| step | what happens |
+|---|---|
+| compare | every metric of every experiment is judged, and the comparison recorded in `.aftershock/regressions/` |
+| judge | once for each experiment: fails when it became worse, with what did, by how much, and where to look |
+
+*Unknown* (too few runs, or too much noise) fails nothing, and is never called *same*.
+"""
+
+from airflow.sdk import DAG, Param, get_current_context, task
+
+from aftershock import regressing, tasks
+from aftershock.assets import RESULT_TABLES
+
+with DAG(
+    dag_id="regression",
+    description="Hold the latest runs of each experiment against earlier ones",
+    doc_md=__doc__,
+    schedule=list(RESULT_TABLES.values()),
+    catchup=False,
+    max_active_runs=1,
+    params={
+        "experiment": Param(
+            None,
+            type=["string", "null"],
+            pattern="^[a-z0-9][a-z0-9-]{0,62}$",
+            title="experiment",
+            description_md="Compare only the runs of this experiment; left empty, those of all.",
+        )
+    },
+    tags=["aftershock", "regression"],
+    default_args={"owner": "aftershock", "retries": 0, "on_failure_callback": tasks.note_error},
+) as dag:
+
+    @task
+    def compare() -> list[regressing.Finding]:
+        return regressing.compare(get_current_context()["params"]["experiment"])
+
+    judge = task(map_index_template="{{ task.op_kwargs['finding']['experiment'] }}")(regressing.judge)
+    judge.expand(finding=compare())
