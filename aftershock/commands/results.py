@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from aftershock.commands import export, recompute, regressions
+from aftershock.commands import export, prune, recompute, regressions
 from aftershock.commands.declare import PASSED, command, group, show
 
 
@@ -16,7 +16,7 @@ def add(commands: Any) -> None:
     words = group(commands, "results", "list the runs, show one, or do something with them", otherwise="show")
     declared = command(words, "show", "list the runs, or show one (the word show can be left out)", show_results)
     declared.add_argument("run_id", nargs="?", help="a finished run; without it all are listed")
-    for module in (regressions, recompute, export):
+    for module in (regressions, recompute, export, prune):
         module.add(words)
 
 

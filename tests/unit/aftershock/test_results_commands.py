@@ -5,6 +5,7 @@ import json
 import pytest
 
 from results import store
+from results.schema import SCHEMA_VERSION
 from tests.unit.results import synthetic
 
 
@@ -43,6 +44,10 @@ def test_of_all_runs_those_that_cannot_be_computed_again_are_named(call, two_run
     ("words", "named"),
     [
         ("results recompute", "RUN"),
+        ("results prune", "--older-than DAYS"),
+        ("results prune --keep -1", "--keep: -1"),
+        ("results prune --keep some", "'some'"),
+        ("results prune --older-than nan", "--older-than: nan"),
         ("results recompute no-such-run", "'no-such-run'"),
         ("results recompute ../../etc", "'../../etc'"),
         ("results export", "RUN"),
@@ -55,3 +60,34 @@ def test_bad_input_is_one_line_and_exit_code_2(call, two_runs, words, named):
     code, out, err = call(words)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert named in err
+
+
+def test_runs_are_removed_by_number_but_no_baseline(call, as_json, home):
+    """Ten runs of one experiment: the latest five are compared with those before."""
+    for day in range(10):
+        run = synthetic.make_run(home / "runs", run_id=f"run-{day}")
+        comparable = {
+            "started_ns": day,
+            "machine": "mine",
+            "experiment_digest": "same",
+            "schema_version": SCHEMA_VERSION,
+        }
+        store.write_json(run.root / "status.json", run.status() | comparable)
+    store.write_json(
+        synthetic.make_run(home / "runs", run_id="failed").root / "status.json",
+        run.status() | {"run_id": "failed", "state": "failed"},
+    )
+    baselines = [f"run-{day}" for day in range(5)]
+    planned = as_json("results prune --keep 1 --dry-run")
+    assert planned == {
+        "removed": ["run-5", "run-6", "run-7", "run-8"],
+        "baselines_kept": baselines,
+        "kept": 7,
+        "dry_run": True,
+    }
+    assert len(store.all_finished()) == 11
+    code, out, _ = call("results prune --keep 1")
+    assert (code, out.splitlines()[0]) == (0, "removed run-5")
+    assert {run.run_id for run in store.all_finished()} == {*baselines, "run-9", "failed"}
+    assert as_json("results prune --older-than 1000000")["removed"] == []
+    assert call("results prune --older-than 1000000")[1] == "nothing to remove\n"
