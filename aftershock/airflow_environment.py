@@ -26,6 +26,7 @@ from results import store
 REPOSITORY = Path(__file__).resolve().parent.parent
 API_PORT = 8080
 ADMIN = "admin"
+ROLES = {ADMIN: "admin", "viewer": "viewer"}
 SQLITE_WAIT_S = 120  # how long a writer waits for another one; Airflow's components share one SQLite file
 DATABASE_VARIABLE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 
@@ -70,7 +71,7 @@ def _core(folder: Path) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__CORE__FERNET_KEY": keys["fernet_key"],
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,viewer:viewer",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in ROLES.items()),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(password_file()),
         "AIRFLOW__API__SECRET_KEY": keys["api_secret"],
         "AIRFLOW__API_AUTH__JWT_SECRET": keys["jwt_secret"],
@@ -106,11 +107,11 @@ def password_file() -> Path:
 
 
 def admin_password() -> str:
-    """The password of the user `admin`, made on first use."""
+    """The password of the user `admin`; those of all users are made on first use: Airflow would log what it makes."""
     with _locked(airflow_home()):
-        passwords = json.loads(password_file().read_text()) if password_file().exists() else {}
-        if ADMIN not in passwords:
-            passwords[ADMIN] = secrets.token_urlsafe(12)
+        known = json.loads(password_file().read_text()) if password_file().exists() else {}
+        passwords = {user: secrets.token_urlsafe(12) for user in ROLES} | known
+        if passwords != known:
             _write_private(password_file(), passwords)
     return passwords[ADMIN]
 

@@ -57,7 +57,7 @@ with DAG(
     max_active_runs=2,
     params={name: Param(**field) for name, field in trigger_form.fields(spec.load()).items()},
     tags=["aftershock", "benchmark"],
-    default_args={"owner": "aftershock", "retries": 0, "on_failure_callback": tasks.note_error},
+    default_args={"owner": "aftershock", "retries": 0, "on_failure_callback": [tasks.note_error]},
 ) as dag:
     opened = begin().as_setup()
     provision = step("provision").as_setup()

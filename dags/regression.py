@@ -34,7 +34,7 @@ with DAG(
         )
     },
     tags=["aftershock", "regression"],
-    default_args={"owner": "aftershock", "retries": 0, "on_failure_callback": tasks.note_error},
+    default_args={"owner": "aftershock", "retries": 0, "on_failure_callback": [tasks.note_error]},
 ) as dag:
 
     @task

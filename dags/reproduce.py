@@ -39,7 +39,7 @@ with DAG(
         ),
     },
     tags=["aftershock", "reproduction"],
-    default_args={"owner": "aftershock", "retries": 0, "on_failure_callback": tasks.note_error},
+    default_args={"owner": "aftershock", "retries": 0, "on_failure_callback": [tasks.note_error]},
 ) as dag:
 
     @task(pool=RUNS_POOL)

@@ -66,6 +66,7 @@ def test_secrets_are_made_once_and_only_their_owner_reads_them(home):
 def test_the_admin_password_stays_and_other_passwords_are_kept(home):
     password = airflow_environment.admin_password()
     file = airflow_environment.password_file()
+    assert set(json.loads(file.read_text())) == {"admin", "viewer"}  # of a user without one Airflow logs what it makes
     file.write_text(json.dumps({**json.loads(file.read_text()), "viewer": "theirs"}))
     assert airflow_environment.admin_password() == password
     assert json.loads(file.read_text()) == {"admin": password, "viewer": "theirs"}

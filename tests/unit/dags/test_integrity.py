@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,19 @@ def test_a_task_that_fails_says_why_and_only_waiting_is_retried(bag, name):
         callbacks = getattr(task, "partial_kwargs", {}).get("on_failure_callback") or task.on_failure_callback
         assert tasks.note_error in (callbacks if isinstance(callbacks, list | tuple) else [callbacks])
         assert not task.retries or task.task_id == "observe"
+
+
+def test_the_notifier_of_the_docs_can_be_added_to_any_task():
+    """On a bag of its own, since the policy changes the DAGs."""
+    policy = runpy.run_path(str(REPOSITORY / "docs" / "examples" / "airflow_local_settings.py"))
+    told = set()
+    for dag in DagBag(dag_folder=str(REPOSITORY / "dags")).dags.values():
+        for task in dag.tasks:
+            policy["task_policy"](task)
+            if policy["MAIL"] in task.on_failure_callback:
+                assert tasks.note_error in task.on_failure_callback
+                told.add((dag.dag_id, task.task_id))
+    assert told == policy["TOLD"]
 
 
 def test_what_dags_name_without_importing_it_is_still_so(bag):
