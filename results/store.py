@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 
 from experiments.errors import BadInput, EnvironmentFailure
 from results.exchange import exchange
+from results.reading import read_table
 from results.schema import SCHEMA_VERSION, TABLES, VERSION_KEY
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
@@ -81,15 +83,19 @@ class Run:
         return read_json(self.root / "status.json")
 
     def table(self, name: str) -> pd.DataFrame:
-        """Read one result table; raises `BadInput` for an unknown name, `FileNotFoundError` if this run lacks it."""
+        """Read one result table; raises `BadInput` for an unknown name, and else as `read_table` does."""
+        return read_table(self.table_path(name))
+
+    def table_path(self, name: str) -> Path:
+        """Where a result table is or would be; raises `BadInput` for an unknown name."""
         if name not in TABLES:
             raise BadInput("table", name, ", ".join(TABLES))
-        return pd.read_parquet(self.tables / f"{name}.parquet", dtype_backend="pyarrow")
+        return self.tables / f"{name}.parquet"
 
     def write_table(self, name: str, table: pa.Table) -> None:
         """Write a result table as one file that carries the version of the schemas."""
         self.tables.mkdir(parents=True, exist_ok=True)
-        write_parquet(self.tables / f"{name}.parquet", table)
+        write_parquet(self.table_path(name), table)
 
     def has(self, name: str) -> bool:
         return (self.tables / f"{name}.parquet").exists()
@@ -172,7 +178,7 @@ def read_json(path: Path) -> Any:
 def write_json(path: Path, document: Any) -> None:
     """Write a JSON document so that a reader sees the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     scratch.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     scratch.replace(path)
 

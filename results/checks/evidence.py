@@ -11,6 +11,7 @@ from itertools import zip_longest
 import pandas as pd
 import pyarrow as pa
 
+from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
 from results.checks.rules import NotEnough
@@ -40,8 +41,8 @@ class Evidence:
             return self.run.table(name)
         except FileNotFoundError:
             raise NotEnough(f"table {name} is missing") from None
-        except (pa.ArrowException, OSError) as error:
-            raise NotEnough(f"table {name} cannot be read: {str(error).splitlines()[0]}") from None
+        except EnvironmentFailure as error:
+            raise NotEnough(f"table {name} cannot be read: {error}") from None
 
     def table(self, name: str) -> pd.DataFrame:
         """Read a table whose columns have the names and types of its schema; else raises `NotEnough`."""

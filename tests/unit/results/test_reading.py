@@ -1,0 +1,126 @@
+"""Tables are read within limits: damage, and files that say less than they hold, are refused in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from experiments.errors import EnvironmentFailure
+from results import reading
+from results.reading import BATCH_ROWS, parts, read_head, read_pieces, read_table
+
+ROWS = 3 * BATCH_ROWS + 5
+
+
+def _path(folder: Path) -> Path:
+    path = folder / "one" / "tables" / "ledger.parquet"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def _table(rows: int) -> pa.Table:
+    classes = pa.array(["useful", "lost", None], pa.string()).take(pa.array([i % 3 for i in range(rows)], pa.int64()))
+    return pa.table({"start_ns": pa.array(range(rows), pa.int64()), "class": classes})
+
+
+def _varint(number: int) -> bytes:
+    """A number as Parquet's footer holds it: zigzag, seven bits a byte."""
+    number, out = 2 * number, bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def _claim(path: Path, truth: int, claim: int) -> None:
+    """Let the footer of a file say that it has another number of rows, wherever it says so."""
+    old, new = _varint(truth), _varint(claim)
+    assert len(old) == len(new)
+    data = path.read_bytes()
+    length = int.from_bytes(data[-8:-4], "little")
+    footer = data[-8 - length : -8]
+    assert footer.count(old) >= 2
+    path.write_bytes(data[: -8 - length] + footer.replace(old, new) + data[-8:])
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path: Path):
+    path, table = _path(tmp_path), _table(ROWS)
+    pq.write_table(table, path)
+    frame = read_table(path)
+    assert frame.equals(pd.read_parquet(path, dtype_backend="pyarrow"))
+    pieces = list(read_pieces(path))
+    assert [len(piece) for piece in pieces] == [0, BATCH_ROWS, BATCH_ROWS, BATCH_ROWS, 5]
+    assert pd.concat(pieces)["class"].tolist() == frame["class"].tolist()
+    head, count = read_head(path, 7)
+    assert (len(head), count) == (7, ROWS)
+
+
+def test_a_folder_of_parts_is_one_table(tmp_path: Path):
+    path = _path(tmp_path)
+    path.mkdir()
+    for number in (1, 0):
+        pq.write_table(_table(ROWS).slice(number * 4, 4), path / f"part-0000{number}.snappy.parquet")
+    (path / "_SUCCESS").touch()
+    assert read_table(path)["start_ns"].tolist() == list(range(8))
+    head, count = read_head(path, 5)
+    assert (head["start_ns"].tolist(), count) == ([0, 1, 2, 3, 4], 8)
+    assert len(parts(path)) == 2
+
+
+def test_an_empty_table_keeps_its_columns(tmp_path: Path):
+    path = _path(tmp_path)
+    pq.write_table(_table(0), path)
+    assert read_table(path).dtypes.astype(str).tolist() == ["int64[pyarrow]", "string[pyarrow]"]
+    assert read_head(path, 5)[1] == 0
+
+
+def test_a_missing_table_is_said_to_be_missing(tmp_path: Path):
+    for read in (read_table, lambda path: read_head(path, 1), lambda path: list(read_pieces(path))):
+        with pytest.raises(FileNotFoundError):
+            read(_path(tmp_path / str(id(read))))
+
+
+@pytest.mark.parametrize("damage", ["text", "cut", "empty", "folder"])
+def test_damage_is_one_line(tmp_path: Path, damage: str):
+    path = _path(tmp_path)
+    pq.write_table(_table(ROWS), path)
+    whole = path.read_bytes()
+    path.write_bytes({"text": b"no table", "cut": whole[: len(whole) // 2]}.get(damage, b""))
+    if damage == "folder":
+        path.unlink()
+        path.mkdir()
+    with pytest.raises(EnvironmentFailure, match=r"^table ledger of one is damaged: .+; remove its run$"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("claim", [50_000, 10**6])
+def test_a_footer_that_lies_about_its_rows_is_refused(tmp_path: Path, claim: int):
+    path = _path(tmp_path)
+    pq.write_table(_table(ROWS), path)
+    _claim(path, ROWS, claim)
+    with pytest.raises(EnvironmentFailure, match="damaged"):
+        read_table(path)
+
+
+def test_more_rows_than_the_limit_are_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = _path(tmp_path)
+    pq.write_table(_table(ROWS), path)
+    monkeypatch.setattr(reading, "MOST_ROWS", ROWS - 1)
+    with pytest.raises(EnvironmentFailure, match="it says that it has 49,157 rows"):
+        read_head(path, 1)
+
+
+def test_a_long_text_that_is_repeated_is_not_written_out(tmp_path: Path):
+    """Some kilobytes on disk, 160 GB in memory."""
+    path = _path(tmp_path)
+    codes = pa.array([0] * BATCH_ROWS, pa.int32())
+    table = pa.table({"class": pa.DictionaryArray.from_arrays(codes, pa.array(["x" * 10_000_000]))})
+    pq.write_table(table, path, store_schema=False, compression="zstd", dictionary_pagesize_limit=2**30)
+    assert path.stat().st_size < 2**20
+    for read in (read_table, lambda path: read_head(path, BATCH_ROWS)):
+        with pytest.raises(EnvironmentFailure, match="more than it says"):
+            read(path)
