@@ -20,7 +20,7 @@ from reproductions.reproduction import Computed, Progress, Reproduction
 from results.checks.rules import NotEnough
 from results.store import home, write_json
 from results.style import write_figure
-from results.verdict import Verdict
+from results.verdict import Verdict, worst
 
 REPORT_EVERY_S = 5.0
 COLUMNS = ("check", "verdict", "observed", "expected", "detail")
@@ -41,9 +41,7 @@ class Reproduced:
 
     @property
     def verdict(self) -> Verdict:
-        """Fail when a check failed, else unknown when one is unknown, else pass."""
-        found = {row["verdict"] for row in self.verdicts}
-        return next((v for v in (Verdict.FAIL, Verdict.UNKNOWN) if v in found), Verdict.PASS)
+        return worst(str(row["verdict"]) for row in self.verdicts)
 
     def document(self) -> dict[str, Any]:
         """The result as a JSON document."""

@@ -17,6 +17,7 @@ PLANNED_FAULTS_MODEL = "eq. 10, planned faults"
 NO_FAULTS_MODEL = "no faults"
 UNDESCRIBED_MODEL = "none: eq. 10 knows only faults that lose work"
 FAILURE_CLASSES = ("lost", "detect", "restart")
+PHASES = ("detect", "restart", "restore", "catch_up")  # of a recovery
 
 
 @dataclass(frozen=True)

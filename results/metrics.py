@@ -11,8 +11,8 @@ from enum import StrEnum
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
+from experiments.errors import EnvironmentFailure
 from experiments.spec import LoadMode
 from results.findings import number, quality_totals, table_or_empty, the_run, utilizations
 from results.store import Run, read_json
@@ -60,7 +60,7 @@ def _measured(metric: Metric, run: Run) -> float | None:
     """None also where a table cannot be read, or is of an older version of the code and lacks a column."""
     try:
         return metric.measure(run)
-    except (KeyError, OSError, pa.ArrowException):
+    except (KeyError, EnvironmentFailure):
         return None
 
 

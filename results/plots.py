@@ -14,7 +14,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from results.charts import intervals_s, thinned
 from results.findings import (
+    PHASES,
     advice,
     kills_with_recoveries,
     ledger_seconds,
@@ -43,8 +45,7 @@ from results.style import (
 )
 
 CLASS_COLOURS = dict(zip(LEDGER_CLASSES, (GREEN, SKY, RED, ORANGE, PINK, GREY), strict=True))
-PHASE_COLOURS = {"detect": ORANGE, "restart": PINK, "restore": BLUE, "catch_up": GREY}
-MOST_POINTS = 1200  # per line: more cannot be told apart at this width
+PHASE_COLOURS = dict(zip(PHASES, (ORANGE, PINK, BLUE, GREY), strict=True))
 
 
 def ledger(run: Run) -> Figure | None:
@@ -72,9 +73,8 @@ def utilization_over_interval(run: Run) -> Figure | None:
     inputs, found, best = model_inputs(run), utilizations(run), advice(run)
     if inputs is None:
         return None
-    cost, here = inputs.checkpoint_cost_s, inputs.interval_s
-    points = [here] if best is None else [here, best.optimal_interval_s]
-    intervals = np.geomspace(max(1.05 * cost, min(points) / 20), 12 * max(points), 400)
+    here = inputs.interval_s
+    intervals = intervals_s(inputs, None if best is None else best.optimal_interval_s)
     figure, axes = new_figure(3.9)
     axes.plot(intervals, inputs.at(intervals), color=BLUE, label="model, with the costs measured in this run")
     if found.predicted is not None and found.low is not None and found.high is not None:
@@ -98,7 +98,7 @@ def utilization_over_interval(run: Run) -> Figure | None:
 
 def timeline(run: Run) -> Figure | None:
     """Throughput and lag by second, with kills, recoveries and checkpoints."""
-    throughput = _thinned(table_or_empty(run, "throughput"))
+    throughput = thinned(table_or_empty(run, "throughput"))
     if throughput.empty:
         return None
     figure = Figure(figsize=(WIDTH_IN, 5.0), layout="constrained")
@@ -123,7 +123,7 @@ def latency(run: Run) -> Figure | None:
     rows = table_or_empty(run, "latency")
     if rows.empty:
         return None
-    rows = _thinned(rows, "max")
+    rows = thinned(rows, "max")
     figure, axes = new_figure(3.2)
     for name, label, colour in (("p999_s", "p99.9", RED), ("p99_s", "p99", ORANGE), ("p50_s", "median", BLUE)):
         axes.plot(rows["second"], rows[name], color=colour, label=label, marker=".", ms=4)
@@ -165,7 +165,7 @@ def host_cpu(run: Run) -> Figure | None:
     figure = Figure(figsize=(WIDTH_IN, min(0.9 + 0.72 * len(names), 14.0)), layout="constrained")
     strips = figure.subplots(len(names), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, name in zip(strips, names, strict=True):
-        rows = _thinned(hosts[hosts["host"] == name].drop(columns="host"))
+        rows = thinned(hosts[hosts["host"] == name].drop(columns="host"))
         axes.fill_between(rows["second"], rows["cpu_s"], step="post", color=GREEN, alpha=0.7, lw=0)
         axes.set_ylabel(name, rotation=0, ha="right", va="center")
         _mark_kills(axes, run, name)
@@ -189,15 +189,6 @@ def write_plots(run: Run) -> dict[str, Path]:
     run.plots.mkdir(parents=True, exist_ok=True)
     written = {name: write_figure(run.plots, name, partial(draw, run)) for name, (_, draw) in PLOTS.items()}
     return {name: path for name, path in written.items() if path is not None}
-
-
-def _thinned(rows: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
-    """Rows by second, with several seconds in one row where there are more than a plot can show."""
-    if rows.empty:
-        return rows
-    step = max(1, -(-int(rows["second"].max() - rows["second"].min()) // MOST_POINTS))
-    rows = rows.astype("float64")
-    return rows.groupby(rows["second"] // step).agg(how)
 
 
 def _window_s(run: Run, rows: pd.DataFrame) -> float:

@@ -119,7 +119,7 @@ def _table(opened: pq.ParquetFile, batches: list[pa.RecordBatch]) -> pa.Table:
     if batches:
         return pa.Table.from_batches(batches)
     empty = opened.schema_arrow.empty_table()
-    return pa.table({name: _plain(column.combine_chunks()) for name, column in zip(empty.column_names, empty.columns)})
+    return pa.table([_plain(column.combine_chunks()) for column in empty.columns], names=empty.column_names)
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:

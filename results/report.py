@@ -28,11 +28,10 @@ from results.plots import PLOTS, write_plots
 from results.schema import TABLES
 from results.store import Run
 from results.style import BLUE, INK, PAPER, RULE
-from results.verdict import Verdict
+from results.verdict import WORST_FIRST, Verdict
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_ROWS = 200
-WORST_FIRST = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS)
 PAGE_COLOURS = {INK: "var(--ink)", RULE: "var(--rule)", PAPER: "var(--card)", BLUE: "var(--blue)"}
 
 
