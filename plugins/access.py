@@ -12,12 +12,15 @@ BENCHMARK_DAG = "benchmark"
 # The request carries the user as for Airflow's own API: the session cookie, or a bearer token.
 may_read_results = requires_access_dag("GET", DagAccessEntity.RUN, param_dag_id=BENCHMARK_DAG)
 
-_SAME_SITE_FRAME = "frame-ancestors 'self'; base-uri 'none'; form-action 'none'"
-PAGE_POLICY = f"default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; {_SAME_SITE_FRAME}"
+_SAME_SITE_FRAME = "frame-ancestors 'self'; base-uri 'none'"
+PAGE_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    + _SAME_SITE_FRAME
+)
 # Reports, Data Docs and plots are written by other programs: they may style themselves, but run nothing.
 DOCUMENT_POLICY = (
     "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
-    + _SAME_SITE_FRAME
+    "form-action 'none'; " + _SAME_SITE_FRAME
 )
 
 
@@ -27,5 +30,5 @@ async def add_security_headers(request: Request, call_next: Callable[[Request], 
     response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Referrer-Policy"] = "same-origin"
-    response.headers["Cache-Control"] = "private, no-store"
+    response.headers.setdefault("Cache-Control", "private, no-store")
     return response

@@ -1,4 +1,4 @@
-"""Which files of a run may be served: those found in its own folders, looked up by name, never by path."""
+"""Which files may be served: those found in folders of a run or of the pages, looked up by name, never by path."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -7,10 +7,12 @@ from fastapi import HTTPException
 from fastapi.responses import FileResponse
 
 from plugins.access import DOCUMENT_POLICY
+from results.reading import parts
 from results.store import Run
 
 MEDIA_TYPES = {
     ".css": "text/css",
+    ".csv": "text/csv",
     ".html": "text/html",
     ".json": "application/json",
     ".parquet": "application/vnd.apache.parquet",
@@ -18,6 +20,13 @@ MEDIA_TYPES = {
     ".svg": "image/svg+xml",
     ".woff2": "font/woff2",
 }
+STATIC_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+STATIC_FOLDER = Path(__file__).parent / "static"
+STATIC = {
+    path.relative_to(STATIC_FOLDER).as_posix(): path for path in STATIC_FOLDER.rglob("*") if path.suffix in STATIC_TYPES
+}
+ECHARTS = next(path.name for path in STATIC.values() if path.name.startswith("echarts-"))
+KEPT = "private, max-age=31536000, immutable"  # a vendored file carries its version in its name
 
 
 class Folder(StrEnum):
@@ -50,11 +59,24 @@ def data_docs_index(run: Run) -> str | None:
     return min(pages, key=lambda name: name.count("/"), default=None)
 
 
+def table_file(run: Run, name: str) -> Path | None:
+    """The one file of a table that a run has."""
+    path = run.root.resolve() / "tables" / run.table_path(name).name
+    files = [part for part in parts(path) if _is_own_file(part)] if run.has(name) else []
+    return files[0] if len(files) == 1 else None
+
+
 def send(path: Path | None) -> FileResponse:
     """Serve a document of a run; 404 if there is none."""
     if path is None:
         raise HTTPException(404, "This run has no such file.")
     return FileResponse(path, media_type=MEDIA_TYPES[path.suffix], headers={"Content-Security-Policy": DOCUMENT_POLICY})
+
+
+def send_static(name: str) -> FileResponse:
+    """Serve a file of the pages' own, by a name of `STATIC`."""
+    headers = {"Cache-Control": KEPT} if name.startswith("vendor/") else {}
+    return FileResponse(STATIC[name], media_type=STATIC_TYPES[STATIC[name].suffix], headers=headers)
 
 
 def _is_own_file(path: Path) -> bool:

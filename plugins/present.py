@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,16 +10,19 @@ from typing import Any
 
 import pandas as pd
 
-from results.findings import Utilization, utilizations
+from experiments.errors import EnvironmentFailure
+from results.index import Row
+from results.reading import read_head
 from results.schema import REAL, TABLES, WHOLE
 from results.store import Run
-from results.verdict import Verdict
+from results.verdict import WORST_FIRST
 
 ROWS_SHOWN = 200
-WORST_FIRST = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS)
 MISSING = "\N{EN DASH}"
 DETAILS = {
     "experiment": "Experiment",
+    "machine": "Machine",
+    "digest": "Experiment's digest",
     "workload": "Workload",
     "engine": "Engine",
     "recovery": "Recovery",
@@ -54,61 +56,20 @@ class Table:
     numeric: dict[str, bool]  # by column
     rows: list[list[Cell]]
     count: int
+    damage: str | None = None  # why it cannot be shown
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What the list shows of one run; figures are None where the run did not get as far as measuring them."""
-
-    run_id: str
-    state: str
-    started: str
-    ended: str
-    error: str | None
-    dag_run: str | None
-    facts: dict[str, Any]
-    utilization: Utilization
-    verdicts: dict[str, int]
-
-    @property
-    def measured(self) -> bool:
-        """Whether the run got as far as measuring anything."""
-        return "window_s" in self.facts
-
-    @property
-    def interval(self) -> str | None:
-        """The predicted utilization's interval."""
-        low, high = self.utilization.low, self.utilization.high
-        return None if low is None or high is None else f"{number_text(low)} to {number_text(high)}"
-
-    @property
-    def details(self) -> list[tuple[str, str]]:
-        """What was run, as labels and values."""
-        known = [(label, self.facts.get(name)) for name, label in DETAILS.items()]
-        times = [("Started (UTC)", self.started), ("Ended (UTC)", self.ended)]
-        return [(label, cell("", value).text) for label, value in known if value is not None] + times
-
-
-def summary(run: Run) -> Summary:
-    """Read what the list and the head of a run's page show."""
-    status = run.status()
-    measured = next(iter(_rows(run.table("runs"))), {}) if run.has("runs") else {}
-    return Summary(
-        run_id=run.run_id,
-        state=status["state"],
-        started=time_text(status.get("started_ns")),
-        ended=time_text(status.get("ended_ns")),
-        error=status.get("error"),
-        dag_run=status.get("dag_run"),
-        facts={"experiment": status.get("experiment")} | measured,
-        utilization=utilizations(run),
-        verdicts=_verdict_counts(run),
-    )
+def details(row: Row) -> list[tuple[str, str]]:
+    """What was run, as labels and values."""
+    known = row.facts | {"experiment": row.experiment, "machine": row.machine, "digest": row.experiment_digest}
+    shown = [(label, known.get(name)) for name, label in DETAILS.items()]
+    times = [("Started (UTC)", time_text(row.started_ns)), ("Ended (UTC)", time_text(row.ended_ns))]
+    return [(label, cell("", value).text) for label, value in shown if value is not None] + times
 
 
 def tables(run: Run) -> list[Table]:
     """Every table that the run has, in the order of the schema, cut to the first rows."""
-    return [_table(name, run.table(name)) for name in TABLES if run.has(name)]
+    return [_table(run, name) for name in TABLES if run.has(name)]
 
 
 def verdicts(run: Run) -> list[dict[str, Any]]:
@@ -142,6 +103,13 @@ def number_text(value: float | None, digits: int = 3) -> str:
     return MISSING if value is None else f"{value:,.{digits}f}"
 
 
+def figure_text(value: float | None, unit: str = "") -> str:
+    """A figure to four digits with its unit, or a dash where nothing was measured."""
+    if value is None:
+        return MISSING
+    return f"{f'{value:,.0f}' if abs(value) >= 1000 else f'{value:.4g}'} {unit}".rstrip()
+
+
 def cell(column: str, value: Any) -> Cell:
     """Print one value: times as UTC, reals to six digits (exact value kept), nulls as a dash."""
     if value is None or value is pd.NA:
@@ -155,19 +123,20 @@ def cell(column: str, value: Any) -> Cell:
     return Cell(str(value))
 
 
-def _table(name: str, frame: pd.DataFrame) -> Table:
+def _table(run: Run, name: str) -> Table:
     numeric = {field.name: field.type in (WHOLE, REAL) for field in TABLES[name]}
-    head = frame.head(ROWS_SHOWN).itertuples(index=False, name=None)
-    rows = [[cell(column, value) for column, value in zip(frame.columns, row, strict=True)] for row in head]
-    return Table(name, numeric, rows, len(frame))
+    try:
+        head, count = read_head(run.table_path(name), ROWS_SHOWN)
+    except EnvironmentFailure as error:
+        return Table(name, {}, [], 0, str(error))
+    rows = [
+        [cell(column, value) for column, value in zip(head.columns, row, strict=True)]
+        for row in head.itertuples(index=False, name=None)
+    ]
+    return Table(name, {column: numeric.get(column, False) for column in head.columns}, rows, count)
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [
         {name: None if value is pd.NA else value for name, value in row.items()} for row in frame.to_dict("records")
     ]
-
-
-def _verdict_counts(run: Run) -> dict[str, int]:
-    counts = Counter(row["verdict"] for row in verdicts(run))
-    return {word: counts[word] for word in WORST_FIRST if word in counts}

@@ -75,7 +75,7 @@ def rows() -> list[Row]:
     kept = {run_id: entry for run_id, entry in known.items() if entry["stamp"] == stamps.get(run_id)}
     new = [run_id for run_id in stamps if run_id not in kept]
     with ThreadPoolExecutor(READERS) as readers:
-        made = dict(zip(new, readers.map(row, map(store.finished, new)), strict=True))
+        made = dict(zip(new, readers.map(row_of, map(store.finished, new)), strict=True))
     if made or len(kept) < len(known):
         fresh = {run_id: {"stamp": stamps[run_id], "row": asdict(each)} for run_id, each in made.items()}
         _save(kept | fresh)
@@ -83,7 +83,7 @@ def rows() -> list[Row]:
     return sorted(found, key=lambda each: (each.started_ns, each.run_id), reverse=True)
 
 
-def row(run: Run) -> Row:
+def row_of(run: Run) -> Row:
     """Read what lists show of a run; one that cannot be read has a row that says so."""
     try:
         status = run.status()

@@ -46,7 +46,7 @@ class Selection:
 
 
 def select(rows: Iterable[Row], wanted: Selection, sort: str = NEWEST_FIRST) -> list[Row]:
-    """The runs that are wanted, sorted by a name of `SORTS` (in reverse: with a hyphen before it); unknown values last."""
+    """The runs that are wanted, by a name of `SORTS` (a hyphen before it reverses the order); unknown values last."""
     key = SORTS[sort.lstrip("-")]
     taken = [row for row in rows if wanted.takes(row)]
     known = [row for row in taken if key(row) is not None]

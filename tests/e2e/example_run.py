@@ -20,22 +20,25 @@ DAG_RUN = "manual__2026-09-21T14:13:20+00:00"
 SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 320"><rect width="640" height="320" fill="white"/>
 <path d="M40 280 L200 {0} L400 {1} L600 {2}" fill="none" stroke="#0b62c4" stroke-width="3"/>
 <path d="M40 20 V280 H620" fill="none" stroke="#333"/></svg>"""
-PLOTS = {"utilization.svg": (90, 60, 110), "timeline.svg": (200, 120, 40), "recoveries.svg": (60, 150, 240)}
+PLOTS = {"utilization.svg": (90, 60, 110), "timeline.svg": (200, 120, 40), "hosts.svg": (60, 150, 240)}
 FRONT_PAGE = "<!doctype html><title>Data Docs</title><a href='suites/faults.html'>faults</a>"
 
 
-def addresses(run_id: str) -> dict[str, str]:
-    """One address per route of the pages, by the route's path; all but the last exist for a complete run."""
+def addresses(run_id: str, other_id: str) -> dict[str, str]:
+    """One address per route of the pages, by the route's path; all but the last exist for a complete run and another."""
     run = f"/aftershock/runs/{run_id}"
     return {
         "/": "/aftershock/",
         "/runs/{run_id}": run,
+        "/runs/{run_id}/charts.json": f"{run}/charts.json",
         "/runs/{run_id}/report.html": f"{run}/report.html",
         "/runs/{run_id}/plots/{name:path}": f"{run}/plots/timeline.svg",
         "/runs/{run_id}/checks/{name:path}": f"{run}/checks/data_docs/index.html",
         "/runs/{run_id}/tables/{name}.csv": f"{run}/tables/faults.csv",
         "/runs/{run_id}/tables/{name}.parquet": f"{run}/tables/faults.parquet",
-        "/static/{name}": "/aftershock/static/aftershock.css",
+        "/compare": f"/aftershock/compare?run={run_id}&run={other_id}",
+        "/compare.json": f"/aftershock/compare.json?run={run_id}&run={other_id}",
+        "/static/{name:path}": "/aftershock/static/aftershock.css",
         "/{rest:path}": "/aftershock/nothing/here",
     }
 

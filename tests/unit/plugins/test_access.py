@@ -9,15 +9,16 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from plugins.pages import router
-from tests.e2e.example_run import addresses, write_run
+from tests.e2e.example_run import addresses, write_failed_run, write_run
 
-ADDRESSES = addresses("one")
+ADDRESSES = addresses("one", "two")
 every_route = pytest.mark.parametrize("address", ADDRESSES.values(), ids=ADDRESSES)
 
 
 @pytest.fixture(autouse=True)
 def _one_run(api_server: FastAPI) -> None:
     write_run("one")
+    write_failed_run("two", "the broker is gone")
 
 
 def test_every_route_is_covered():

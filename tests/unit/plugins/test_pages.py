@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 import pytest
 from fastapi.testclient import TestClient
 
-from plugins.pages import RUNS_PER_PAGE
 from plugins.present import ROWS_SHOWN, cell, plot_title, shown_plots, time_text
+from plugins.runs import RUNS_PER_PAGE
 from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table
 
 
@@ -78,7 +78,11 @@ def test_a_run_shows_verdicts_figures_plots_and_tables(browser: TestClient):
     for words in ("0.790 to 0.861", "3,993,600", "at most 0.05 s", "structured-streaming"):
         assert words in page.words
     base = "/aftershock/runs/one"
-    assert f"{base}/plots/timeline.svg" in page.all("src")
+    assert page.all("data-chart") == ["ledger", "timeline", "utilization", "recoveries"]
+    assert set(page.all("data-source")) == {f"{base}/charts.json"}
+    assert [link for link in page.all("src") if "/plots/" in link] == [
+        f"{base}/plots/hosts.svg"
+    ]  # the others are drawn
     assert {f"{base}/report.html", f"{base}/checks/data_docs/index.html"} <= set(page.all("href"))
     assert {f"{base}/tables/faults.csv", f"{base}/tables/faults.parquet"} <= set(page.all("href"))
     assert "table-hosts" not in page.all("id")

@@ -1,0 +1,50 @@
+"""Two or more runs side by side."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse
+
+from plugins import present
+from plugins.rendering import render
+from results import index, side_by_side, store
+from results.metrics import METRICS
+
+MOST_COMPARED = 12
+
+router = APIRouter()
+
+
+def the_runs(run: Annotated[list[str] | None, Query()] = None) -> list[store.Run]:
+    """The finished runs that the address names, each once, in its order; raises `BadInput` for one that is not."""
+    names = list(dict.fromkeys(run or []))
+    if not 1 < len(names) <= MOST_COMPARED:
+        raise HTTPException(400, f"Mark 2 to {MOST_COMPARED} runs in the list of runs to compare them.")
+    return [store.finished(name) for name in names]
+
+
+ComparedRuns = Annotated[list[store.Run], Depends(the_runs)]
+
+
+@router.get("/compare")
+def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
+    rows = [index.row_of(run) for run in runs]
+    return render(
+        request,
+        "compare.html",
+        rows=rows,
+        differences={
+            present.DETAILS[name]: [present.cell("", value).text for value in values]
+            for name, values in side_by_side.differences(rows, list(present.DETAILS)).items()
+        },
+        table=side_by_side.metric_table(rows),
+        metrics=METRICS,
+    )
+
+
+@router.get("/compare.json")
+def compare_charts(runs: ComparedRuns) -> dict[str, Any]:
+    readable = {run.run_id: row for run in runs if (row := index.row_of(run)).state != index.UNREADABLE}
+    return side_by_side.charts([run for run in runs if run.run_id in readable], list(readable.values()))

@@ -1,0 +1,66 @@
+"""Turns templates into pages, and errors into pages that say what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from airflow.api_fastapi.app import get_auth_manager
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.exceptions import HTTPException
+
+from experiments.errors import AftershockError, BadInput
+from plugins import present
+from plugins.access import BENCHMARK_DAG
+from plugins.files import ECHARTS
+
+SECTIONS = {
+    "": "Runs",
+}  # by the address of their first page
+
+templates = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+templates.globals.update(
+    number=present.number_text,
+    figure=present.figure_text,
+    time=present.time_text,
+    missing=present.MISSING,
+    sections=SECTIONS,
+    echarts=ECHARTS,
+)
+
+
+def render(
+    request: Request, template: str, status: int = 200, section: str | None = None, **values: Any
+) -> HTMLResponse:
+    """A page from a template of this package; `section` is the one of `SECTIONS` that it is the first page of."""
+    airflow = request.scope["app_root_path"]
+    addresses = {"base": request.scope["root_path"], "airflow": airflow, "benchmark": f"{airflow}/dags/{BENCHMARK_DAG}"}
+    return HTMLResponse(templates.get_template(template).render(section=section, **addresses, **values), status)
+
+
+def refused(request: Request, error: HTTPException) -> HTMLResponse:
+    here = quote(request.url.path)
+    login = get_auth_manager().get_url_login(next_url=here) if error.status_code == 401 else None
+    return _error_page(request, error.status_code, error.detail, login)
+
+
+def malformed(request: Request, error: RequestValidationError) -> HTMLResponse:
+    return _error_page(request, 400, "The address is not well formed.")
+
+
+def failed(request: Request, error: AftershockError) -> HTMLResponse:
+    return _error_page(request, 404 if isinstance(error, BadInput) else 500, str(error))
+
+
+def _error_page(request: Request, status: int, reason: str, login: str | None = None) -> HTMLResponse:
+    return render(request, "error.html", status, status_code=status, reason=reason, login=login)

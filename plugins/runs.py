@@ -1,0 +1,148 @@
+"""The list of runs, and one run with its verdicts, charts, tables and documents."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import date
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingResponse
+
+from plugins import present
+from plugins.files import Folder, data_docs_index, report_file, send, served_files, table_file
+from plugins.rendering import render
+from results import charts, index, store
+from results.findings import headline
+from results.reading import read_pieces
+from results.schema import TABLES
+from results.selection import NEWEST_FIRST, SORTS, Selection, choices, select
+from results.verdict import WORST_FIRST
+
+RUNS_PER_PAGE = 50
+DRAWN = ("utilization", "timeline", "ledger", "recoveries", "latency")  # by the charts, which need no image
+SORT_PATTERN = f"^-?({'|'.join(SORTS)})$"
+
+router = APIRouter()
+
+
+def the_run(run_id: str) -> store.Run:
+    """The finished run that the address names; raises `BadInput` if there is none."""
+    return store.finished(run_id)
+
+
+FinishedRun = Annotated[store.Run, Depends(the_run)]
+
+
+def narrowed(
+    experiment: str = "", engine: str = "", protocol: str = "", verdict: str = "", since: str = "", until: str = ""
+) -> Selection:
+    """What the form above the list asks for: an empty field is no limit."""
+    try:
+        days = [date.fromisoformat(day) if day else None for day in (since, until)]
+    except ValueError:
+        raise HTTPException(400, "A day is written as in 2026-11-20.") from None
+    return Selection(experiment or None, engine or None, protocol or None, verdict or None, *days)
+
+
+@router.get("/")
+def list_runs(
+    request: Request,
+    wanted: Annotated[Selection, Depends(narrowed)],
+    sort: Annotated[str, Query(pattern=SORT_PATTERN)] = NEWEST_FIRST,
+    page: int = 1,
+) -> HTMLResponse:
+    every = index.rows()
+    found = select(every, wanted, sort)
+    last = max(1, -(-len(found) // RUNS_PER_PAGE))
+    page = min(max(page, 1), last)
+    return render(
+        request,
+        "runs.html",
+        section="",
+        rows=found[(page - 1) * RUNS_PER_PAGE : page * RUNS_PER_PAGE],
+        count=len(found),
+        total=len(every),
+        page=page,
+        last=last,
+        sort=sort,
+        wanted={name: str(value) for name, value in asdict(wanted).items() if value},
+        choices=choices(every) | {"verdict": [word.value for word in WORST_FIRST]},
+    )
+
+
+@router.get("/runs/{run_id}")
+def show_run(request: Request, run: FinishedRun) -> HTMLResponse:
+    row = index.row_of(run)
+    readable = row.state != index.UNREADABLE
+    plots = [name for name in present.shown_plots(served_files(run, Folder.PLOTS)) if not _is_drawn(name)]
+    return render(
+        request,
+        "run.html",
+        run=row,
+        details=present.details(row),
+        headline=headline(run) if readable else None,
+        judged=present.verdicts(run) if readable else [],
+        ledger=charts.ledger(run) if readable else None,
+        drawn=readable and bool(row.facts),
+        plots={name: present.plot_title(name) for name in plots},
+        tables=present.tables(run),
+        report=report_file(run),
+        data_docs=data_docs_index(run),
+    )
+
+
+def _is_drawn(name: str) -> bool:
+    return name.rpartition(".")[0] in DRAWN
+
+
+@router.get("/runs/{run_id}/charts.json")
+def run_charts(run: FinishedRun) -> dict[str, Any]:
+    return charts.charts(run)
+
+
+@router.get("/runs/{run_id}/report.html")
+def report(run: FinishedRun) -> FileResponse:
+    return send(report_file(run))
+
+
+@router.get("/runs/{run_id}/plots/{name:path}")
+def plot(run: FinishedRun, name: str) -> FileResponse:
+    return send(served_files(run, Folder.PLOTS).get(name))
+
+
+@router.get("/runs/{run_id}/checks/{name:path}")
+def check(run: FinishedRun, name: str) -> FileResponse:
+    return send(served_files(run, Folder.CHECKS).get(name))
+
+
+@router.get("/runs/{run_id}/tables/{name}.csv")
+def table_as_csv(run: FinishedRun, name: str) -> Response:
+    path = _table(run, name)
+    pieces = read_pieces(path)
+    first = next(pieces).to_csv(index=False)  # what cannot be read is refused before the answer begins
+    rest = (piece.to_csv(index=False, header=False) for piece in pieces)
+
+    def lines() -> Any:
+        yield first
+        yield from rest
+
+    return StreamingResponse(lines(), media_type="text/csv", headers=_attachment(f"{run.run_id}-{name}.csv"))
+
+
+@router.get("/runs/{run_id}/tables/{name}.parquet")
+def table_as_parquet(run: FinishedRun, name: str) -> FileResponse:
+    response = send(_table(run, name))
+    response.headers.update(_attachment(f"{run.run_id}-{name}.parquet"))
+    return response
+
+
+def _table(run: store.Run, name: str) -> Any:
+    path = table_file(run, name) if name in TABLES else None
+    if path is None:
+        raise HTTPException(404, "This run has no such table.")
+    return path
+
+
+def _attachment(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}"'}

@@ -1,0 +1,47 @@
+// The charts of a comparison.
+import { axis, drawAll, legend, number, tooltip } from "./chart.js";
+
+const names = (data, narrow) => axis({
+  type: "category", data: data.names, inverse: true, splitLine: { show: false },
+  axisLabel: { ...axis({}).axisLabel, width: narrow ? 96 : 190, overflow: "truncate" },
+});
+const grid = (narrow) => ({ left: narrow ? 108 : 204, right: 18, top: 34, bottom: 42 });
+
+/** The share of each class of the ledger, one stacked bar per run. */
+const ledgers = (data) => ({ colour, narrow }) => {
+  const classes = Object.keys(data.shares);
+  const say = (i) => [data.names[i], ...classes.map((name) => `${name} ${data.shares[name][i].toFixed(1)} %`)].join("\n");
+  return {
+    count: data.names.length, say,
+    option: {
+      grid: grid(narrow), legend: legend(),
+      tooltip: tooltip({ trigger: "axis", axisPointer: { type: "shadow" }, formatter: (found) => say(found[0].dataIndex) }),
+      xAxis: axis({ max: 100, name: "share of the window [%]", nameGap: 26 }), yAxis: names(data, narrow),
+      series: classes.map((name) => ({
+        name, type: "bar", stack: "window", barMaxWidth: 30, data: data.shares[name], itemStyle: { color: colour(`ledger-${name}`), borderColor: colour("card"), borderWidth: 1 },
+      })),
+    },
+  };
+};
+
+/** Measured utilization of each run beside the predicted one with its interval. */
+const utilizations = (data) => ({ colour, narrow }) => {
+  const points = (values) => values.map((value, i) => [value, i]).filter(([value]) => value != null);
+  const say = (i) => `${data.names[i]}\nmeasured ${number(data.measured[i])}\npredicted ${number(data.predicted[i])}` + (data.low[i] == null ? "" : `, ${number(data.low[i])} to ${number(data.high[i])}`);
+  const arms = data.names.map((_, i) => [[data.low[i], i], [data.high[i], i]]).filter(([[low]]) => low != null);
+  return {
+    count: data.names.length, say,
+    option: {
+      grid: grid(narrow), legend: legend({ data: ["measured", "predicted"] }),
+      tooltip: tooltip({ trigger: "item", formatter: ({ value }) => say(value[1]) }),
+      xAxis: axis({ min: 0, max: 1, name: "utilization U", nameGap: 26 }), yAxis: names(data, narrow),
+      series: [
+        { name: "measured", type: "scatter", data: points(data.measured), symbol: "diamond", symbolSize: 14, itemStyle: { color: colour("red") }, z: 4 },
+        { name: "predicted", type: "scatter", data: points(data.predicted), symbolSize: 9, itemStyle: { color: colour("blue") } },
+        ...arms.map((ends) => ({ name: "predicted", type: "line", data: ends, symbol: "rect", symbolSize: [2, 14], lineStyle: { width: 2 }, itemStyle: { color: colour("blue") } })),
+      ],
+    },
+  };
+};
+
+drawAll({ ledgers, utilizations });

@@ -1,0 +1,170 @@
+// The charts of one run.
+import { axis, drawAll, legend, number, tooltip } from "./chart.js";
+
+const PHASES = { detect: "detect", restart: "restart", restore: "restore", catch_up: "catch-up" };
+const total = (values) => values.reduce((sum, value) => sum + (value ?? 0), 0);
+
+/** Predicted U over T, with what was measured and predicted at the T that was run, and the optimum. */
+const utilization = (data) => ({ colour }) => {
+  const { run, optimum } = data;
+  const points = data.intervals_s.map((interval, i) => [interval, data.predicted[i]]);
+  const marked = (name, point, symbol, size, shade) => ({
+    name, type: "scatter", data: point[1] == null ? [] : [point], symbol, symbolSize: size, z: 5,
+    itemStyle: { color: colour(shade), borderColor: colour("page"), borderWidth: 1.5 },
+  });
+  const arms = run.low == null ? [] : [[run.interval_s, run.low], [run.interval_s, run.high]];
+  const say = (i) => `T = ${number(points[i][0], "s")}\nU = ${number(points[i][1])} predicted`;
+  const own = {
+    measured: `measured ${number(run.measured)} at T = ${number(run.interval_s, "s")}`,
+    predicted: `predicted ${number(run.predicted)}` + (run.low == null ? "" : `, ${number(run.low)} to ${number(run.high)}`),
+    optimal: optimum && `optimal ${number(optimum.predicted)} at T* = ${number(optimum.interval_s, "s")}`,
+  };
+  const series = [
+    { name: "model", type: "line", data: points, showSymbol: false, lineStyle: { width: 2 }, itemStyle: { color: colour("blue") } },
+    { name: own.predicted, type: "line", data: arms, symbol: "rect", symbolSize: [14, 2], lineStyle: { width: 2 }, itemStyle: { color: colour("blue") }, tooltip: { show: false } },
+    marked(own.predicted, [run.interval_s, run.predicted], "circle", 9, "blue"),
+    marked(own.measured, [run.interval_s, run.measured], "diamond", 15, "red"),
+  ];
+  if (optimum) series.push(marked(own.optimal, [optimum.interval_s, optimum.predicted], "triangle", 13, "green"));
+  return {
+    count: points.length, say,
+    option: {
+      grid: { left: 56, right: 20, top: 62, bottom: 46 },
+      legend: legend({ type: "plain" }),
+      tooltip: tooltip({ trigger: "item", formatter: ({ seriesIndex, dataIndex, seriesName }) => (seriesIndex ? seriesName : say(dataIndex)) }),
+      xAxis: axis({ type: "log", name: "checkpoint interval T [s]", nameGap: 28, min: "dataMin", max: "dataMax", axisLabel: { ...axis({}).axisLabel, formatter: (value) => number(value) } }),
+      yAxis: axis({ name: "utilization U", nameGap: 38, min: 0, max: 1 }),
+      series,
+    },
+  };
+};
+
+const EVENTS = [
+  { name: "checkpoint", shade: "green", symbol: "rect", size: [2, 10] },
+  { name: "recovered", shade: "blue", symbol: "triangle", size: 10 },
+  { name: "detected", shade: "orange", symbol: "diamond", size: 11 },
+  { name: "fault", shade: "red", symbol: "pin", size: 16 },
+];
+
+/** What happened, by kind: moments [s] and texts. */
+function happenings({ faults, outages, checkpoints }) {
+  const known = (name, text) => outages.filter((each) => each[name] != null).map((each) => [each[name], text(each)]);
+  return {
+    checkpoint: checkpoints.at_s.map((at, i) => [at, `checkpoint, ${number(checkpoints.took_s[i], "s")}`]),
+    recovered: known("ready", (each) => `recovered, ${number(each.ready - each.death, "s")} after the fault`),
+    detected: known("notice", (each) => `detected, ${number(each.notice - each.death, "s")} after the fault`),
+    fault: faults.map((each) => [each.at_s, `${each.kind} of ${each.targets}${each.outcome === "injected" ? "" : ` (${each.outcome})`}`]),
+  };
+}
+
+/** Throughput, latency and lag by second on one axis of time, and below them what happened. */
+const timeline = (data) => ({ colour, narrow }) => {
+  const events = happenings(data);
+  const left = narrow ? 58 : 84;
+  const grids = [[40, 170], [242, 110], [384, 110], [526, 84]];
+  const column = (values, seconds = data.second) => seconds.map((second, i) => [second, values[i]]);
+  const line = (name, panel, values, shade, rest = {}) => ({
+    name, type: "line", xAxisIndex: panel, yAxisIndex: panel, data: values, showSymbol: false, lineStyle: { width: 1.5 }, itemStyle: { color: colour(shade) }, ...rest,
+  });
+  const outages = data.outages.map((each) => [{ xAxis: each.death }, { xAxis: each.ready ?? data.window_s }]);
+  const marks = {
+    markArea: { silent: true, itemStyle: { color: colour("orange"), opacity: 0.18 }, data: outages },
+    markLine: { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: colour("red"), type: "solid", width: 1 }, data: events.fault.map(([at]) => ({ xAxis: at })) },
+  };
+  const { latency } = data;
+  const at = new Map(latency.second.map((second, i) => [Math.round(second), i]));
+  const step = data.second.length > 1 ? data.second[1] - data.second[0] : 1;
+  const say = (i) => {
+    const second = data.second[i];
+    const wait = at.get(Math.round(second));
+    const near = Object.values(events).flat().filter(([moment]) => moment >= second && moment < second + step);
+    return [
+      `${number(second, "s")}`,
+      `committed ${number(data.committed[i], "/s")}, due ${number(data.due[i], "/s")}`,
+      `lag ${number(data.lag[i], "records")}`,
+      ...(wait === undefined ? [] : [`latency p50 ${number(latency.p50_s[wait], "s")}, p99 ${number(latency.p99_s[wait], "s")}, p99.9 ${number(latency.p999_s[wait], "s")}`]),
+      ...near.slice(0, 6).map(([, text]) => text),
+    ].join("\n");
+  };
+  const nearest = (moment) => {
+    const after = data.second.findIndex((second) => second > moment);
+    return after < 0 ? data.second.length - 1 : Math.max(after - 1, 0);
+  };
+  const panels = ["records/s", "latency [s]", "lag [records]"];
+  return {
+    count: data.second.length, say,
+    option: {
+      grid: grids.map(([top, height]) => ({ left, right: 20, top, height })),
+      legend: legend({ data: ["committed", "due", "p50", "p99", "p99.9", "lag", ...EVENTS.map(({ name }) => name)] }),
+      axisPointer: { link: [{ xAxisIndex: "all" }], lineStyle: { color: colour("muted") } },
+      tooltip: tooltip({ trigger: "axis", formatter: (found) => say(nearest(found[0].axisValue)) }),
+      xAxis: grids.map((_, i) => axis({ gridIndex: i, min: 0, max: data.window_s, splitLine: { show: false }, axisLabel: { ...axis({}).axisLabel, show: i === 3 }, axisTick: { show: i === 3 }, ...(i === 3 ? { name: "time in the window [s]", nameGap: 28 } : {}) })),
+      yAxis: [
+        ...panels.map((name, i) => axis({ gridIndex: i, name, nameGap: left - 18, min: 0, splitNumber: 3, axisLabel: { ...axis({}).axisLabel, formatter: (value) => compact.format(value) } })),
+        axis({ gridIndex: 3, type: "category", data: EVENTS.map(({ name }) => name), axisLabel: { ...axis({}).axisLabel, fontSize: narrow ? 9 : 12, interval: 0 }, splitLine: { show: false } }),
+      ],
+      dataZoom: [
+        { type: "slider", xAxisIndex: "all", bottom: 6, height: 22, borderColor: colour("line"), fillerColor: colour("line"), textStyle: { color: colour("muted") }, labelFormatter: (value) => number(Math.round(value), "s") },
+        { type: "inside", xAxisIndex: "all", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false },
+      ],
+      series: [
+        line("committed", 0, column(data.committed), "blue", { step: "end", areaStyle: { opacity: 0.25 }, ...marks }),
+        line("due", 0, column(data.due), "text", { lineStyle: { width: 1.2, type: "dashed" } }),
+        line("p50", 1, column(latency.p50_s, latency.second), "blue", marks),
+        line("p99", 1, column(latency.p99_s, latency.second), "orange"),
+        line("p99.9", 1, column(latency.p999_s, latency.second), "red"),
+        line("lag", 2, column(data.lag), "text", marks),
+        ...EVENTS.map(({ name, shade, symbol, size }) => ({
+          name, type: "scatter", xAxisIndex: 3, yAxisIndex: 3, symbol, symbolSize: size, itemStyle: { color: colour(shade) }, data: events[name].map(([moment]) => [moment, name]),
+        })),
+      ],
+    },
+  };
+};
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+
+/** Where the window went: one stacked bar. */
+const ledger = (data) => ({ colour }) => {
+  const names = Object.keys(data.seconds);
+  const share = (name) => (100 * data.seconds[name]) / data.window_s;
+  const say = (i) => `${names[i]}: ${number(data.seconds[names[i]], "s")}, ${share(names[i]).toFixed(1)} %`;
+  return {
+    count: names.length, say,
+    option: {
+      grid: { left: 12, right: 16, top: 56, bottom: 42 },
+      legend: legend({ type: "plain", formatter: (name) => `${name} ${share(name).toFixed(1)} %` }),
+      tooltip: tooltip({ trigger: "item", formatter: ({ seriesIndex }) => say(seriesIndex) }),
+      xAxis: axis({ max: 100, name: `share of the window of ${number(data.window_s, "s")} [%]`, nameGap: 26 }),
+      yAxis: { type: "category", data: [""], show: false },
+      series: names.map((name) => ({
+        name, type: "bar", stack: "window", barWidth: 44, data: [share(name)], itemStyle: { color: colour(`ledger-${name}`), borderColor: colour("card"), borderWidth: 1 },
+      })),
+    },
+  };
+};
+
+const SHOWN_AT_ONCE = 25;
+
+/** The phases of every recovery, one stacked bar for each. */
+const recoveries = (data) => ({ colour, narrow }) => {
+  const phases = Object.keys(PHASES);
+  const { names } = data;
+  const say = (i) => [names[i], ...phases.map((phase) => `${PHASES[phase]} ${number(data.phases[phase][i], "s")}`), `${number(total(phases.map((phase) => data.phases[phase][i])), "s")} in all`].join("\n");
+  const many = names.length > SHOWN_AT_ONCE;
+  return {
+    count: names.length, say,
+    option: {
+      grid: { left: narrow ? 96 : 150, right: many ? 40 : 16, top: 32, bottom: 42 },
+      legend: legend(),
+      tooltip: tooltip({ trigger: "axis", axisPointer: { type: "shadow" }, formatter: (found) => say(found[0].dataIndex) }),
+      xAxis: axis({ name: "time since the fault [s]", nameGap: 26 }),
+      yAxis: axis({ type: "category", data: names, inverse: true, splitLine: { show: false }, axisLabel: { ...axis({}).axisLabel, width: narrow ? 88 : 140, overflow: "truncate" } }),
+      dataZoom: many ? [{ type: "slider", yAxisIndex: 0, right: 4, width: 16, startValue: 0, endValue: SHOWN_AT_ONCE - 1, borderColor: colour("line"), fillerColor: colour("line"), showDetail: false }] : [],
+      series: phases.map((phase) => ({
+        name: PHASES[phase], type: "bar", stack: "recovery", barMaxWidth: 22, data: data.phases[phase].map((value) => value ?? 0), itemStyle: { color: colour(`phase-${phase}`), borderColor: colour("card"), borderWidth: 1 },
+      })),
+    },
+  };
+};
+
+drawAll({ utilization, timeline, ledger, recoveries });
