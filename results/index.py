@@ -142,7 +142,7 @@ def _load() -> dict[str, Any]:
             _from_json(entry["row"]), entry["stamp"]
     except FileNotFoundError:
         return {}
-    except (EnvironmentFailure, KeyError, TypeError, AttributeError) as error:
+    except (OSError, EnvironmentFailure, KeyError, TypeError, AttributeError) as error:
         log.warning("the index of runs is built again: %s", error)
         return {}
     return entries

@@ -25,7 +25,7 @@ FRONT_PAGE = "<!doctype html><title>Data Docs</title><a href='suites/faults.html
 
 
 def addresses(run_id: str, other_id: str) -> dict[str, str]:
-    """One address per route of the pages, by the route's path; all but the last exist for a complete run and another."""
+    """One address per route of the pages, by the route's path; all but the last exist where both runs do."""
     run = f"/aftershock/runs/{run_id}"
     return {
         "/": "/aftershock/",
