@@ -116,7 +116,8 @@ def test_from_the_navigation_to_a_run(page: Page, server: str):
     expect(frame.get_by_role("heading", level=1)).to_contain_text("wordcount-one")
     expect(frame.get_by_role("row", name="utilization.predicted")).to_contain_text("unknown")
     expect(page).to_have_url(f"{server}/plugin/aftershock/aftershock/runs/wordcount-one")
-    for image in frame.get_by_role("img").all():
+    expect(frame.locator("[data-drawn-ms]")).to_have_count(4)
+    for image in frame.locator("img").all():
         assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
     screenshot(page, "run")
     assert_nothing_blocked_or_from_outside(page)
@@ -186,7 +187,7 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(page: Page, server: str, ad
     screenshot(page, f"narrow-{address.rstrip('/').rsplit('/', 1)[1]}")
 
 
-@pytest.mark.parametrize("address", addresses("wordcount-one").values())
+@pytest.mark.parametrize("address", addresses("wordcount-one", "wordcount-two").values())
 def test_every_route_refuses_whoever_is_not_logged_in(server: str, address: str):
     status, text = request(server, address)
     assert status == 401
@@ -207,7 +208,7 @@ def token(server: str) -> str:
 
 
 def test_a_token_opens_every_route(server: str, token: str):
-    *existing, missing = [request(server, address, token)[0] for address in addresses("wordcount-one").values()]
+    *existing, missing = [request(server, address, token)[0] for address in addresses("wordcount-one", "wordcount-two").values()]
     assert set(existing) == {200}
     assert missing == 404
 
