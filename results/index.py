@@ -23,10 +23,11 @@ from results.store import Run
 from results.verdict import WORST_FIRST, Verdict, worst
 
 log = logging.getLogger(__name__)
-VERSION = f"1 {SCHEMA_VERSION} {' '.join(METRICS)}"  # an index of another version is built again
+VERSION = f"2 {SCHEMA_VERSION} {' '.join(METRICS)}"  # an index of another version is built again
 UNREADABLE = "unreadable"
 NOTHING_MEASURED = Utilization(None, None, None, None, None)
 READERS = 4
+ABOUT = ("ended_ns", "error", "dag_run", "machine", "experiment_digest", "schema_version")  # of the status
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Row:
     dag_run: str | None = None
     machine: str | None = None
     experiment_digest: str | None = None
+    schema_version: int | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     utilization: Utilization = NOTHING_MEASURED
     verdicts: dict[str, int] = field(default_factory=dict)
@@ -87,7 +89,7 @@ def row_of(run: Run) -> Row:
     """Read what lists show of a run; one that cannot be read has a row that says so."""
     try:
         status = run.status()
-        about = {name: status.get(name) for name in ("ended_ns", "error", "dag_run", "machine", "experiment_digest")}
+        about = {name: status.get(name) for name in ABOUT}
         head = Row(run.run_id, status["state"], status.get("experiment"), int(status["started_ns"]), **about)
     except (EnvironmentFailure, KeyError, TypeError, ValueError, AttributeError) as error:
         why = str(error) if isinstance(error, AftershockError) else f"status.json is damaged ({error!r})"

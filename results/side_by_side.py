@@ -7,24 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from results.charts import ledger
 from results.index import Row
 from results.metrics import METRICS, Better, Metric, Scale
+from results.regression.judging import Change
 from results.store import Run
-
-
-class Change(StrEnum):
-    BETTER = "better"
-    WORSE = "worse"
-    SAME = "same"  # smaller than the metric's minimum effect
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One run's value of a metric; `change` and `text` are against the first run's, None where either is missing."""
+    """One run's value of a metric; `change` and `text` are against the first run's, None where either is missing.
+
+    A change smaller than the metric's minimum effect counts as none.
+    """
 
     value: float | None
     change: Change | None

@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.errors import BadInput
 from experiments.parsing import read_mapping
-from results import store
+from results import index, store
 from results.findings import the_run
 from results.metrics import Metric, metrics_of
 from results.regression.judging import FEWEST_BASELINE, FEWEST_CANDIDATES, Pair, on_scale
@@ -38,8 +38,10 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """Every finished run, newest first."""
-    return [row(run) for run in store.all_finished()]
+    """Every finished run that can be read, newest first."""
+    names = Row.__annotations__
+    known = (each for each in index.rows() if each.state != index.UNREADABLE)
+    return [Row(**{name: getattr(each, name) for name in names}) for each in known]
 
 
 def row(run: store.Run) -> Row:

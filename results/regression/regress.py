@@ -82,12 +82,19 @@ def _where(series: Series) -> dict[str, str]:
 
 
 def _changes(series: Series) -> Iterator[dict[str, Any]]:
-    """The changes in the history of each metric but the counts, whose level is zero."""
-    for metric in METRICS.values():
-        runs = [run for run in series.runs if metric.name in run.metrics][-LONGEST_HISTORY:]
-        if runs and metric.scale is not Scale.COUNT:
-            for change in change_points(history.levelled(metric, runs), margin(metric)):
-                yield {**_where(series), **_change(metric, runs[change.place], change)}
+    return ({**_where(series), **change} for metric in METRICS.values() for change in changes(series, metric))
+
+
+def changes(series: Series, metric: Metric) -> list[dict[str, Any]]:
+    """The changes in the history of a metric: none of a count, whose level is zero.
+
+    metric, unit, run_id and started_ns (of the first run of the new level), verdict, before, after, p_value.
+    """
+    runs = [run for run in series.runs if metric.name in run.metrics][-LONGEST_HISTORY:]
+    if not runs or metric.scale is Scale.COUNT:
+        return []
+    found = change_points(history.levelled(metric, runs), margin(metric))
+    return [_change(metric, runs[change.place], change) for change in found]
 
 
 def _change(metric: Metric, run: Row, change: ChangePoint) -> dict[str, Any]:

@@ -187,7 +187,10 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(page: Page, server: str, ad
     screenshot(page, f"narrow-{address.rstrip('/').rsplit('/', 1)[1]}")
 
 
-@pytest.mark.parametrize("address", addresses("wordcount-one", "wordcount-two").values())
+ADDRESSES = list(addresses("wordcount-one", "wordcount-two").values())
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
 def test_every_route_refuses_whoever_is_not_logged_in(server: str, address: str):
     status, text = request(server, address)
     assert status == 401
@@ -208,7 +211,7 @@ def token(server: str) -> str:
 
 
 def test_a_token_opens_every_route(server: str, token: str):
-    *existing, missing = [request(server, address, token)[0] for address in addresses("wordcount-one", "wordcount-two").values()]
+    *existing, missing = [request(server, address, token)[0] for address in ADDRESSES]
     assert set(existing) == {200}
     assert missing == 404
 
