@@ -1,16 +1,48 @@
 """Who may see the pages, and what a browser may do with them."""
 
+import hashlib
+import hmac
 from collections.abc import Awaitable, Callable
+from typing import Annotated
+from urllib.parse import urlsplit
 
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.api_fastapi.core_api.security import requires_access_dag
-from fastapi import Request, Response
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+from airflow.configuration import conf
+from fastapi import Form, HTTPException, Request, Response
 
 BENCHMARK_DAG = "benchmark"
 
 # What the pages show are results of this DAG's runs, so the permission to read those is the one that is asked for.
 # The request carries the user as for Airflow's own API: the session cookie, or a bearer token.
 may_read_results = requires_access_dag("GET", DagAccessEntity.RUN, param_dag_id=BENCHMARK_DAG)
+
+# To abort a run is to change its DAG run.
+may_abort = requires_access_dag("PUT", DagAccessEntity.RUN, param_dag_id=BENCHMARK_DAG)
+
+
+def can_abort(user: BaseUser) -> bool:
+    """Whether to offer the abort switch; `may_abort` is what guards it."""
+    details = DagDetails(id=BENCHMARK_DAG)
+    manager = get_auth_manager()
+    return manager.is_authorized_dag(method="PUT", access_entity=DagAccessEntity.RUN, details=details, user=user)
+
+
+def form_token(user: BaseUser, run_id: str) -> str:
+    """What only a page of ours, shown to this user, can put into the form that aborts this run."""
+    text = f"abort {user.get_id()} {run_id}".encode()
+    return hmac.new(conf.get_mandatory_value("api", "secret_key").encode(), text, hashlib.sha256).hexdigest()
+
+
+def from_our_form(request: Request, user: GetUserDep, run_id: str, token: Annotated[str, Form()] = "") -> None:
+    """Refuse a form that another site sent, or made the browser send."""
+    origin = request.headers.get("Origin")
+    foreign = origin is not None and urlsplit(origin).netloc != request.headers.get("Host")
+    if foreign or not hmac.compare_digest(token.encode(), form_token(user, run_id).encode()):
+        raise HTTPException(403, "This form did not come from the page of the run. Open that page and try again.")
+
 
 _SAME_SITE_FRAME = "frame-ancestors 'self'; base-uri 'none'"
 PAGE_POLICY = (

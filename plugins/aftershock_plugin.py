@@ -7,7 +7,7 @@ from airflow.plugins_manager import AirflowPlugin
 
 
 class AftershockPlugin(AirflowPlugin):
-    """Mounts the pages under /aftershock and puts "Aftershock" into Airflow's navigation."""
+    """Mounts the pages under /aftershock and puts links to them into the navigation and beside a DAG run."""
 
     name = "aftershock"
     # No leading slash: Airflow resolves these against its own base address, which may carry a path.
@@ -19,7 +19,14 @@ class AftershockPlugin(AirflowPlugin):
             "url_route": "aftershock",
             "nav_top_level": True,
             "icon": "aftershock/static/icon.svg",
-        }
+        },
+        {
+            "name": "Results",
+            "href": "aftershock/dag-runs/{RUN_ID}",
+            "destination": "dag_run",
+            "url_route": "aftershock-results",
+            "icon": "aftershock/static/icon.svg",
+        },
     ]
 
     # Built on demand: the scheduler and every task load this file too, and have no use for the pages' imports.

@@ -20,6 +20,10 @@ from plugins.files import ECHARTS
 
 SECTIONS = {
     "": "Runs",
+    "history": "History",
+    "regressions": "Regressions",
+    "reproductions": "Reproductions",
+    "live": "Live",
 }  # by the address of their first page
 
 templates = Environment(

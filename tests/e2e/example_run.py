@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from experiments import spec
+from experiments.spec import Role
+from infra.cluster import Handle, Host
+from infra.journal import Journal
 from results import store
 from results.findings import PLANNED_FAULTS_MODEL
-from results.schema import TABLES
+from results.regression import records
+from results.schema import SCHEMA_VERSION, TABLES
 
 START_NS = 1_790_000_000_123_456_789  # 2026-09-21 14:13:20 UTC
 WINDOW_S = 240
 CHECKPOINTS = 230
+LIVE, LIVE_DAG_RUN = "wordcount-live", "manual__now"
+REGRESSION = "regression-20260921-060000-abcd"
+LEVELS = (0.81, 0.815, 0.805, 0.812, 0.809, 0.811, 0.808, 0.813, 0.807, 0.71, 0.72, 0.705, 0.715, 0.712, 0.708, 0.718)
 DAG_RUN = "manual__2026-09-21T14:13:20+00:00"
 
 SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 320"><rect width="640" height="320" fill="white"/>
@@ -38,6 +48,17 @@ def addresses(run_id: str, other_id: str) -> dict[str, str]:
         "/runs/{run_id}/tables/{name}.parquet": f"{run}/tables/faults.parquet",
         "/compare": f"/aftershock/compare?run={run_id}&run={other_id}",
         "/compare.json": f"/aftershock/compare.json?run={run_id}&run={other_id}",
+        "/history": "/aftershock/history",
+        "/history.json": "/aftershock/history.json",
+        "/regressions": "/aftershock/regressions",
+        "/regressions/{regression_id}": f"/aftershock/regressions/{REGRESSION}",
+        "/reproductions": "/aftershock/reproductions",
+        "/reproductions/{paper}/{figure}.{kind}": "/aftershock/reproductions/utilization/fig-04.svg",
+        "/live": "/aftershock/live",
+        "/live/{run_id}": f"/aftershock/live/{LIVE}",
+        "/live/{run_id}/state.json": f"/aftershock/live/{LIVE}/state.json",
+        "/live/{run_id}/abort": f"/aftershock/live/{LIVE}/abort",
+        "/dag-runs/{dag_run}": f"/aftershock/dag-runs/{quote(LIVE_DAG_RUN)}",
         "/static/{name:path}": "/aftershock/static/aftershock.css",
         "/{rest:path}": "/aftershock/nothing/here",
     }
@@ -55,6 +76,85 @@ def write_run(run_id: str, started_ns: int = START_NS, dag_run: str | None = DAG
     _write(run.checks / "data_docs" / "suites" / "faults.html", "<!doctype html><title>Suite</title><p>faults</p>")
     origin = {"dag_run": dag_run} if dag_run else {}
     _write_status(run, state="done", started_ns=started_ns, error=None, exit_code=0, **origin)
+    return run
+
+
+def write_everything() -> None:
+    """Put runs with a history, a comparison, a reproduction and a live run below $AFTERSHOCK_HOME."""
+    for number, level in enumerate(LEVELS):
+        write_night(number, level)
+    write_regression()
+    write_reproduction()
+    write_live_run()
+
+
+def write_night(number: int, utilization: float) -> store.Run:
+    """A run of a history: of the same experiment and machine as the others, one day after the one before."""
+    run = _empty_run(f"night-{number:02d}")
+    tables = _tables(run.run_id)
+    tables["runs"][0] |= {"utilization": utilization}
+    for name in ("runs", "faults", "recoveries", "verdicts"):
+        write_table(run, name, tables[name])
+    origin = {"machine": "a machine, 2 cores, 24 GiB", "experiment_digest": "0" * 16, "schema_version": SCHEMA_VERSION}
+    started_ns = START_NS - (len(LEVELS) - number) * 86_400 * 10**9
+    _write_status(run, state="done", started_ns=started_ns, error=None, exit_code=0, **origin)
+    return run
+
+
+def write_regression() -> None:
+    """The nights after the change, judged against those before."""
+    names = [f"night-{number:02d}" for number in range(len(LEVELS))]
+    where = {"experiment": "wordcount", "experiment_digest": "0" * 16, "machine": "a machine, 2 cores, 24 GiB"}
+    own = {"metric": "utilization", "unit": "", "verdict": "worse"}
+    row = where | own | {
+        "better": "higher", "scale": "ratio", "why": "", "candidates": 5, "baseline": 9, "candidate_median": 0.712,
+        "baseline_median": 0.81, "effect": -0.121, "low": -0.13, "high": -0.11, "p_value": 0.001,
+    }  # fmt: skip
+    change = where | own | {
+        "run_id": "night-09", "started_ns": START_NS, "before": 0.81, "after": 0.712, "p_value": 0.0001,
+    }  # fmt: skip
+    entry = where | {
+        "verdict": "worse", "candidates": names[-5:], "baseline": names[:9], "pinned": False,
+        "sentences": ["utilization became worse: 0.81 to 0.712 (-12.1 %)"],
+    }  # fmt: skip
+    document = {"regression_id": REGRESSION, "recorded_ns": START_NS, "verdict": "worse", "experiments": [entry]}
+    records.keep(document, {"regression": [row], "change_points": [change]})
+
+
+def write_reproduction() -> None:
+    """A figure of a paper, computed again."""
+    folder = store.home() / "reproductions" / "utilization" / "fig-04"
+    _write(folder / "utilization-fig-04.svg", SVG.format(90, 60, 110))
+    _write(folder / "utilization-fig-04.csv", "interval_s,utilization\n1,0.5\n")
+    check = {"check": "agrees", "verdict": "pass", "observed": "0.9", "expected": "0.9", "detail": None}
+    what = "utilization over the checkpoint interval"
+    about = {"id": "utilization/fig-04", "what": what, "kind": "C", "verdict": "pass", "verdicts": [check]}
+    store.write_json(folder / "utilization-fig-04.verdicts.json", about)
+
+
+def write_live_run(run_id: str = LIVE) -> store.Run:
+    """A run in its measurement window, one of its hosts down; no process is behind it."""
+    run, now_ns = store.live(run_id), time.time_ns()
+    experiment = spec.load()
+    status = {"run_id": run_id, "experiment": "wordcount", "state": "running", "dag_run": LIVE_DAG_RUN}
+    store.write_json(run.root / "status.json", status | {"started_ns": now_ns - 90 * 10**9})
+    store.write_json(run.root / "experiment.json", experiment.model_dump(mode="json"))
+    events = [{"at": at, "kind": "kill", "targets": [host]} for at, host in ((20.0, "worker-2"), (3600.0, "worker-1"))]
+    window = {"window_start_ns": now_ns - 30 * 10**9, "window_end_ns": now_ns + 7200 * 10**9}
+    store.write_json(run.raw / "plan.json", window | {"events": events})
+    names = {"gateway": Role.GATEWAY, "worker-1": Role.WORKER, "worker-2": Role.WORKER, "worker-3": Role.WORKER}
+    hosts = {name: Host(name, "127.0.1.1", role, 1, 640) for name, role in names.items()}
+    cluster = store.live_directory(run_id) / "cluster"
+    cluster.mkdir()
+    Handle(run_id, "local", "no-token", str(cluster), hosts).save()
+    Journal(run.raw / "injector.jsonl").write("injected", host="worker-2", kind="kill", fault=0)
+    samples = Journal(run.raw / "hosts.jsonl")
+    for name in names:
+        samples.write("sample", at_ns=now_ns + 3600 * 10**9, host=name, cpu_s=0.5, rss_bytes=10**8)
+    progress = {"batchId": 7, "numInputRows": 1000, "processedRowsPerSecond": 512.0}
+    Journal(run.raw / "query.jsonl").write("progress", progress=progress)
+    schedule = {"start_ns": now_ns - 10 * 10**9, "rate": 200.0, "partitions": 6}
+    store.write_json(cluster / "hosts" / "gateway" / "generator.json", {"schedule": schedule})
     return run
 
 

@@ -9,7 +9,14 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from plugins.pages import router
-from tests.e2e.example_run import addresses, write_failed_run, write_run
+from tests.e2e.example_run import (
+    addresses,
+    write_failed_run,
+    write_live_run,
+    write_regression,
+    write_reproduction,
+    write_run,
+)
 
 ADDRESSES = addresses("one", "two")
 every_route = pytest.mark.parametrize("address", ADDRESSES.values(), ids=ADDRESSES)
@@ -19,10 +26,13 @@ every_route = pytest.mark.parametrize("address", ADDRESSES.values(), ids=ADDRESS
 def _one_run(api_server: FastAPI) -> None:
     write_run("one")
     write_failed_run("two", "the broker is gone")
+    write_regression()
+    write_reproduction()
+    write_live_run()
 
 
 def test_every_route_is_covered():
-    assert [route.path for route in router.routes] == list(ADDRESSES)
+    assert list(dict.fromkeys(route.path for route in router.routes)) == list(ADDRESSES)
 
 
 def test_no_schema_and_no_interactive_docs(browser: TestClient):

@@ -1,0 +1,26 @@
+"""The papers' tables and figures, computed again."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from fastapi import APIRouter, Request
+from fastapi.responses import FileResponse, HTMLResponse
+
+from plugins.files import send
+from plugins.rendering import render
+from results import gallery
+
+router = APIRouter()
+
+
+@router.get("/reproductions")
+def reproductions(request: Request) -> HTMLResponse:
+    found = gallery.all_reproduced()
+    papers = {paper: list(each) for paper, each in groupby(found, key=lambda one: one.paper)}
+    return render(request, "reproductions.html", section="reproductions", papers=papers)
+
+
+@router.get("/reproductions/{paper}/{figure}.{kind}")
+def reproduction_file(paper: str, figure: str, kind: str) -> FileResponse:
+    return send(gallery.reproduced(paper, figure).file(kind))

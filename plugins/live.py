@@ -1,0 +1,60 @@
+"""Live runs: the cluster, the faults and the progress of each, and the switch that ends one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from aftershock import live
+from plugins.access import can_abort, form_token, from_our_form, may_abort
+from plugins.rendering import render
+from results import index, store
+
+router = APIRouter()
+
+
+@router.get("/live")
+def list_live(request: Request) -> HTMLResponse:
+    return render(request, "live.html", section="live", runs=[live.state_of(run_id) for run_id in live.all_live()])
+
+
+@router.get("/live/{run_id}")
+def show_live(request: Request, user: GetUserDep, run_id: str) -> Response:
+    if store.is_finished(run_id):
+        return RedirectResponse(f"{request.scope['root_path']}/runs/{run_id}", 303)
+    return render(request, "live_run.html", state=live.state_of(run_id), may_abort=can_abort(user))
+
+
+@router.get("/live/{run_id}/state.json")
+def live_state(run_id: str) -> dict[str, Any]:
+    if store.is_finished(run_id):
+        return {"finished": True}
+    return live.state_of(run_id) | {"finished": False}
+
+
+@router.get("/live/{run_id}/abort", dependencies=[Depends(may_abort)])
+def confirm_abort(request: Request, user: GetUserDep, run_id: str) -> HTMLResponse:
+    state = live.state_of(run_id)
+    return render(request, "abort.html", state=state, token=form_token(user, run_id), outcome=None)
+
+
+@router.post("/live/{run_id}/abort", dependencies=[Depends(may_abort), Depends(from_our_form)])
+def abort(request: Request, run_id: str) -> HTMLResponse:
+    state = live.state_of(run_id)
+    return render(request, "abort.html", state=state, token="", outcome=live.end(run_id))
+
+
+@router.get("/dag-runs/{dag_run}")
+def run_of_dag_run(request: Request, dag_run: str) -> Response:
+    """The page of the run that a DAG run made, live or finished."""
+    base = request.scope["root_path"]
+    finished = [row.run_id for row in index.rows() if row.dag_run == dag_run]
+    if finished:
+        return RedirectResponse(f"{base}/runs/{finished[0]}", 303)
+    running = [run_id for run_id in live.all_live() if store.live(run_id).status().get("dag_run") == dag_run]
+    if running:
+        return RedirectResponse(f"{base}/live/{running[0]}", 303)
+    return render(request, "error.html", 404, status_code=404, reason="This DAG run made no run.", login=None)

@@ -1,0 +1,50 @@
+// A live run, asked for every two seconds for as long as the page is looked at.
+import { fetchJson, number } from "./chart.js";
+
+const EVERY_MS = 2000;
+const live = document.getElementById("live");
+const say = (name, text) => {
+  const place = document.querySelector(`[data-live="${name}"]`);
+  if (place.textContent !== text) place.textContent = text;
+};
+const whole = (value, unit = "") => number(value == null ? null : Math.round(value), unit);
+
+function hostElement({ name, role, domains, state }) {
+  const element = Object.assign(document.createElement("div"), { className: "host" });
+  const badge = Object.assign(document.createElement("span"), { className: `badge ${state}`, textContent: state });
+  const where = Object.assign(document.createElement("small"), { className: "muted", textContent: domains.join(", ") || role });
+  element.append(Object.assign(document.createElement("strong"), { textContent: name }), " ", badge, " ", where);
+  return element;
+}
+
+function show(state) {
+  const { next_fault: next, faults } = state;
+  say("phase", state.aborted ? "aborted" : state.phase);
+  say("clock", `${whole(state.elapsed_s)} of ${whole(state.window_s, "s")}`);
+  document.getElementById("progress").value = state.elapsed_s;
+  say("left", whole(state.left_s, "s"));
+  say("next", next ? `in ${whole(next.in_s, "s")}` : "–");
+  say("next-what", next ? `${next.kind} of ${next.targets.join(", ")}` : "");
+  say("faults", `${faults.injected} of ${faults.planned}`);
+  say("healed", `${faults.healed} undone`);
+  say("lag", whole(state.lag_records));
+  say("rate", whole(state.records_per_s));
+  const byDomain = [...state.hosts].sort((a, b) => `${a.domains}`.localeCompare(`${b.domains}`));
+  if (byDomain.length) document.getElementById("domains").replaceChildren(...byDomain.map(hostElement));
+}
+
+async function look() {
+  try {
+    if (!document.hidden) {
+      const state = await fetchJson(live.dataset.source);
+      if (state.finished) return location.replace(live.dataset.finished);
+      show(state);
+      say("problem", "");
+    }
+  } catch (error) {
+    say("problem", error.message);
+  }
+  setTimeout(look, EVERY_MS);
+}
+
+look();

@@ -1,0 +1,82 @@
+"""How metrics went from run to run: histories with their changes, and recorded comparisons."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi.responses import HTMLResponse
+
+from plugins import present
+from plugins.rendering import render
+from results.metrics import METRICS, Metric
+from results.regression import records, wording
+from results.regression.history import Series, all_series
+from results.regression.regress import changes
+
+router = APIRouter()
+
+
+def the_series(experiment: str = "", machine: str = "", digest: str = "") -> Series | None:
+    """The history that the address names: by default the one of the latest run; None where there is none."""
+    wanted = {"experiment": experiment, "machine": machine, "digest": digest}
+    found = [
+        each for each in all_series() if all(not text or getattr(each, name) == text for name, text in wanted.items())
+    ]
+    return found[0] if found else None
+
+
+def the_metric(metric: Annotated[str, Query()] = "utilization") -> Metric:
+    if metric not in METRICS:
+        raise HTTPException(404, f"There is no such metric; there are {', '.join(METRICS)}.")
+    return METRICS[metric]
+
+
+ShownSeries = Annotated[Series | None, Depends(the_series)]
+ShownMetric = Annotated[Metric, Depends(the_metric)]
+
+
+@router.get("/history")
+def history(request: Request, series: ShownSeries, metric: ShownMetric) -> HTMLResponse:
+    return render(
+        request,
+        "history.html",
+        section="history",
+        every=all_series(),
+        series=series,
+        metric=metric,
+        metrics=METRICS,
+        runs=[] if series is None else [run for run in reversed(series.runs) if metric.name in run.metrics],
+        changes=[] if series is None else changes(series, metric),
+    )
+
+
+@router.get("/history.json")
+def history_chart(series: ShownSeries, metric: ShownMetric) -> dict[str, Any]:
+    runs = [] if series is None else [run for run in series.runs if metric.name in run.metrics]
+    if series is None or not runs:
+        return {"history": None}
+    values = [run.metrics[metric.name] for run in runs]
+    return {
+        "history": {
+            "metric": metric.name,
+            "unit": metric.unit,
+            "names": [run.run_id for run in runs],
+            "started": [present.time_text(run.started_ns)[:16] for run in runs],
+            "values": values,
+            "changes": changes(series, metric),
+        }
+    }
+
+
+@router.get("/regressions")
+def list_regressions(request: Request) -> HTMLResponse:
+    documents = [each.document() for each in records.all_recorded()]
+    return render(request, "regressions.html", section="regressions", documents=documents)
+
+
+@router.get("/regressions/{regression_id}")
+def show_regression(request: Request, regression_id: str) -> HTMLResponse:
+    found = records.recorded(regression_id)
+    rows = [row | {"effect": wording.effect(row)} for row in found.rows("regression")]
+    return render(request, "regression.html", document=found.document(), rows=rows, changes=found.rows("change_points"))
