@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from chaos.events import STRIKING
 from experiments import spec
 from experiments.spec import Role
 from infra.cluster import Handle, Host
@@ -147,7 +148,8 @@ def write_live_run(run_id: str = LIVE) -> store.Run:
     cluster = store.live_directory(run_id) / "cluster"
     cluster.mkdir()
     Handle(run_id, "local", "no-token", str(cluster), hosts).save()
-    Journal(run.raw / "injector.jsonl").write("injected", host="worker-2", kind="kill", fault=0)
+    for event in (STRIKING, "injected"):
+        Journal(run.raw / "injector.jsonl").write(event, host="worker-2", kind="kill", fault=0)
     samples = Journal(run.raw / "hosts.jsonl")
     for name in names:
         samples.write("sample", at_ns=now_ns + 3600 * 10**9, host=name, cpu_s=0.5, rss_bytes=10**8)
