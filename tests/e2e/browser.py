@@ -41,6 +41,6 @@ def logged_in_browser(server: str) -> Iterator[BrowserContext]:
         browser.close()
 
 
-def screenshot(page: Page, name: str) -> None:
+def screenshot(page: Page, name: str, *, full_page: bool = False) -> None:
     ARTIFACTS.mkdir(exist_ok=True)
-    page.screenshot(path=ARTIFACTS / f"{name}.png")
+    page.screenshot(path=ARTIFACTS / f"{name}.png", full_page=full_page)
