@@ -77,15 +77,15 @@ class Split:
         return [run for _, baseline in self.strata for run in baseline]
 
 
-def all_series(experiment: str | None = None) -> list[Series]:
+def all_series(experiment: str | None = None, *, outdated: bool = False) -> list[Series]:
     """Every history, that of the latest runs first; of one experiment only if it is named.
 
-    Runs of older versions are in none: those that do not say what they ran or where, and those whose tables are of
-    another schema version, until they are computed again (`aftershock results recompute`).
+    Runs of older versions are in none: those that do not say what they ran or where, and unless `outdated` those whose
+    tables are of another schema version, until they are computed again (`aftershock results recompute`).
     """
     found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for run in rows():
-        comparable = run.state == "done" and run.schema_version == SCHEMA_VERSION
+        comparable = run.state == "done" and (outdated or run.schema_version == SCHEMA_VERSION)
         if comparable and run.experiment_digest and run.machine and experiment in (None, run.experiment):
             found[str(run.experiment), run.experiment_digest, run.machine].append(run)
     return [Series(*key, runs=tuple(reversed(runs))) for key, runs in found.items()]

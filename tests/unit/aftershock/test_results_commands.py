@@ -62,8 +62,9 @@ def test_bad_input_is_one_line_and_exit_code_2(call, two_runs, words, named):
     assert named in err
 
 
-def test_runs_are_removed_by_number_but_no_baseline(call, as_json, home):
-    """Ten runs of one experiment: the latest five are compared with those before."""
+@pytest.mark.parametrize("version", [SCHEMA_VERSION, SCHEMA_VERSION - 1])
+def test_runs_are_removed_by_number_but_no_baseline(call, as_json, home, version):
+    """Ten runs of one experiment: the latest five are compared with those before, if need be once computed again."""
     for day in range(10):
         run = synthetic.make_run(home / "runs", run_id=f"run-{day}")
         comparable = {
