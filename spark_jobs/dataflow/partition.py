@@ -134,6 +134,11 @@ class Partition(Runtime):
         return self._running and not any(queues) and not self._snapshots.holds_output
 
     @property
+    def finished(self) -> bool:
+        """Whether all input has ended and nothing is left to do; never behind a cycle, where no end is known."""
+        return self._running and self._core.watermark_ns == END_OF_TIME_NS and self.idle
+
+    @property
     def aligning(self) -> bool:
         """Whether some input channel has to wait for others."""
         return self._running and bool(self._blocked)

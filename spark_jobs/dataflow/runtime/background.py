@@ -1,0 +1,57 @@
+"""A thread that does one thing after another, for what would hold up a slot: writing, reading back, publishing."""
+
+from __future__ import annotations
+
+import queue
+import selectors
+import socket
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+Job = Callable[[], Any]
+Then = Callable[[Any], None]
+
+
+class Results:
+    """What threads have done, to be dealt with in the slot's own thread, which it wakes."""
+
+    def __init__(self, selector: selectors.BaseSelector) -> None:
+        self._done: queue.SimpleQueue[tuple[Future, Then]] = queue.SimpleQueue()
+        self._selector = selector
+        self._bell, self._heard = socket.socketpair()
+        self._heard.setblocking(False)
+        selector.register(self._heard, selectors.EVENT_READ, self._on_bell)
+
+    def put(self, done: Future, then: Then) -> None:
+        self._done.put((done, then))
+        with suppress(OSError):
+            self._bell.send(b"!")
+
+    def close(self) -> None:
+        """Nobody waits for results any more."""
+        self._selector.unregister(self._heard)
+        self._heard.close()
+        self._bell.close()
+
+    def _on_bell(self, mask: int) -> None:
+        for _ in self._heard.recv(4096):
+            done, then = self._done.get()
+            if not done.cancelled():
+                then(done.result())
+
+
+class Background:
+    """Does jobs in order; what each returns goes to its `then`, and what it raises is raised in the slot's thread."""
+
+    def __init__(self, results: Results, name: str) -> None:
+        self._results = results
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+
+    def submit(self, job: Job, then: Then) -> None:
+        self._pool.submit(job).add_done_callback(lambda done: self._results.put(done, then))
+
+    def close(self) -> None:
+        """Do nothing more than what is under way."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

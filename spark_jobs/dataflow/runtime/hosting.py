@@ -1,0 +1,290 @@
+"""The partitions of one slot at work: what happens to them, and what they ask for."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+from experiments.errors import EnvironmentFailure
+from spark_jobs.dataflow.control import Restore, ToCoordinator, ToPartition, Unreadable
+from spark_jobs.dataflow.effects import Grant, PartitionEffect, Publish, Send, Store, Tell, Write
+from spark_jobs.dataflow.frames import Frame, encode
+from spark_jobs.dataflow.layout import Layout
+from spark_jobs.dataflow.operators import Sink, Source
+from spark_jobs.dataflow.partition import Partition
+from spark_jobs.dataflow.runtime.background import Background
+from spark_jobs.dataflow.runtime.job import Job
+from spark_jobs.dataflow.runtime.mesh import Mesh
+from spark_jobs.dataflow.runtime.messages import Kept, Peers, Status
+from spark_jobs.dataflow.runtime.sinks import Outlet, outlet_of
+from spark_jobs.dataflow.runtime.sources import Feed, feed_of
+from spark_jobs.dataflow.store import ObjectStore, UnreadableObject
+
+PROGRESS_S = 0.2
+STEPS_A_TURN = 16
+MOST_WRITES = 32
+
+
+class Hosted:
+    """A partition, and what the slot keeps for it: its input, its output, and what is under way."""
+
+    def __init__(self, partition: Partition, feed: Feed | None) -> None:
+        self.partition, self.feed = partition, feed
+        self.outlet: Outlet | None = None
+        self.storing = self.writing = 0
+        self.next_checkpoint_s = float("inf")
+
+
+class Hosting:
+    """Everything of a slot that has to do with partitions; `tell` takes what they have to say to the coordinator."""
+
+    def __init__(
+        self,
+        job: Job,
+        layout: Layout,
+        mesh: Mesh,
+        storing: Background,
+        writing: Background,
+        tell: Callable[[int, ToCoordinator], None],
+    ) -> None:
+        self._job, self._layout, self._mesh, self._tell = job, layout, mesh, tell
+        self._schemas = [channel.schema for channel in layout.channels]
+        self._store: ObjectStore = job.object_store()
+        self._storing, self._writing = storing, writing
+        self._hosted: dict[int, Hosted] = {}
+        self._active: dict[int, None] = {}
+        self._grants: Counter[int] = Counter()
+        self._kept: list[Kept] = []
+        self._peers = Peers(-1, (), -1)
+        self._next_progress_s = 0.0
+
+    def begin(self, peers: Peers) -> None:
+        """An epoch begins."""
+        self._peers, self._grants = peers, Counter()
+        self._mesh.form(peers)
+
+    def order(self, number: int, message: ToPartition) -> None:
+        """A message of the coordinator to a partition, which is made if it isn't there."""
+        if isinstance(message, Restore):
+            hosted = self._hosted.get(number) or self._host(number)
+            keys = (*message.checkpoint.state_keys, *message.log_keys)
+            self._storing.submit(partial(self._read_all, keys), partial(self._restore, hosted, message))
+        elif number in self._hosted:
+            self._at(number, Partition.on_order, message)
+
+    def on_frame(self, frame: Frame) -> None:
+        self._at(self._layout.channels[frame.channel].receiver, Partition.on_frame, frame)
+
+    def on_grant(self, grant: Grant) -> None:
+        self._at(self._layout.channels[grant.channel].sender, Partition.on_credit, grant)
+
+    def work(self, until_s: float) -> bool:
+        """Let partitions take what has come until the monotonic clock says so; returns whether any could go on."""
+        while self._active and time.monotonic() < until_s:
+            for number in list(self._active):
+                del self._active[number]
+                self._serve(self._hosted[number])
+            self._give_credit()
+        return bool(self._active)
+
+    def on_clock(self, now_s: float) -> None:
+        """Timers, and sources that had nothing when they were last asked."""
+        tell_progress = now_s >= self._next_progress_s
+        if tell_progress:
+            self._next_progress_s = now_s + PROGRESS_S
+        for number, hosted in self._hosted.items():
+            if hosted.next_checkpoint_s <= now_s:
+                self._on_interval(hosted, now_s)
+            if tell_progress:
+                self._at(number, Partition.on_progress)
+            elif hosted.feed is not None:
+                self._active[number] = None
+
+    def status(self) -> Status:
+        """What there is to tell now; what was stored is told once."""
+        kept, self._kept = tuple(self._kept), []
+        here = [hosted.partition for hosted in self._hosted.values() if hosted.partition.epoch >= 0]
+        return Status(
+            self._peers.epoch,
+            {each.number: vars(each.tally) for each in here},
+            {each.number: each.position for each in here if isinstance(each.layout.element, Source)},
+            tuple(each.number for each in here if self._is_finished(each)),
+            kept,
+            self._mesh.sent_bytes,
+        )
+
+    def close(self) -> None:
+        """Forget all partitions; their input and output end."""
+        for hosted in self._hosted.values():
+            if hosted.feed is not None:
+                hosted.feed.close()
+            if hosted.outlet is not None:
+                self._writing.submit(hosted.outlet.close, lambda _: None)
+        self._hosted, self._active = {}, {}
+        self._peers = Peers(-1, (), -1)
+
+    def _host(self, number: int) -> Hosted:
+        layout = self._layout.partitions[number]
+        partition = Partition(
+            layout, len(self._layout.partitions), self._schemas, self._job.protocol_class, self._job.limits
+        )
+        feed = feed_of(self._job, layout) if isinstance(layout.element, Source) else None
+        self._hosted[number] = Hosted(partition, feed)
+        return self._hosted[number]
+
+    def _is_finished(self, partition: Partition) -> bool:
+        return (
+            isinstance(partition.layout.element, Sink)
+            and partition.finished
+            and not self._hosted[partition.number].writing
+        )
+
+    # What happens to partitions.
+
+    def _at(self, number: int, event: Callable, *arguments: object) -> None:
+        hosted = self._hosted.get(number)
+        if hosted is not None and hosted.partition.epoch >= 0:
+            event(hosted.partition, *arguments)
+            self._carry_out(hosted)
+            self._active[number] = None
+
+    def _serve(self, hosted: Hosted) -> None:
+        partition = hosted.partition
+        if partition.epoch < 0 or hosted.writing >= MOST_WRITES:
+            return
+        if hosted.feed is not None:
+            if partition.wants_input and (read := hosted.feed.read(partition.position)) is not None:
+                self._at(partition.number, Partition.on_input, *read)
+            return
+        for _ in range(STEPS_A_TURN):
+            channel = partition.next_channel()
+            if channel is None:
+                return
+            partition.step(channel)
+            self._carry_out(hosted)
+        self._active[partition.number] = None
+
+    def _on_interval(self, hosted: Hosted, now_s: float) -> None:
+        """A partition's checkpoint timer; it passes over a partition whose last checkpoint isn't stored yet."""
+        hosted.next_checkpoint_s = now_s + self._job.checkpoint_interval_s
+        if not hosted.storing:
+            self._at(hosted.partition.number, Partition.on_timer)
+
+    def _restore(self, hosted: Hosted, message: Restore, found: dict[str, bytes] | UnreadableObject) -> None:
+        partition = hosted.partition
+        if message.epoch != self._peers.epoch or self._hosted.get(partition.number) is not hosted:
+            return
+        if isinstance(found, UnreadableObject):
+            self._tell(partition.number, Unreadable(partition.number, message.epoch, found.key))
+            return
+        hosted.storing = 0
+        if isinstance(partition.layout.element, Sink):
+            self._open_outlet(hosted)
+        if self._job.protocol_class.on_own_time:
+            share = (partition.number + 1) / len(self._layout.partitions)
+            hosted.next_checkpoint_s = time.monotonic() + share * self._job.checkpoint_interval_s
+        partition.restore(message, found)
+        self._carry_out(hosted)
+        self._active[partition.number] = None
+
+    def _open_outlet(self, hosted: Hosted) -> None:
+        """A new one for every epoch, after all that the old one had to do: another slot may have had it in between."""
+        if hosted.outlet is not None:
+            self._writing.submit(hosted.outlet.close, lambda _: None)
+        hosted.outlet = outlet_of(self._job, hosted.partition.layout)
+
+    # What partitions ask for.
+
+    def _carry_out(self, hosted: Hosted) -> None:
+        for effect in hosted.partition.take_effects():
+            self._do(hosted, effect)
+
+    def _do(self, hosted: Hosted, effect: PartitionEffect) -> None:
+        match effect:
+            case Send(frame):
+                self._send(frame)
+            case Grant(channel, epoch, frames):
+                if epoch == self._peers.epoch:
+                    self._grants[channel] += frames
+            case Store():
+                hosted.storing += 1
+                begun_s = time.monotonic()
+                self._storing.submit(
+                    partial(self._write_all, effect), partial(self._on_stored, hosted, effect, begun_s)
+                )
+            case Write(batch):
+                hosted.writing += 1
+                self._writing.submit(partial(hosted.outlet.write, batch), partial(self._on_written, hosted))
+            case Publish(number, batches):
+                hosted.writing += 1
+                self._writing.submit(
+                    partial(hosted.outlet.publish, number, batches), partial(self._on_published, hosted, number)
+                )
+            case Tell(message):
+                self._tell(hosted.partition.number, message)
+
+    def _send(self, frame: Frame) -> None:
+        receiver = self._layout.channels[frame.channel].receiver
+        slot = self._slot_of(receiver)
+        if slot == self._peers.mine:
+            self._at(receiver, Partition.on_frame, frame)
+        else:
+            self._mesh.send(slot, encode(frame))
+
+    def _give_credit(self) -> None:
+        """Credit goes back all of a channel's at once."""
+        grants, self._grants = self._grants, Counter()
+        for channel, frames in grants.items():
+            sender = self._layout.channels[channel].sender
+            grant = Grant(channel, self._peers.epoch, frames)
+            slot = self._slot_of(sender)
+            if slot == self._peers.mine:
+                self._at(sender, Partition.on_credit, grant)
+            else:
+                self._mesh.grant(slot, grant)
+
+    def _slot_of(self, partition: int) -> int:
+        return self._layout.partitions[partition].index % self._job.slots
+
+    # In the background, and what comes of it.
+
+    def _read_all(self, keys: tuple[str, ...]) -> dict[str, bytes] | UnreadableObject:
+        try:
+            return {key: self._store.get(key) for key in keys}
+        except UnreadableObject as error:
+            return error
+
+    def _write_all(self, effect: Store) -> int | EnvironmentFailure:
+        """The bytes written, or why the store refused."""
+        written = 0
+        try:
+            for key, content in effect.objects.items():
+                data = content()
+                self._store.put(key, data)
+                written += len(data)
+        except EnvironmentFailure as error:
+            return error
+        return written
+
+    def _on_stored(self, hosted: Hosted, effect: Store, begun_s: float, written: int | EnvironmentFailure) -> None:
+        partition, of = hosted.partition, effect.checkpoint
+        if of.epoch != partition.epoch or self._hosted.get(partition.number) is not hosted:
+            return
+        hosted.storing -= 1
+        if isinstance(written, EnvironmentFailure):
+            self._at(partition.number, Partition.on_store_failed, of.epoch, of.number)
+            return
+        seconds = time.monotonic() - begun_s
+        self._kept.append(Kept(partition.number, of.number, seconds, written, of.forced))
+        self._at(partition.number, Partition.on_stored, of.epoch, of.number)
+
+    def _on_written(self, hosted: Hosted, _: None) -> None:
+        hosted.writing -= 1
+        self._active[hosted.partition.number] = None
+
+    def _on_published(self, hosted: Hosted, number: int, _: None) -> None:
+        hosted.writing -= 1
+        if self._hosted.get(hosted.partition.number) is hosted:
+            self._at(hosted.partition.number, Partition.on_published, number)

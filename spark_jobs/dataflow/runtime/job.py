@@ -1,0 +1,121 @@
+"""What to run: passes as JSON to the driver program and from there to every slot."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from experiments.errors import BadInput
+from experiments.workloads import NexmarkSpec, read_workload
+from spark_jobs.dataflow.layout import Layout, lay_out
+from spark_jobs.dataflow.operators import Delivery
+from spark_jobs.dataflow.partition import Limits
+from spark_jobs.dataflow.protocols import Protocol, by_name
+from spark_jobs.dataflow.queries import dataflow
+from spark_jobs.dataflow.store import DirectoryStore, ObjectStore
+
+
+class InputKind(Enum):
+    """Where events come from: made on the spot from their positions, or a topic of Kafka."""
+
+    GENERATED = "generated"
+    KAFKA = "kafka"
+
+
+class OutputKind(Enum):
+    """Where results go: files, a topic of Kafka, or nowhere, to measure the runtime by itself."""
+
+    FILES = "files"
+    KAFKA = "kafka"
+    NOWHERE = "nowhere"
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """The events at positions 0 to before `events` (None: without end).
+
+    start_ns, rate   generated: event p is due at start_ns + p / rate, and not made before; a start long ago makes the
+                     source as fast as it can be
+    at               Kafka: the broker; its topic `input` has as many partitions as the sources
+    """
+
+    kind: InputKind
+    events: int | None
+    start_ns: int = 0
+    rate: float = 10_000.0
+    at: str = ""
+
+
+@dataclass(frozen=True)
+class OutputSpec:
+    """`at`: the folder of files, or the broker of Kafka, whose topic is `output`."""
+
+    kind: OutputKind
+    delivery: Delivery
+    at: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of the testbed.
+
+    run_id                  names its producers at the broker: two runs at one broker must not share it
+    slots, parallelism      tasks that host partitions, and partitions of each operator
+    checkpoint_interval_s   between rounds, or between the checkpoints of a partition
+    silence_limit_s         a slot that says nothing for so long is given up
+    store                   the folder of checkpoints and logs, which every host can reach
+    """
+
+    run_id: str
+    workload: NexmarkSpec
+    protocol: str
+    slots: int
+    parallelism: int
+    input: InputSpec
+    output: OutputSpec
+    store: str
+    checkpoint_interval_s: float = 5.0
+    silence_limit_s: float = 5.0
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Raises `BadInput` for what can't be run."""
+        for name in ("slots", "parallelism", "checkpoint_interval_s", "silence_limit_s"):
+            if getattr(self, name) <= 0:
+                raise BadInput(name, getattr(self, name), "more than 0")
+        if self.parallelism < self.slots:
+            raise BadInput("parallelism", self.parallelism, f"{self.slots} or more, so that every slot has work")
+        if self.input.rate <= 0:
+            raise BadInput("input.rate", self.input.rate, "more than 0")
+        self.protocol_class.check(self.layout())
+
+    @property
+    def protocol_class(self) -> type[Protocol]:
+        return by_name(self.protocol)
+
+    def layout(self) -> Layout:
+        """The same on every host."""
+        return lay_out(dataflow(self.workload, self.parallelism, self.output.delivery))
+
+    def object_store(self) -> ObjectStore:
+        return DirectoryStore(Path(self.store))
+
+    def to_json(self) -> dict[str, Any]:
+        document = asdict(self)
+        document["workload"] = self.workload.model_dump(mode="json")
+        document["input"]["kind"] = self.input.kind.value
+        document["output"] |= {"kind": self.output.kind.value, "delivery": self.output.delivery.value}
+        return document
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Job:
+        given, out = document["input"], document["output"]
+        parts = {
+            "workload": read_workload(document["workload"]),
+            "input": InputSpec(**{**given, "kind": InputKind(given["kind"])}),
+            "output": OutputSpec(OutputKind(out["kind"]), Delivery(out["delivery"]), out["at"]),
+            "limits": Limits(**document["limits"]),
+        }
+        return cls(**{**document, **parts})

@@ -1,0 +1,102 @@
+"""What a slot and the coordinator's server tell each other besides the messages of partitions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from experiments.errors import AftershockError
+from spark_jobs.dataflow.runtime.wire import Address
+
+
+@dataclass(frozen=True)
+class Hello:
+    """A slot offers itself: where the others reach it, and which Spark task it is, on its so manieth attempt."""
+
+    token: str
+    address: Address
+    task: int
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Peers:
+    """An epoch begins: the address of every slot, and which of them is yours."""
+
+    epoch: int
+    addresses: tuple[Address, ...]
+    mine: int
+
+
+@dataclass(frozen=True)
+class Broken:
+    """The connection to another slot broke in this epoch."""
+
+    epoch: int
+    slot: int
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The run is over."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A checkpoint was stored: how long from the moment that it was taken [s], and its size."""
+
+    partition: int
+    number: int
+    seconds: float
+    size_bytes: int
+    forced: bool
+
+
+@dataclass(frozen=True)
+class Status:
+    """A sign of life, with what the slot's partitions have counted.
+
+    tallies    by partition the counts of `partition.Tally`
+    positions  of sources: where they read on
+    finished   the sinks that have seen the end of everything, and hold nothing back
+    kept       the checkpoints that were stored since the last status
+    sent_bytes what the slot has sent to others, in frames
+    """
+
+    epoch: int
+    tallies: dict[int, dict[str, int]] = field(default_factory=dict)
+    positions: dict[int, int] = field(default_factory=dict)
+    finished: tuple[int, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    sent_bytes: int = 0
+
+
+SlotMessage = Hello | Peers | Broken | Stop | Status
+_KINDS = {kind.__name__: kind for kind in SlotMessage.__args__}
+
+
+class UnknownMessage(AftershockError):
+    """Somebody who is no part of the run speaks."""
+
+
+def encode(message: SlotMessage) -> bytes:
+    return json.dumps([type(message).__name__, vars(message)], separators=(",", ":"), default=vars).encode()
+
+
+def decode(data: bytes) -> SlotMessage:
+    """The message that `encode` made bytes of; raises `UnknownMessage` for anything else."""
+    try:
+        name, fields = json.loads(data)
+        kind = _KINDS[name]
+        if kind is Status:
+            fields["kept"] = tuple(Kept(**each) for each in fields["kept"])
+            fields["finished"] = tuple(fields["finished"])
+            for counts in ("tallies", "positions"):
+                fields[counts] = {int(number): value for number, value in fields[counts].items()}
+        elif kind is Peers:
+            fields["addresses"] = tuple((host, port) for host, port in fields["addresses"])
+        elif kind is Hello:
+            fields["address"] = tuple(fields["address"])
+        return kind(**fields)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnknownMessage(f"not a message of a slot: {data[:80]!r}") from error

@@ -1,0 +1,235 @@
+"""The coordinator's side: slots come and go, orders go out, reports come in, and the journal tells of it."""
+
+from __future__ import annotations
+
+import hmac
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from experiments.errors import AftershockError
+from infra.journal import Journal
+from spark_jobs.dataflow.control import Go, Restore, Round, Stored, decode_message, encode_message
+from spark_jobs.dataflow.coordinator import Coordinator, Phase
+from spark_jobs.dataflow.effects import Delete, Order, Sweep
+from spark_jobs.dataflow.operators import Sink
+from spark_jobs.dataflow.runtime.job import Job
+from spark_jobs.dataflow.runtime.messages import Broken, Hello, Peers, SlotMessage, Status, Stop, decode, encode
+from spark_jobs.dataflow.runtime.wire import NO_PARTITION, Address, BlockReader, Link, Listener, block, turn
+
+PROGRESS_S, TURN_S = 1.0, 0.02
+BROKEN_GRACE_S = 1.0  # a connection breaks when a slot dies, too, which is told apart by the slot's own connection
+
+
+class Guest:
+    """A connection, and the slot at its other end once it has said hello."""
+
+    def __init__(self, server: Server, connection: socket.socket, name: str) -> None:
+        self.name, self.hello, self.status = name, None, Status(-1)
+        self.heard_s = time.monotonic()
+        self._server, self._blocks = server, BlockReader()
+        self.link = Link(server.selector, connection, self._on_bytes, partial(server.lose, self, "connection ended"))
+
+    def say(self, message: SlotMessage) -> None:
+        self.link.send(block(NO_PARTITION, encode(message)))
+
+    def _on_bytes(self, data: bytes) -> None:
+        self.heard_s = time.monotonic()
+        try:
+            for partition, content in self._blocks.feed(data):
+                self._server.hear(self, partition, content)
+        except AftershockError as error:
+            self._server.lose(self, str(error))
+
+
+class Server:
+    """Runs a `Coordinator` for slots that connect to `address`; the journal gets
+
+    worker-joined, worker-lost   a slot, by the name that it gets here, the Spark task and its attempt; why it was lost
+    recovering                   an epoch begins: its number, the line (a checkpoint's number for each partition)
+    ready                        everybody is back at the line, and goes
+    round-started, round-stored  of coordinated checkpoints
+    checkpoint                   one that is stored: partition, number, how long it took [s], its bytes
+    progress                     every second: what partitions have counted, and where sources are
+    finished                     the output is complete
+    """
+
+    def __init__(self, job: Job, token: str, host: str, journal: Journal) -> None:
+        self.selector = selectors.DefaultSelector()
+        self._job, self._token, self._journal = job, token, journal
+        self._layout = job.layout()
+        self._coordinator = Coordinator(self._layout, job.protocol_class, job.slots)
+        self._store, self._janitor = job.object_store(), ThreadPoolExecutor(1)
+        self._listener = Listener(self.selector, host, self._on_connection)
+        self.address: Address = self._listener.address
+        self._guests: dict[str, Guest] = {}
+        self._named = self._ready_epoch = 0
+        self._broken: dict[Guest, tuple[float, int]] = {}
+        self._round: tuple[int, set[int]] = (0, set())
+        self._next_round_s = self._next_progress_s = 0.0
+        self._sinks = {each.number for each in self._layout.partitions if isinstance(each.element, Sink)}
+
+    def serve(self, stopping: Callable[[], bool]) -> bool:
+        """Until the output is complete, which returns True, or it is stopping."""
+        while not stopping():
+            turn(self.selector, TURN_S)
+            self._on_clock(time.monotonic())
+            self._carry_out()
+            for guest in list(self._guests.values()):
+                guest.link.flush()
+            if self._finished():
+                self._tell_progress()
+                self._journal.write("finished")
+                return True
+        return False
+
+    def close(self) -> None:
+        """Tell all slots that the run is over."""
+        for guest in self._guests.values():
+            guest.say(Stop())
+            guest.link.flush()
+            guest.link.close()
+        self._listener.close()
+        self._janitor.shutdown(wait=True)
+
+    # What guests do.
+
+    def _on_connection(self, connection: socket.socket) -> None:
+        self._named += 1
+        guest = Guest(self, connection, f"slot-{self._named}")
+        self._guests[guest.name] = guest
+
+    def hear(self, guest: Guest, partition: int, content: bytes) -> None:
+        """A block from a guest."""
+        if partition != NO_PARTITION:
+            message = decode_message(content)
+            if isinstance(message, Stored):
+                self._note_stored(message)
+            self._coordinator.on_message(message)
+        else:
+            self._on_slot_message(guest, decode(content))
+
+    def lose(self, guest: Guest, why: str) -> None:
+        """A guest is gone, or given up."""
+        if self._guests.pop(guest.name, None) is None:
+            return
+        guest.link.close()
+        self._broken.pop(guest, None)
+        if guest.hello is not None:
+            self._journal.write("worker-lost", worker=guest.name, task=guest.hello.task, why=why)
+            self._coordinator.on_lost(guest.name)
+
+    def _on_slot_message(self, guest: Guest, message: SlotMessage) -> None:
+        if isinstance(message, Hello):
+            self._welcome(guest, message)
+        elif isinstance(message, Status):
+            guest.status = message
+            for each in message.kept:
+                self._journal.write("checkpoint", **{**vars(each), "partition": self._name(each.partition)})
+        elif isinstance(message, Broken) and message.epoch == self._coordinator.epoch:
+            self._broken.setdefault(guest, (time.monotonic() + BROKEN_GRACE_S, message.epoch))
+
+    def _welcome(self, guest: Guest, hello: Hello) -> None:
+        if not hmac.compare_digest(hello.token, self._token):
+            self.lose(guest, "not of this run")
+            return
+        guest.hello = hello
+        self._journal.write(
+            "worker-joined", worker=guest.name, task=hello.task, attempt=hello.attempt, host=hello.address[0]
+        )
+        self._coordinator.on_joined(guest.name)
+
+    # What time brings.
+
+    def _on_clock(self, now_s: float) -> None:
+        for guest in list(self._guests.values()):
+            if now_s - guest.heard_s > self._job.silence_limit_s:
+                self.lose(guest, f"silent for {self._job.silence_limit_s:g} s")
+        for guest, (due_s, epoch) in list(self._broken.items()):
+            if now_s >= due_s:
+                del self._broken[guest]
+                if epoch == self._coordinator.epoch and self._coordinator.phase is not Phase.WAITING:
+                    self.lose(guest, "its connection to another slot broke")
+        if now_s >= self._next_round_s:
+            self._next_round_s = now_s + self._job.checkpoint_interval_s
+            self._coordinator.on_round_due()
+        if now_s >= self._next_progress_s:
+            self._next_progress_s = now_s + PROGRESS_S
+            self._tell_progress()
+
+    def _finished(self) -> bool:
+        epoch, statuses = self._coordinator.epoch, [guest.status for guest in self._guests.values()]
+        finished = {number for each in statuses if each.epoch == epoch for number in each.finished}
+        return self._coordinator.phase is Phase.RUNNING and finished == self._sinks
+
+    # What the coordinator asks for.
+
+    def _carry_out(self) -> None:
+        for effect in self._coordinator.take_effects():
+            match effect:
+                case Order(worker, partition, message):
+                    self._note_order(message)
+                    if worker in self._guests:
+                        self._guests[worker].link.send(block(partition, encode_message(message)))
+                case Delete(keys):
+                    self._janitor.submit(self._delete, keys)
+                case Sweep():
+                    self._begin_epoch(effect)
+
+    def _begin_epoch(self, sweep: Sweep) -> None:
+        line = {self._name(at.partition): at.number for at in self._coordinator.history.line}
+        self._journal.write("recovering", epoch=sweep.epoch, line=line)
+        self._janitor.submit(self._sweep, sweep)
+        hosts = self._coordinator.placement.hosts
+        if not self._coordinator.placement.complete:
+            return  # somebody was lost in the meantime: this epoch is over already
+        addresses = tuple(self._guests[hosts[slot]].hello.address for slot in range(self._job.slots))
+        for slot, name in hosts.items():
+            self._guests[name].say(Peers(sweep.epoch, addresses, slot))
+
+    def _delete(self, keys: tuple[str, ...]) -> None:
+        for key in keys:
+            self._store.delete(key)
+
+    def _sweep(self, sweep: Sweep) -> None:
+        """Objects are named for the epoch in which they were written."""
+        for key in self._store.keys():
+            if key not in sweep.keep and int(key.rsplit("-", 1)[1]) < sweep.epoch:
+                self._store.delete(key)
+
+    # What the journal gets.
+
+    def _note_order(self, message: object) -> None:
+        if isinstance(message, Go) and message.epoch != self._ready_epoch:
+            self._ready_epoch = message.epoch
+            executors = [guest.hello.task for guest in self._guests.values() if guest.hello is not None]
+            self._journal.write("ready", epoch=message.epoch, tasks=sorted(executors))
+        elif isinstance(message, Round) and message.number != self._round[0]:
+            self._round = (message.number, {each.number for each in self._layout.partitions})
+            self._journal.write("round-started", epoch=message.epoch, number=message.number)
+        elif isinstance(message, Restore):
+            self._round = (self._round[0], set())
+
+    def _note_stored(self, message: Stored) -> None:
+        number, awaited = self._round
+        if message.checkpoint.number == number and message.epoch == self._coordinator.epoch and awaited:
+            awaited.discard(message.checkpoint.partition)
+            if not awaited:
+                self._journal.write("round-stored", epoch=message.epoch, number=number)
+
+    def _tell_progress(self) -> None:
+        statuses = [guest.status for guest in self._guests.values()]
+        self._journal.write(
+            "progress",
+            epoch=self._coordinator.epoch,
+            phase=self._coordinator.phase.value,
+            tallies={self._name(number): tally for each in statuses for number, tally in each.tallies.items()},
+            positions={self._name(number): at for each in statuses for number, at in each.positions.items()},
+            sent_bytes=sum(each.sent_bytes for each in statuses),
+        )
+
+    def _name(self, partition: int) -> str:
+        return self._layout.partitions[partition].name

@@ -1,0 +1,92 @@
+"""Where a source partition's records come from: anything that can be read again from a position."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from experiments.workloads import NexmarkSpec
+from spark_jobs.dataflow.layout import PartitionLayout
+from spark_jobs.dataflow.runtime.job import InputKind, Job
+from workloads.nexmark.stream import Stream, events
+from workloads.schedule import Schedule
+
+BLOCK_EVENTS = 8192
+NS_PER_MS = 1_000_000
+
+
+class Read(NamedTuple):
+    """A batch, where to read on, and whether that is the end."""
+
+    batch: pa.RecordBatch | None
+    position: int
+    ended: bool
+
+
+class Feed(ABC):
+    """The input of one source partition."""
+
+    @abstractmethod
+    def read(self, position: int) -> Read | None:
+        """What begins at this position; None if there is nothing yet. Never waits."""
+
+    def close(self) -> None:
+        """Nothing more will be read."""
+        return
+
+
+class GeneratedBids(Feed):
+    """NexMark's bids, made from their positions: block b of `block_events` events goes to partition b mod P.
+
+    The position is the number of the partition's own next block. A block is there when its last event is due.
+    """
+
+    def __init__(self, job: Job, layout: PartitionLayout) -> None:
+        self._names, self._index, self._partitions = layout.element.output.names, layout.index, job.parallelism
+        self._schema, self._events = layout.element.output, job.input.events
+        self._schedule = Schedule(job.input.start_ns, job.input.rate)
+        self._stream = stream_of(job.workload, self._schedule)
+        # A tenth of a second of events at most, so that a slow stream comes evenly.
+        self._block = max(1, min(BLOCK_EVENTS, int(job.input.rate / 10)))
+
+    def read(self, position: int) -> Read | None:
+        start = (position * self._partitions + self._index) * self._block
+        stop = start + self._block if self._events is None else min(start + self._block, self._events)
+        if start >= stop:
+            return Read(None, position, True)
+        if self._schedule.due_count(time.time_ns()) < stop:
+            return None
+        following = start + self._partitions * self._block
+        ended = self._events is not None and following >= self._events
+        return Read(columns(events(self._stream, start, stop).bids, self._schema), position + 1, ended)
+
+
+def stream_of(spec: NexmarkSpec, schedule: Schedule) -> Stream:
+    """The events of a workload under a schedule, as `workloads.nexmark.messages` has them."""
+    hot = (spec.hot_auctions, spec.hot_bidders, spec.hot_sellers)
+    return Stream(spec.stream_seed, schedule, *hot, open_at_most_ms=spec.window_ms)
+
+
+def columns(bids: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Those columns of generated bids that a source has."""
+    return pa.RecordBatch.from_arrays([_column(bids, name) for name in schema.names], schema=schema)
+
+
+def _column(bids: pa.RecordBatch, name: str) -> pa.Array:
+    if name == "at_ns":
+        return pc.multiply(bids.column("date_time"), NS_PER_MS)
+    found = bids.column(name)
+    return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+
+
+def feed_of(job: Job, layout: PartitionLayout) -> Feed:
+    """The input of a source partition."""
+    if job.input.kind is InputKind.KAFKA:
+        from spark_jobs.dataflow.runtime.topics import KafkaBids
+
+        return KafkaBids(job, layout)
+    return GeneratedBids(job, layout)

@@ -1,0 +1,165 @@
+"""Connections that never block, and the blocks that coordinator and slots exchange."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from experiments.errors import AftershockError
+
+Address = tuple[str, int]
+RECEIVED_BYTES = 1 << 18
+MOST_PIECES = 64
+BLOCK = struct.Struct("<Ii")
+LONGEST_BLOCK = 1 << 26
+NO_PARTITION = -1
+
+
+class WireError(AftershockError):
+    """What arrived is not what the other end would send."""
+
+
+class Link:
+    """One TCP connection. What is sent waits, in order, until the other end takes it; `flush` when a turn is over.
+
+    The bound on what waits is the sender's: channels have credit, and control messages are few.
+    """
+
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        connection: socket.socket,
+        on_bytes: Callable[[bytes], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._selector, self._socket = selector, connection
+        self._on_bytes, self._on_end = on_bytes, on_end
+        self._waiting: deque[memoryview] = deque()
+        self._writing, self.closed = False, False
+        selector.register(connection, selectors.EVENT_READ, self.on_event)
+
+    def send(self, data: bytes) -> None:
+        self._waiting.append(memoryview(data))
+
+    def flush(self) -> None:
+        """Send what the connection takes now; the rest goes when it takes more."""
+        try:
+            while self._waiting and not self.closed:
+                pieces = [self._waiting[i] for i in range(min(len(self._waiting), MOST_PIECES))]
+                self._drop(self._socket.sendmsg(pieces))
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            self._end()
+            return
+        if not self.closed and self._writing != bool(self._waiting):
+            self._writing = bool(self._waiting)
+            mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._writing else 0)
+            self._selector.modify(self._socket, mask, self.on_event)
+
+    def on_event(self, mask: int) -> None:
+        """The selector says that the connection can be read or written."""
+        if mask & selectors.EVENT_READ and not self.closed:
+            self._read()
+        if mask & selectors.EVENT_WRITE and not self.closed:
+            self.flush()
+
+    def close(self) -> None:
+        """End the connection without telling whoever waits for its end."""
+        if not self.closed:
+            self.closed = True
+            self._selector.unregister(self._socket)
+            self._socket.close()
+
+    def _read(self) -> None:
+        try:
+            data = self._socket.recv(RECEIVED_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._on_bytes(data)
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        if not self.closed:
+            self.close()
+            self._on_end()
+
+    def _drop(self, sent: int) -> None:
+        while sent:
+            first = self._waiting[0]
+            if sent < len(first):
+                self._waiting[0] = first[sent:]
+                return
+            sent -= len(first)
+            self._waiting.popleft()
+
+
+class Listener:
+    """Accepts connections on an address; the port is free to choose."""
+
+    def __init__(
+        self, selector: selectors.BaseSelector, host: str, on_connection: Callable[[socket.socket], None]
+    ) -> None:
+        self._selector, self._on_connection = selector, on_connection
+        self._socket = socket.create_server((host, 0), backlog=128)
+        self._socket.setblocking(False)
+        self.address: Address = self._socket.getsockname()[:2]
+        selector.register(self._socket, selectors.EVENT_READ, self.on_event)
+
+    def on_event(self, mask: int) -> None:
+        with suppress(OSError):
+            self._on_connection(self._socket.accept()[0])
+
+    def close(self) -> None:
+        self._selector.unregister(self._socket)
+        self._socket.close()
+
+
+def begin_connecting(address: Address, source: str) -> socket.socket:
+    """A connection that may not be there yet: whoever writes to it finds out."""
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    connection.setblocking(False)
+    connection.bind((source, 0))
+    connection.connect_ex(address)
+    return connection
+
+
+def block(partition: int, content: bytes) -> bytes:
+    """A message for or from a partition, or `NO_PARTITION`."""
+    return BLOCK.pack(len(content), partition) + content
+
+
+class BlockReader:
+    """Blocks out of a stream of bytes that arrives in any pieces."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """The blocks that are complete by now; raises `WireError` for one that is longer than any."""
+        self._rest += data
+        while len(self._rest) >= BLOCK.size:
+            length, partition = BLOCK.unpack_from(self._rest)
+            if length > LONGEST_BLOCK:
+                raise WireError(f"a block of {length} bytes")
+            end = BLOCK.size + length
+            if len(self._rest) < end:
+                return
+            content, self._rest = self._rest[BLOCK.size : end], self._rest[end:]
+            yield partition, content
+
+
+def turn(selector: selectors.BaseSelector, timeout_s: float) -> None:
+    """Wait for connections that can go on, and let them."""
+    for key, mask in selector.select(timeout_s):
+        key.data(mask)
