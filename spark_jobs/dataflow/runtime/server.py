@@ -196,7 +196,8 @@ class Server:
 
     def _sweep(self, sweep: Sweep) -> None:
         """Objects are named for the epoch in which they were written."""
-        for key in self._store.keys():
+        stored = self._store.keys()
+        for key in stored:
             if key not in sweep.keep and int(key.rsplit("-", 1)[1]) < sweep.epoch:
                 self._store.delete(key)
 
