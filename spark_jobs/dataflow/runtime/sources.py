@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from experiments.workloads import NexmarkSpec
 from spark_jobs.dataflow.layout import PartitionLayout
+from spark_jobs.dataflow.queries import NS_PER_MS
 from spark_jobs.dataflow.runtime.job import InputKind, Job
 from workloads.nexmark.stream import Stream, events
 from workloads.schedule import Schedule
 
 BLOCK_EVENTS = 8192
-NS_PER_MS = 1_000_000
 
 
 class Read(NamedTuple):

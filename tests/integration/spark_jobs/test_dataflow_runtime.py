@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec
-from infra import spark
+from infra import kafka, spark
 from infra.cluster import Handle
 from infra.journal import read_journal
 from infra.local import LocalDriver
 from infra.services import REPOSITORY
 from spark_jobs.dataflow.operators import Delivery
+from spark_jobs.dataflow.queries import as_messages
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
 from spark_jobs.dataflow.runtime.sinks import published
 from spark_jobs.dataflow.runtime.sources import stream_of
+from spark_jobs.streaming.topics import INPUT, OUTPUT
 from tests.integration.conftest import new_run_id
 from tests.unit.marked_processes import wait_for
 from workloads.nexmark.stream import events
@@ -44,18 +49,33 @@ def cluster(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> It
             driver.destroy(Handle.load(root))
 
 
-def job_of(protocol: str, query: NexmarkQuery, root: Path) -> Job:
+def job_of(protocol: str, query: NexmarkQuery, kind: InputKind, cluster: Handle, root: Path) -> Job:
+    """From generated bids to files, or from topic to topic."""
+    start_ns = time.time_ns() + HEADSTART_S * 10**9
+    files = kind is InputKind.GENERATED
+    output = (OutputKind.FILES, str(root / "output")) if files else (OutputKind.KAFKA, cluster.broker)
     return Job(
         run_id=root.name,
         workload=NexmarkSpec(query=query, window_s=WINDOW_MS / 1000, slide_s=WINDOW_MS / 1000),
         protocol=protocol,
         slots=2,
         parallelism=2,
-        input=InputSpec(InputKind.GENERATED, EVENTS, time.time_ns() + HEADSTART_S * 10**9, RATE),
-        output=OutputSpec(OutputKind.FILES, Delivery.EXACTLY_ONCE, str(root / "output")),
+        input=InputSpec(kind, EVENTS, start_ns, RATE, "" if files else cluster.broker),
+        output=OutputSpec(output[0], Delivery.EXACTLY_ONCE, output[1]),
         store=str(root / "store"),
         checkpoint_interval_s=0.5,
     )
+
+
+def generate(driver: LocalDriver, cluster: Handle, job: Job, root: Path) -> None:
+    """Start the generator, which goes on for ever: the job reads its first events only."""
+    kafka.create_topics(cluster.broker, {INPUT: 2, OUTPUT: 2})
+    schedule = {"start_ns": job.input.start_ns, "rate": RATE, "partitions": 2}
+    config = {"broker": cluster.broker, "topic": INPUT, "schedule": schedule}
+    config["workload"] = job.workload.model_dump(mode="json")
+    (root / "generator.json").write_text(json.dumps(config), encoding="utf-8")
+    words = [str(root / "generator.json"), str(root / "generator.jsonl")]
+    driver.spawn(cluster, "gateway", "generator", [sys.executable, "-m", "workloads.generator", *words])
 
 
 def submit(driver: LocalDriver, cluster: Handle, job: Job, root: Path) -> Path:
@@ -86,6 +106,13 @@ def exact(job: Job) -> Counter[tuple]:
     return Counter((p, t * 10**6, a, b, 908 * price, extra) for p, a, price, extra, t, b in rows)
 
 
+def wanted_messages(job: Job) -> Counter[bytes]:
+    names = ("position", "at_ns", "auction", "bidder", "euros_milli", "extra")
+    columns = zip(*exact(job), strict=True)
+    rows = pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=names)
+    return Counter(value.encode() for _, value in as_messages(job.workload, rows, partitions=2))
+
+
 def emitted(job: Job) -> Counter[tuple]:
     rows: Counter[tuple] = Counter()
     for table in published(Path(job.output.at)):
@@ -93,25 +120,52 @@ def emitted(job: Job) -> Counter[tuple]:
     return rows
 
 
-@pytest.mark.parametrize(
-    ("protocol", "query"), [("coordinated", NexmarkQuery.Q12), ("uncoordinated", NexmarkQuery.Q1)]
-)
-def test_a_host_dies_and_every_result_is_there_once(
-    driver: LocalDriver, cluster: Handle, tmp_path: Path, protocol: str, query: NexmarkQuery
-) -> None:
-    job = job_of(protocol, query, tmp_path)
-    journal = submit(driver, cluster, job, tmp_path)
+def messages_out(job: Job) -> Counter[bytes]:
+    """The committed values of the output topic."""
+    consumer = Consumer({"bootstrap.servers": job.output.at, "group.id": "test", "isolation.level": "read_committed"})
+    places = [TopicPartition(OUTPUT, number, 0) for number in range(2)]
+    ends = {place.partition: consumer.get_watermark_offsets(place)[1] for place in places}
+    consumer.assign(places)
+    values: Counter[bytes] = Counter()
+    while any(place.offset < ends[place.partition] for place in consumer.position(places)):
+        values.update(each.value() for each in consumer.consume(10_000, 0.2) if each.error() is None)
+    consumer.close()
+    return values
+
+
+def strike_amid(driver: LocalDriver, cluster: Handle, journal: Path) -> None:
+    """Kill a worker's host once there are checkpoints, let it come back, and wait for the end."""
     wait_for(lambda: len(happened(journal, "checkpoint")) >= CHECKPOINTS_BEFORE_DEATH, LIMIT_S)
     assert not happened(journal, "finished")
     assert driver.aim(cluster, "worker-1", FaultKind.KILL).fire().holds
     wait_for(lambda: bool(happened(journal, "worker-lost")), LIMIT_S)
     driver.heal(cluster, "worker-1", FaultKind.KILL)
     wait_for(lambda: bool(happened(journal, "driver-stopped")), LIMIT_S)
-
     assert happened(journal, "finished")
     first, last = happened(journal, "recovering")[0], happened(journal, "recovering")[-1]
     assert last["epoch"] > first["epoch"]
     assert not any(first["line"].values())
     assert any(last["line"].values()), "it went on from checkpoints"
+
+
+@pytest.mark.parametrize(("protocol", "query"), [("coordinated", NexmarkQuery.Q12), ("uncoordinated", NexmarkQuery.Q1)])
+def test_a_host_dies_and_every_result_is_there_once(
+    driver: LocalDriver, cluster: Handle, tmp_path: Path, protocol: str, query: NexmarkQuery
+) -> None:
+    job = job_of(protocol, query, InputKind.GENERATED, cluster, tmp_path)
+    strike_amid(driver, cluster, submit(driver, cluster, job, tmp_path))
     wanted, found = exact(job), emitted(job)
+    assert (sum((wanted - found).values()), sum((found - wanted).values())) == (0, 0), "lost, duplicated or wrong"
+
+
+def test_from_topic_to_topic_every_result_is_committed_once(
+    driver: LocalDriver, cluster: Handle, tmp_path: Path
+) -> None:
+    job = job_of("coordinated", NexmarkQuery.Q1, InputKind.KAFKA, cluster, tmp_path)
+    generate(driver, cluster, job, tmp_path)
+    try:
+        strike_amid(driver, cluster, submit(driver, cluster, job, tmp_path))
+    finally:
+        driver.stop(cluster, "gateway", "generator", 5.0)
+    wanted, found = wanted_messages(job), messages_out(job)
     assert (sum((wanted - found).values()), sum((found - wanted).values())) == (0, 0), "lost, duplicated or wrong"

@@ -1,0 +1,192 @@
+"""Kafka at both ends: bids from the topic `input`, results to the topic `output`, in the form of every other engine."""
+
+from __future__ import annotations
+
+import io
+import queue
+import threading
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as pj
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from experiments.errors import EnvironmentFailure
+from spark_jobs.dataflow.layout import PartitionLayout
+from spark_jobs.dataflow.queries import as_messages
+from spark_jobs.dataflow.runtime.job import Job
+from spark_jobs.dataflow.runtime.sinks import Outlet, Superseded
+from spark_jobs.dataflow.runtime.sources import NS_PER_MS, Feed, Read
+from spark_jobs.streaming.topics import INPUT, OUTPUT
+from workloads.nexmark.messages import opening
+
+MOST_MESSAGES, MOST_WAITING = 8192, 4
+POLL_S, REOPEN_S, PATIENCE_S = 0.1, 0.5, 120.0
+BID = opening("bid").encode()
+READING = {"enable.auto.commit": False, "auto.offset.reset": "error", "queued.max.messages.kbytes": 16_384}
+READING |= {"reconnect.backoff.max.ms": 500, "fetch.wait.max.ms": 50}
+WRITING = {"linger.ms": 5, "batch.num.messages": 50_000, "acks": "all", "reconnect.backoff.max.ms": 500}
+FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
+
+
+class KafkaBids(Feed):
+    """The bids of one partition of the topic; the position is the offset. A thread reads ahead, but not far."""
+
+    def __init__(self, job: Job, layout: PartitionLayout) -> None:
+        self._broker, self._partition, self._partitions = job.input.at, layout.index, job.parallelism
+        self._schema = layout.element.output
+        events = job.input.events
+        self._end = None if events is None else (events - layout.index + job.parallelism - 1) // job.parallelism
+        self._following = -1
+        self._reader: _Reader | None = None
+
+    def read(self, position: int) -> Read | None:
+        if position == self._end:
+            return Read(None, position, True)
+        if self._reader is None or position != self._following:
+            self.close()
+            self._reader = _Reader(self._broker, self._partition, position, self._end)
+            self._following = position
+        messages = self._reader.take()
+        if messages is None:
+            return None
+        self._following = messages[-1].offset() + 1
+        return Read(self._batch(messages), self._following, self._following == self._end)
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _batch(self, messages: list[Message]) -> pa.RecordBatch | None:
+        bids = [each for each in messages if each.value().startswith(BID)]
+        if not bids:
+            return None
+        given = [field for field in self._schema if field.name not in ("position", "at_ns")]
+        options = pj.ParseOptions(explicit_schema=pa.schema(given), unexpected_field_behavior="ignore")
+        text = io.BytesIO(b"\n".join(each.value() for each in bids))
+        read = pj.read_json(text, pj.ReadOptions(use_threads=False, block_size=1 << 24), options).combine_chunks()
+        offsets = np.array([each.offset() for each in bids])
+        due_ms = np.array([each.timestamp()[1] for each in bids])
+        own = {"position": offsets * self._partitions + self._partition, "at_ns": due_ms * NS_PER_MS}
+        arrays = [
+            pa.array(own[name]) if name in own else read.column(name).combine_chunks() for name in self._schema.names
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+class _Reader(threading.Thread):
+    """Reads a partition from an offset on, to before `end`; few batches wait to be taken."""
+
+    def __init__(self, broker: str, partition: int, offset: int, end: int | None) -> None:
+        super().__init__(name=f"input-{partition}", daemon=True)
+        self._consumer = Consumer({"bootstrap.servers": broker, "group.id": "aftershock-dataflow", **READING})
+        self._consumer.assign([TopicPartition(INPUT, partition, offset)])
+        self._ready: queue.Queue[list[Message] | EnvironmentFailure] = queue.Queue(MOST_WAITING)
+        self._end, self._closing = end, threading.Event()
+        self.start()
+
+    def take(self) -> list[Message] | None:
+        """Messages in order; None if there are none yet. Raises `EnvironmentFailure` if there can't be any."""
+        try:
+            found = self._ready.get_nowait()
+        except queue.Empty:
+            return None
+        if isinstance(found, EnvironmentFailure):
+            raise found
+        return found
+
+    def close(self) -> None:
+        self._closing.set()
+
+    def run(self) -> None:
+        while not self._closing.is_set():
+            found = self._consumer.consume(MOST_MESSAGES, POLL_S)
+            errors = [each.error() for each in found if each.error() is not None]
+            messages = [each for each in found if each.error() is None]
+            if self._end is not None:
+                messages = [each for each in messages if each.offset() < self._end]
+            if messages:
+                self._put(messages)
+            for error in errors:
+                if not error.retriable() and error.code() not in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
+                    self._put(EnvironmentFailure(f"the topic {INPUT}: {error}", "look at the broker"))
+        self._consumer.close()
+
+    def _put(self, what: list[Message] | EnvironmentFailure) -> None:
+        while not self._closing.is_set():
+            try:
+                self._ready.put(what, timeout=POLL_S)
+                return
+            except queue.Full:
+                continue
+
+
+class KafkaResults(Outlet):
+    """Results of one sink partition, as messages of one partition of the topic.
+
+    Published is in transactions, each with the checkpoint's number as the offset of a consumer group that only stands
+    for this sink: so that whoever comes next knows what is out. Its first act shuts out whoever was before it.
+    """
+
+    def __init__(self, job: Job, layout: PartitionLayout) -> None:
+        self._job, self._partition = job, layout.index
+        self._name = f"{job.run_id}-{layout.name}"
+        self._producer: Producer | None = None
+        self._out = 0
+
+    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
+        deadline_s = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                if self._producer is None:
+                    self._open()
+                if number > self._out:
+                    self._transact(number, batches)
+                return
+            except KafkaException as error:
+                self._producer = None  # what became of the transaction is found out by opening anew
+                cause = error.args[0]
+                if cause.code() in FENCED:
+                    raise Superseded(f"{self._name}: {cause}") from error
+                if time.monotonic() > deadline_s:
+                    raise EnvironmentFailure(f"the topic {OUTPUT}: {cause}", "look at the broker") from error
+                time.sleep(REOPEN_S)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if self._producer is None:
+            self._producer = Producer({"bootstrap.servers": self._job.output.at, "enable.idempotence": True, **WRITING})
+        self._send([batch])
+        self._producer.flush()
+
+    def _open(self) -> None:
+        place = {"bootstrap.servers": self._job.output.at}
+        producer = Producer({**place, **WRITING, "transactional.id": self._name})
+        producer.init_transactions(PATIENCE_S)
+        consumer = Consumer({**place, **READING, "group.id": self._name, "isolation.level": "read_committed"})
+        (found,) = consumer.committed([TopicPartition(OUTPUT, self._partition)], PATIENCE_S)
+        self._out, self._group = max(found.offset, 0), consumer.consumer_group_metadata()
+        consumer.close()
+        self._producer = producer
+
+    def _transact(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
+        self._producer.begin_transaction()
+        self._send(batches)
+        self._producer.send_offsets_to_transaction([TopicPartition(OUTPUT, self._partition, number)], self._group)
+        self._producer.commit_transaction()
+        self._out = number
+
+    def _send(self, batches: Sequence[pa.RecordBatch]) -> None:
+        for batch in batches:
+            for key, value in as_messages(self._job.workload, batch, self._job.parallelism):
+                self._produce(key, value)
+
+    def _produce(self, key: str, value: str) -> None:
+        while True:
+            try:
+                self._producer.produce(OUTPUT, value, key, partition=self._partition)
+                return
+            except BufferError:
+                self._producer.poll(POLL_S)
