@@ -25,6 +25,7 @@ from spark_jobs.dataflow.store import ObjectStore, UnreadableObject
 PROGRESS_S = 0.2
 STEPS_A_TURN = 16
 MOST_WRITES = 32
+STORE_INTERVALS = 2  # a checkpoint should be stored within so many intervals
 
 
 class Hosted:
@@ -34,6 +35,7 @@ class Hosted:
         self.partition, self.feed = partition, feed
         self.outlet: Outlet | None = None
         self.storing = self.writing = 0
+        self.store_begun_s = 0.0
         self.next_checkpoint_s = float("inf")
 
 
@@ -59,6 +61,7 @@ class Hosting:
         self._kept: list[Kept] = []
         self._peers = Peers(-1, (), -1)
         self._next_progress_s = 0.0
+        self._store_lags = False
 
     def begin(self, peers: Peers) -> None:
         """An epoch begins."""
@@ -90,7 +93,12 @@ class Hosting:
         return bool(self._active)
 
     def on_clock(self, now_s: float) -> None:
-        """Timers, and sources that had nothing when they were last asked."""
+        """Timers, and sources that had nothing when they were last asked.
+
+        Logs grow until they are stored: while that takes longer than it should, sources read nothing.
+        """
+        patience_s = STORE_INTERVALS * self._job.checkpoint_interval_s
+        self._store_lags = any(h.storing and now_s - h.store_begun_s > patience_s for h in self._hosted.values())
         tell_progress = now_s >= self._next_progress_s
         if tell_progress:
             self._next_progress_s = now_s + PROGRESS_S
@@ -113,6 +121,7 @@ class Hosting:
             tuple(each.number for each in here if self._is_finished(each)),
             kept,
             self._mesh.sent_bytes,
+            time.process_time(),
         )
 
     def close(self) -> None:
@@ -155,7 +164,9 @@ class Hosting:
         if partition.epoch < 0 or hosted.writing >= MOST_WRITES:
             return
         if hosted.feed is not None:
-            if partition.wants_input and (read := hosted.feed.read(partition.position)) is not None:
+            if self._store_lags or not partition.wants_input:
+                return
+            if (read := hosted.feed.read(partition.position)) is not None:
                 self._at(partition.number, Partition.on_input, *read)
             return
         for _ in range(STEPS_A_TURN):
@@ -209,8 +220,9 @@ class Hosting:
                 if epoch == self._peers.epoch:
                     self._grants[channel] += frames
             case Store():
-                hosted.storing += 1
                 begun_s = time.monotonic()
+                hosted.store_begun_s = hosted.store_begun_s if hosted.storing else begun_s
+                hosted.storing += 1
                 self._storing.submit(
                     partial(self._write_all, effect), partial(self._on_stored, hosted, effect, begun_s)
                 )
@@ -226,6 +238,9 @@ class Hosting:
                 self._tell(hosted.partition.number, message)
 
     def _send(self, frame: Frame) -> None:
+        """What a partition still sends that has yet to go back goes nowhere: nobody would listen."""
+        if frame.epoch != self._peers.epoch:
+            return
         receiver = self._layout.channels[frame.channel].receiver
         slot = self._slot_of(receiver)
         if slot == self._peers.mine:

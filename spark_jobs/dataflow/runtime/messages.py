@@ -61,6 +61,7 @@ class Status:
     finished   the sinks that have seen the end of everything, and hold nothing back
     kept       the checkpoints that were stored since the last status
     sent_bytes what the slot has sent to others, in frames
+    cpu_s      CPU time of its process
     """
 
     epoch: int
@@ -69,6 +70,7 @@ class Status:
     finished: tuple[int, ...] = ()
     kept: tuple[Kept, ...] = ()
     sent_bytes: int = 0
+    cpu_s: float = 0.0
 
 
 SlotMessage = Hello | Peers | Broken | Stop | Status

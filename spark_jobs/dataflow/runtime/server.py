@@ -230,6 +230,7 @@ class Server:
             tallies={self._name(number): tally for each in statuses for number, tally in each.tallies.items()},
             positions={self._name(number): at for each in statuses for number, at in each.positions.items()},
             sent_bytes=sum(each.sent_bytes for each in statuses),
+            cpu_s=sum(each.cpu_s for each in statuses),
         )
 
     def _name(self, partition: int) -> str:

@@ -14,6 +14,7 @@ from experiments.errors import AftershockError
 Address = tuple[str, int]
 RECEIVED_BYTES = 1 << 18
 MOST_PIECES = 64
+UNHEARD_LIMIT_MS = 10_000  # a connection on which nothing sent was heard of for so long is broken
 BLOCK = struct.Struct("<Ii")
 LONGEST_BLOCK = 1 << 26
 NO_PARTITION = -1
@@ -38,6 +39,7 @@ class Link:
     ) -> None:
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNHEARD_LIMIT_MS)
         self._selector, self._socket = selector, connection
         self._on_bytes, self._on_end = on_bytes, on_end
         self._waiting: deque[memoryview] = deque()

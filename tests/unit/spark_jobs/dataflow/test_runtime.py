@@ -1,0 +1,233 @@
+"""What the runtime is made of, piece by piece: jobs, sources, files, blocks and the connections between slots."""
+
+import json
+import secrets
+import selectors
+import socket
+import time
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.errors import BadInput
+from experiments.workloads import NexmarkQuery, NexmarkSpec
+from spark_jobs.dataflow.effects import Grant
+from spark_jobs.dataflow.frames import Frame, Kind, encode
+from spark_jobs.dataflow.operators import Delivery
+from spark_jobs.dataflow.queries import as_messages
+from spark_jobs.dataflow.runtime import messages
+from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from spark_jobs.dataflow.runtime.mesh import Mesh
+from spark_jobs.dataflow.runtime.messages import Broken, Hello, Kept, Peers, Status, Stop, UnknownMessage
+from spark_jobs.dataflow.runtime.sinks import Files, published
+from spark_jobs.dataflow.runtime.sources import GeneratedBids, columns, stream_of
+from spark_jobs.dataflow.runtime.wire import BLOCK, LONGEST_BLOCK, BlockReader, WireError, block, turn
+from workloads.nexmark.stream import events
+from workloads.schedule import Schedule
+
+HERE = "127.0.0.1"
+JOB = Job(
+    run_id="unit",
+    workload=NexmarkSpec(query=NexmarkQuery.Q1),
+    protocol="coordinated",
+    slots=2,
+    parallelism=3,
+    input=InputSpec(InputKind.GENERATED, 10_001, rate=5000.0),
+    output=OutputSpec(OutputKind.FILES, Delivery.EXACTLY_ONCE, "output"),
+    store="store",
+)
+NUMBERS = pa.schema([("number", pa.int64())])
+
+
+def rows(*numbers):
+    return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], schema=NUMBERS)
+
+
+def test_a_job_survives_its_way_to_the_slots():
+    assert Job.from_json(json.loads(json.dumps(JOB.to_json()))) == JOB
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"slots": 0}, "slots"),
+        ({"slots": 4}, "parallelism"),
+        ({"checkpoint_interval_s": 0}, "checkpoint_interval_s"),
+        ({"protocol": "hope"}, "protocol"),
+        ({"protocol": "none"}, "delivery"),
+        ({"workload": NexmarkSpec(query=NexmarkQuery.Q3)}, "workload.query"),
+        ({"input": InputSpec(InputKind.GENERATED, None, rate=0)}, "input.rate"),
+    ],
+)
+def test_a_job_that_cannot_run_is_refused(change, named):
+    with pytest.raises(BadInput, match=named):
+        replace(JOB, **change)
+
+
+def feed_of(index, **input_changes):
+    job = replace(JOB, input=replace(JOB.input, **input_changes))
+    return GeneratedBids(job, next(p for p in job.layout().partitions if (p.operator, p.index) == ("bids", index)))
+
+
+def test_the_partitions_of_a_source_make_every_bid_once():
+    found = []
+    for index in range(JOB.parallelism):
+        feed, position, ended = feed_of(index), 0, False
+        while not ended:
+            assert feed.read(position) == feed.read(position), "the same again from the same position"
+            batch, position, ended = feed.read(position)
+            found += [] if batch is None else [batch]
+    schema = found[0].schema
+    bids = events(stream_of(JOB.workload, Schedule(0, JOB.input.rate)), 0, JOB.input.events).bids
+    assert pa.Table.from_batches(found).sort_by("position") == pa.Table.from_batches([columns(bids, schema)])
+
+
+def test_events_are_not_made_before_they_are_due():
+    assert feed_of(0, start_ns=time.time_ns() + 10**12).read(0) is None
+
+
+def test_a_file_is_published_once(tmp_path):
+    for number, content in ((1, 10), (2, 20), (2, 99), (3, 30)):
+        Files(tmp_path / "out.0").publish(number, [rows(content)])
+    assert [table["number"].to_pylist() for table in published(tmp_path)] == [[10], [20], [30]]
+
+
+def test_results_look_like_those_of_the_other_engine():
+    bids = pa.RecordBatch.from_pydict(
+        {
+            "position": [7],
+            "at_ns": [5_000_000],
+            "auction": [1],
+            "bidder": [2],
+            "euros_milli": [12_040],
+            "extra": ["x"],
+        }
+    )
+    ((key, value),) = as_messages(JOB.workload, bids, partitions=3)
+    assert key == "5|1:2"
+    assert json.loads(value) == {
+        "start_ms": 5,
+        "end_ms": 5,
+        "key": "1:2",
+        "value": '{"auction":1,"bidder":2,"euros":12.040,"extra":"x"}',
+    }
+
+
+@given(st.lists(st.tuples(st.integers(-1, 9), st.binary(max_size=20))), st.integers(1, 30))
+def test_blocks_arrive_in_any_pieces(given_blocks, size):
+    data, reader, found = b"".join(block(*each) for each in given_blocks), BlockReader(), []
+    for start in range(0, len(data), size):
+        found += reader.feed(data[start : start + size])
+    assert found == given_blocks
+
+
+def test_a_block_that_nobody_would_send_is_refused():
+    with pytest.raises(WireError, match="block of"):
+        list(BlockReader().feed(BLOCK.pack(LONGEST_BLOCK + 1, 0)))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Hello("token", (HERE, 1), 2, 3),
+        Peers(4, ((HERE, 1), (HERE, 2)), 1),
+        Broken(1, 2),
+        Stop(),
+        Status(1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12),
+    ],
+)
+def test_a_message_of_a_slot_survives_its_way(message):
+    assert messages.decode(messages.encode(message)) == message
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'["Job", {}]', b'["Peers", {"epoch": 1}]'])
+def test_what_is_no_message_is_refused(data):
+    with pytest.raises(UnknownMessage):
+        messages.decode(data)
+
+
+class Pair:
+    """Two slots' ends of a mesh in one thread; what arrives is kept."""
+
+    def __init__(self, tokens=("ab" * 16, "ab" * 16)):
+        self.selector = selectors.DefaultSelector()
+        self.frames, self.grants, self.broken = ([], []), ([], []), ([], [])
+        self.ends = [self._end(i, bytes.fromhex(token)) for i, token in enumerate(tokens)]
+
+    def _end(self, i, token):
+        heard = self.frames[i].append, self.grants[i].append, self.broken[i].append
+        return Mesh(self.selector, HERE, token, [NUMBERS], *heard)
+
+    def form(self, *epochs):
+        addresses = tuple(end.address for end in self.ends)
+        for i, epoch in enumerate(epochs):
+            self.ends[i].form(Peers(epoch, addresses, i))
+
+    def run(self, until):
+        deadline_s = time.monotonic() + 10
+        while not until():
+            assert time.monotonic() < deadline_s
+            for end in self.ends:
+                end.flush()
+            turn(self.selector, 0.01)
+
+    def close(self):
+        for end in self.ends:
+            end.close()
+        self.selector.close()
+
+
+@pytest.fixture
+def pair():
+    made = Pair()
+    yield made
+    made.close()
+
+
+def frame(epoch, sequence):
+    return Frame(Kind.DATA, epoch, 0, sequence, 0, b"", rows(sequence))
+
+
+def test_frames_go_over_in_order_and_credit_comes_back(pair):
+    pair.form(1, 1)
+    sent = [frame(1, sequence) for sequence in range(1, 500)]
+    for each in sent:
+        pair.ends[0].send(1, encode(each))
+    pair.run(lambda: len(pair.frames[1]) == len(sent))
+    assert pair.frames[1] == sent
+    assert pair.ends[0].sent_bytes == sum(len(encode(each)) for each in sent)
+    pair.ends[1].grant(0, Grant(0, 1, 7))
+    pair.run(lambda: pair.grants[0])
+    assert pair.grants[0] == [Grant(0, 1, 7)]
+
+
+@pytest.mark.parametrize("epochs", [(1, 2), (2, 1)])
+def test_who_lives_in_another_epoch_is_shut_out(pair, epochs):
+    pair.form(*epochs)
+    pair.ends[0].send(1, encode(frame(epochs[0], 1)))
+    pair.run(lambda: pair.broken[0])
+    assert (pair.broken[0], pair.frames[1], pair.broken[1]) == ([1], [], [])
+
+
+def test_a_new_epoch_ends_old_connections_and_only_the_other_end_hears_of_it(pair):
+    pair.form(1, 1)
+    pair.ends[0].send(1, encode(frame(1, 1)))
+    pair.run(lambda: pair.frames[1])
+    pair.ends[0].form(Peers(2, tuple(end.address for end in pair.ends), 0))
+    pair.run(lambda: pair.broken[1])
+    assert (pair.broken[0], pair.broken[1]) == ([], [0])
+
+
+def test_a_stranger_is_not_listened_to():
+    pair = Pair(("ab" * 16, secrets.token_hex(16)))
+    pair.form(1, 1)
+    pair.ends[0].send(1, encode(frame(1, 1)))
+    pair.run(lambda: pair.broken[0])
+    assert pair.frames[1] == []
+    with socket.create_connection(pair.ends[0].address) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: somebody\r\n\r\n")
+        pair.run(lambda: not pair.ends[0]._strangers)
+    pair.close()
