@@ -1,6 +1,6 @@
 """Throughput of NexMark's Q1 and Q12 on the testbed by protocol: Spark tasks as slots, a saturating source, 2 workers.
 
-`.venv/bin/python benchmarks/dataflow_throughput.py [--queries q1 q12] [--protocols none ...] [--records N] [--window S]`
+`.venv/bin/python benchmarks/dataflow_throughput.py [--queries q1 q12] [--protocols none ...] [--window S]`
 makes a local cluster and runs one driver program after another. Events are made inside the sources and results are
 forgotten, so that the figure is the runtime's own; the generator's cost is in it. Prints events per second of wall
 clock and of the slots' CPU time over the window, each as a share of that of `none`, and the bytes of protocols per byte
