@@ -22,6 +22,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from experiments.errors import AftershockError, EnvironmentFailure
 from infra.journal import Journal
 from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.server import Server
@@ -96,13 +97,20 @@ def main() -> None:
     watch = Watch(spark, stage, journal)
     signal.signal(signal.SIGTERM, watch.request_stop)
     stage.start()
-    server.serve(watch.stopping)
+    exit_code = 0
+    try:
+        server.serve(watch.stopping)
+    except AftershockError as error:
+        journal.write("failed", error=str(error))
+        exit_code = error.exit_code
     server.close()
     stage.join(ENDING_S)
     if stage.failure is not None:
         journal.write("stage-failed", error=stage.failure)
+        exit_code = EnvironmentFailure.exit_code
     journal.write("driver-stopped")
     spark.stop()
+    sys.exit(exit_code)
 
 
 def _session(job: Job) -> SparkSession:

@@ -73,7 +73,14 @@ class Status:
     cpu_s: float = 0.0
 
 
-SlotMessage = Hello | Peers | Broken | Stop | Status
+@dataclass(frozen=True)
+class Failed:
+    """The slot's last words: what it could not cope with."""
+
+    error: str
+
+
+SlotMessage = Hello | Peers | Broken | Stop | Status | Failed
 _KINDS = {kind.__name__: kind for kind in SlotMessage.__args__}
 
 

@@ -10,17 +10,29 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from experiments.errors import AftershockError
+from experiments.errors import EnvironmentFailure
 from infra.journal import Journal
 from spark_jobs.dataflow.control import Go, Restore, Round, Stored, decode_message, encode_message
 from spark_jobs.dataflow.coordinator import Coordinator, Phase
 from spark_jobs.dataflow.effects import Delete, Order, Sweep
 from spark_jobs.dataflow.operators import Sink
 from spark_jobs.dataflow.runtime.job import Job
-from spark_jobs.dataflow.runtime.messages import Broken, Hello, Peers, SlotMessage, Status, Stop, decode, encode
-from spark_jobs.dataflow.runtime.wire import NO_PARTITION, Address, BlockReader, Link, Listener, block, turn
+from spark_jobs.dataflow.runtime.messages import (
+    Broken,
+    Failed,
+    Hello,
+    Peers,
+    SlotMessage,
+    Status,
+    Stop,
+    UnknownMessage,
+    decode,
+    encode,
+)
+from spark_jobs.dataflow.runtime.wire import NO_PARTITION, Address, BlockReader, Link, Listener, WireError, block, turn
 
 PROGRESS_S, TURN_S = 1.0, 0.02
+MOST_FAILURES = 10
 BROKEN_GRACE_S = 1.0  # a connection breaks when a slot dies, too, which is told apart by the slot's own connection
 
 
@@ -41,7 +53,7 @@ class Guest:
         try:
             for partition, content in self._blocks.feed(data):
                 self._server.hear(self, partition, content)
-        except AftershockError as error:
+        except (WireError, UnknownMessage) as error:
             self._server.lose(self, str(error))
 
 
@@ -52,6 +64,7 @@ class Server:
     recovering                   an epoch begins: its number, the line (a checkpoint's number for each partition)
     ready                        everybody is back at the line, and goes
     round-started, round-stored  of coordinated checkpoints
+    slot-failed                  a slot's last words, when it ends by its own fault
     checkpoint                   one that is stored: partition, number, how long it took [s], its bytes
     progress                     every second: what partitions have counted, and where sources are
     finished                     the output is complete
@@ -66,14 +79,17 @@ class Server:
         self._listener = Listener(self.selector, host, self._on_connection)
         self.address: Address = self._listener.address
         self._guests: dict[str, Guest] = {}
-        self._named = self._ready_epoch = 0
+        self._named = self._ready_epoch = self._failures = 0
         self._broken: dict[Guest, tuple[float, int]] = {}
         self._round: tuple[int, set[int]] = (0, set())
         self._next_round_s = self._next_progress_s = 0.0
         self._sinks = {each.number for each in self._layout.partitions if isinstance(each.element, Sink)}
 
     def serve(self, stopping: Callable[[], bool]) -> bool:
-        """Until the output is complete, which returns True, or it is stopping."""
+        """Until the output is complete, which returns True, or it is stopping.
+
+        Raises `EnvironmentFailure` when no line of checkpoints is left, or slots do nothing but fail.
+        """
         while not stopping():
             turn(self.selector, TURN_S)
             self._on_clock(time.monotonic())
@@ -103,10 +119,13 @@ class Server:
         self._guests[guest.name] = guest
 
     def hear(self, guest: Guest, partition: int, content: bytes) -> None:
-        """A block from a guest."""
+        """A block from a guest; raises `UnknownMessage` for one that comes before a hello."""
         if partition != NO_PARTITION:
+            if guest.hello is None:
+                raise UnknownMessage("a partition's message from somebody who has not said hello")
             message = decode_message(content)
             if isinstance(message, Stored):
+                self._failures = 0
                 self._note_stored(message)
             self._coordinator.on_message(message)
         else:
@@ -129,8 +148,17 @@ class Server:
             guest.status = message
             for each in message.kept:
                 self._journal.write("checkpoint", **{**vars(each), "partition": self._name(each.partition)})
+        elif isinstance(message, Failed):
+            self._on_failed(guest, message)
         elif isinstance(message, Broken) and message.epoch == self._coordinator.epoch:
             self._broken.setdefault(guest, (time.monotonic() + BROKEN_GRACE_S, message.epoch))
+
+    def _on_failed(self, guest: Guest, failed: Failed) -> None:
+        """A slot ends by its own fault. That may help once; without progress in between it will not."""
+        self._journal.write("slot-failed", worker=guest.name, error=failed.error)
+        self._failures += 1
+        if self._failures >= MOST_FAILURES:
+            raise EnvironmentFailure(f"slots fail again and again: {failed.error}", "look at the executors' logs")
 
     def _welcome(self, guest: Guest, hello: Hello) -> None:
         if not hmac.compare_digest(hello.token, self._token):

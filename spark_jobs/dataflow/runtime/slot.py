@@ -6,6 +6,7 @@ import os
 import selectors
 import socket
 import time
+from contextlib import ExitStack
 from enum import Enum
 
 from experiments.errors import EnvironmentFailure
@@ -15,12 +16,13 @@ from spark_jobs.dataflow.runtime.background import Background, Results
 from spark_jobs.dataflow.runtime.hosting import Hosting
 from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.mesh import Mesh
-from spark_jobs.dataflow.runtime.messages import Broken, Hello, Peers, SlotMessage, Stop, decode, encode
+from spark_jobs.dataflow.runtime.messages import Broken, Failed, Hello, Peers, SlotMessage, Stop, decode, encode
 from spark_jobs.dataflow.runtime.sinks import Superseded
 from spark_jobs.dataflow.runtime.wire import NO_PARTITION, Address, BlockReader, Link, block, turn
 
 STATUS_S = 0.25
 TURN_S = 0.005
+LONGEST_ERROR = 1000
 CONNECT_S, RETRY_S, PATIENCE_S = 5.0, 0.2, 30.0
 
 
@@ -58,15 +60,15 @@ class Slot:
 
     def run(self) -> None:
         """Until the coordinator says that the run is over; raises `EnvironmentFailure` if it is gone for good."""
-        try:
+        with ExitStack() as leaving:
+            leaving.callback(self._close)
+            leaving.push(self._last_words)
             while self._session is not Session.OVER:
                 self._meet()
                 while self._session is Session.ON:
                     self._turn()
                 self._hosting.close()
                 self._mesh.drop()
-        finally:
-            self._close()
 
     def _meet(self) -> None:
         deadline_s = time.monotonic() + PATIENCE_S
@@ -126,6 +128,12 @@ class Slot:
 
     def _say(self, message: SlotMessage) -> None:
         self._link.send(block(NO_PARTITION, encode(message)))
+
+    def _last_words(self, kind: type | None, error: BaseException | None, _: object) -> None:
+        """Spark would try the task again and again without a word of why."""
+        if error is not None and self._session is Session.ON:
+            self._say(Failed(f"{type(error).__name__}: {error}"[:LONGEST_ERROR]))
+            self._link.flush()
 
     def _close(self) -> None:
         for thread in self._threads:

@@ -29,7 +29,7 @@ from workloads.nexmark.stream import events
 from workloads.schedule import Schedule
 
 EVENTS, RATE, WINDOW_MS, HERE = 60_000, 10_000.0, 1000, "127.0.0.1"
-KILLS, SILENCE_LIMIT_S, LIMIT_S = 3, 1.0, 120.0
+KILLS, SILENCE_LIMIT_S, LIMIT_S = 3, 1.5, 120.0
 PROCESSES = multiprocessing.get_context("forkserver")
 
 
@@ -48,14 +48,16 @@ class Slots:
         self._processes = [self._start(task) for task in range(job.slots)]
         self._journal, self._random = journal, Random(seed)
         self._blows = [signal.SIGKILL] * KILLS + [signal.SIGSTOP]
-        self._seen, self._deadline_s = 0, time.monotonic() + LIMIT_S
+        self._due, self._deadline_s = self._random.randrange(8, 16), time.monotonic() + LIMIT_S
 
     def strike(self) -> bool:
-        """One blow whenever there are new checkpoints, for as long as there are blows; True if time is over."""
-        self._revive()
-        stored = sum(entry["event"] == "checkpoint" for entry in read_journal(self._journal))
-        if self._blows and stored >= self._seen + self._random.randrange(8, 16):
-            self._seen = stored
+        """A blow whenever all goes well and there are new checkpoints; returns whether time is over."""
+        entries = read_journal(self._journal)
+        self._revive(any(entry["event"] == "worker-lost" and "silent" in entry["why"] for entry in entries))
+        turns = [entry["event"] for entry in entries if entry["event"] in ("ready", "worker-lost")]
+        stored = sum(entry["event"] == "checkpoint" for entry in entries)
+        if self._blows and turns[-1:] == ["ready"] and stored >= self._due:
+            self._due = stored + self._random.randrange(8, 16)
             os.kill(self._random.choice(self._processes).pid, self._blows.pop(0))
         return time.monotonic() > self._deadline_s
 
@@ -65,12 +67,11 @@ class Slots:
             process.join(5.0)
             process.kill()
 
-    def _revive(self) -> None:
-        lost = sum(entry["event"] == "worker-lost" for entry in read_journal(self._journal))
+    def _revive(self, given_up: bool) -> None:
         for task, process in enumerate(self._processes):
             if not process.is_alive():
                 self._processes[task] = self._start(task)
-            elif not self._blows and lost > KILLS:
+            elif given_up and not self._blows:
                 os.kill(process.pid, signal.SIGCONT)
 
     def _start(self, task: int) -> BaseProcess:

@@ -21,7 +21,7 @@ from spark_jobs.dataflow.queries import as_messages
 from spark_jobs.dataflow.runtime import messages
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
 from spark_jobs.dataflow.runtime.mesh import Mesh
-from spark_jobs.dataflow.runtime.messages import Broken, Hello, Kept, Peers, Status, Stop, UnknownMessage
+from spark_jobs.dataflow.runtime.messages import Broken, Failed, Hello, Kept, Peers, Status, Stop, UnknownMessage
 from spark_jobs.dataflow.runtime.sinks import Files, published
 from spark_jobs.dataflow.runtime.sources import GeneratedBids, columns, stream_of
 from spark_jobs.dataflow.runtime.wire import BLOCK, LONGEST_BLOCK, BlockReader, WireError, block, turn
@@ -136,6 +136,7 @@ def test_a_block_that_nobody_would_send_is_refused():
         Peers(4, ((HERE, 1), (HERE, 2)), 1),
         Broken(1, 2),
         Stop(),
+        Failed("why"),
         Status(1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12),
     ],
 )
