@@ -24,13 +24,10 @@ from infra.services import REPOSITORY
 from spark_jobs.dataflow.operators import Delivery
 from spark_jobs.dataflow.queries import as_messages
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
-from spark_jobs.dataflow.runtime.sinks import published
-from spark_jobs.dataflow.runtime.sources import stream_of
 from spark_jobs.streaming.topics import INPUT, OUTPUT
 from tests.integration.conftest import new_run_id
+from tests.integration.spark_jobs.exact_results import emitted, exact
 from tests.unit.marked_processes import wait_for
-from workloads.nexmark.stream import events
-from workloads.schedule import Schedule
 
 TWO_WORKERS = ClusterSpec(workers=2, worker_memory_mb=512)
 EVENTS, RATE, WINDOW_MS = 120_000, 10_000.0, 1000
@@ -95,29 +92,11 @@ def happened(journal: Path, event: str) -> list[dict]:
     return [entry for entry in read_journal(journal) if entry["event"] == event]
 
 
-def exact(job: Job) -> Counter[tuple]:
-    bids = events(stream_of(job.workload, Schedule(job.input.start_ns, job.input.rate)), 0, EVENTS).bids
-    due_ms, bidders = bids["date_time"].to_pylist(), bids["bidder"].to_pylist()
-    if job.workload.query is NexmarkQuery.Q12:
-        counts = Counter((b, t // WINDOW_MS * WINDOW_MS * 10**6) for b, t in zip(bidders, due_ms, strict=True))
-        return Counter((*group, count) for group, count in counts.items())
-    columns = [bids[name].to_pylist() for name in ("position", "auction", "price", "extra")]
-    rows = zip(*columns, due_ms, bidders, strict=True)
-    return Counter((p, t * 10**6, a, b, 908 * price, extra) for p, a, price, extra, t, b in rows)
-
-
 def wanted_messages(job: Job) -> Counter[bytes]:
     names = ("position", "at_ns", "auction", "bidder", "euros_milli", "extra")
     columns = zip(*exact(job), strict=True)
     rows = pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=names)
     return Counter(value.encode() for _, value in as_messages(job.workload, rows, partitions=2))
-
-
-def emitted(job: Job) -> Counter[tuple]:
-    rows: Counter[tuple] = Counter()
-    for table in published(Path(job.output.at)):
-        rows.update(zip(*(column.to_pylist() for column in table.columns), strict=True))
-    return rows
 
 
 def messages_out(job: Job) -> Counter[bytes]:

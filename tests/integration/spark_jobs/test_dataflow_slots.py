@@ -7,7 +7,6 @@ import os
 import secrets
 import signal
 import time
-from collections import Counter
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
@@ -21,12 +20,9 @@ from spark_jobs.dataflow.operators import Delivery
 from spark_jobs.dataflow.partition import Limits
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
 from spark_jobs.dataflow.runtime.server import Server
-from spark_jobs.dataflow.runtime.sinks import published
 from spark_jobs.dataflow.runtime.slot import Slot
-from spark_jobs.dataflow.runtime.sources import stream_of
 from spark_jobs.dataflow.runtime.wire import Address
-from workloads.nexmark.stream import events
-from workloads.schedule import Schedule
+from tests.integration.spark_jobs.exact_results import emitted, exact
 
 EVENTS, RATE, WINDOW_MS, HERE = 60_000, 10_000.0, 1000, "127.0.0.1"
 KILLS, SILENCE_LIMIT_S, LIMIT_S = 3, 1.5, 120.0
@@ -103,14 +99,4 @@ def test_every_result_is_there_once_whatever_happens_to_slots(tmp_path: Path, pr
     lost = [entry["why"] for entry in read_journal(tmp_path / "journal.jsonl") if entry["event"] == "worker-lost"]
     assert len(lost) > KILLS
     assert any("silent" in why for why in lost)
-    rows: Counter[tuple] = Counter()
-    for table in published(tmp_path / "output"):
-        rows.update(zip(*(column.to_pylist() for column in table.columns), strict=True))
-    assert rows == exact(job)
-
-
-def exact(job: Job) -> Counter[tuple]:
-    bids = events(stream_of(job.workload, Schedule(job.input.start_ns, job.input.rate)), 0, EVENTS).bids
-    starts_ns = [due_ms // WINDOW_MS * WINDOW_MS * 10**6 for due_ms in bids["date_time"].to_pylist()]
-    counts = Counter(zip(bids["bidder"].to_pylist(), starts_ns, strict=True))
-    return Counter((*group, count) for group, count in counts.items())
+    assert emitted(job) == exact(job)
