@@ -22,12 +22,12 @@ class Results:
         self._selector = selector
         self._bell, self._heard = socket.socketpair()
         self._heard.setblocking(False)
+        self._bell.setblocking(False)
         selector.register(self._heard, selectors.EVENT_READ, self._on_bell)
 
     def put(self, done: Future, then: Then) -> None:
         self._done.put((done, then))
-        with suppress(OSError):
-            self._bell.send(b"!")
+        self._ring()
 
     def close(self) -> None:
         """Nobody waits for results any more."""
@@ -35,11 +35,21 @@ class Results:
         self._heard.close()
         self._bell.close()
 
+    def _ring(self) -> None:
+        with suppress(OSError):  # nobody listens any more, or it has rung often enough
+            self._bell.send(b"!")
+
     def _on_bell(self, mask: int) -> None:
-        for _ in self._heard.recv(4096):
-            done, then = self._done.get()
-            if not done.cancelled():
-                then(done.result())
+        """Deal with all that is done; if one result raises, the bell rings again for those after it."""
+        self._heard.recv(4096)
+        try:
+            while not self._done.empty():
+                done, then = self._done.get_nowait()
+                if not done.cancelled():
+                    then(done.result())
+        finally:
+            if not self._done.empty():
+                self._ring()
 
 
 class Background:

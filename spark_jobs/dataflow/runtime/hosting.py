@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
+import pyarrow as pa
+
 from experiments.errors import EnvironmentFailure
 from spark_jobs.dataflow.control import Restore, ToCoordinator, ToPartition, Unreadable
 from spark_jobs.dataflow.effects import Grant, PartitionEffect, Publish, Send, Store, Tell, Write
@@ -35,6 +37,7 @@ class Hosted:
         self.partition, self.feed = partition, feed
         self.outlet: Outlet | None = None
         self.storing = self.writing = 0
+        self.unwritten: list[pa.RecordBatch] = []
         self.store_begun_s = 0.0
         self.next_checkpoint_s = float("inf")
 
@@ -148,6 +151,7 @@ class Hosting:
             isinstance(partition.layout.element, Sink)
             and partition.finished
             and not self._hosted[partition.number].writing
+            and not self._hosted[partition.number].unwritten
         )
 
     # What happens to partitions.
@@ -161,7 +165,7 @@ class Hosting:
 
     def _serve(self, hosted: Hosted) -> None:
         partition = hosted.partition
-        if partition.epoch < 0 or hosted.writing >= MOST_WRITES:
+        if partition.epoch < 0 or hosted.writing + len(hosted.unwritten) >= MOST_WRITES:
             return
         if hosted.feed is not None:
             if self._store_lags or not partition.wants_input:
@@ -227,8 +231,9 @@ class Hosting:
                     partial(self._write_all, effect), partial(self._on_stored, hosted, effect, begun_s)
                 )
             case Write(batch):
-                hosted.writing += 1
-                self._writing.submit(partial(hosted.outlet.write, batch), partial(self._on_written, hosted))
+                hosted.unwritten.append(batch)
+                if not hosted.writing:
+                    self._write(hosted)
             case Publish(number, batches):
                 hosted.writing += 1
                 self._writing.submit(
@@ -272,8 +277,10 @@ class Hosting:
             return error
 
     def _write_all(self, effect: Store) -> int | EnvironmentFailure:
-        """The bytes written, or why the store refused."""
+        """The bytes written, or why the store refused. What an epoch that is over left to write is of no use."""
         written = 0
+        if effect.checkpoint.epoch != self._peers.epoch:
+            return written
         try:
             for key, content in effect.objects.items():
                 data = content()
@@ -295,9 +302,18 @@ class Hosting:
         self._kept.append(Kept(partition.number, of.number, seconds, written, of.forced))
         self._at(partition.number, Partition.on_stored, of.epoch, of.number)
 
+    def _write(self, hosted: Hosted) -> None:
+        """Write all that has gathered while the last writing was under way."""
+        batches, hosted.unwritten = hosted.unwritten, []
+        hosted.writing += 1
+        self._writing.submit(partial(hosted.outlet.write, batches), partial(self._on_written, hosted))
+
     def _on_written(self, hosted: Hosted, _: None) -> None:
         hosted.writing -= 1
-        self._active[hosted.partition.number] = None
+        if self._hosted.get(hosted.partition.number) is hosted:
+            if hosted.unwritten:
+                self._write(hosted)
+            self._active[hosted.partition.number] = None
 
     def _on_published(self, hosted: Hosted, number: int, _: None) -> None:
         hosted.writing -= 1

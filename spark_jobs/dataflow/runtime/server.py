@@ -161,7 +161,7 @@ class Server:
             raise EnvironmentFailure(f"slots fail again and again: {failed.error}", "look at the executors' logs")
 
     def _welcome(self, guest: Guest, hello: Hello) -> None:
-        if not hmac.compare_digest(hello.token, self._token):
+        if not hmac.compare_digest(str(hello.token).encode(), self._token.encode()):
             self.lose(guest, "not of this run")
             return
         guest.hello = hello

@@ -30,8 +30,8 @@ class Outlet(ABC):
         """All or nothing; ignored if this number, or a later one, is out."""
 
     @abstractmethod
-    def write(self, batch: pa.RecordBatch) -> None:
-        """At once, whatever happens afterwards."""
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """At once, whatever happens afterwards; one batch at least."""
 
     def close(self) -> None:
         """Nothing more will come."""
@@ -44,7 +44,7 @@ class Nowhere(Outlet):
     def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
         return
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         return
 
 
@@ -60,9 +60,9 @@ class Files(Outlet):
         if batches:
             self._save(f"{number:09d}.arrow", batches)
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         self._written += 1
-        self._save(f"plain-{self._opened_ns}-{self._written:09d}.arrow", [batch])
+        self._save(f"plain-{self._opened_ns}-{self._written:09d}.arrow", batches)
 
     def _save(self, name: str, batches: Sequence[pa.RecordBatch]) -> None:
         path = self._folder / name
@@ -79,7 +79,7 @@ class Files(Outlet):
 
 def published(folder: Path) -> list[pa.Table]:
     """The content of every file that `Files` has written below a folder, by name of sink partition and number."""
-    return [pa.ipc.open_stream(path.read_bytes()).read_all() for path in sorted(folder.glob("*/[!.]*.arrow"))]
+    return [pa.ipc.open_stream(path.read_bytes()).read_all() for path in sorted(folder.rglob("[!.]*.arrow"))]
 
 
 def outlet_of(job: Job, layout: PartitionLayout) -> Outlet:

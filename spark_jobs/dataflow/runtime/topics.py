@@ -135,6 +135,7 @@ class KafkaResults(Outlet):
         self._job, self._partition = job, layout.index
         self._name = f"{job.run_id}-{layout.name}"
         self._producer: Producer | None = None
+        self._refused: KafkaError | None = None
         self._out = 0
 
     def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
@@ -155,11 +156,21 @@ class KafkaResults(Outlet):
                     raise EnvironmentFailure(f"the topic {OUTPUT}: {cause}", "look at the broker") from error
                 time.sleep(REOPEN_S)
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         if self._producer is None:
-            self._producer = Producer({"bootstrap.servers": self._job.output.at, "enable.idempotence": True, **WRITING})
-        self._send([batch])
+            place = {
+                "bootstrap.servers": self._job.output.at,
+                "enable.idempotence": True,
+                "delivery.report.only.error": 1,
+            }
+            self._producer = Producer({**place, **WRITING, "on_delivery": self._on_refused})
+        self._send(batches)
         self._producer.flush()
+        if self._refused is not None:
+            raise EnvironmentFailure(f"the topic {OUTPUT}: {self._refused}", "look at the broker")
+
+    def _on_refused(self, error: KafkaError, _message: Message) -> None:
+        self._refused = error
 
     def _open(self) -> None:
         place = {"bootstrap.servers": self._job.output.at}

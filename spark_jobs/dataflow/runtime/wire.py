@@ -47,7 +47,8 @@ class Link:
         selector.register(connection, selectors.EVENT_READ, self.on_event)
 
     def send(self, data: bytes) -> None:
-        self._waiting.append(memoryview(data))
+        if not self.closed:
+            self._waiting.append(memoryview(data))
 
     def flush(self) -> None:
         """Send what the connection takes now; the rest goes when it takes more."""

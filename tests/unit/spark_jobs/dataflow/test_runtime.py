@@ -19,6 +19,7 @@ from spark_jobs.dataflow.frames import Frame, Kind, encode
 from spark_jobs.dataflow.operators import Delivery
 from spark_jobs.dataflow.queries import as_messages
 from spark_jobs.dataflow.runtime import messages
+from spark_jobs.dataflow.runtime.background import Background, Results
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
 from spark_jobs.dataflow.runtime.mesh import Mesh
 from spark_jobs.dataflow.runtime.messages import Broken, Failed, Hello, Kept, Peers, Status, Stop, UnknownMessage
@@ -148,6 +149,24 @@ def test_a_message_of_a_slot_survives_its_way(message):
 def test_what_is_no_message_is_refused(data):
     with pytest.raises(UnknownMessage):
         messages.decode(data)
+
+
+def test_a_result_that_raises_holds_back_no_other():
+    selector, seen = selectors.DefaultSelector(), []
+    results = Results(selector)
+    background = Background(results, "test")
+
+    def fail(_):
+        raise BadInput("result", 2, "any other")
+
+    for number in range(5):
+        background.submit(lambda number=number: number, fail if number == 2 else seen.append)
+    background._pool.shutdown(wait=True)
+    with pytest.raises(BadInput):
+        turn(selector, 1.0)
+    turn(selector, 1.0)
+    assert seen == [0, 1, 3, 4]
+    results.close()
 
 
 class Pair:
