@@ -165,6 +165,14 @@ class NexmarkSpec(Windowed):
         return self.window_ms if self.query is NexmarkQuery.Q9 else 0
 
 
+class ReachabilitySpec(Spec):
+    """The cyclic query of `checkmate`, for the protocol testbed, which alone knows cycles; no workload of a run yet."""
+
+    name: Literal["reachability"] = "reachability"
+    nodes: Annotated[int, Field(ge=2, le=2**31, description="reachability: how many nodes the graph has")] = 1_000_000
+    stream_seed: Annotated[int, Field(ge=0, lt=2**63, description="reachability: seed of the events")] = 1
+
+
 def _named(document: Any) -> Any:
     """A document without a name is the word count."""
     if not isinstance(document, dict):

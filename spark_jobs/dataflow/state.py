@@ -68,6 +68,10 @@ class KeyedState(State):
         if self._buckets.get(bucket, {}).pop(key, None) is not None:
             self._touched.setdefault(bucket, set()).add(key)
 
+    def items(self, bucket: Hashable) -> list[tuple[Hashable, Any]]:
+        """Every key of a bucket with its value."""
+        return list(self._buckets.get(bucket, {}).items())
+
     def drop(self, bucket: Hashable) -> dict[Hashable, Any]:
         """Drop a bucket; returns what was in it."""
         self._touched.pop(bucket, None)

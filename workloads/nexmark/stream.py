@@ -76,13 +76,19 @@ class Events:
 
 def events(stream: Stream, start: int, stop: int) -> Events:
     """The events at positions `start` to before `stop`, the same whatever range they are made in."""
+    return Events(*(events_of(stream, kind, start, stop) for kind in ("persons", "auctions", "bids")))
+
+
+def events_of(stream: Stream, kind: str, start: int, stop: int) -> pa.RecordBatch:
+    """Those of one kind: persons, auctions or bids, in the columns of `Events`."""
+    make, first, end = {
+        "persons": (_persons, 0, 1),
+        "auctions": (_auctions, 1, FIRST_BID),
+        "bids": (_bids, FIRST_BID, CYCLE),
+    }[kind]
     positions = np.arange(start, stop, dtype=np.int64)
     place = positions % CYCLE
-    return Events(
-        _persons(stream, positions[place == 0]),
-        _auctions(stream, positions[(place > 0) & (place < FIRST_BID)]),
-        _bids(stream, positions[place >= FIRST_BID]),
-    )
+    return make(stream, positions[(place >= first) & (place < end)])
 
 
 def _persons(stream: Stream, positions: Integers) -> pa.RecordBatch:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.workloads import NexmarkSpec
+from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from spark_jobs.dataflow.layout import PartitionLayout
 from spark_jobs.dataflow.queries import NS_PER_MS
-from spark_jobs.dataflow.runtime.job import InputKind, Job
-from workloads.nexmark.stream import Stream, events
+from spark_jobs.dataflow.runtime.job import InputKind, Job, TestbedWorkload
+from workloads.nexmark.stream import Stream, events_of
+from workloads.reachability import events_of as graph_events
 from workloads.schedule import Schedule
 
+Make: TypeAlias = Callable[[int, int], pa.RecordBatch]
 BLOCK_EVENTS = 8192
 
 
@@ -39,17 +42,16 @@ class Feed(ABC):
         return
 
 
-class GeneratedBids(Feed):
-    """NexMark's bids, made from their positions: block b of `block_events` events goes to partition b mod P.
+class Generated(Feed):
+    """Events made from their positions: block b of `block_events` events goes to partition b mod P.
 
     The position is the number of the partition's own next block. A block is there when its last event is due.
     """
 
     def __init__(self, job: Job, layout: PartitionLayout) -> None:
-        self._names, self._index, self._partitions = layout.element.output.names, layout.index, job.parallelism
-        self._schema, self._events = layout.element.output, job.input.events
+        self._index, self._partitions, self._events = layout.index, job.parallelism, job.input.events
         self._schedule = Schedule(job.input.start_ns, job.input.rate)
-        self._stream = stream_of(job.workload, self._schedule)
+        self._make = maker_of(job.workload, self._schedule, layout)
         # A tenth of a second of events at most, so that a slow stream comes evenly.
         self._block = max(1, min(BLOCK_EVENTS, int(job.input.rate / 10)))
 
@@ -62,7 +64,16 @@ class GeneratedBids(Feed):
             return None
         following = start + self._partitions * self._block
         ended = self._events is not None and following >= self._events
-        return Read(columns(events(self._stream, start, stop).bids, self._schema), position + 1, ended)
+        return Read(self._make(start, stop), position + 1, ended)
+
+
+def maker_of(spec: TestbedWorkload, schedule: Schedule, layout: PartitionLayout) -> Make:
+    """What makes the batch of a source from the events at positions `start` to before `stop`."""
+    kind, schema = layout.operator, layout.element.output
+    if isinstance(spec, ReachabilitySpec):
+        return lambda start, stop: graph_events(spec, kind, start, stop)
+    stream = stream_of(spec, schedule)
+    return lambda start, stop: columns(events_of(stream, kind, start, stop), schema)
 
 
 def stream_of(spec: NexmarkSpec, schedule: Schedule) -> Stream:
@@ -71,22 +82,22 @@ def stream_of(spec: NexmarkSpec, schedule: Schedule) -> Stream:
     return Stream(spec.stream_seed, schedule, *hot, open_at_most_ms=spec.window_ms)
 
 
-def columns(bids: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Those columns of generated bids that a source has."""
-    return pa.RecordBatch.from_arrays([_column(bids, name) for name in schema.names], schema=schema)
+def columns(events: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Those columns of generated events that a source has."""
+    return pa.RecordBatch.from_arrays([_column(events, name) for name in schema.names], schema=schema)
 
 
-def _column(bids: pa.RecordBatch, name: str) -> pa.Array:
+def _column(events: pa.RecordBatch, name: str) -> pa.Array:
     if name == "at_ns":
-        return pc.multiply(bids.column("date_time"), NS_PER_MS)
-    found = bids.column(name)
+        return pc.multiply(events.column("date_time"), NS_PER_MS)
+    found = events.column(name)
     return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
 
 
 def feed_of(job: Job, layout: PartitionLayout) -> Feed:
     """The input of a source partition."""
     if job.input.kind is InputKind.KAFKA:
-        from spark_jobs.dataflow.runtime.topics import KafkaBids
+        from spark_jobs.dataflow.runtime.topics import KafkaEvents
 
-        return KafkaBids(job, layout)
-    return GeneratedBids(job, layout)
+        return KafkaEvents(job, layout)
+    return Generated(job, layout)

@@ -1,4 +1,4 @@
-"""Kafka at both ends: bids from the topic `input`, results to the topic `output`, in the form of every other engine."""
+"""Kafka at both ends: events from the topic `input`, results to `output`, in the form of every other engine."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ from workloads.nexmark.messages import opening
 
 MOST_MESSAGES, MOST_WAITING = 8192, 4
 POLL_S, REOPEN_S, PATIENCE_S = 0.1, 0.5, 120.0
-BID = opening("bid").encode()
 READING = {"enable.auto.commit": False, "auto.offset.reset": "error", "queued.max.messages.kbytes": 16_384}
 READING |= {"reconnect.backoff.max.ms": 500, "fetch.wait.max.ms": 50}
 WRITING = {"linger.ms": 5, "batch.num.messages": 50_000, "acks": "all", "reconnect.backoff.max.ms": 500}
 FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 
 
-class KafkaBids(Feed):
-    """The bids of one partition of the topic; the position is the offset. A thread reads ahead, but not far."""
+class KafkaEvents(Feed):
+    """Events of one kind in a partition of the topic; the position is the offset. A thread reads ahead, but not far."""
 
     def __init__(self, job: Job, layout: PartitionLayout) -> None:
         self._broker, self._partition, self._partitions = job.input.at, layout.index, job.parallelism
-        self._schema = layout.element.output
+        self._schema, self._opening = layout.element.output, opening(layout.operator.removesuffix("s")).encode()
         events = job.input.events
         self._end = None if events is None else (events - layout.index + job.parallelism - 1) // job.parallelism
         self._following = -1
@@ -61,15 +60,15 @@ class KafkaBids(Feed):
             self._reader = None
 
     def _batch(self, messages: list[Message]) -> pa.RecordBatch | None:
-        bids = [each for each in messages if each.value().startswith(BID)]
-        if not bids:
+        wanted = [each for each in messages if each.value().startswith(self._opening)]
+        if not wanted:
             return None
         given = [field for field in self._schema if field.name not in ("position", "at_ns")]
         options = pj.ParseOptions(explicit_schema=pa.schema(given), unexpected_field_behavior="ignore")
-        text = io.BytesIO(b"\n".join(each.value() for each in bids))
+        text = io.BytesIO(b"\n".join(each.value() for each in wanted))
         read = pj.read_json(text, pj.ReadOptions(use_threads=False, block_size=1 << 24), options).combine_chunks()
-        offsets = np.array([each.offset() for each in bids])
-        due_ms = np.array([each.timestamp()[1] for each in bids])
+        offsets = np.array([each.offset() for each in wanted])
+        due_ms = np.array([each.timestamp()[1] for each in wanted])
         own = {"position": offsets * self._partitions + self._partition, "at_ns": due_ms * NS_PER_MS}
         arrays = [
             pa.array(own[name]) if name in own else read.column(name).combine_chunks() for name in self._schema.names

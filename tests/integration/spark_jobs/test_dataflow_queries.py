@@ -11,18 +11,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from experiments.workloads import NexmarkSpec
-from spark_jobs.dataflow.layout import lay_out
-from spark_jobs.dataflow.operators import Delivery
+from spark_jobs.dataflow.layout import PartitionLayout, lay_out
+from spark_jobs.dataflow.operators import Delivery, Source
 from spark_jobs.dataflow.protocols import PROTOCOLS
-from spark_jobs.dataflow.queries import BIDS, QUERIES, as_messages, dataflow
+from spark_jobs.dataflow.queries import QUERIES, as_messages, dataflow
 from spark_jobs.dataflow.runtime.sources import columns, stream_of
 from spark_jobs.dataflow.simulation import Simulation
 from workloads.nexmark import messages
 from workloads.nexmark.oracle import oracle
-from workloads.nexmark.stream import events
+from workloads.nexmark.stream import events_of
 from workloads.schedule import Schedule
 
-EVENTS, RATE, PARTITIONS, BATCH = 3000, 200.0, 2, 100
+EVENTS, RATE, PARTITIONS, BATCH, FEWEST = 3000, 200.0, 2, 100, 5
 START_NS = 1_795_173_799_675_000_000
 SCHEMA = "value binary, partition int, offset long, timestamp timestamp"
 SHORT = {"window_s": 4.0, "slide_s": 2.0}
@@ -36,19 +36,25 @@ def by_sql(spark: SparkSession, spec: NexmarkSpec) -> Counter[tuple]:
     return Counter(tuple(row) for row in oracle(spark.createDataFrame(rows, SCHEMA), spec).collect())
 
 
+def batches_of(spec: NexmarkSpec, source: PartitionLayout) -> list[pa.RecordBatch]:
+    """What a partition of the topic has of the source's kind of events."""
+    made = events_of(stream_of(spec, SCHEDULE), source.operator, 0, EVENTS)
+    mine = made["position"].to_numpy() % PARTITIONS == source.index
+    own = columns(made.filter(pa.array(mine)), source.element.output)
+    return [own.slice(start, BATCH) for start in range(0, own.num_rows, BATCH)]
+
+
 def by_dataflow(spec: NexmarkSpec) -> Counter[tuple]:
     layout = lay_out(dataflow(spec, PARTITIONS, Delivery.PLAIN))
-    schema = layout.partitions[0].element.output
-    bids = events(stream_of(spec, SCHEDULE), 0, EVENTS).bids
-    numbers = bids["position"].to_numpy() % PARTITIONS
-    inputs = []
-    for number in range(PARTITIONS):
-        own = columns(bids.filter(pa.array(numbers == number)), schema)
-        inputs.append([own.slice(start, BATCH) for start in range(0, own.num_rows, BATCH)])
-    written = Simulation(layout, PROTOCOLS["none"], {BIDS: inputs}, seed=1).run().written
+    sources = [each for each in layout.partitions if isinstance(each.element, Source)]
+    inputs: dict[str, list] = {each.operator: [] for each in sources}
+    for each in sources:
+        inputs[each.operator].append(batches_of(spec, each))
+    written = Simulation(layout, PROTOCOLS["none"], inputs, seed=1).run().written
     assert max(written.values()) == 1
     arrays = [pa.array(column) for column in zip(*written, strict=True)]
     results = pa.RecordBatch.from_arrays(arrays, names=layout.channels[-1].schema.names)
+    assert results.num_rows >= FEWEST
     found = (json.loads(value) for _, value in as_messages(spec, results, PARTITIONS))
     return Counter(tuple(each[name] for name in ("start_ms", "end_ms", "key", "value")) for each in found)
 

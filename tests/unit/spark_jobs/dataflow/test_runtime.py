@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.errors import BadInput
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from spark_jobs.dataflow.effects import Grant
 from spark_jobs.dataflow.frames import Frame, Kind, encode
 from spark_jobs.dataflow.operators import Delivery
@@ -24,7 +24,7 @@ from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKin
 from spark_jobs.dataflow.runtime.mesh import Mesh
 from spark_jobs.dataflow.runtime.messages import Broken, Failed, Hello, Kept, Peers, Status, Stop, UnknownMessage
 from spark_jobs.dataflow.runtime.sinks import Files, published
-from spark_jobs.dataflow.runtime.sources import GeneratedBids, columns, stream_of
+from spark_jobs.dataflow.runtime.sources import Generated, columns, stream_of
 from spark_jobs.dataflow.runtime.wire import BLOCK, LONGEST_BLOCK, BlockReader, WireError, block, turn
 from workloads.nexmark.stream import events
 from workloads.schedule import Schedule
@@ -47,8 +47,9 @@ def rows(*numbers):
     return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], schema=NUMBERS)
 
 
-def test_a_job_survives_its_way_to_the_slots():
-    assert Job.from_json(json.loads(json.dumps(JOB.to_json()))) == JOB
+@pytest.mark.parametrize("job", [JOB, replace(JOB, workload=ReachabilitySpec(nodes=9), protocol="uncoordinated")])
+def test_a_job_survives_its_way_to_the_slots(job):
+    assert Job.from_json(json.loads(json.dumps(job.to_json()))) == job
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,9 @@ def test_a_job_survives_its_way_to_the_slots():
         ({"checkpoint_interval_s": 0}, "checkpoint_interval_s"),
         ({"protocol": "hope"}, "protocol"),
         ({"protocol": "none"}, "delivery"),
-        ({"workload": NexmarkSpec(query=NexmarkQuery.Q3)}, "workload.query"),
+        ({"workload": NexmarkSpec(query=NexmarkQuery.Q5)}, "workload.query"),
+        ({"workload": ReachabilitySpec()}, "protocol of reachability"),
+        ({"workload": ReachabilitySpec(), "output": OutputSpec(OutputKind.KAFKA, Delivery.PLAIN)}, "output.kind"),
         ({"input": InputSpec(InputKind.GENERATED, None, rate=0)}, "input.rate"),
     ],
 )
@@ -70,7 +73,7 @@ def test_a_job_that_cannot_run_is_refused(change, named):
 
 def feed_of(index, **input_changes):
     job = replace(JOB, input=replace(JOB.input, **input_changes))
-    return GeneratedBids(job, next(p for p in job.layout().partitions if (p.operator, p.index) == ("bids", index)))
+    return Generated(job, next(p for p in job.layout().partitions if (p.operator, p.index) == ("bids", index)))
 
 
 def test_the_partitions_of_a_source_make_every_bid_once():

@@ -1,0 +1,110 @@
+"""The cyclic workload of `checkmate`: a graph whose links and source nodes come and go, and what can be reached in it.
+
+Of 20 events 12 create a link, 3 a source node, 4 delete a link and 1 deletes a source node (60, 15, 20 and 5 %, section
+VII of the paper), in an order drawn for each 20. Every event is made from seed and position alone: of 16 times 20
+events the deletions take links and sources of the 16 before, each once at most. As long as there is nothing to delete,
+more links are created instead.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import IntEnum, auto
+
+import numpy as np
+import pyarrow as pa
+
+from experiments.workloads import ReachabilitySpec
+from workloads.nexmark.counters import below, bits
+from workloads.schedule import Integers
+
+LINKS = pa.schema([(name, pa.int64()) for name in ("link", "start", "end", "change")])
+SOURCES = pa.schema([("root", pa.int64()), ("node", pa.int64()), ("path", pa.string()), ("change", pa.int64())])
+THEN = ">"  # between the nodes of a path
+
+CYCLE, NEW_LINKS, NEW_SOURCES, DELETED_LINKS, DELETED_SOURCES = 20, 12, 3, 4, 1
+FIRST_SOURCE, FIRST_DELETED_LINK, FIRST_DELETED_SOURCE = 12, 15, 19
+GROUP = 16  # cycles
+SHUFFLE, STRIDE = 7, 343  # prime to 20; prime to 12 x 16 and to 3 x 16
+
+Path = tuple[int, int, str]
+
+
+class Draw(IntEnum):
+    """What a random number is for."""
+
+    ORDER, LINK_START, LINK_END, SOURCE_NODE, LINK_TURN, SOURCE_TURN = (auto() for _ in range(6))
+
+
+def events_of(spec: ReachabilitySpec, kind: str, start: int, stop: int) -> pa.RecordBatch:
+    """The events of a kind, links or sources, at positions `start` to before `stop`.
+
+    links     link, the nodes at its start and end
+    sources   root, its node, and the path from it, which is that node
+
+    `change` is 1 for one that is created and -1 for one that is deleted.
+    """
+    positions = np.arange(start, stop, dtype=np.int64)
+    cycle, place = np.divmod(positions, CYCLE)
+    rank = (place * SHUFFLE + below(bits(spec.stream_seed, Draw.ORDER, cycle), CYCLE)) % CYCLE
+    return (_links if kind == "links" else _sources)(spec, cycle, rank)
+
+
+def _links(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> pa.RecordBatch:
+    early = (cycle < GROUP) & (rank >= FIRST_DELETED_LINK)  # nothing is there to delete
+    created = rank < NEW_LINKS
+    deleted = (rank >= FIRST_DELETED_LINK) & (rank < FIRST_DELETED_SOURCE) & ~early
+    targets = _deleted(spec, Draw.LINK_TURN, cycle, rank - FIRST_DELETED_LINK, DELETED_LINKS, NEW_LINKS)
+    spare = -1 - (cycle * (CYCLE - FIRST_DELETED_LINK) + rank - FIRST_DELETED_LINK)
+    link = np.where(early, spare, np.where(created, cycle * NEW_LINKS + rank, targets))
+    chosen = early | created | deleted
+    ends = [below(bits(spec.stream_seed, draw, link), spec.nodes) for draw in (Draw.LINK_START, Draw.LINK_END)]
+    columns = (link, *ends, np.where(deleted, -1, 1))
+    return pa.RecordBatch.from_arrays([pa.array(column[chosen]) for column in columns], schema=LINKS)
+
+
+def _sources(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> pa.RecordBatch:
+    created = (rank >= FIRST_SOURCE) & (rank < FIRST_DELETED_LINK)
+    deleted = (rank >= FIRST_DELETED_SOURCE) & (cycle >= GROUP)
+    targets = _deleted(spec, Draw.SOURCE_TURN, cycle, rank - FIRST_DELETED_SOURCE, DELETED_SOURCES, NEW_SOURCES)
+    chosen = created | deleted
+    root = np.where(created, cycle * NEW_SOURCES + rank - FIRST_SOURCE, targets)[chosen]
+    node = below(bits(spec.stream_seed, Draw.SOURCE_NODE, root), spec.nodes)
+    columns = (root, node, node.astype(str), np.where(deleted, -1, 1)[chosen])
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=SOURCES)
+
+
+def _deleted(
+    spec: ReachabilitySpec, draw: Draw, cycle: Integers, number: Integers, deletions: int, creations: int
+) -> Integers:
+    """What is deleted, (events,): the n-th deletion of a group takes one of the group before, another for every n."""
+    group = cycle // GROUP - 1
+    turn = below(bits(spec.stream_seed, draw, group), GROUP * creations)
+    nth = cycle % GROUP * deletions + number
+    return group * GROUP * creations + (nth * STRIDE + turn) % (GROUP * creations)
+
+
+def reachable(spec: ReachabilitySpec, events: int) -> Counter[Path]:
+    """What the first so many events leave behind: for every source that is left, each path without a node twice.
+
+    A row is root, the node at the end, the path. By depth-first search, which shares nothing with the query.
+    """
+    links: dict[int, Counter[int]] = {}
+    for _, start, end, change in _rows(events_of(spec, "links", 0, events)):
+        links.setdefault(start, Counter())[end] += change
+    roots: Counter[Path] = Counter()
+    for root, node, _, change in _rows(events_of(spec, "sources", 0, events)):
+        roots[root, node, str(node)] += change
+    found: Counter[Path] = Counter()
+    pending = [(root, (node,), times) for (root, node, _), times in roots.items() if times]
+    while pending:
+        root, path, times = pending.pop()
+        for end, copies in links.get(path[-1], {}).items():
+            if copies and end not in path:
+                found[root, end, THEN.join(map(str, (*path, end)))] += times * copies
+                pending.append((root, (*path, end), times * copies))
+    return found
+
+
+def _rows(batch: pa.RecordBatch) -> list[tuple]:
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
