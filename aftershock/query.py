@@ -1,13 +1,40 @@
-"""How the query of an experiment is configured and submitted on a cluster."""
+"""How the query of an experiment is configured and submitted, and what its journal says of its progress."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.engines import Engine, Protocol
 from experiments.spec import Experiment, LoadMode
+from infra import spark
 from infra.cluster import Handle
 from infra.jars import ensure_jars
+from infra.services import REPOSITORY
+from results.store import Run
+
+PROGRAMS = {Engine.STRUCTURED_STREAMING: "streaming", Engine.DATAFLOW: "dataflow"}
+
+
+def submission(experiment: Experiment, handle: Handle, root: Path, run: Run) -> list[str]:
+    """Write the query driver's configuration to the gateway; returns the command that submits it.
+
+    `root`: of the cluster. The driver leaves `calibration.json` on the gateway when the load is to saturate it.
+    """
+    gateway = handle.directory(handle.gateway.name)
+    config, journal, calibration = gateway / "query.json", run.raw / "query.jsonl", gateway / "calibration.json"
+    words: Sequence[Path] = (config, journal)
+    if experiment.engine.name is Engine.DATAFLOW:
+        document = testbed_job(experiment, handle, root / "store" / "checkpoint", run.run_id)
+        words = (*words, calibration) if experiment.load.mode is LoadMode.SATURATING else words
+    else:
+        places = {"checkpoint": root / "store" / "checkpoint", "event_log": run.raw / "spark-events"}
+        document = job_config(experiment, handle, **places)
+    config.write_text(json.dumps(document), encoding="utf-8")
+    program = REPOSITORY / "spark_jobs" / PROGRAMS[experiment.engine.name] / "driver.py"
+    return spark.submit_command(handle.master, program, *map(str, words), conf=spark_conf(experiment, handle))
 
 
 def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path, event_log: Path) -> dict[str, Any]:
@@ -16,13 +43,35 @@ def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path, even
         "broker": handle.broker,
         "master": handle.master,
         "workload": experiment.workload.model_dump(mode="json"),
-        "engine": experiment.engine.model_dump(mode="json"),
+        "engine": experiment.engine.model_dump(mode="json", exclude={"protocol", "records_per_message"}),
         "workers": experiment.cluster.workers,
         "cores": experiment.cores,
         "checkpoint": str(checkpoint),
         "event_log": str(event_log),
         "calibrate": experiment.load.mode is LoadMode.SATURATING,
     }
+
+
+def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str) -> dict[str, Any]:
+    """The testbed's job, from topic to topic; without checkpoints no output is ever safe, so it goes out at once."""
+    from spark_jobs.dataflow.operators import Delivery
+    from spark_jobs.dataflow.partition import Limits
+    from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+
+    engine = experiment.engine
+    delivery = Delivery.PLAIN if engine.protocol_run is Protocol.NONE else Delivery.EXACTLY_ONCE
+    return Job(
+        run_id=run_id,
+        workload=experiment.workload,
+        protocol=engine.protocol_run.value,
+        slots=experiment.cores,
+        parallelism=engine.partitions,
+        input=InputSpec(InputKind.KAFKA, None, at=handle.broker),
+        output=OutputSpec(OutputKind.KAFKA, delivery, handle.broker),
+        store=str(store),
+        checkpoint_interval_s=engine.checkpoint_interval_s,
+        limits=Limits(records_per_message=engine.records_per_message_run),
+    ).to_json()
 
 
 def spark_conf(experiment: Experiment, handle: Handle) -> dict[str, str]:
@@ -37,3 +86,14 @@ def spark_conf(experiment: Experiment, handle: Handle) -> dict[str, str]:
         "spark.executor.cores": str(experiment.cluster.worker_cores),
         "spark.executor.memory": f"{experiment.cluster.worker_memory_mb}m",
     }
+
+
+def commits_ns(experiment: Experiment, journal: Iterable[dict[str, Any]]) -> list[int]:
+    """When the query committed something, by its journal: a micro-batch, or a line of the testbed's checkpoints.
+
+    Without checkpoints nothing is committed: there it counts that the sources are at work.
+    """
+    if experiment.engine.name is Engine.STRUCTURED_STREAMING:
+        return [e["at_ns"] for e in journal if e["event"] == "progress" and e["progress"]["numInputRows"]]
+    wanted = "progress" if experiment.engine.protocol_run is Protocol.NONE else "committed"
+    return [e["at_ns"] for e in journal if e["event"] == wanted and any(e["positions"].values())]

@@ -19,17 +19,16 @@ from typing import Any, ParamSpec, TypeVar
 from aftershock import derive, own_job
 from aftershock.bench import ABORTED, Bench
 from aftershock.jobs import run_tables_job
-from aftershock.query import job_config, spark_conf
+from aftershock.query import commits_ns, submission
 from chaos.events import STANDING_BY
 from chaos.plan import plan
 from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.spec import LoadMode
 from experiments.workloads import OwnJobSpec
-from infra import kafka, spark
+from infra import kafka
 from infra.cluster import Driver
 from infra.drivers import driver_of
-from infra.services import REPOSITORY
 from results import store
 from results.machine import experiment_digest, machine_class
 from results.schema import SCHEMA_VERSION
@@ -42,7 +41,7 @@ log = logging.getLogger(__name__)
 P, R = ParamSpec("P"), TypeVar("R")
 QUERY_SERVICES = {"broker", "spark-master", "query"}
 HEADSTART_INTERVALS = 2.0
-STEADY_BATCHES = 2
+STEADY_COMMITS = 2
 LEAD_S = 4.0  # from the plan to the opening of the window: the injector, which stands by, must be armed by then
 HEALING_LIMIT_S = 60.0
 CALIBRATION_LIMIT_S, STEADY_LIMIT_S, ARMING_LIMIT_S, LAST_BATCH_LIMIT_S = 300.0, 180.0, 60.0, 300.0
@@ -117,7 +116,7 @@ def deploy(run_id: str) -> None:
     kafka.create_topics(bench.handle.broker, dict.fromkeys((*topics, *CALIBRATION_TOPICS), partitions))
     (bench.run.raw / "spark-events").mkdir(exist_ok=True)
     own = isinstance(experiment.workload, OwnJobSpec)
-    submit = own_job.submit_command(bench) if own else _submit_command(bench)
+    submit = own_job.submit_command(bench) if own else submission(experiment, bench.handle, bench.root, bench.run)
     bench.spawn_module("query", "infra.supervisor", bench.journal_path("supervisor"), *submit)
     if experiment.load.mode is LoadMode.SATURATING:
         path = bench.gateway / "calibration.json"
@@ -125,16 +124,6 @@ def deploy(run_id: str) -> None:
         _check_calibration(experiment, store.read_json(path))
         shutil.copy(path, bench.run.raw)
     bench.wait("the query to start", lambda: _happened(bench, "query", "ready"), QUERY_SERVICES, CALIBRATION_LIMIT_S)
-
-
-def _submit_command(bench: Bench) -> list[str]:
-    config = bench.gateway / "query.json"
-    places = {"checkpoint": bench.root / "store" / "checkpoint", "event_log": bench.run.raw / "spark-events"}
-    config.write_text(json.dumps(job_config(bench.experiment, bench.handle, **places)), encoding="utf-8")
-    program = REPOSITORY / "spark_jobs" / "streaming" / "driver.py"
-    arguments = (str(config), str(bench.journal_path("query")))
-    conf = spark_conf(bench.experiment, bench.handle)
-    return spark.submit_command(bench.handle.master, program, *arguments, conf=conf)
 
 
 def _check_calibration(experiment: spec.Experiment, calibration: dict[str, Any]) -> None:
@@ -167,7 +156,7 @@ def start_load(run_id: str) -> None:
     bench.spawn_module("generator", "workloads.generator", path, bench.journal_path("generator"))
     bench.spawn_module("sampler", "infra.sampler", bench.root, bench.journal_path("hosts"))
     services = QUERY_SERVICES | {"generator"}
-    bench.wait("the query to run steadily", lambda: _batches(bench) >= STEADY_BATCHES, services, STEADY_LIMIT_S)
+    bench.wait("the query to run steadily", lambda: _commits(bench) >= STEADY_COMMITS, services, STEADY_LIMIT_S)
 
 
 @step
@@ -201,7 +190,7 @@ def stop(run_id: str) -> None:
         raise failure
     end_ns = store.read_json(bench.run.raw / "plan.json")["window_end_ns"]
     limit_s = LAST_BATCH_LIMIT_S + 2 * bench.experiment.engine.checkpoint_interval_s
-    bench.wait("the last batch of the window", lambda: _commits_after(bench, end_ns), QUERY_SERVICES, limit_s)
+    bench.wait("the last batch of the window", lambda: _commits(bench, end_ns) > 0, QUERY_SERVICES, limit_s)
     for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
         bench.stop(service, grace_s)
 
@@ -295,10 +284,6 @@ def _happened(bench: Bench, journal: str, event: str) -> bool:
     return any(entry["event"] == event for entry in bench.journal(journal))
 
 
-def _batches(bench: Bench) -> int:
-    """How many batches with input the query has committed."""
-    return sum(1 for e in bench.journal("query") if e["event"] == "progress" and e["progress"]["numInputRows"])
-
-
-def _commits_after(bench: Bench, moment_ns: int) -> bool:
-    return any(e["event"] == "progress" and e["at_ns"] > moment_ns for e in bench.journal("query"))
+def _commits(bench: Bench, after_ns: int = 0) -> int:
+    """How often the query has committed something since."""
+    return sum(at_ns > after_ns for at_ns in commits_ns(bench.experiment, bench.journal("query")))

@@ -14,25 +14,17 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, model_validator
 
+from experiments.engines import Engine, EngineSpec, Protocol, RecoveryMode, TriggerMode, check_engine
 from experiments.errors import BadInput
 from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
 from experiments.parsing import Misfit, Positive, Spec, parse, read_mapping
 from experiments.trace import with_trace
-from experiments.workloads import (
-    LONGEST_S,
-    STATELESS,
-    NexmarkQuery,
-    NexmarkSpec,
-    OwnJobSpec,
-    WordCountSpec,
-    WorkloadSpec,
-    with_absolute_paths,
-)
+from experiments.workloads import LONGEST_S, OwnJobSpec, WordCountSpec, WorkloadSpec, with_absolute_paths
 
+__all__ = ["Engine", "EngineSpec", "Experiment", "Protocol", "RecoveryMode", "TriggerMode"]
 EXAMPLES = Path(__file__).parent
 LATENESS_S, LATENESS_AFAR_S = 0.010, 0.025  # of faults on this machine's processes, and on hosts over a session
-SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
 
 
 class ClusterDriver(StrEnum):
@@ -45,20 +37,6 @@ class ClusterDriver(StrEnum):
 class Role(StrEnum):
     GATEWAY = "gateway"  # broker, Spark master, query driver, generator, injector; never killed by a plan
     WORKER = "worker"
-
-
-class Engine(StrEnum):
-    STRUCTURED_STREAMING = "structured-streaming"
-
-
-class RecoveryMode(StrEnum):
-    QUERY = "query"  # a lost executor fails the query, which restarts from its last checkpoint
-    TASK = "task"  # Spark retries the lost tasks
-
-
-class TriggerMode(StrEnum):
-    MICRO_BATCH = "micro-batch"
-    REAL_TIME = "real-time"
 
 
 class LoadMode(StrEnum):
@@ -80,16 +58,6 @@ class ClusterSpec(Spec):
     inventory: Annotated[
         str, Field(min_length=1, description="JSON file of the machines; only driver ssh uses it (docs/inventory.md)")
     ] = "inventory.json"
-
-
-class EngineSpec(Spec):
-    """How the query is executed and how it comes back after a failure."""
-
-    name: Engine = Engine.STRUCTURED_STREAMING
-    checkpoint_interval_s: Positive = 8.0
-    recovery: RecoveryMode = RecoveryMode.QUERY
-    trigger: TriggerMode = TriggerMode.MICRO_BATCH
-    partitions: Annotated[int, Field(ge=1, le=1000)] = 6
 
 
 class LoadSpec(Spec):
@@ -170,31 +138,11 @@ class Experiment(Spec):
         return self
 
     @model_validator(mode="after")
-    def _real_time_mode_can_run_it(self) -> Experiment:
-        if self.engine.trigger is not TriggerMode.REAL_TIME:
-            return self
-        interval_s, partitions = self.engine.checkpoint_interval_s, self.engine.partitions
-        if self.workload.depth:
-            raise _stateful(self.workload)
-        if self.load.mode is not LoadMode.RATE:
-            allowed = "rate in real-time mode: its batches have a set length, which no load can fill"
-            raise Misfit("load.mode", self.load.mode.value, allowed)
-        if interval_s < SHORTEST_REAL_TIME_S:
-            allowed = f"at least {SHORTEST_REAL_TIME_S:g} in real-time mode, the shortest batch that Spark runs in it"
-            raise Misfit("engine.checkpoint_interval_s", interval_s, allowed)
-        if partitions > self.cores:
-            allowed = f"at most {self.cores} in real-time mode: all tasks run at once, on workers x worker_cores"
-            raise Misfit("engine.partitions", partitions, allowed)
+    def _the_engine_can_run_it(self) -> Experiment:
+        kinds = sorted(self.faults.kinds) if self.faults.can_fail else []
+        saturating = self.load.mode is LoadMode.SATURATING
+        check_engine(self.engine, self.workload, self.cores, kinds, saturating=saturating)
         return self
-
-
-def _stateful(workload: WorkloadSpec) -> Misfit:
-    """That real-time mode cannot run this workload, by the field that says how deep it is."""
-    reason = "in real-time mode: Spark runs no stateful operator in it"
-    if isinstance(workload, NexmarkSpec):
-        stateless = ", ".join(query.value for query in NexmarkQuery if query in STATELESS)
-        return Misfit("workload.query", workload.query.value, f"{stateless} {reason}")
-    return Misfit("workload.depth", workload.depth, f"0 {reason}")
 
 
 def available() -> list[str]:

@@ -132,6 +132,7 @@ class NexmarkQuery(StrEnum):
 _Q = NexmarkQuery
 STATELESS = frozenset({_Q.Q0, _Q.Q1, _Q.Q2, _Q.Q10, _Q.Q13, _Q.Q14, _Q.Q21, _Q.Q22})
 JOINS = frozenset({_Q.Q3, _Q.Q8, _Q.Q20})
+TESTBED = frozenset({_Q.Q1, _Q.Q3, _Q.Q8, _Q.Q12})  # which the protocol testbed has
 CHAINED = frozenset({_Q.Q5, _Q.Q7, _Q.Q9, _Q.Q15, _Q.Q16})  # two stateful operators in a row
 
 

@@ -23,6 +23,7 @@ class Checkpoint:
     log_key          the object with the data that was sent since the checkpoint before; None if nothing is logged
     logged           the last number in that log for each channel; what a sink has yet to publish is on `OUTSIDE`,
                      numbered as its checkpoints are
+    position         of a source: where it reads on
     """
 
     partition: int
@@ -34,6 +35,7 @@ class Checkpoint:
     log_key: str | None = None
     logged: dict[int, int] = field(default_factory=dict)
     forced: bool = False
+    position: int = 0
 
 
 Line = tuple[Checkpoint, ...]

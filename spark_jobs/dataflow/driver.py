@@ -1,8 +1,10 @@
 """The testbed's driver program: the coordinator, and the Spark stage whose tasks are the worker slots.
 
-Run by spark-submit as `driver.py JOB.json JOURNAL.jsonl`. Spark places the tasks and retries those that it lost, as
-often as it takes; the coordinator hears of a dead slot from its connection. Ends when the output is complete, or when
-asked to (SIGTERM). The journal has what `runtime.server` and this program saw.
+Run by spark-submit as `driver.py JOB.json JOURNAL.jsonl [CALIBRATION.json]`. Spark places the tasks and retries those
+that it lost, as often as it takes; the coordinator hears of a dead slot from its connection. Ends when the output is
+complete. When it is asked to end (SIGTERM), the sources end where they are, and it waits for the output for a while.
+With a third argument it first measures how fast the job is and writes that there. The journal has what `runtime.server`
+and this program saw. It has one life: what the coordinator knows would be gone in a second one.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from experiments.errors import AftershockError, EnvironmentFailure
-from infra.journal import Journal
+from infra.journal import Journal, read_journal
+from spark_jobs.dataflow.calibration import calibrate
 from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.server import Server
 from spark_jobs.dataflow.runtime.slot import Slot
@@ -31,6 +34,7 @@ from spark_jobs.dataflow.runtime.wire import Address
 from spark_jobs.streaming.job import EXECUTOR_OPTIONS, live_executors
 
 WATCH_S, ENDING_S = 0.1, 10.0
+DRAINING_S = 18.0  # a supervisor gives a program 25 s
 SETTINGS = {
     "spark.task.maxFailures": 2**31 - 1,
     "spark.locality.wait": "0s",
@@ -62,21 +66,23 @@ class Stage(threading.Thread):
 
 
 class Watch:
-    """Tells the journal of executors that come and go, and says when to stop."""
+    """Tells the journal of executors that come and go, and says when to stop: when the stage is over, or when the
+    program was asked to end and what it had under way had its time."""
 
-    def __init__(self, spark: SparkSession, stage: Stage, journal: Journal) -> None:
-        self._spark, self._stage, self._journal = spark, stage, journal
+    def __init__(self, spark: SparkSession, stage: Stage, server: Server, journal: Journal, asked: Asked) -> None:
+        self._spark, self._stage, self._server, self._journal, self._asked = spark, stage, server, journal, asked
         self._executors: set[str] = set()
-        self._next_s, self._asked = 0.0, False
-
-    def request_stop(self, *_: object) -> None:
-        self._asked = True
+        self._next_s, self._until_s = 0.0, float("inf")
 
     def stopping(self) -> bool:
-        if time.monotonic() >= self._next_s:
-            self._next_s = time.monotonic() + WATCH_S
+        now_s = time.monotonic()
+        if now_s >= self._next_s:
+            self._next_s = now_s + WATCH_S
             self._compare(live_executors(self._spark))
-        return self._asked or not self._stage.is_alive()
+        if self._asked.to_end and self._until_s == float("inf"):
+            self._until_s = now_s + DRAINING_S
+            self._server.drain()
+        return now_s > self._until_s or not self._stage.is_alive()
 
     def _compare(self, found: set[str]) -> None:
         for event, changed in (("executors-lost", self._executors - found), ("executors-up", found - self._executors)):
@@ -85,32 +91,55 @@ class Watch:
         self._executors = found
 
 
+class Asked:
+    """Whether the program was asked to end."""
+
+    def __init__(self) -> None:
+        self.to_end = False
+
+    def take(self, *_: object) -> None:
+        self.to_end = True
+
+
 def main() -> None:
-    job_path, journal_path = map(Path, sys.argv[1:])
-    document = json.loads(job_path.read_text(encoding="utf-8"))
-    job, journal = Job.from_json(document), Journal(journal_path)
+    job_path, journal_path, *calibration = map(Path, sys.argv[1:])
+    job = Job.from_json(json.loads(job_path.read_text(encoding="utf-8")))
+    is_second_life, journal = bool(read_journal(journal_path)), Journal(journal_path)
+    if is_second_life:
+        journal.write("failed", error="the coordinator died, and all that it knew of checkpoints with it")
+        sys.exit(EnvironmentFailure.exit_code)
     journal.write("driver-started")
+    asked = Asked()
+    signal.signal(signal.SIGTERM, asked.take)
     spark = _session(job)
-    token = secrets.token_hex(16)
-    server = Server(job, token, spark.conf.get("spark.driver.host"), journal)
-    stage = Stage(spark, document, server.address, token)
-    watch = Watch(spark, stage, journal)
-    signal.signal(signal.SIGTERM, watch.request_stop)
-    stage.start()
-    exit_code = 0
     try:
-        server.serve(watch.stopping)
+        for path in calibration:
+            found = calibrate(job, lambda part, log: run(spark, part, log, asked), journal, path.with_suffix(".jsonl"))
+            path.write_text(json.dumps(found), encoding="utf-8")
+        run(spark, job, journal, asked)
+        exit_code = 0
     except AftershockError as error:
         journal.write("failed", error=str(error))
         exit_code = error.exit_code
-    server.close()
-    stage.join(ENDING_S)
-    if stage.failure is not None:
-        journal.write("stage-failed", error=stage.failure)
-        exit_code = EnvironmentFailure.exit_code
     journal.write("driver-stopped")
     spark.stop()
     sys.exit(exit_code)
+
+
+def run(spark: SparkSession, job: Job, journal: Journal, asked: Asked) -> None:
+    """Run a job to its end; raises `EnvironmentFailure` when it can't go on."""
+    token = secrets.token_hex(16)
+    server = Server(job, token, spark.conf.get("spark.driver.host"), journal)
+    stage = Stage(spark, job.to_json(), server.address, token)
+    watch = Watch(spark, stage, server, journal, asked)
+    stage.start()
+    try:
+        server.serve(watch.stopping)
+    finally:
+        server.close()
+        stage.join(ENDING_S)
+    if stage.failure is not None:
+        raise EnvironmentFailure(f"the stage of slots failed: {stage.failure}", "look at the executors' logs")
 
 
 def _session(job: Job) -> SparkSession:

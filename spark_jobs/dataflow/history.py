@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from experiments.errors import EnvironmentFailure
-from spark_jobs.dataflow.checkpoints import Checkpoint, Line, Taken, initial_line, is_needed
+from spark_jobs.dataflow.checkpoints import OUTSIDE, Checkpoint, Line, Taken, initial_line, is_needed
 from spark_jobs.dataflow.layout import Channel, Layout
 
 FindLine = Callable[[Taken, Sequence[Channel]], Line]
@@ -38,6 +38,12 @@ class History:
     def published(self, partition: int) -> int:
         """The last checkpoint whose output this sink has published; 0 for none."""
         return self._published.get(partition, 0)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether all output that the stable line covers is out."""
+        logs = (log for at in self.stable for log in self._logs[at.partition] if log.number <= at.number)
+        return not any(log.logged.get(OUTSIDE, 0) > self.published(log.partition) for log in logs)
 
     def add(self, checkpoint: Checkpoint) -> list[str]:
         """Another checkpoint is stored; returns the objects that became garbage."""

@@ -112,6 +112,7 @@ class Snapshots:
             stem.format("log") if frames else None,
             self._logged(frames),
             forced,
+            core.position,
         )
         self._pending[self.last] = _Pending(checkpoint, frames)
         objects = {key: partial(encode_state, self._layout.name, (kept, changes))}

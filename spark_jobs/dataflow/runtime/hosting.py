@@ -21,13 +21,25 @@ from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.mesh import Mesh
 from spark_jobs.dataflow.runtime.messages import Kept, Peers, Status
 from spark_jobs.dataflow.runtime.sinks import Outlet, outlet_of
-from spark_jobs.dataflow.runtime.sources import Feed, feed_of
+from spark_jobs.dataflow.runtime.sources import Feed, Read, feed_of
 from spark_jobs.dataflow.store import ObjectStore, UnreadableObject
 
 PROGRESS_S = 0.2
 STEPS_A_TURN = 16
 MOST_WRITES = 32
+DRAINING_INTERVAL_S = 0.25
 STORE_INTERVALS = 2  # a checkpoint should be stored within so many intervals
+
+
+class Timed(Partition):
+    """A partition that tells how long it takes to take its checkpoints."""
+
+    spent_s: Callable[[float], None]
+
+    def checkpoint(self, number: int | None = None, forced: bool = False) -> None:
+        begun_s = time.perf_counter()
+        super().checkpoint(number, forced)
+        self.spent_s(time.perf_counter() - begun_s)
 
 
 class Hosted:
@@ -65,6 +77,8 @@ class Hosting:
         self._peers = Peers(-1, (), -1)
         self._next_progress_s = 0.0
         self._store_lags = False
+        self._taking_s = self._storing_s = 0.0
+        self._interval_s, self._draining = job.checkpoint_interval_s, False
 
     def begin(self, peers: Peers) -> None:
         """An epoch begins."""
@@ -100,7 +114,7 @@ class Hosting:
 
         Logs grow until they are stored: while that takes longer than it should, sources read nothing.
         """
-        patience_s = STORE_INTERVALS * self._job.checkpoint_interval_s
+        patience_s = STORE_INTERVALS * self._interval_s
         self._store_lags = any(h.storing and now_s - h.store_begun_s > patience_s for h in self._hosted.values())
         tell_progress = now_s >= self._next_progress_s
         if tell_progress:
@@ -113,7 +127,13 @@ class Hosting:
             elif hosted.feed is not None:
                 self._active[number] = None
 
-    def status(self) -> Status:
+    def drain(self) -> None:
+        """Sources have come to their end, wherever they are. Checkpoints come fast, so that output is soon out."""
+        self._draining, self._interval_s = True, min(self._job.checkpoint_interval_s, DRAINING_INTERVAL_S)
+        for hosted in self._hosted.values():
+            hosted.next_checkpoint_s = min(hosted.next_checkpoint_s, time.monotonic() + self._interval_s)
+
+    def status(self, idle_s: float = 0.0) -> Status:
         """What there is to tell now; what was stored is told once."""
         kept, self._kept = tuple(self._kept), []
         here = [hosted.partition for hosted in self._hosted.values() if hosted.partition.epoch >= 0]
@@ -125,6 +145,8 @@ class Hosting:
             kept,
             self._mesh.sent_bytes,
             time.process_time(),
+            idle_s,
+            self._taking_s + self._storing_s,
         )
 
     def close(self) -> None:
@@ -139,9 +161,10 @@ class Hosting:
 
     def _host(self, number: int) -> Hosted:
         layout = self._layout.partitions[number]
-        partition = Partition(
+        partition = Timed(
             layout, len(self._layout.partitions), self._schemas, self._job.protocol_class, self._job.limits
         )
+        partition.spent_s = self._on_taken
         feed = feed_of(self._job, layout) if isinstance(layout.element, Source) else None
         self._hosted[number] = Hosted(partition, feed)
         return self._hosted[number]
@@ -170,7 +193,8 @@ class Hosting:
         if hosted.feed is not None:
             if self._store_lags or not partition.wants_input:
                 return
-            if (read := hosted.feed.read(partition.position)) is not None:
+            ended = Read(None, partition.position, True)
+            if (read := ended if self._draining else hosted.feed.read(partition.position)) is not None:
                 self._at(partition.number, Partition.on_input, *read)
             return
         for _ in range(STEPS_A_TURN):
@@ -183,7 +207,7 @@ class Hosting:
 
     def _on_interval(self, hosted: Hosted, now_s: float) -> None:
         """A partition's checkpoint timer; it passes over a partition whose last checkpoint isn't stored yet."""
-        hosted.next_checkpoint_s = now_s + self._job.checkpoint_interval_s
+        hosted.next_checkpoint_s = now_s + self._interval_s
         if not hosted.storing:
             self._at(hosted.partition.number, Partition.on_timer)
 
@@ -199,10 +223,13 @@ class Hosting:
             self._open_outlet(hosted)
         if self._job.protocol_class.on_own_time:
             share = (partition.number + 1) / len(self._layout.partitions)
-            hosted.next_checkpoint_s = time.monotonic() + share * self._job.checkpoint_interval_s
+            hosted.next_checkpoint_s = time.monotonic() + share * self._interval_s
         partition.restore(message, found)
         self._carry_out(hosted)
         self._active[partition.number] = None
+
+    def _on_taken(self, seconds: float) -> None:
+        self._taking_s += seconds
 
     def _open_outlet(self, hosted: Hosted) -> None:
         """A new one for every epoch, after all that the old one had to do: another slot may have had it in between."""
@@ -278,7 +305,7 @@ class Hosting:
 
     def _write_all(self, effect: Store) -> int | EnvironmentFailure:
         """The bytes written, or why the store refused. What an epoch that is over left to write is of no use."""
-        written = 0
+        written, begun_s = 0, time.thread_time()
         if effect.checkpoint.epoch != self._peers.epoch:
             return written
         try:
@@ -288,6 +315,7 @@ class Hosting:
                 written += len(data)
         except EnvironmentFailure as error:
             return error
+        self._storing_s += time.thread_time() - begun_s
         return written
 
     def _on_stored(self, hosted: Hosted, effect: Store, begun_s: float, written: int | EnvironmentFailure) -> None:

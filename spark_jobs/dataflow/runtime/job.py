@@ -16,6 +16,7 @@ from spark_jobs.dataflow.protocols import Protocol, by_name
 from spark_jobs.dataflow.queries import dataflow
 from spark_jobs.dataflow.reachability import reachability
 from spark_jobs.dataflow.store import DirectoryStore, ObjectStore
+from spark_jobs.streaming.topics import INPUT, OUTPUT
 
 TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec
 
@@ -41,7 +42,7 @@ class InputSpec:
 
     start_ns, rate   generated: event p is due at start_ns + p / rate, and not made before; a start long ago makes the
                      source as fast as it can be
-    at               Kafka: the broker; its topic `input` has as many partitions as the sources
+    at, topic        Kafka: the broker, and its topic, which has as many partitions as the sources
     """
 
     kind: InputKind
@@ -49,15 +50,17 @@ class InputSpec:
     start_ns: int = 0
     rate: float = 10_000.0
     at: str = ""
+    topic: str = INPUT
 
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """`at`: the folder of files, or the broker of Kafka, whose topic is `output`."""
+    """`at`: the folder of files, or the broker of Kafka, whose topic is `topic`."""
 
     kind: OutputKind
     delivery: Delivery
     at: str = ""
+    topic: str = OUTPUT
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ class Job:
         parts = {
             "workload": ReachabilitySpec(**document["workload"]) if cyclic else read_workload(document["workload"]),
             "input": InputSpec(**{**given, "kind": InputKind(given["kind"])}),
-            "output": OutputSpec(OutputKind(out["kind"]), Delivery(out["delivery"]), out["at"]),
+            "output": OutputSpec(**{**out, "kind": OutputKind(out["kind"]), "delivery": Delivery(out["delivery"])}),
             "limits": Limits(**document["limits"]),
         }
         return cls(**{**document, **parts})

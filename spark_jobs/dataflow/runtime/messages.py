@@ -42,6 +42,11 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class Drain:
+    """The run shall end: sources read nothing more, and what is under way comes out."""
+
+
+@dataclass(frozen=True)
 class Kept:
     """A checkpoint was stored: how long from the moment that it was taken [s], and its size."""
 
@@ -62,6 +67,8 @@ class Status:
     kept       the checkpoints that were stored since the last status
     sent_bytes what the slot has sent to others, in frames
     cpu_s      CPU time of its process
+    idle_s     time in which it had nothing to do
+    checkpoint_s  time of its own thread in taking checkpoints, and CPU time of the one that writes them
     """
 
     epoch: int
@@ -71,6 +78,8 @@ class Status:
     kept: tuple[Kept, ...] = ()
     sent_bytes: int = 0
     cpu_s: float = 0.0
+    idle_s: float = 0.0
+    checkpoint_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ class Failed:
     error: str
 
 
-SlotMessage = Hello | Peers | Broken | Stop | Status | Failed
+SlotMessage = Hello | Peers | Broken | Stop | Drain | Status | Failed
 _KINDS = {kind.__name__: kind for kind in SlotMessage.__args__}
 
 

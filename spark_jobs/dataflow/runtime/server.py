@@ -12,13 +12,15 @@ from functools import partial
 
 from experiments.errors import EnvironmentFailure
 from infra.journal import Journal
+from spark_jobs.dataflow.checkpoints import Line
 from spark_jobs.dataflow.control import Go, Restore, Round, Stored, decode_message, encode_message
 from spark_jobs.dataflow.coordinator import Coordinator, Phase
 from spark_jobs.dataflow.effects import Delete, Order, Sweep
-from spark_jobs.dataflow.operators import Sink
+from spark_jobs.dataflow.operators import Sink, Source
 from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.messages import (
     Broken,
+    Drain,
     Failed,
     Hello,
     Peers,
@@ -31,7 +33,8 @@ from spark_jobs.dataflow.runtime.messages import (
 )
 from spark_jobs.dataflow.runtime.wire import NO_PARTITION, Address, BlockReader, Link, Listener, WireError, block, turn
 
-PROGRESS_S, TURN_S = 1.0, 0.02
+PROGRESS_S, TURN_S = 0.5, 0.02
+DRAINING_ROUND_S = 0.25
 MOST_FAILURES = 10
 BROKEN_GRACE_S = 1.0  # a connection breaks when a slot dies, too, which is told apart by the slot's own connection
 
@@ -61,13 +64,17 @@ class Server:
     """Runs a `Coordinator` for slots that connect to `address`; the journal gets
 
     worker-joined, worker-lost   a slot, by the name that it gets here, the Spark task and its attempt; why it was lost
-    recovering                   an epoch begins: its number, the line (a checkpoint's number for each partition)
+    recovering                   an epoch begins: its number, the line (a checkpoint's number for each partition), and
+                                 where that has the sources
     ready                        everybody is back at the line, and goes
     round-started, round-stored  of coordinated checkpoints
     slot-failed                  a slot's last words, when it ends by its own fault
     checkpoint                   one that is stored: partition, number, how long it took [s], its bytes
-    progress                     every second: what partitions have counted, and where sources are
-    finished                     the output is complete
+    committed                    all output up to a line is out, and will not be undone: where that has the sources
+    progress                     twice a second: what partitions have counted, where sources are; of slots together the
+                                 bytes sent, CPU time, idle time, and time for checkpoints
+    draining                     it was asked to end, so the sources do
+    finished                     the output is complete: where that has the sources
     """
 
     def __init__(self, job: Job, token: str, host: str, journal: Journal) -> None:
@@ -81,8 +88,10 @@ class Server:
         self._guests: dict[str, Guest] = {}
         self._named = self._ready_epoch = self._failures = 0
         self._broken: dict[Guest, tuple[float, int]] = {}
+        self._committed, self._draining = self._coordinator.history.stable, False
         self._round: tuple[int, set[int]] = (0, set())
         self._next_round_s = self._next_progress_s = 0.0
+        self._sources = {each.number for each in self._layout.partitions if isinstance(each.element, Source)}
         self._sinks = {each.number for each in self._layout.partitions if isinstance(each.element, Sink)}
 
     def serve(self, stopping: Callable[[], bool]) -> bool:
@@ -98,9 +107,15 @@ class Server:
                 guest.link.flush()
             if self._finished():
                 self._tell_progress()
-                self._journal.write("finished")
+                self._journal.write("finished", positions=self._positions())
                 return True
         return False
+
+    def drain(self) -> None:
+        """Let the sources end where they are, so that the output becomes complete."""
+        self._journal.write("draining")
+        self._draining = True
+        self._tell_all_to_drain()
 
     def close(self) -> None:
         """Tell all slots that the run is over."""
@@ -128,6 +143,7 @@ class Server:
                 self._failures = 0
                 self._note_stored(message)
             self._coordinator.on_message(message)
+            self._note_committed()
         else:
             self._on_slot_message(guest, decode(content))
 
@@ -182,7 +198,8 @@ class Server:
                 if epoch == self._coordinator.epoch and self._coordinator.phase is not Phase.WAITING:
                     self.lose(guest, "its connection to another slot broke")
         if now_s >= self._next_round_s:
-            self._next_round_s = now_s + self._job.checkpoint_interval_s
+            interval_s = self._job.checkpoint_interval_s
+            self._next_round_s = now_s + (min(interval_s, DRAINING_ROUND_S) if self._draining else interval_s)
             self._coordinator.on_round_due()
         if now_s >= self._next_progress_s:
             self._next_progress_s = now_s + PROGRESS_S
@@ -208,8 +225,9 @@ class Server:
                     self._begin_epoch(effect)
 
     def _begin_epoch(self, sweep: Sweep) -> None:
-        line = {self._name(at.partition): at.number for at in self._coordinator.history.line}
-        self._journal.write("recovering", epoch=sweep.epoch, line=line)
+        line = self._coordinator.history.line
+        numbers = {self._name(at.partition): at.number for at in line}
+        self._journal.write("recovering", epoch=sweep.epoch, line=numbers, positions=self._sources_at(line))
         self._janitor.submit(self._sweep, sweep)
         hosts = self._coordinator.placement.hosts
         if not self._coordinator.placement.complete:
@@ -236,6 +254,8 @@ class Server:
             self._ready_epoch = message.epoch
             executors = [guest.hello.task for guest in self._guests.values() if guest.hello is not None]
             self._journal.write("ready", epoch=message.epoch, tasks=sorted(executors))
+            if self._draining:
+                self._tell_all_to_drain()
         elif isinstance(message, Round) and message.number != self._round[0]:
             self._round = (message.number, {each.number for each in self._layout.partitions})
             self._journal.write("round-started", epoch=message.epoch, number=message.number)
@@ -249,6 +269,24 @@ class Server:
             if not awaited:
                 self._journal.write("round-stored", epoch=message.epoch, number=number)
 
+    def _note_committed(self) -> None:
+        history = self._coordinator.history
+        if history.stable is not self._committed and history.is_published:
+            self._committed = history.stable
+            self._journal.write("committed", positions=self._sources_at(history.stable))
+
+    def _sources_at(self, line: Line) -> dict[str, int]:
+        return {self._name(at.partition): at.position for at in line if at.partition in self._sources}
+
+    def _positions(self) -> dict[str, int]:
+        """Where the sources are."""
+        statuses = [guest.status for guest in self._guests.values()]
+        return {self._name(number): at for each in statuses for number, at in each.positions.items()}
+
+    def _tell_all_to_drain(self) -> None:
+        for guest in self._guests.values():
+            guest.say(Drain())
+
     def _tell_progress(self) -> None:
         statuses = [guest.status for guest in self._guests.values()]
         self._journal.write(
@@ -256,9 +294,12 @@ class Server:
             epoch=self._coordinator.epoch,
             phase=self._coordinator.phase.value,
             tallies={self._name(number): tally for each in statuses for number, tally in each.tallies.items()},
-            positions={self._name(number): at for each in statuses for number, at in each.positions.items()},
+            positions=self._positions(),
+            slots=len(statuses),
             sent_bytes=sum(each.sent_bytes for each in statuses),
             cpu_s=sum(each.cpu_s for each in statuses),
+            idle_s=sum(each.idle_s for each in statuses),
+            checkpoint_s=sum(each.checkpoint_s for each in statuses),
         )
 
     def _name(self, partition: int) -> str:

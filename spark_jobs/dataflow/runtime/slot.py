@@ -16,7 +16,7 @@ from spark_jobs.dataflow.runtime.background import Background, Results
 from spark_jobs.dataflow.runtime.hosting import Hosting
 from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.mesh import Mesh
-from spark_jobs.dataflow.runtime.messages import Broken, Failed, Hello, Peers, SlotMessage, Stop, decode, encode
+from spark_jobs.dataflow.runtime.messages import Broken, Drain, Failed, Hello, Peers, SlotMessage, Stop, decode, encode
 from spark_jobs.dataflow.runtime.sinks import Superseded
 from spark_jobs.dataflow.runtime.wire import NO_PARTITION, Address, BlockReader, Link, block, turn
 
@@ -56,7 +56,7 @@ class Slot:
             self._on_broken,
         )
         self._hosting = Hosting(job, layout, self._mesh, *self._threads, self._tell)
-        self._host, self._epoch, self._next_status_s = host, -1, 0.0
+        self._host, self._epoch, self._next_status_s, self._idle_s = host, -1, 0.0, 0.0
 
     def run(self) -> None:
         """Until the coordinator says that the run is over; raises `EnvironmentFailure` if it is gone for good."""
@@ -91,13 +91,13 @@ class Slot:
         now_s = time.monotonic()
         if now_s >= self._next_status_s:
             self._next_status_s = now_s + STATUS_S
-            self._say(self._hosting.status())
+            self._say(self._hosting.status(self._idle_s))
         self._hosting.on_clock(now_s)
         try:
             busy = self._hosting.work(now_s + TURN_S)
             self._mesh.flush()
             self._link.flush()
-            turn(self._selector, 0 if busy else TURN_S)
+            self._idle_s += turn(self._selector, 0 if busy else TURN_S)
         except (CorruptFrame, Superseded):
             self._link.close()
             self._on_end()
@@ -115,6 +115,8 @@ class Slot:
         elif isinstance(message, Peers):
             self._epoch = message.epoch
             self._hosting.begin(message)
+        elif isinstance(message, Drain):
+            self._hosting.drain()
 
     def _on_broken(self, slot: int) -> None:
         self._say(Broken(self._epoch, slot))

@@ -16,10 +16,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from experiments.errors import EnvironmentFailure
 from spark_jobs.dataflow.layout import PartitionLayout
 from spark_jobs.dataflow.queries import as_messages
-from spark_jobs.dataflow.runtime.job import Job
+from spark_jobs.dataflow.runtime.job import InputSpec, Job
 from spark_jobs.dataflow.runtime.sinks import Outlet, Superseded
 from spark_jobs.dataflow.runtime.sources import NS_PER_MS, Feed, Read
-from spark_jobs.streaming.topics import INPUT, OUTPUT
 from workloads.nexmark.messages import opening
 
 MOST_MESSAGES, MOST_WAITING = 8192, 4
@@ -34,7 +33,7 @@ class KafkaEvents(Feed):
     """Events of one kind in a partition of the topic; the position is the offset. A thread reads ahead, but not far."""
 
     def __init__(self, job: Job, layout: PartitionLayout) -> None:
-        self._broker, self._partition, self._partitions = job.input.at, layout.index, job.parallelism
+        self._input, self._partition, self._partitions = job.input, layout.index, job.parallelism
         self._schema, self._opening = layout.element.output, opening(layout.operator.removesuffix("s")).encode()
         events = job.input.events
         self._end = None if events is None else (events - layout.index + job.parallelism - 1) // job.parallelism
@@ -46,7 +45,7 @@ class KafkaEvents(Feed):
             return Read(None, position, True)
         if self._reader is None or position != self._following:
             self.close()
-            self._reader = _Reader(self._broker, self._partition, position, self._end)
+            self._reader = _Reader(self._input, self._partition, position, self._end)
             self._following = position
         messages = self._reader.take()
         if messages is None:
@@ -79,12 +78,12 @@ class KafkaEvents(Feed):
 class _Reader(threading.Thread):
     """Reads a partition from an offset on, to before `end`; few batches wait to be taken."""
 
-    def __init__(self, broker: str, partition: int, offset: int, end: int | None) -> None:
+    def __init__(self, topic: InputSpec, partition: int, offset: int, end: int | None) -> None:
         super().__init__(name=f"input-{partition}", daemon=True)
-        self._consumer = Consumer({"bootstrap.servers": broker, "group.id": "aftershock-dataflow", **READING})
-        self._consumer.assign([TopicPartition(INPUT, partition, offset)])
+        self._consumer = Consumer({"bootstrap.servers": topic.at, "group.id": "aftershock-dataflow", **READING})
+        self._consumer.assign([TopicPartition(topic.topic, partition, offset)])
         self._ready: queue.Queue[list[Message] | EnvironmentFailure] = queue.Queue(MOST_WAITING)
-        self._end, self._closing = end, threading.Event()
+        self._topic, self._end, self._closing = topic.topic, end, threading.Event()
         self.start()
 
     def take(self) -> list[Message] | None:
@@ -111,7 +110,7 @@ class _Reader(threading.Thread):
                 self._put(messages)
             for error in errors:
                 if not error.retriable() and error.code() not in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
-                    self._put(EnvironmentFailure(f"the topic {INPUT}: {error}", "look at the broker"))
+                    self._put(EnvironmentFailure(f"the topic {self._topic}: {error}", "look at the broker"))
         self._consumer.close()
 
     def _put(self, what: list[Message] | EnvironmentFailure) -> None:
@@ -131,7 +130,7 @@ class KafkaResults(Outlet):
     """
 
     def __init__(self, job: Job, layout: PartitionLayout) -> None:
-        self._job, self._partition = job, layout.index
+        self._job, self._partition, self._topic = job, layout.index, job.output.topic
         self._name = f"{job.run_id}-{layout.name}"
         self._producer: Producer | None = None
         self._refused: KafkaError | None = None
@@ -152,7 +151,7 @@ class KafkaResults(Outlet):
                 if cause.code() in FENCED:
                     raise Superseded(f"{self._name}: {cause}") from error
                 if time.monotonic() > deadline_s:
-                    raise EnvironmentFailure(f"the topic {OUTPUT}: {cause}", "look at the broker") from error
+                    raise EnvironmentFailure(f"the topic {self._topic}: {cause}", "look at the broker") from error
                 time.sleep(REOPEN_S)
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
@@ -166,7 +165,7 @@ class KafkaResults(Outlet):
         self._send(batches)
         self._producer.flush()
         if self._refused is not None:
-            raise EnvironmentFailure(f"the topic {OUTPUT}: {self._refused}", "look at the broker")
+            raise EnvironmentFailure(f"the topic {self._topic}: {self._refused}", "look at the broker")
 
     def _on_refused(self, error: KafkaError, _message: Message) -> None:
         self._refused = error
@@ -176,7 +175,7 @@ class KafkaResults(Outlet):
         producer = Producer({**place, **WRITING, "transactional.id": self._name})
         producer.init_transactions(PATIENCE_S)
         consumer = Consumer({**place, **READING, "group.id": self._name, "isolation.level": "read_committed"})
-        (found,) = consumer.committed([TopicPartition(OUTPUT, self._partition)], PATIENCE_S)
+        (found,) = consumer.committed([TopicPartition(self._topic, self._partition)], PATIENCE_S)
         self._out, self._group = max(found.offset, 0), consumer.consumer_group_metadata()
         consumer.close()
         self._producer = producer
@@ -184,7 +183,7 @@ class KafkaResults(Outlet):
     def _transact(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
         self._producer.begin_transaction()
         self._send(batches)
-        self._producer.send_offsets_to_transaction([TopicPartition(OUTPUT, self._partition, number)], self._group)
+        self._producer.send_offsets_to_transaction([TopicPartition(self._topic, self._partition, number)], self._group)
         self._producer.commit_transaction()
         self._out = number
 
@@ -196,7 +195,7 @@ class KafkaResults(Outlet):
     def _produce(self, key: str, value: str) -> None:
         while True:
             try:
-                self._producer.produce(OUTPUT, value, key, partition=self._partition)
+                self._producer.produce(self._topic, value, key, partition=self._partition)
                 return
             except BufferError:
                 self._producer.poll(POLL_S)

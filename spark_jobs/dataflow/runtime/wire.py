@@ -5,6 +5,7 @@ from __future__ import annotations
 import selectors
 import socket
 import struct
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -162,7 +163,11 @@ class BlockReader:
             yield partition, content
 
 
-def turn(selector: selectors.BaseSelector, timeout_s: float) -> None:
-    """Wait for connections that can go on, and let them."""
-    for key, mask in selector.select(timeout_s):
+def turn(selector: selectors.BaseSelector, timeout_s: float) -> float:
+    """Wait for connections that can go on, and let them; returns how long it waited [s]."""
+    begun_s = time.monotonic()
+    ready = selector.select(timeout_s)
+    waited_s = time.monotonic() - begun_s
+    for key, mask in ready:
         key.data(mask)
+    return waited_s

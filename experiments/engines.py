@@ -1,0 +1,124 @@
+"""What executes a workload, how, and which experiments each engine can't run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from experiments.fault_kinds import FaultKind
+from experiments.parsing import Misfit, Positive, Spec
+from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, WorkloadSpec
+
+SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
+RECORDS_PER_MESSAGE = 1024
+
+
+class Engine(StrEnum):
+    STRUCTURED_STREAMING = "structured-streaming"
+    DATAFLOW = "dataflow"  # the protocol testbed
+
+
+class RecoveryMode(StrEnum):
+    QUERY = "query"  # a lost executor fails the query, which restarts from its last checkpoint
+    TASK = "task"  # Spark retries the lost tasks
+
+
+class TriggerMode(StrEnum):
+    MICRO_BATCH = "micro-batch"
+    REAL_TIME = "real-time"
+
+
+class Protocol(StrEnum):
+    """How the testbed tolerates faults."""
+
+    NONE = "none"
+    COORDINATED = "coordinated"
+    UNCOORDINATED = "uncoordinated"
+    COMMUNICATION_INDUCED = "communication-induced"
+
+
+class EngineSpec(Spec):
+    """How the query is executed and how it comes back after a failure."""
+
+    name: Engine = Engine.STRUCTURED_STREAMING
+    checkpoint_interval_s: Positive = 8.0
+    recovery: RecoveryMode = RecoveryMode.QUERY
+    trigger: TriggerMode = TriggerMode.MICRO_BATCH
+    partitions: Annotated[int, Field(ge=1, le=1000)] = 6
+    protocol: Annotated[Protocol | None, Field(description="dataflow: how it tolerates faults; coordinated")] = None
+    records_per_message: Annotated[
+        int | None, Field(ge=1, le=1_000_000, description="dataflow: at most so many records in a message; 1024")
+    ] = None
+
+    @property
+    def protocol_run(self) -> Protocol:
+        """The protocol of the testbed, given or by default."""
+        return self.protocol or Protocol.COORDINATED
+
+    @property
+    def records_per_message_run(self) -> int:
+        """The bound on messages of the testbed, given or by default."""
+        return self.records_per_message or RECORDS_PER_MESSAGE
+
+
+def check_engine(
+    engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind], *, saturating: bool
+) -> None:
+    """Raises `Misfit` for the first thing that the engine can't do."""
+    if engine.name is Engine.DATAFLOW:
+        _check_testbed(engine, workload, cores, kinds)
+    else:
+        _check_structured_streaming(engine, workload, cores, saturating=saturating)
+
+
+def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind]) -> None:
+    if not isinstance(workload, NexmarkSpec):
+        raise Misfit("workload.name", workload.name.value, "nexmark with engine dataflow")
+    if workload.query not in TESTBED:
+        queries = ", ".join(query.value for query in NexmarkQuery if query in TESTBED)
+        raise Misfit("workload.query", workload.query.value, f"{queries} with engine dataflow")
+    if engine.trigger is not TriggerMode.MICRO_BATCH:
+        raise Misfit("engine.trigger", engine.trigger.value, "left out with engine dataflow, which has no triggers")
+    if engine.recovery is not RecoveryMode.QUERY:
+        raise Misfit("engine.recovery", engine.recovery.value, "left out with engine dataflow: its protocol recovers")
+    if engine.partitions < cores:
+        allowed = f"at least {cores} with engine dataflow: each of workers x worker_cores slots needs a partition"
+        raise Misfit("engine.partitions", engine.partitions, allowed)
+    if FaultKind.DRIVER_KILL in kinds:
+        allowed = "any other kind with engine dataflow: what its coordinator knows dies with it"
+        raise Misfit("faults", FaultKind.DRIVER_KILL.value, allowed)
+
+
+def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, cores: int, *, saturating: bool) -> None:
+    for name in ("protocol", "records_per_message"):
+        if (value := getattr(engine, name)) is not None:
+            raise Misfit(f"engine.{name}", str(value), "left out with engine structured-streaming: dataflow has it")
+    if engine.trigger is TriggerMode.REAL_TIME:
+        _check_real_time(engine, workload, cores, saturating=saturating)
+
+
+def _check_real_time(engine: EngineSpec, workload: WorkloadSpec, cores: int, *, saturating: bool) -> None:
+    interval_s = engine.checkpoint_interval_s
+    if workload.depth:
+        raise _stateful(workload)
+    if saturating:
+        allowed = "rate in real-time mode: its batches have a set length, which no load can fill"
+        raise Misfit("load.mode", "saturating", allowed)
+    if interval_s < SHORTEST_REAL_TIME_S:
+        allowed = f"at least {SHORTEST_REAL_TIME_S:g} in real-time mode, the shortest batch that Spark runs in it"
+        raise Misfit("engine.checkpoint_interval_s", interval_s, allowed)
+    if engine.partitions > cores:
+        allowed = f"at most {cores} in real-time mode: all tasks run at once, on workers x worker_cores"
+        raise Misfit("engine.partitions", engine.partitions, allowed)
+
+
+def _stateful(workload: WorkloadSpec) -> Misfit:
+    """That real-time mode cannot run this workload, by the field that says how deep it is."""
+    reason = "in real-time mode: Spark runs no stateful operator in it"
+    if isinstance(workload, NexmarkSpec):
+        stateless = ", ".join(query.value for query in NexmarkQuery if query in STATELESS)
+        return Misfit("workload.query", workload.query.value, f"{stateless} {reason}")
+    return Misfit("workload.depth", workload.depth, f"0 {reason}")

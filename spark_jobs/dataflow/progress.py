@@ -1,0 +1,17 @@
+"""How far the sources of a dataflow are in the topic that they read, by what the journal says of them."""
+
+from __future__ import annotations
+
+
+def events_read(positions: dict[str, int]) -> int:
+    """Events of the topic that all sources have read, from where each of their partitions is."""
+    return sum(offsets(positions).values())
+
+
+def offsets(positions: dict[str, int]) -> dict[str, int]:
+    """By partition of the topic, before which offset all sources have read: `persons.0` and `auctions.0` share one."""
+    found: dict[str, int] = {}
+    for name, position in positions.items():
+        partition = name.rsplit(".", 1)[1]
+        found[partition] = min(position, found.get(partition, position))
+    return found
