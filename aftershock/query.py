@@ -15,6 +15,7 @@ from infra.jars import ensure_jars
 from infra.services import REPOSITORY
 from results.store import Run
 
+CONFIG_FILE, DRAIN_FILE = "query.json", "query.drain"  # the second asks the testbed's driver to come to an end
 PROGRAMS = {Engine.STRUCTURED_STREAMING: "streaming", Engine.DATAFLOW: "dataflow"}
 
 
@@ -24,7 +25,7 @@ def submission(experiment: Experiment, handle: Handle, root: Path, run: Run) -> 
     `root`: of the cluster. The driver leaves `calibration.json` on the gateway when the load is to saturate it.
     """
     gateway = handle.directory(handle.gateway.name)
-    config, journal, calibration = gateway / "query.json", run.raw / "query.jsonl", gateway / "calibration.json"
+    config, journal, calibration = gateway / CONFIG_FILE, run.raw / "query.jsonl", gateway / "calibration.json"
     words: Sequence[Path] = (config, journal)
     if experiment.engine.name is Engine.DATAFLOW:
         document = testbed_job(experiment, handle, root / "store" / "checkpoint", run.run_id)

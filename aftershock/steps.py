@@ -19,10 +19,11 @@ from typing import Any, ParamSpec, TypeVar
 from aftershock import derive, own_job
 from aftershock.bench import ABORTED, Bench
 from aftershock.jobs import run_tables_job
-from aftershock.query import commits_ns, submission
+from aftershock.query import DRAIN_FILE, commits_ns, submission
 from chaos.events import STANDING_BY
 from chaos.plan import plan
 from experiments import spec
+from experiments.engines import Engine
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.spec import LoadMode
 from experiments.workloads import OwnJobSpec
@@ -183,7 +184,10 @@ def arm_faults(run_id: str) -> dict[str, int]:
 
 @step
 def stop(run_id: str) -> None:
-    """Let the query commit once more after the window, then end injector, generator and query."""
+    """Let the query commit once more after the window, then end injector, generator and query.
+
+    The testbed also brings out all that it has read, so that its output can be judged whole.
+    """
     bench = Bench(run_id)
     bench.stop("injector", HEALING_LIMIT_S)
     if failure := bench.dead_injector():
@@ -191,6 +195,9 @@ def stop(run_id: str) -> None:
     end_ns = store.read_json(bench.run.raw / "plan.json")["window_end_ns"]
     limit_s = LAST_BATCH_LIMIT_S + 2 * bench.experiment.engine.checkpoint_interval_s
     bench.wait("the last batch of the window", lambda: _commits(bench, end_ns) > 0, QUERY_SERVICES, limit_s)
+    if bench.experiment.engine.name is Engine.DATAFLOW:
+        (bench.gateway / DRAIN_FILE).touch()
+        bench.wait("the last results", lambda: _happened(bench, "query", "finished"), QUERY_SERVICES, limit_s)
     for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
         bench.stop(service, grace_s)
 

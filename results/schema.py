@@ -9,7 +9,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
@@ -48,6 +48,8 @@ TABLES: dict[str, pa.Schema] = {
         *_must(REAL, "window_s", "checkpoint_interval_s", "failure_rate"),
         *_may(REAL, "service_rate", "load_rate", "utilization", "utilization_by_records"),
         *_must(WHOLE, "faults", "records_committed"),
+        *_may(TEXT, "protocol"),
+        *_may(REAL, "message_overhead"),
     ),
     "faults": _table(
         *_must(WHOLE, "fault"),
@@ -78,6 +80,13 @@ TABLES: dict[str, pa.Schema] = {
         *_must(WHOLE, "records"),
         *_may(WHOLE, "stages", "state_rows", "state_bytes"),
         *_must(FLAG, "in_window", "undisturbed"),
+    ),
+    "partition_checkpoints": _table(
+        *_must(TEXT, "partition"),
+        *_must(WHOLE, "number", "completed_ns"),
+        *_must(REAL, "seconds"),
+        *_may(WHOLE, "size_bytes"),
+        *_must(FLAG, "forced", "invalid", "in_window"),
     ),
     "ledger": _table(
         *_must(WHOLE, "start_ns", "end_ns"),

@@ -12,7 +12,8 @@ from functools import partial
 import pandas as pd
 import pyarrow as pa
 
-from experiments.spec import Experiment, LoadMode, RecoveryMode
+from experiments.engines import Engine, Protocol, RecoveryMode
+from experiments.spec import Experiment, LoadMode
 from results.checks import evidence as derive
 from results.checks.evidence import Evidence
 from results.checks.rules import Rule, TableCheck, between, in_set, pairs_equal, present
@@ -49,6 +50,14 @@ def model_describes(experiment: Experiment) -> bool:
     rolls_back = experiment.engine.recovery is RecoveryMode.QUERY
     loses_work = all(kind.loses_work for kind in experiment.faults.kinds)
     return not has_faults(experiment) or (rolls_back and saturates(experiment) and loses_work)
+
+
+def is_dataflow(experiment: Experiment) -> bool:
+    return experiment.engine.name is Engine.DATAFLOW
+
+
+def takes_checkpoints(experiment: Experiment) -> bool:
+    return is_dataflow(experiment) and experiment.engine.protocol_run is not Protocol.NONE
 
 
 def expects_many_faults(experiment: Experiment) -> bool:
@@ -102,12 +111,15 @@ def _values_check(table: str) -> Check:
         rules=lambda evidence: value_rules(table),
         observed=lambda frame: f"{len(frame):,} row{'s' * (len(frame) != 1)}",
         expected=lambda evidence: "no value missing or out of range",
-        applies=has_faults if table in ("faults", "fault_fit", "recoveries") else _has_the_table(table),
+        applies=NEEDED_FOR.get(table, lambda experiment: True),
     )
 
 
-def _has_the_table(table: str) -> Callable[[Experiment], bool]:
-    return has_oracle if table == "quality" else lambda experiment: True
+NEEDED_FOR = {
+    **dict.fromkeys(("faults", "fault_fit", "recoveries"), has_faults),
+    "partition_checkpoints": takes_checkpoints,
+    "quality": has_oracle,
+}
 
 
 def _prediction(evidence: Evidence) -> pd.Series:

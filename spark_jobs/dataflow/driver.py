@@ -2,9 +2,10 @@
 
 Run by spark-submit as `driver.py JOB.json JOURNAL.jsonl [CALIBRATION.json]`. Spark places the tasks and retries those
 that it lost, as often as it takes; the coordinator hears of a dead slot from its connection. Ends when the output is
-complete. When it is asked to end (SIGTERM), the sources end where they are, and it waits for the output for a while.
-With a third argument it first measures how fast the job is and writes that there. The journal has what `runtime.server`
-and this program saw. It has one life: what the coordinator knows would be gone in a second one.
+complete; SIGTERM ends it at once. Once the file JOB.drain is there, the sources end where they are, and when all output
+is out it waits to be stopped. With a third argument it first measures how fast the job is and writes that there. The
+journal has what `runtime.server` and this program saw. It has one life: in a second one, nothing would be known of the
+checkpoints.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ from spark_jobs.dataflow.runtime.wire import Address
 from spark_jobs.streaming.job import EXECUTOR_OPTIONS, live_executors
 
 WATCH_S, ENDING_S = 0.1, 10.0
-DRAINING_S = 18.0  # a supervisor gives a program 25 s
 SETTINGS = {
     "spark.task.maxFailures": 2**31 - 1,
     "spark.locality.wait": "0s",
@@ -67,22 +67,22 @@ class Stage(threading.Thread):
 
 class Watch:
     """Tells the journal of executors that come and go, and says when to stop: when the stage is over, or when the
-    program was asked to end and what it had under way had its time."""
+    program was asked to."""
 
     def __init__(self, spark: SparkSession, stage: Stage, server: Server, journal: Journal, asked: Asked) -> None:
         self._spark, self._stage, self._server, self._journal, self._asked = spark, stage, server, journal, asked
         self._executors: set[str] = set()
-        self._next_s, self._until_s = 0.0, float("inf")
+        self._next_s, self._draining = 0.0, False
 
     def stopping(self) -> bool:
         now_s = time.monotonic()
         if now_s >= self._next_s:
             self._next_s = now_s + WATCH_S
             self._compare(live_executors(self._spark))
-        if self._asked.to_end and self._until_s == float("inf"):
-            self._until_s = now_s + DRAINING_S
-            self._server.drain()
-        return now_s > self._until_s or not self._stage.is_alive()
+            if self._asked.to_drain and not self._draining:
+                self._draining = True
+                self._server.drain()
+        return self._asked.to_stop or not self._stage.is_alive()
 
     def _compare(self, found: set[str]) -> None:
         for event, changed in (("executors-lost", self._executors - found), ("executors-up", found - self._executors)):
@@ -92,13 +92,20 @@ class Watch:
 
 
 class Asked:
-    """Whether the program was asked to end."""
+    """What the program was asked: to stop, by a signal, or to let everything come out first, by a file.
 
-    def __init__(self) -> None:
-        self.to_end = False
+    A signal could not ask for that: it reaches Spark, too, which ends at once.
+    """
 
-    def take(self, *_: object) -> None:
-        self.to_end = True
+    def __init__(self, path: Path) -> None:
+        self._path, self.to_stop = path, False
+
+    @property
+    def to_drain(self) -> bool:
+        return self._path.exists()
+
+    def stop(self, *_: object) -> None:
+        self.to_stop = True
 
 
 def main() -> None:
@@ -109,8 +116,8 @@ def main() -> None:
         journal.write("failed", error="the coordinator died, and all that it knew of checkpoints with it")
         sys.exit(EnvironmentFailure.exit_code)
     journal.write("driver-started")
-    asked = Asked()
-    signal.signal(signal.SIGTERM, asked.take)
+    asked = Asked(job_path.with_suffix(".drain"))
+    signal.signal(signal.SIGTERM, asked.stop)
     spark = _session(job)
     try:
         for path in calibration:
@@ -122,6 +129,8 @@ def main() -> None:
         journal.write("failed", error=str(error))
         exit_code = error.exit_code
     journal.write("driver-stopped")
+    while asked.to_drain and not asked.to_stop:
+        time.sleep(WATCH_S)  # a supervisor would start a program again that ends
     spark.stop()
     sys.exit(exit_code)
 

@@ -62,6 +62,11 @@ class Frame:
         return len(self.piggyback) + (0 if self.kind is Kind.DATA else OVERHEAD_BYTES)
 
 
+def data_bytes(frame: Frame) -> int:
+    """The bytes of data as it is sent, without the piggyback."""
+    return OVERHEAD_BYTES + (pa.ipc.get_record_batch_size(frame.batch) if frame.batch is not None else 0)
+
+
 def encode(frame: Frame) -> bytes:
     payload = frame.batch.serialize() if frame.batch is not None else b""
     header = HEADER.pack(

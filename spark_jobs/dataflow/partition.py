@@ -16,11 +16,13 @@ import pyarrow as pa
 from experiments.errors import AftershockError, BadInput
 from spark_jobs.dataflow.control import Failure, Go, Published, Ready, Restore, Round, Stable, ToPartition
 from spark_jobs.dataflow.effects import Grant, PartitionEffect, Publish, Send, Tell, Write
-from spark_jobs.dataflow.frames import Frame, Kind
+from spark_jobs.dataflow.frames import Frame, Kind, data_bytes
 from spark_jobs.dataflow.layout import Channel, PartitionLayout, split_by_key
 from spark_jobs.dataflow.operators import END_OF_TIME_NS, START_OF_TIME_NS, Delivery, Operator, Sink, Source
 from spark_jobs.dataflow.protocols.interface import Protocol, Runtime
 from spark_jobs.dataflow.snapshots import Snapshots
+
+SIZED_EVERY = 32
 
 
 class ChannelGap(AftershockError):
@@ -50,12 +52,14 @@ class Limits:
 class Tally:
     """What a partition has counted since it was made.
 
+    data_bytes        of data sent but for what the protocol added, by the size of every 32nd message
     duplicates        frames that had been received before
     stale             frames of other epochs
     """
 
     records_in: int = 0
     records_out: int = 0
+    data_bytes: int = 0
     protocol_bytes: int = 0
     checkpoints: int = 0
     forced: int = 0
@@ -338,6 +342,8 @@ class Partition(Runtime):
         piggyback = self._protocol.before_send(channel)
         sequence, watermark_ns = self._core.sent[channel.id], self._core.watermark_ns
         frame = Frame(Kind.DATA, self.epoch, channel.id, sequence, watermark_ns, piggyback, batch)
+        if sequence % SIZED_EVERY == 1:
+            self.tally.data_bytes += SIZED_EVERY * data_bytes(frame)
         if self._protocol.logs:
             self._snapshots.log(frame)
         self._post(frame)

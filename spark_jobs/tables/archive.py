@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.workloads import OwnJobSpec, WorkloadSpec, read_workload
 from infra.journal import read_journal
+from spark_jobs.dataflow.progress import offsets as offsets_of_sources
 from spark_jobs.streaming.progress import offsets
 from workloads import own_job
 from workloads.queries import oracle
@@ -27,8 +28,12 @@ from workloads.results import SCHEMA
 
 
 def committed_offsets(raw: Path) -> dict[str, dict[str, int]]:
-    """How far the query has read each partition of each topic, by its last committed batch."""
-    batches = [entry["progress"] for entry in read_journal(raw / "query.jsonl") if entry["event"] == "progress"]
+    """How far the query has read each partition of each topic, by its last committed batch; of the testbed, in the end."""
+    journal = read_journal(raw / "query.jsonl")
+    ends = [entry["positions"] for entry in journal if entry["event"] == "finished"]
+    if ends:
+        return {INPUT: offsets_of_sources(ends[-1])}
+    batches = [entry["progress"] for entry in journal if entry["event"] == "progress" and "progress" in entry]
     found: dict[str, dict[str, int]] = {}
     for (topic, partition), (_, end) in offsets(batches[-1]).items() if batches else ():
         found.setdefault(topic, {})[partition] = end
@@ -39,7 +44,7 @@ def archive(spark: SparkSession, raw: Path, broker: str, workload: WorkloadSpec)
     """Write the files; raises `EnvironmentFailure` when the query committed nothing of what it was sent."""
     ends = {topic: ends for topic, ends in committed_offsets(raw).items() if topic in workload.input_topics}
     if not ends:
-        raise EnvironmentFailure("the query committed no batch in this run", "see the query's log for why")
+        raise EnvironmentFailure("the query committed nothing in this run", "see the query's log for why")
     records = _topics(spark, broker, list(ends), json.dumps(ends))
     due = records.select("topic", "partition", "offset", F.unix_millis("timestamp").alias("due_ms"))
     due.write.parquet(str(raw / "input.parquet"))
@@ -66,6 +71,7 @@ def _own_sink(written: DataFrame, job: OwnJobSpec, raw: Path) -> DataFrame:
 
 def _topics(spark: SparkSession, broker: str, topics: list[str], until: str) -> DataFrame:
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker).option("subscribe", ",".join(topics))
+    reader = reader.option("kafka.isolation.level", "read_committed")  # the testbed writes in transactions
     return reader.option("startingOffsets", "earliest").option("endingOffsets", until).load()
 
 

@@ -14,19 +14,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from experiments.spec import Experiment, LoadMode, TriggerMode
+from experiments.engines import Engine, Protocol, TriggerMode
+from experiments.spec import Experiment, LoadMode
 from experiments.workloads import INPUT
 from infra.journal import read_journal
 from results.schema import TABLES
 from results.store import Run
-from spark_jobs.tables import rows
+from spark_jobs.tables import rows, testbed
 from spark_jobs.tables.archive import committed_offsets
 from spark_jobs.tables.batches import Batch, batches, chains
 from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import Pace, Segment, ledger, pace, steady
 from spark_jobs.tables.outages import Outage, moments, outages
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
-from spark_jobs.tables.recoveries import recoveries
+from spark_jobs.tables.recoveries import Recovery, by_batches, recoveries
 
 LOGGED = ("SparkListenerJobStart", "SparkListenerStageCompleted")
 
@@ -89,8 +90,11 @@ class Logs:
 
     @cached_property
     def outages(self) -> list[Outage]:
+        return self._outages(self.journal("query"))
+
+    def _outages(self, query: list[dict[str, Any]]) -> list[Outage]:
         mode = self.experiment.engine.recovery
-        journals = (self.journal(name) for name in ("query", "supervisor", "injector"))
+        journals = (query, self.journal("supervisor"), self.journal("injector"))
         found = moments(*journals, mode, [batch.ended_ns for batch in self.batches])
         until = self.window[1]
         return [outage for outage in outages(found) if outage.death_ns < until]
@@ -109,42 +113,125 @@ class Logs:
         interval_ns = round(self.experiment.engine.checkpoint_interval_s * 1e9)
         return ledger(self.window, self.batches, self.outages, self.pace, interval_ns)
 
+    def follow(self, outage: Outage) -> Recovery:
+        """How an outage went on."""
+        return by_batches(outage, self.batches, self.segments, self.pace)
+
+    @property
+    def partition_checkpoints(self) -> list[tuple[object, ...]]:
+        return []
+
+    @property
+    def message_overhead(self) -> float | None:
+        return None
+
+    @property
+    def watermark_ms(self) -> int | None:
+        """Windows that end by then were emitted; None of a query without a watermark."""
+        return rows.closed_until_ms(self.journal("query"))
+
+    def seen(self) -> DataFrame:
+        """When the results of each input record were seen, and when it was due."""
+        return seen_in_sink(_raw(self, "sink")) if self.real_time else seen_at_commit(_input(self), self.batches)
+
     def lag(self, at_ns: int) -> float:
         """Records due but not committed."""
         return rows.due(self.schedule, at_ns) - sum(batch.records for batch in self.batches if batch.ended_ns <= at_ns)
 
 
+class TestbedLogs(Logs):
+    """Of a run of the protocol testbed: the same, from the journal of its driver."""
+
+    @property
+    def commits(self) -> bool:
+        """Whether anything is ever committed; without checkpoints nothing is."""
+        return self.experiment.engine.protocol_run is not Protocol.NONE
+
+    @cached_property
+    def query(self) -> list[dict[str, Any]]:
+        return self.journal("query")
+
+    @cached_property
+    def batches(self) -> list[Batch]:
+        interval_ns = round(self.experiment.engine.checkpoint_interval_s * 1e9)
+        return testbed.batches(self.query, interval_ns, commits=self.commits)
+
+    @cached_property
+    def outages(self) -> list[Outage]:
+        return self._outages(testbed.as_query_journal(self.query))
+
+    @cached_property
+    def pace(self) -> Pace | None:
+        return testbed.pace(self.undisturbed, self.segments)
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        return testbed.ledger(self.window, self.query, self.outages)
+
+    def follow(self, outage: Outage) -> Recovery:
+        return testbed.follow(outage, self.query, self.segments)
+
+    @property
+    def partition_checkpoints(self) -> list[tuple[object, ...]]:
+        return testbed.partition_checkpoints(self.query, self.window)
+
+    @property
+    def message_overhead(self) -> float | None:
+        return testbed.message_overhead(self.query)
+
+    @property
+    def watermark_ms(self) -> int:
+        """The dataflow ran to the end of what it had read, so that all of its windows are closed."""
+        return testbed.END_OF_TIME_MS
+
+    def seen(self) -> DataFrame:
+        """Results are seen when they are committed, or when they come to the sink if they never are."""
+        if not self.commits and self.experiment.workload.by_record:
+            return seen_in_sink(_raw(self, "sink"))
+        return seen_at_commit(_input(self), self.batches)
+
+
+LOGS = {Engine.STRUCTURED_STREAMING: Logs, Engine.DATAFLOW: TestbedLogs}
+
+
+def logs_of(spark: SparkSession, result: Path) -> Logs:
+    """The raw logs of a run, as its engine left them."""
+    return LOGS[Logs(spark, result).experiment.engine.name](spark, result)
+
+
 def build(logs: Logs) -> None:
     """Write every table that the raw logs allow."""
     lag = logs.lag if logs.schedule and not logs.saturating else None
-    followed = recoveries(logs.outages, logs.batches, logs.undisturbed, logs.segments, logs.pace, lag)
+    followed = recoveries(logs.outages, logs.follow, logs.batches, logs.undisturbed, lag)
     _write(logs, "faults", rows.faults(logs.plan, logs.journal("injector")))
     _write(logs, "fault_fit", rows.fault_fit(logs.experiment, logs.plan, logs.journal("injector")))
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
     _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window, steady(logs.batches, logs.outages)))
+    _write(logs, "partition_checkpoints", logs.partition_checkpoints)
     _write(logs, "ledger", rows.ledger(logs.segments))
     _write(logs, "throughput", rows.throughput(logs.batches, logs.schedule, logs.window))
     _write(logs, "hosts", rows.hosts(logs.journal("hosts"), logs.window))
-    rate = logs.pace.rate * 1e9 if logs.pace and logs.pace.rate else None
-    load_rate = logs.schedule["rate"] if logs.schedule else None
-    _write(
-        logs,
-        "runs",
-        [rows.run(logs.run.run_id, logs.experiment, logs.plan, logs.segments, logs.batches, rate, load_rate)],
-    )
-    seen = seen_in_sink(_raw(logs, "sink")) if logs.real_time else seen_at_commit(_input(logs), logs.batches)
-    _save(latency(seen, logs.window), logs, "latency")
+    _write(logs, "runs", [_run_row(logs)])
+    _save(latency(logs.seen(), logs.window), logs, "latency")
     if logs.experiment.workload.has_oracle:
         _judge(logs)
 
 
+def _run_row(logs: Logs) -> rows.Row:
+    rate = logs.pace.rate * 1e9 if logs.pace and logs.pace.rate else None
+    load_rate = logs.schedule["rate"] if logs.schedule else None
+    measured = (logs.segments, logs.batches, rate, load_rate, logs.message_overhead)
+    return rows.run(logs.run.run_id, logs.experiment, logs.plan, *measured)
+
+
 def _judge(logs: Logs) -> None:
     """Compare the output with what it should be, as far as it is final."""
-    watermark_ms = rows.closed_until_ms(logs.journal("query"))
+    workload, watermark_ms = logs.experiment.workload, logs.watermark_ms
     if watermark_ms is None:
         watermark_ms = committed_until_ms(_input(logs))
-    final = closed(logs.experiment.workload, watermark_ms, committed_offsets(logs.raw))
-    _save(quality(_raw(logs, "sink"), _raw(logs, "oracle"), final), logs, "quality")
+    final = closed(workload, watermark_ms, committed_offsets(logs.raw))
+    judged = quality(_raw(logs, "sink"), _raw(logs, "oracle"), final, by_second=workload.by_record)
+    _save(judged, logs, "quality")
 
 
 def _input(logs: Logs) -> DataFrame:
@@ -169,7 +256,7 @@ def _save(frame: DataFrame, logs: Logs, table: str) -> None:
 
 def main() -> None:
     spark = SparkSession.builder.appName("aftershock-tables").getOrCreate()
-    build(Logs(spark, Path(sys.argv[1])))
+    build(logs_of(spark, Path(sys.argv[1])))
     spark.stop()
 
 

@@ -68,7 +68,7 @@ def ledger(
     too. In a batch that outlived the death of a host (recovery by task), the excess is work done again: lost.
     """
     timeline = _Timeline(batches, outages, usual, interval_ns)
-    clipped = (_clip(segment, window) for segment in timeline.segments(window))
+    clipped = (clip(segment, window) for segment in timeline.segments(window))
     return [segment for segment in clipped if segment.end_ns > segment.start_ns]
 
 
@@ -83,7 +83,7 @@ class _Timeline:
             for segment in self._running(cursor, outage.death_ns, before, outage):
                 yield segment
                 cursor = segment.end_ns
-            for segment in _outage(outage, cursor, window[1]):
+            for segment in outage_segments(outage, cursor, window[1]):
                 yield segment
                 cursor = segment.end_ns
             before = outage
@@ -128,7 +128,8 @@ class _Timeline:
         return max(last.ended_ns, due)
 
 
-def _outage(outage: Outage, cursor: int, end_ns: int) -> Iterator[Segment]:
+def outage_segments(outage: Outage, cursor: int, end_ns: int) -> Iterator[Segment]:
+    """An outage from its death, or from the cursor if that is later, to its end or that of the window."""
     death = max(outage.death_ns, cursor)
     notice = max(outage.notice_ns or end_ns, death)
     ready = max(outage.ready_ns or end_ns, notice)
@@ -140,6 +141,7 @@ def _touches(outage: Outage, batch: Batch) -> bool:
     return outage.death_ns < batch.ended_ns and (outage.ready_ns is None or outage.ready_ns > batch.started_ns)
 
 
-def _clip(segment: Segment, window: tuple[int, int]) -> Segment:
+def clip(segment: Segment, window: tuple[int, int]) -> Segment:
+    """The part of a segment within the window; one of no length or less if there is none."""
     start, end = max(segment.start_ns, window[0]), min(segment.end_ns, window[1])
     return replace(segment, start_ns=start, end_ns=end)

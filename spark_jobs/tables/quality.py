@@ -31,8 +31,10 @@ def committed_until_ms(records: DataFrame) -> int:
     return last.agg(F.min("due_ms")).first()[0] or 0
 
 
-def quality(sink: DataFrame, oracle: DataFrame, final: Column) -> DataFrame:
+def quality(sink: DataFrame, oracle: DataFrame, final: Column, *, by_second: bool = False) -> DataFrame:
     """One row per window that has records which are `final`: how many are exact, emitted, lost, duplicated and wrong.
+
+    `by_second`: one row per second instead, for results of single records, which are windows of no length.
 
     `sink` and `oracle` are results (`workloads.results`). A record is known by window and key. Lost: not in the
     sink. Duplicated: copies beyond the first. Wrong: a key with a copy that differs from the exact value, or one
@@ -45,6 +47,9 @@ def quality(sink: DataFrame, oracle: DataFrame, final: Column) -> DataFrame:
     both = oracle.withColumnRenamed("value", "exact").join(copies, record, "full")
     both = both.where(final)
     differs = F.col("exact").isNull() | (F.col("lowest") != F.col("exact")) | (F.col("highest") != F.col("exact"))
+    if by_second:
+        start_ms = F.floor(F.col("start_ms") / 1000).cast("long") * 1000
+        both = both.withColumns({"start_ms": start_ms, "end_ms": start_ms + 1000})
     return (
         both.groupBy("start_ms", "end_ms")
         .agg(

@@ -39,19 +39,19 @@ class Recovery:
 
 def recoveries(
     outages: list[Outage],
+    follow: Callable[[Outage], Recovery],
     batches: list[Batch],
     undisturbed: list[Batch],
-    segments: list[Segment],
-    usual: Pace | None,
     lag_at: LagAt | None,
 ) -> list[Recovery]:
     """One recovery per outage; a fault that strikes before the progress is restored extends the recovery.
 
-    `undisturbed` are the batches of the window that no outage touched: they tell which lag is normal.
+    `follow` says how an outage went on as if it were alone. `undisturbed` are the batches of the window that no outage
+    touched: they tell which lag is normal.
     """
     found: list[Recovery] = []
     for outage in outages:
-        recovery = _recovery(outage, batches, segments, usual)
+        recovery = follow(outage)
         if found and (found[-1].restored_ns is None or found[-1].restored_ns > outage.death_ns):
             found[-1] = _extended(found[-1], recovery)
         else:
@@ -59,7 +59,8 @@ def recoveries(
     return _caught_up(found, batches, undisturbed, lag_at) if lag_at else found
 
 
-def _recovery(outage: Outage, batches: list[Batch], segments: list[Segment], usual: Pace | None) -> Recovery:
+def by_batches(outage: Outage, batches: list[Batch], segments: list[Segment], usual: Pace | None) -> Recovery:
+    """Follow an outage to the commit of the batch that it cut off."""
     first = first_after(batches, outage)
     ready = outage.ready_ns
     if first and ready and usual and first.started_ns >= ready:

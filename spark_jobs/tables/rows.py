@@ -9,6 +9,7 @@ from typing import Any
 from chaos.events import FaultEvent
 from chaos.goodness import fit_to_laws, fit_to_plan
 from chaos.holds import Outcome
+from experiments.engines import Engine
 from experiments.spec import Experiment, LoadMode
 from results.schema import FaultOutcome
 from spark_jobs.tables.batches import Batch
@@ -161,6 +162,7 @@ def run(
     batches: list[Batch],
     service_rate: float | None,
     load_rate: float | None,
+    message_overhead: float | None = None,
 ) -> Row:
     """The run's one row. `service_rate` [1/s] is that of its undisturbed batches."""
     start_ns, end_ns = plan["window_start_ns"], plan["window_end_ns"]
@@ -193,6 +195,8 @@ def run(
         by_records,
         len(plan["events"]),
         round(records),
+        experiment.engine.protocol_run.value if experiment.engine.name is Engine.DATAFLOW else None,
+        message_overhead,
     )
 
 

@@ -52,8 +52,12 @@ class Generated(Feed):
         self._index, self._partitions, self._events = layout.index, job.parallelism, job.input.events
         self._schedule = Schedule(job.input.start_ns, job.input.rate)
         self._make = maker_of(job.workload, self._schedule, layout)
-        # A tenth of a second of events at most, so that a slow stream comes evenly.
-        self._block = max(1, min(BLOCK_EVENTS, int(job.input.rate / 10)))
+        self._block = self.block_events(job.input.rate)
+
+    @staticmethod
+    def block_events(rate: float) -> int:
+        """Events of a block: of a tenth of a second at most, so that a slow stream comes evenly."""
+        return max(1, min(BLOCK_EVENTS, int(rate / 10)))
 
     def read(self, position: int) -> Read | None:
         start = (position * self._partitions + self._index) * self._block

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+
 from experiments.workloads import NexmarkQuery
-from spark_jobs.dataflow.runtime.job import Job
+from spark_jobs.dataflow.runtime.job import InputKind, Job
 from spark_jobs.dataflow.runtime.sinks import published
-from spark_jobs.dataflow.runtime.sources import stream_of
-from workloads.nexmark.stream import events
+from spark_jobs.dataflow.runtime.sources import Generated, stream_of
+from workloads.nexmark.stream import Stream, events_of
 from workloads.schedule import Schedule
 
 NS_PER_MS = 10**6
 
 
-def exact(job: Job) -> Counter[tuple]:
-    """The rows of Q1 or Q12, columns as the query emits them."""
-    bids = events(stream_of(job.workload, Schedule(job.input.start_ns, job.input.rate)), 0, job.input.events).bids
+def exact(job: Job, positions: dict[str, int] | None = None) -> Counter[tuple]:
+    """The rows of Q1 or Q12 for the first `job.input.events`, or for what sources at these positions have read.
+
+    Columns are as the query emits them.
+    """
+    stream = stream_of(job.workload, Schedule(job.input.start_ns, job.input.rate))
+    bids = events_of(stream, "bids", 0, job.input.events) if positions is None else _read(job, stream, positions)
     due_ms, bidders = bids["date_time"].to_pylist(), bids["bidder"].to_pylist()
     if job.workload.query is NexmarkQuery.Q12:
         size_ms = job.workload.window_ms
@@ -26,6 +33,15 @@ def exact(job: Job) -> Counter[tuple]:
     columns = [bids[name].to_pylist() for name in ("position", "auction", "price", "extra")]
     rows = zip(*columns, due_ms, bidders, strict=True)
     return Counter((p, t * NS_PER_MS, a, b, 908 * price, extra) for p, a, price, extra, t, b in rows)
+
+
+def _read(job: Job, stream: Stream, positions: dict[str, int]) -> pa.RecordBatch:
+    """A position counts blocks of events, or events in Kafka; the n-th of partition i is number n P + i of all."""
+    size = 1 if job.input.kind is InputKind.KAFKA else Generated.block_events(job.input.rate)
+    ends = np.array([positions[f"bids.{index}"] for index in range(job.parallelism)])
+    bids = events_of(stream, "bids", 0, int(max(ends)) * size * job.parallelism)
+    number = bids["position"].to_numpy() // size
+    return bids.filter(pa.array(number // job.parallelism < ends[number % job.parallelism]))
 
 
 def emitted(job: Job) -> Counter[tuple]:

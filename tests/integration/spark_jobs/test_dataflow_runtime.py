@@ -30,10 +30,9 @@ from tests.integration.spark_jobs.exact_results import emitted, exact
 from tests.unit.marked_processes import wait_for
 
 TWO_WORKERS = ClusterSpec(workers=2, worker_memory_mb=512)
-EVENTS, RATE, WINDOW_MS = 120_000, 10_000.0, 1000
-HEADSTART_S = 8  # Spark's time to start; if it takes longer, what is overdue is read at once
-CHECKPOINTS_BEFORE_DEATH = 12
-LIMIT_S = 90.0
+RATE, WINDOW_MS = 10_000.0, 1000
+CHECKPOINTS = 12  # before the death, and again before the end
+LIMIT_S, ENDING_S = 180.0, 30.0
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +47,6 @@ def cluster(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> It
 
 def job_of(protocol: str, query: NexmarkQuery, kind: InputKind, cluster: Handle, root: Path) -> Job:
     """From generated bids to files, or from topic to topic."""
-    start_ns = time.time_ns() + HEADSTART_S * 10**9
     files = kind is InputKind.GENERATED
     output = (OutputKind.FILES, str(root / "output")) if files else (OutputKind.KAFKA, cluster.broker)
     return Job(
@@ -57,7 +55,7 @@ def job_of(protocol: str, query: NexmarkQuery, kind: InputKind, cluster: Handle,
         protocol=protocol,
         slots=2,
         parallelism=2,
-        input=InputSpec(kind, EVENTS, start_ns, RATE, "" if files else cluster.broker),
+        input=InputSpec(kind, None, time.time_ns(), RATE, "" if files else cluster.broker),
         output=OutputSpec(output[0], Delivery.EXACTLY_ONCE, output[1]),
         store=str(root / "store"),
         checkpoint_interval_s=0.5,
@@ -65,10 +63,10 @@ def job_of(protocol: str, query: NexmarkQuery, kind: InputKind, cluster: Handle,
 
 
 def generate(driver: LocalDriver, cluster: Handle, job: Job, root: Path) -> None:
-    """Start the generator, which goes on for ever: the job reads its first events only."""
+    """Start the generator, which goes on until it is stopped."""
     kafka.create_topics(cluster.broker, {INPUT: 2, OUTPUT: 2})
     schedule = {"start_ns": job.input.start_ns, "rate": RATE, "partitions": 2}
-    config = {"broker": cluster.broker, "topic": INPUT, "schedule": schedule}
+    config = {"broker": cluster.broker, "schedule": schedule}
     config["workload"] = job.workload.model_dump(mode="json")
     (root / "generator.json").write_text(json.dumps(config), encoding="utf-8")
     words = [str(root / "generator.json"), str(root / "generator.jsonl")]
@@ -92,9 +90,9 @@ def happened(journal: Path, event: str) -> list[dict]:
     return [entry for entry in read_journal(journal) if entry["event"] == event]
 
 
-def wanted_messages(job: Job) -> Counter[bytes]:
+def wanted_messages(job: Job, positions: dict[str, int]) -> Counter[bytes]:
     names = ("position", "at_ns", "auction", "bidder", "euros_milli", "extra")
-    columns = zip(*exact(job), strict=True)
+    columns = zip(*exact(job, positions), strict=True)
     rows = pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=names)
     return Counter(value.encode() for _, value in as_messages(job.workload, rows, partitions=2))
 
@@ -112,19 +110,32 @@ def messages_out(job: Job) -> Counter[bytes]:
     return values
 
 
-def strike_amid(driver: LocalDriver, cluster: Handle, journal: Path) -> None:
-    """Kill a worker's host once there are checkpoints, let it come back, and wait for the end."""
-    wait_for(lambda: len(happened(journal, "checkpoint")) >= CHECKPOINTS_BEFORE_DEATH, LIMIT_S)
-    assert not happened(journal, "finished")
+def strike_amid(driver: LocalDriver, cluster: Handle, journal: Path) -> dict[str, int]:
+    """Kill a worker's host once there are checkpoints, let it come back, and end the job when there are more.
+
+    Returns where the sources were in the end.
+    """
+    wait_for(lambda: len(happened(journal, "checkpoint")) >= CHECKPOINTS, LIMIT_S)
     assert driver.aim(cluster, "worker-1", FaultKind.KILL).fire().holds
     wait_for(lambda: bool(happened(journal, "worker-lost")), LIMIT_S)
     driver.heal(cluster, "worker-1", FaultKind.KILL)
+    wait_for(lambda: len(since_ready(journal)) >= CHECKPOINTS, LIMIT_S)
+    (journal.parent / "job.drain").touch()
     wait_for(lambda: bool(happened(journal, "driver-stopped")), LIMIT_S)
-    assert happened(journal, "finished")
+    driver.stop(cluster, "gateway", "dataflow", ENDING_S)
+    (finished,) = happened(journal, "finished")
     first, last = happened(journal, "recovering")[0], happened(journal, "recovering")[-1]
     assert last["epoch"] > first["epoch"]
     assert not any(first["line"].values())
     assert any(last["line"].values()), "it went on from checkpoints"
+    return finished["positions"]
+
+
+def since_ready(journal: Path) -> list[dict]:
+    """The checkpoints since all went on after a loss; none before."""
+    entries = read_journal(journal)
+    ready = [number for number, entry in enumerate(entries) if entry["event"] == "ready"]
+    return [entry for entry in entries[ready[-1] :] if len(ready) > 1 and entry["event"] == "checkpoint"]
 
 
 @pytest.mark.parametrize(("protocol", "query"), [("coordinated", NexmarkQuery.Q12), ("uncoordinated", NexmarkQuery.Q1)])
@@ -132,8 +143,9 @@ def test_a_host_dies_and_every_result_is_there_once(
     driver: LocalDriver, cluster: Handle, tmp_path: Path, protocol: str, query: NexmarkQuery
 ) -> None:
     job = job_of(protocol, query, InputKind.GENERATED, cluster, tmp_path)
-    strike_amid(driver, cluster, submit(driver, cluster, job, tmp_path))
-    wanted, found = exact(job), emitted(job)
+    ends = strike_amid(driver, cluster, submit(driver, cluster, job, tmp_path))
+    wanted, found = exact(job, ends), emitted(job)
+    assert wanted
     assert (sum((wanted - found).values()), sum((found - wanted).values())) == (0, 0), "lost, duplicated or wrong"
 
 
@@ -143,8 +155,9 @@ def test_from_topic_to_topic_every_result_is_committed_once(
     job = job_of("coordinated", NexmarkQuery.Q1, InputKind.KAFKA, cluster, tmp_path)
     generate(driver, cluster, job, tmp_path)
     try:
-        strike_amid(driver, cluster, submit(driver, cluster, job, tmp_path))
+        ends = strike_amid(driver, cluster, submit(driver, cluster, job, tmp_path))
     finally:
         driver.stop(cluster, "gateway", "generator", 5.0)
-    wanted, found = wanted_messages(job), messages_out(job)
+    wanted, found = wanted_messages(job, ends), messages_out(job)
+    assert wanted
     assert (sum((wanted - found).values()), sum((found - wanted).values())) == (0, 0), "lost, duplicated or wrong"

@@ -13,7 +13,7 @@ def test_a_query_that_committed_nothing_is_named_in_one_line(tmp_path, events):
     journal = Journal(tmp_path / "query.jsonl")
     for event in events:
         journal.write(event)
-    with pytest.raises(EnvironmentFailure, match=r"^the query committed no batch in this run; see [^\n]*$"):
+    with pytest.raises(EnvironmentFailure, match=r"^the query committed nothing in this run; see [^\n]*$"):
         archive(None, tmp_path, "127.0.0.1:1", WordCountSpec())
     assert list(tmp_path.iterdir()) == [tmp_path / "query.jsonl"]
 

@@ -10,7 +10,7 @@ from experiments.spec import RecoveryMode
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, Pace, ledger, pace, steady
 from spark_jobs.tables.outages import Kind, Moment, Outage, moments, outages
-from spark_jobs.tables.recoveries import recoveries
+from spark_jobs.tables.recoveries import by_batches, recoveries
 
 INTERVAL_NS = 10 * NS
 
@@ -22,6 +22,10 @@ def batch(number, start_s, end_s, checkpoint_s=1.0, records=1000):
 
 def outage(fault, death_s, notice_s, ready_s, faults=1):
     return Outage(fault, faults, *(None if x is None else round(x * NS) for x in (death_s, notice_s, ready_s)))
+
+
+def by(made, segments=(), usual=None):
+    return lambda outage: by_batches(outage, made, segments, usual)
 
 
 def classes(segments):
@@ -230,7 +234,7 @@ def test_phases_of_a_recovery():
     made, cuts = [batch(0, 0, 9), batch(1, 22, 34), batch(2, 34, 43)], [outage(0, 16, 16.5, 22)]
     usual = Pace(rate=1000 / (8 * NS))
     segments = ledger((0, 43 * NS), made, cuts, usual, INTERVAL_NS)
-    (found,) = recoveries(cuts, made, steady(made, cuts), segments, usual, None)
+    (found,) = recoveries(cuts, by(made, segments, usual), made, steady(made, cuts), None)
     _, fault, faults, *_moments, detect, restart, restore, catch_up, lost = found.row(0)
     assert (fault, faults) == (0, 1)
     assert (detect, restart, restore) == (0.5, pytest.approx(8.5), pytest.approx(9))
@@ -240,7 +244,7 @@ def test_phases_of_a_recovery():
 
 def test_a_fault_before_the_progress_is_restored_extends_the_recovery():
     cuts = [outage(0, 16, 16.5, 22), outage(1, 25, 25.5, 30)]
-    (found,) = recoveries(cuts, [batch(0, 0, 9), batch(1, 30, 39)], [], [], None, None)
+    (found,) = recoveries(cuts, by([batch(0, 0, 9), batch(1, 30, 39)]), [], [], None)
     assert (found.faults, found.death_ns, found.notice_ns) == (2, 16 * NS, round(16.5 * NS))
     assert (found.ready_ns, found.restored_ns) == (30 * NS, 39 * NS)
 
@@ -249,7 +253,7 @@ def test_catch_up_ends_when_the_lag_is_back_in_its_band():
     made = [batch(0, 0, 9), batch(1, 22, 31), batch(2, 31, 40), batch(3, 40, 49)]
     lags = {9: 100.0, 31: 900.0, 40: 400.0, 49: 80.0}
     cuts = [outage(0, 16, 16.5, 22)]
-    (found,) = recoveries(cuts, made, steady(made, cuts), [], None, lambda at_ns: lags[at_ns // NS])
+    (found,) = recoveries(cuts, by(made), made, steady(made, cuts), lambda at_ns: lags[at_ns // NS])
     assert found.normal_ns == 49 * NS
 
 
@@ -259,5 +263,5 @@ def test_the_lag_of_a_cold_start_is_not_normal():
     lags = {9: 5000.0, 19: 100.0, 41: 900.0, 50: 400.0, 59: 80.0}
     cuts = [outage(0, 26, 26.5, 32)]
     for undisturbed, normal_ns in (([made[1], made[4]], 59 * NS), ([made[4]], None)):
-        (found,) = recoveries(cuts, made, undisturbed, [], None, lambda at_ns: lags[at_ns // NS])
+        (found,) = recoveries(cuts, by(made), made, undisturbed, lambda at_ns: lags[at_ns // NS])
         assert found.normal_ns == normal_ns

@@ -1,0 +1,160 @@
+"""The journal of the testbed as batches, ledger, recoveries and checkpoints: hand-made, times in seconds."""
+
+from itertools import pairwise
+
+import pytest
+
+from spark_jobs.tables.ledger import NS
+from spark_jobs.tables.outages import Outage
+from spark_jobs.tables.testbed import (
+    as_query_journal,
+    batches,
+    follow,
+    ledger,
+    message_overhead,
+    pace,
+    partition_checkpoints,
+)
+
+RATE, SLOTS, STEP_S = 1000, 2, 0.5
+IDLE, CHECKPOINT = 0.1, 0.2  # shares of the time
+
+
+def at(second):
+    return round(second * NS)
+
+
+def entry(event, second, **fields):
+    return {"event": event, "at_ns": at(second), **fields}
+
+
+def reports(start_s, end_s, epoch, read_from):
+    """Every half second from the start on: so much more read, so much more time idle and in checkpoints."""
+    for step in range(round((end_s - start_s) / STEP_S) + 1):
+        passed_s = step * STEP_S
+        read = round(read_from + RATE * passed_s)
+        spent = {"idle_s": IDLE * SLOTS * passed_s, "checkpoint_s": CHECKPOINT * SLOTS * passed_s, "slots": SLOTS}
+        positions = {
+            "persons.0": read // 2,
+            "auctions.0": read // 2 + 7,
+            "persons.1": read // 2,
+            "auctions.1": read // 2,
+        }
+        tallies = {"out.0": {"data_bytes": 200, "protocol_bytes": 50}}
+        yield entry(
+            "progress", start_s + passed_s, phase="running", epoch=epoch, positions=positions, tallies=tallies, **spent
+        )
+
+
+def positions(read):
+    return {"persons.0": read // 2, "auctions.0": read, "persons.1": read // 2, "auctions.1": read // 2}
+
+
+KILLED = Outage(3, 1, at(20), at(21), at(25))
+JOURNAL = sorted(
+    [
+        entry("recovering", 0, epoch=1, line={"a": 0}, positions=positions(0)),
+        entry("ready", 0),
+        *reports(0, 19.5, 1, 0),
+        entry("checkpoint", 6, partition="a", number=1, seconds=0.5, size_bytes=10, forced=False),
+        entry("checkpoint", 16, partition="a", number=2, seconds=0.7, size_bytes=30, forced=True),
+        entry("committed", 8, positions=positions(5000)),
+        entry("committed", 9, positions=positions(5500)),
+        entry("committed", 18, positions=positions(15_000)),
+        entry("worker-lost", 21),
+        entry("recovering", 22, epoch=2, line={"a": 1}, positions=positions(16_000)),
+        entry("ready", 25),
+        *reports(25, 40, 2, 16_000),
+        entry("finished", 40, positions=positions(31_000)),
+    ],
+    key=lambda each: each["at_ns"],
+)
+
+
+def classes(segments):
+    totals = {}
+    for each in segments:
+        totals[each.kind] = totals.get(each.kind, 0) + (each.end_ns - each.start_ns) / NS
+    return totals
+
+
+def test_what_is_committed_by_interval():
+    found = batches(JOURNAL, 10 * NS, commits=True)
+    assert [(b.started_ns / NS, b.ended_ns / NS, b.records) for b in found] == [
+        (0, 8, 5000),
+        (8, 18, 10_000),
+        (18, 40, 16_000),
+    ], "what comes 1 s after another is no interval; the last one ends when everything is out"
+    assert [b.offsets["input", "0"] for b in found] == [(0, 2500), (2500, 7500), (7500, 15_500)]
+    assert found[1].checkpoint_ns == pytest.approx(10 * NS * CHECKPOINT)
+    assert [b.state_bytes for b in found] == [10, 30, 0]
+
+
+def test_without_commits_it_is_what_was_read():
+    found = batches(JOURNAL[:30], NS, commits=False)
+    assert {b.records for b in found} == {RATE}
+
+
+def test_the_ledger_covers_the_window_and_knows_what_was_lost():
+    window = (at(2), at(38))
+    found = ledger(window, JOURNAL, [KILLED])
+    assert (found[0].start_ns, found[-1].end_ns) == window
+    assert all(a.end_ns == b.start_ns for a, b in pairwise(found))
+    seconds = classes(found)
+    lost_s = 4.0  # read 16,000 at 16 s, and went back to there
+    assert seconds["detect"] == 1
+    assert seconds["restart"] == 4
+    assert seconds["lost"] == pytest.approx(lost_s * (1 - IDLE), abs=0.01)
+    assert seconds["idle"] == pytest.approx((20 - 2 + 38 - 25) * IDLE, abs=0.01)
+    assert seconds["checkpoint"] == pytest.approx((16 - 2 + 38 - 25) * CHECKPOINT, abs=0.01)
+    assert {each.fault for each in found if each.kind in ("lost", "detect", "restart")} == {3}
+
+
+def test_a_second_recovery_takes_no_more_than_what_was_kept():
+    """The second goes back to 17,000, beyond the line of the first: what was kept before the first death stays."""
+    again = Outage(4, 1, at(30), at(31), at(33))
+    journal = [each for each in JOURNAL if each["at_ns"] <= at(30)]
+    journal += [entry("recovering", 31.5, epoch=3, line={"a": 1}, positions=positions(17_000)), entry("ready", 33)]
+    journal += list(reports(33, 40, 3, 17_000))
+    found = ledger((at(0), at(40)), journal, [KILLED, again])
+    lost = {
+        fault: sum(s.end_ns - s.start_ns for s in found if (s.kind, s.fault) == ("lost", fault)) for fault in (3, 4)
+    }
+    assert lost[3] / NS == pytest.approx(4 * (1 - IDLE), abs=0.01)
+    assert lost[4] / NS == pytest.approx(4 * (1 - IDLE), abs=0.01)
+
+
+def test_the_pace_is_by_useful_time():
+    segments = ledger((at(0), at(40)), JOURNAL, [KILLED])
+    usual = pace(batches(JOURNAL, 10 * NS, commits=True)[:2], segments)
+    useful = 1 - IDLE - CHECKPOINT
+    before, then = 5000 / (8 * useful), 10_000 / (8 * useful)  # of the second the work after 16 s was lost
+    assert usual.rate * NS == pytest.approx((before + then) / 2, rel=0.01)
+    assert pace([], segments) is None
+
+
+def test_a_recovery_ends_when_as_much_is_read_as_before():
+    segments = ledger((at(0), at(40)), JOURNAL, [KILLED])
+    found = follow(KILLED, JOURNAL, segments)
+    assert found.restored_ns / NS == pytest.approx(25 + 3.5, abs=0.01), "19,500 had been read at the last report"
+    assert found.lost_s == pytest.approx(4 * (1 - IDLE), abs=0.01)
+
+
+def test_what_a_recovery_leaves_behind_is_invalid():
+    rounds = [entry("round-started", 4, epoch=1, number=7), entry("round-stored", 6.5, epoch=1, number=7)]
+    journal = sorted([*JOURNAL, *rounds], key=lambda each: each["at_ns"])
+    found = partition_checkpoints(journal, (at(5), at(10)))
+    assert found == [
+        ("a", 1, at(6), 0.5, 10, False, False, True),
+        ("round", 7, at(6.5), 2.5, None, False, False, True),
+        ("a", 2, at(16), 0.7, 30, True, True, False),
+    ]
+
+
+def test_the_overhead_of_messages():
+    assert message_overhead(JOURNAL) == pytest.approx(1.25)
+    assert message_overhead([]) is None
+
+
+def test_a_lost_slot_is_what_the_query_notices():
+    assert [each["event"] for each in as_query_journal(JOURNAL)] == ["ready", "executors-lost", "ready"]
