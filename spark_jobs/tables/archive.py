@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from experiments.errors import AftershockError, EnvironmentFailure
-from experiments.workloads import OwnJobSpec, WorkloadSpec, read_workload
+from experiments.workloads import INPUT, OwnJobSpec, WorkloadSpec, read_workload
 from infra.journal import read_journal
 from spark_jobs.dataflow.progress import offsets as offsets_of_sources
 from spark_jobs.streaming.progress import offsets
@@ -28,7 +28,7 @@ from workloads.results import SCHEMA
 
 
 def committed_offsets(raw: Path) -> dict[str, dict[str, int]]:
-    """How far the query has read each partition of each topic, by its last committed batch; of the testbed, in the end."""
+    """How far the query has read each partition of each topic, by its last committed batch or in the end."""
     journal = read_journal(raw / "query.jsonl")
     ends = [entry["positions"] for entry in journal if entry["event"] == "finished"]
     if ends:
