@@ -131,3 +131,19 @@ def test_a_port_that_is_taken_is_one_clear_line_and_leaves_nothing(home):
     (line,) = [line for line in told.splitlines() if line.startswith("aftershock: ")]
     assert "9092" in line
     assert not list((home / "live").iterdir())
+
+
+def test_a_run_of_the_testbed_keeps_the_contract(home):
+    process = start("dataflow-q12", "--json", *settings("window_s=20", "faults.events.0.at=6"))
+    out, told = process.communicate(timeout=LIMIT_S)
+    assert out, told[-3000:]
+    document = json.loads(out)
+
+    verdicts = {verdict["check"]: verdict["verdict"] for verdict in document["verdicts"]}
+    assert set(verdicts.values()) == {"pass"}, document["verdicts"]
+    assert process.returncode == 0
+    assert sum(document["ledger"][name] for name in LEDGER_CLASSES) == pytest.approx(20)
+    (recovery,) = document["recoveries"]
+    assert recovery["restart"] > 0
+    assert (document["quality"]["lost"], document["quality"]["duplicated"]) == (0, 0)
+    assert document["quality"]["exact"] > 0
