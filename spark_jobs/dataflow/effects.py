@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow as pa
 from spark_jobs.dataflow.checkpoints import Checkpoint
 from spark_jobs.dataflow.control import ToCoordinator, ToPartition
 from spark_jobs.dataflow.frames import Frame
+from spark_jobs.dataflow.store import Piece
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,12 @@ class Grant:
 class Store:
     """Write objects, in order and after those of earlier checkpoints; then `on_stored` or `on_store_failed`.
 
-    objects   by key what makes the bytes: it may be called later and elsewhere, for what it reads never changes
+    objects   by key what makes the bytes, in pieces: it may be called later and elsewhere, for what it reads never
+              changes
     """
 
     checkpoint: Checkpoint
-    objects: dict[str, Callable[[], bytes]]
+    objects: dict[str, Callable[[], Sequence[Piece]]]
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,11 @@ def data_bytes(frame: Frame) -> int:
 
 
 def encode(frame: Frame) -> bytes:
+    return b"".join(parts(frame))
+
+
+def parts(frame: Frame) -> tuple[bytes, bytes, bytes, pa.Buffer | bytes]:
+    """The bytes of a frame in pieces, one after the other, so that the payload is copied no more than once."""
     payload = frame.batch.serialize() if frame.batch is not None else b""
     header = HEADER.pack(
         MAGIC,
@@ -80,7 +85,7 @@ def encode(frame: Frame) -> bytes:
         len(payload),
     )
     checksum = crc32(payload, crc32(frame.piggyback, crc32(header)))
-    return b"".join((header, CHECKSUM.pack(checksum), frame.piggyback, payload))
+    return header, CHECKSUM.pack(checksum), frame.piggyback, payload
 
 
 class FrameReader:

@@ -239,7 +239,7 @@ class Simulation:
             self._at(worker, number, Partition.on_store_failed, checkpoint.epoch, checkpoint.number)
             return
         for key, content in effect.objects.items():
-            self.store.put(key, content())
+            self.store.put(key, *content())
         self._at(worker, number, Partition.on_stored, checkpoint.epoch, checkpoint.number)
 
     def _publish(self, worker: _Worker) -> None:

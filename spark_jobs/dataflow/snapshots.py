@@ -12,10 +12,11 @@ import pyarrow as pa
 from spark_jobs.dataflow.checkpoints import OUTSIDE, Checkpoint
 from spark_jobs.dataflow.control import NotStored, Restore, Stored
 from spark_jobs.dataflow.effects import Store
-from spark_jobs.dataflow.frames import Frame, decode_all, encode
+from spark_jobs.dataflow.frames import Frame, decode_all, parts
 from spark_jobs.dataflow.layout import PartitionLayout
 from spark_jobs.dataflow.operators import START_OF_TIME_NS, Sink
 from spark_jobs.dataflow.state import State, decode_state, encode_state
+from spark_jobs.dataflow.store import Piece
 
 
 @dataclass
@@ -115,7 +116,7 @@ class Snapshots:
             core.position,
         )
         self._pending[self.last] = _Pending(checkpoint, frames)
-        objects = {key: partial(encode_state, self._layout.name, (kept, changes))}
+        objects = {key: partial(_encode_state, self._layout.name, (kept, changes))}
         if frames:
             objects[checkpoint.log_key] = partial(_encode_log, tuple(frames))
         return Store(checkpoint, objects)
@@ -157,8 +158,12 @@ class Snapshots:
         return {frame.channel: frame.sequence for frame in frames}
 
 
-def _encode_log(frames: tuple[Frame, ...]) -> bytes:
-    return b"".join(encode(frame) for frame in frames)
+def _encode_state(owner: str, content: object) -> list[Piece]:
+    return [encode_state(owner, content)]
+
+
+def _encode_log(frames: tuple[Frame, ...]) -> list[Piece]:
+    return [piece for frame in frames for piece in parts(frame)]
 
 
 def _number(key: str) -> int:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import struct
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
+from zlib import crc32
+
+import pyarrow as pa
 
 from experiments.errors import AftershockError, EnvironmentFailure
 
-DIGEST_BYTES = 16
+Piece: TypeAlias = bytes | pa.Buffer
+SEAL = struct.Struct("<IQ")  # checksum and length
 
 
 class UnreadableObject(AftershockError):
@@ -24,15 +30,15 @@ class UnreadableObject(AftershockError):
 class ObjectStore(ABC):
     """Objects by key, such as `count.0/state-3-1`. An object is never changed, only written and deleted."""
 
-    def put(self, key: str, data: bytes) -> None:
-        """Write an object whole; raises `EnvironmentFailure` if the store refuses."""
-        self._write(key, _digest(key, data) + data)
+    def put(self, key: str, *pieces: Piece) -> None:
+        """Write an object whole, its pieces one after the other; raises `EnvironmentFailure` if the store refuses."""
+        self._write(key, [_seal(key, pieces), *pieces])
 
     def get(self, key: str) -> bytes:
         """Read an object; raises `UnreadableObject` if it is missing or corrupt."""
         found = self._read(key)
-        data = found[DIGEST_BYTES:]
-        if found[:DIGEST_BYTES] != _digest(key, data):
+        data = found[SEAL.size :]
+        if found[: SEAL.size] != _seal(key, [data]):
             raise UnreadableObject(key, "its checksum differs")
         return data
 
@@ -45,7 +51,7 @@ class ObjectStore(ABC):
         """The keys of all objects, in order."""
 
     @abstractmethod
-    def _write(self, key: str, data: bytes) -> None: ...
+    def _write(self, key: str, pieces: Sequence[Piece]) -> None: ...
 
     @abstractmethod
     def _read(self, key: str) -> bytes: ...
@@ -63,8 +69,8 @@ class MemoryStore(ObjectStore):
     def keys(self) -> list[str]:
         return sorted(self.objects)
 
-    def _write(self, key: str, data: bytes) -> None:
-        self.objects[key] = data
+    def _write(self, key: str, pieces: Sequence[Piece]) -> None:
+        self.objects[key] = b"".join(pieces)
 
     def _read(self, key: str) -> bytes:
         if key not in self.objects:
@@ -85,13 +91,13 @@ class DirectoryStore(ObjectStore):
         found = (path for path in self._root.rglob("*") if path.is_file() and not path.name.startswith("."))
         return sorted(str(path.relative_to(self._root)) for path in found)
 
-    def _write(self, key: str, data: bytes) -> None:
+    def _write(self, key: str, pieces: Sequence[Piece]) -> None:
         path = self._root / key
         partial = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with partial.open("wb") as file:
-                file.write(data)
+                file.writelines(pieces)
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(path)
@@ -107,8 +113,9 @@ class DirectoryStore(ObjectStore):
             raise UnreadableObject(key, str(error)) from error
 
 
-def _digest(key: str, data: bytes) -> bytes:
-    """Of the key too: an object in another's place is corrupt."""
-    return hashlib.blake2b(
-        data, digest_size=DIGEST_BYTES, person=hashlib.blake2b(key.encode(), digest_size=16).digest()
-    ).digest()
+def _seal(key: str, pieces: Sequence[Piece]) -> bytes:
+    """What tells whether an object is as it was written. Of the key too: one in another's place is corrupt."""
+    checksum, length = crc32(key.encode()), 0
+    for piece in pieces:
+        checksum, length = crc32(piece, checksum), length + len(piece)
+    return SEAL.pack(checksum, length)

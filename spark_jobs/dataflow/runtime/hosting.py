@@ -310,9 +310,9 @@ class Hosting:
             return written
         try:
             for key, content in effect.objects.items():
-                data = content()
-                self._store.put(key, data)
-                written += len(data)
+                pieces = content()
+                self._store.put(key, *pieces)
+                written += sum(map(len, pieces))
         except EnvironmentFailure as error:
             return error
         self._storing_s += time.thread_time() - begun_s
