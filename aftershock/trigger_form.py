@@ -118,6 +118,8 @@ def _one_type(field: dict[str, Any]) -> dict[str, Any]:
     if not options or any(option["type"] in ("object", "array") for option in options):
         return field
     merged = {key: value for option in options for key, value in option.items()}
+    if "enum" in merged and {"type": "null"} in options:  # a choice that may be left open
+        merged["enum"] = [*merged["enum"], None]
     rest = {key: value for key, value in field.items() if key != "anyOf"}
     return {**rest, **merged, "type": [option["type"] for option in options]}
 
