@@ -75,7 +75,7 @@ def held_by(journal: Iterable[dict[str, Any]]) -> list[Held]:
     for entry in journal:
         if entry["event"] == STRIKING:
             held[entry["fault"], entry["host"]] = Held(entry["host"], FaultKind(entry["kind"]))
-        elif entry["event"] in ("healed", "ended"):
+        elif entry["event"] == "ended" or (entry["event"] == "healed" and not any(entry["left"].values())):
             held.pop((entry["fault"], entry["host"]), None)
     return list(held.values())
 

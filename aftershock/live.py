@@ -9,11 +9,13 @@ from typing import Any
 
 from aftershock.abort import abort, held_by
 from aftershock.bench import Bench
+from experiments.engines import Engine
 from experiments.errors import AftershockError, BadInput
 from experiments.fault_kinds import Effect
 from results import store
 
 SILENT_S = 10.0  # hosts are sampled once a second: one without a sample for longer does not answer
+NOTHING_COMMITTED = {"lag_records": None, "batch": None, "records_per_s": None}
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,12 @@ def _next(plan: dict[str, Any], now_ns: int) -> dict[str, Any] | None:
 
 def _query(bench: Bench, now_ns: int) -> dict[str, Any]:
     """What the query committed, and how many records were due until now and are not."""
+    if bench.experiment.engine.name is Engine.DATAFLOW:  # its journal tells what was read, not what was committed
+        return NOTHING_COMMITTED
     batches = [entry["progress"] for entry in bench.journal("query") if entry["event"] == "progress"]
     path = bench.gateway / "generator.json" if bench.provisioned else None
     if not batches or path is None or not path.exists():
-        return {"lag_records": None, "batch": None, "records_per_s": None}
+        return NOTHING_COMMITTED
     schedule = store.read_json(path)["schedule"]
     due = max(now_ns - schedule["start_ns"], 0) / 1e9 * schedule["rate"]
     committed = sum(batch["numInputRows"] for batch in batches)

@@ -222,11 +222,13 @@ class Injector:
             self._leave(blow, strike, outcome)
 
     def _inject(self, blow: Blow, strike: Strike) -> None:
+        """It holds its host from before it goes out: one that fails half-way is undone as well."""
         self._note(STRIKING, blow)
-        strike.shoot(blow.due_ns)
         hold = Hold(blow.host, blow.kind, blow.fault, blow.until_ns)
         self.blows[blow.host, blow.kind.effect] += 1
-        for ended in self.holds.strike(hold):
+        taken = self.holds.strike(hold)
+        strike.shoot(blow.due_ns)
+        for ended in taken:
             self.journal.write("ended", fault=ended.fault, host=ended.host, kind=ended.kind)
         self._at(hold.until, next(self._numbers), self._heal_when_due, hold)
         self.beside.append(self.lanes[blow.lane].submit(self._prove, blow, strike))

@@ -17,14 +17,16 @@ from infra import programs
 MOUNTS = Path("/proc/self/mounts")
 SOURCE = re.compile(r"aftershock-(n\d+-[0-9a-f]{16})-.+")
 ESCAPED = re.compile(r"\\([0-7]{3})")  # of blanks in a line of mounts
-REMOVAL_LIMIT_S, PAUSE_S = 5.0, 0.05
+COMMAND_LIMIT_S, REMOVAL_LIMIT_S, PAUSE_S = 30.0, 5.0, 0.05
 
 
 def create(token: str, host: str, folder: Path, size_mb: int) -> None:
     """Give a host an empty disk of that size [MiB] on a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     options = f"size={size_mb}m,mode=0755,nosuid,nodev"
-    done = programs.run("mount", "-t", "tmpfs", "-o", options, f"aftershock-{token}-{host}", str(folder))
+    done = programs.run(
+        "mount", "-t", "tmpfs", "-o", options, f"aftershock-{token}-{host}", str(folder), limit_s=COMMAND_LIMIT_S
+    )
     if done.returncode:
         raise EnvironmentFailure(f"no disk could be mounted on {folder} ({done.stderr.strip()})", "see `mount`")
 
@@ -60,7 +62,9 @@ def remove(token: str) -> None:
     deadline = time.monotonic() + REMOVAL_LIMIT_S
     while left := of(token):
         failed = [
-            done.stderr.strip() for done in (programs.run("umount", str(folder)) for folder in left) if done.returncode
+            done.stderr.strip()
+            for done in (programs.run("umount", str(folder), limit_s=COMMAND_LIMIT_S) for folder in left)
+            if done.returncode
         ]
         if failed and time.monotonic() > deadline:
             raise EnvironmentFailure(f"disks cannot be unmounted ({failed[0]})", "see who uses it with `fuser -vm`")

@@ -26,7 +26,7 @@ from infra import gateway, reach, services, startup
 from infra.cluster import Handle, Host, HostState
 from infra.processes import MACHINE, Usage
 from infra.session import ClockOffset, Disconnected, Session, measure_offset
-from infra.strikes.strike import Proof, Strike
+from infra.strikes.strike import Proof, Strike, wait_until
 
 ANSWER_LIMIT_S = 15.0
 ATTEMPTS = 3
@@ -259,6 +259,7 @@ class RemoteStrike:
 
     def fire(self) -> Proof:
         """Complete it and prove it; a host that loses its power meanwhile has nothing left to be proved."""
+        wait_until(self._ordered_ns)  # an order that did not get through must not be made good for early
         try:
             return self._prove()
         except SwitchedOff:

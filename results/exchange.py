@@ -17,6 +17,9 @@ def exchange(first: Path, second: Path) -> None:
     One step where kernel and file system offer it. Elsewhere `second` is missing for an instant.
     """
     libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "renameat2"):
+        in_three_steps(first, second)
+        return
     if libc.renameat2(AT_FDCWD, os.fsencode(first), AT_FDCWD, os.fsencode(second), RENAME_EXCHANGE) == 0:
         return
     code = ctypes.get_errno()
@@ -26,7 +29,12 @@ def exchange(first: Path, second: Path) -> None:
 
 
 def in_three_steps(first: Path, second: Path) -> None:
-    aside = first.with_name(f".{first.name}.aside")
+    """Whatever stops it, `second` is there: the one from before stays beside it until the other has its place."""
+    aside = second.with_name(f".{second.name}.aside")
     second.rename(aside)
-    first.rename(second)
+    try:
+        first.rename(second)
+    except BaseException:
+        aside.rename(second)
+        raise
     aside.rename(first)

@@ -79,7 +79,8 @@ def rows() -> list[Row]:
     with ThreadPoolExecutor(READERS) as readers:
         made = dict(zip(new, readers.map(row_of, map(store.finished, new)), strict=True))
     if made or len(kept) < len(known):
-        fresh = {run_id: {"stamp": stamps[run_id], "row": asdict(each)} for run_id, each in made.items()}
+        readable = {run_id: each for run_id, each in made.items() if each.state != UNREADABLE}  # others are tried again
+        fresh = {run_id: {"stamp": stamps[run_id], "row": asdict(each)} for run_id, each in readable.items()}
         _save(kept | fresh)
     found = [_from_json(entry["row"]) for entry in kept.values()] + list(made.values())
     return sorted(found, key=lambda each: (each.started_ns, each.run_id), reverse=True)

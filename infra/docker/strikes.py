@@ -62,10 +62,8 @@ class Completed:
         return is_up(self._handle, self._host, self._inner.refresh)
 
     def shoot(self, due_ns: int = 0) -> None:
-        try:
-            self._inner.shoot(due_ns)
-        except Disconnected:  # no agent is to be had while it is paused: `fire` strikes
-            self._not_before_ns = due_ns
+        self._not_before_ns = due_ns  # no agent is to be had while it is paused: then `fire` strikes
+        self._inner.shoot(due_ns)
 
     def fire(self) -> Proof:
         wait_until(self._not_before_ns)

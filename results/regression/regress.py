@@ -51,14 +51,14 @@ def judge_splits(splits: Sequence[Split]) -> list[list[Judgement]]:
 
 
 def baseline_run_ids() -> set[str]:
-    """The runs that later ones are compared with, pinned ones included: they must not be deleted.
+    """The runs that later ones are compared with, or soon will be, pinned ones included: they must not be deleted.
 
     Also those that will be again once their tables are computed again, after a change of the schemas.
     """
     pins, aside = history.read_pins(), records.set_aside()
     followed = [series for outdated in (False, True) for series in history.all_series(outdated=outdated)]
     splits = [history.split(series, aside, pins) for series in followed]
-    in_use = {run.run_id for split in splits for run in split.baseline}
+    in_use = {run.run_id for split in splits if split.baseline for run in (*split.candidates, *split.baseline)}
     return in_use.union(*pins.values())
 
 

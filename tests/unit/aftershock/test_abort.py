@@ -72,7 +72,7 @@ def test_the_command(capsys):
 
 def test_what_faults_hold_by_the_journal():
     def entry(event, fault, kind, host="worker-1"):
-        return {"event": event, "fault": fault, "kind": kind, "host": host}
+        return {"event": event, "fault": fault, "kind": kind, "host": host, "left": {}}
 
     journal = [
         {"event": "armed"},
@@ -83,5 +83,7 @@ def test_what_faults_hold_by_the_journal():
     ]
     assert held_by(journal) == [Held("worker-1", FaultKind.KILL), Held("b", FaultKind.PAUSE)]
     assert held_by([*journal, entry("ended", 2, "pause", "b"), entry("healed", 0, "kill")]) == []
+    disproved = entry("healed", 0, "kill") | {"left": {"hosts down": 1}}
+    assert Held("worker-1", FaultKind.KILL) in held_by([*journal, disproved])
     struck_again = [entry("striking", 3, "kill"), entry("healed", 0, "kill")]
     assert held_by([*journal, *struck_again])[-1] == Held("worker-1", FaultKind.KILL)

@@ -64,8 +64,8 @@ def test_bad_input_is_one_line_and_exit_code_2(call, two_runs, words, named):
 
 @pytest.mark.parametrize("version", [SCHEMA_VERSION, SCHEMA_VERSION - 1])
 def test_runs_are_removed_by_number_but_no_baseline(call, as_json, home, version):
-    """Ten runs of one experiment: the latest five are compared with those before, if need be once computed again."""
-    for day in range(10):
+    """Of one experiment the latest five are compared with the twenty before, if need be once computed again."""
+    for day in range(27):
         run = synthetic.make_run(home / "runs", run_id=f"run-{day}")
         comparable = {
             "started_ns": day,
@@ -78,17 +78,19 @@ def test_runs_are_removed_by_number_but_no_baseline(call, as_json, home, version
         synthetic.make_run(home / "runs", run_id="failed").root / "status.json",
         run.status() | {"run_id": "failed", "state": "failed"},
     )
-    baselines = [f"run-{day}" for day in range(5)]
+    baselines = [f"run-{day}" for day in range(2, 26)]
     planned = as_json("results prune --keep 1 --dry-run")
     assert planned == {
-        "removed": ["run-5", "run-6", "run-7", "run-8"],
-        "baselines_kept": baselines,
-        "kept": 7,
+        "removed": ["run-0", "run-1"],
+        "baselines_kept": planned["baselines_kept"],
+        "kept": 26,
         "dry_run": True,
     }
-    assert len(store.all_finished()) == 11
+    assert sorted(planned["baselines_kept"]) == sorted(baselines)
+    assert len(store.all_finished()) == 28
     code, out, _ = call("results prune --keep 1")
-    assert (code, out.splitlines()[0]) == (0, "removed run-5")
-    assert {run.run_id for run in store.all_finished()} == {*baselines, "run-9", "failed"}
+    assert (code, out.splitlines()[0]) == (0, "removed run-0")
+    assert {run.run_id for run in store.all_finished()} == {*baselines, "run-26", "failed"}
+    assert as_json("results prune --keep 1")["removed"] == [], "those that wait to be a baseline stay, too"
     assert as_json("results prune --older-than 1000000")["removed"] == []
     assert call("results prune --older-than 1000000")[1] == "nothing to remove\n"

@@ -45,6 +45,13 @@ def test_nothing_changes_places_with_what_is_not_there(tmp_path):
     assert (tmp_path / "one").is_dir()
 
 
+def test_what_cannot_take_its_place_leaves_the_other_where_it_was(tmp_path):
+    (tmp_path / "two").mkdir()
+    with pytest.raises(FileNotFoundError):
+        in_three_steps(tmp_path / "one", tmp_path / "two")
+    assert [path.name for path in tmp_path.iterdir()] == ["two"]
+
+
 def test_a_newer_version_takes_the_place_of_a_run(home):
     old = synthetic.make_run(home / "runs", run_id="run-1")
     with store.scratch() as folder:
