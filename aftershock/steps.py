@@ -68,11 +68,7 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
 def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | None = None) -> str:
     """Validate an experiment document and open a run for it, on behalf of `dag_run`; returns the run id."""
     experiment = spec.validate(document)
-    driver = driver_of(experiment.cluster.driver)
-    driver.check(experiment.cluster)
-    _refuse_what_cannot_be_injected(experiment, driver)
-    if isinstance(experiment.workload, OwnJobSpec):
-        own_job.check(experiment.workload)
+    check(experiment)
     streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
     run_id = store.check_run_id(run_id) if run_id else new_run_id(experiment)
     bench = Bench(run_id)
@@ -82,6 +78,15 @@ def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | No
     store.write_json(bench.run.root / "experiment.json", experiment.model_dump(mode="json"))
     store.write_json(bench.run.root / "status.json", _status(run_id, experiment, dag_run))
     return run_id
+
+
+def check(experiment: spec.Experiment) -> None:
+    """Raise `BadInput` or `EnvironmentFailure` for what this machine cannot run of it; touches nothing."""
+    driver = driver_of(experiment.cluster.driver)
+    driver.check(experiment.cluster)
+    _refuse_what_cannot_be_injected(experiment, driver)
+    if isinstance(experiment.workload, OwnJobSpec):
+        own_job.check(experiment.workload)
 
 
 def _refuse_what_cannot_be_injected(experiment: spec.Experiment, driver: Driver) -> None:

@@ -116,9 +116,9 @@ class Experiment(Spec):
     def _faults_fit_the_cluster(self) -> Experiment:
         unknown = sorted(set(self.faults.hosts) - set(self.worker_names))
         if unknown:
-            raise ValueError(f"faults.hosts names {unknown[0]!r}; the hosts are {', '.join(self.worker_names)}")
+            raise Misfit("faults.hosts", unknown[0], f"the cluster's hosts: {', '.join(self.worker_names)}")
         if (self.faults.duration or 0) > self.window_s:
-            raise ValueError(f"faults.duration ({self.faults.duration:g}) must not exceed window_s ({self.window_s:g})")
+            raise Misfit("faults.duration", self.faults.duration, f"at most window_s, {self.window_s:g} s")
         for misfit in misfits(self.fault_spec):
             raise Misfit(f"faults.{misfit.field}", misfit.value, str(misfit))
         return self

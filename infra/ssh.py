@@ -68,7 +68,9 @@ def connect(login: Login, name: str, address: str) -> paramiko.SSHClient:
         except (OSError, EOFError, paramiko.SSHException) as error:
             if time.monotonic() > deadline:
                 cause = f"{name} at {address} cannot be reached over SSH ({reason_of(error)})"
-                raise EnvironmentFailure(cause, "see the host's logs/sshd.log, and `ip route`") from None
+                raise EnvironmentFailure(
+                    cause, f"see that sshd listens on port {login.port} there, the firewall, and `ip route`"
+                ) from None
         time.sleep(PAUSE_S)
 
 

@@ -21,13 +21,12 @@ def benchmark(arguments: argparse.Namespace) -> int:
     """Run an experiment and show its result; a run that failed exits as its error says."""
     from aftershock import orchestrate, steps
     from experiments import spec
-    from infra.drivers import driver_of
     from results import store
     from results.document import document
     from results.terminal import summary
 
     experiment = spec.load(arguments.experiment, arguments.overrides)
-    driver_of(experiment.cluster.driver).check(experiment.cluster)
+    steps.check(experiment)
     run_id = steps.new_run_id(experiment)
     print(f"run {run_id}", file=sys.stderr)
     airflow_status = None

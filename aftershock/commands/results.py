@@ -10,6 +10,7 @@ from typing import Any
 
 from aftershock.commands import export, prune, recompute, regressions
 from aftershock.commands.declare import PASSED, command, group, show
+from experiments.errors import BadInput
 
 
 def add(commands: Any) -> None:
@@ -33,6 +34,11 @@ def show_results(arguments: argparse.Namespace) -> int:
     run = store.finished(arguments.run_id)
     if run.status()["state"] == "failed":
         show(arguments, run.status(), f"{run.run_id} failed: {run.status()['error']} (its logs: {run.raw})")
-    else:
-        show(arguments, document(run), summary(run))
+        return PASSED
+    try:
+        shown = document(run), summary(run)
+    except KeyError as error:
+        allowed = f"a run whose tables this version can read; `aftershock results recompute {run.run_id}` makes them so"
+        raise BadInput("run_id", run.run_id, f"{allowed} (one lacks {error})") from None
+    show(arguments, *shown)
     return PASSED

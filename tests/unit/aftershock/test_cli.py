@@ -117,6 +117,22 @@ def test_results_lists_the_runs(call, as_json, home):
     assert (code, [line.split()[-1] for line in out.splitlines()[1:]]) == (0, ["newer", "older"])
 
 
+def test_a_fault_that_the_driver_cannot_inject_is_refused_in_one_line_before_airflow_starts(call, home):
+    code, out, err = call("benchmark --set faults.processes.0.kind=power-off")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "faults.processes.0.kind: 'power-off'" in err
+    assert not (home / "airflow").exists()
+
+
+def test_a_run_of_an_earlier_version_says_how_it_can_be_shown(call, home):
+    run = synthetic.make_run(home / "runs", run_id="old")
+    faults = run.table("faults").drop(columns="outcome")
+    faults.to_parquet(run.tables / "faults.parquet")
+    code, out, err = call("results old")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "aftershock results recompute old" in err
+
+
 def test_results_shows_a_run_as_the_benchmark_does(call, as_json, home):
     run = synthetic.make_run(home / "runs", run_id="run-1")
     found = as_json("results run-1")
