@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
 os.environ["AIRFLOW__USAGE_DATA_COLLECTION__ENABLED"] = "false"
@@ -17,6 +18,10 @@ AIRFLOW_HOME = tempfile.TemporaryDirectory(prefix="aftershock-airflow-")
 os.environ["AIRFLOW_HOME"] = AIRFLOW_HOME.name
 
 HERE = Path(__file__).parent
+
+# The same examples every time: what is drawn follows from each test alone.
+settings.register_profile("seeded", derandomize=True)
+settings.load_profile("seeded")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
