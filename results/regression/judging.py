@@ -164,7 +164,7 @@ def _of_counts(pair: Pair) -> Chances:
         return Chances(change, 0.0, 1.0)
     if candidates.min() > baseline.max() or candidates.max() < baseline.min():
         return Chances(change, 2 / math.comb(len(candidates) + len(baseline), len(candidates)), 1.0)
-    within = baseline.min() <= np.median(candidates) <= baseline.max()
+    within = baseline.min() <= candidates.min() and candidates.max() <= baseline.max()
     return Chances(change, 1.0, 0.0 if within else 1.0)
 
 

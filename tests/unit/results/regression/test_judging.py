@@ -112,6 +112,10 @@ def test_strata_take_the_difference_between_seeds_out():
     assert judged(apart) == [Change.WORSE]
 
 
+def test_counts_beyond_those_before_are_not_the_same_for_a_median_of_zero():
+    assert judged(pair([0, 0, 0, 5000, 9000], [0] * 19 + [1], "lost")) == [Change.UNKNOWN]
+
+
 def test_a_stratum_that_lacks_a_side_does_not_count():
     both = (STEADY[:5], STEADY)
     found = judge([Pair(METRICS["checkpoint_s"], (both, (STEADY * 9, np.empty(0)), (np.empty(0), STEADY)))])
