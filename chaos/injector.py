@@ -265,8 +265,8 @@ class Injector:
         self.journal.write("healed", fault=hold.fault, host=hold.host, kind=hold.kind, **proof.to_json())
         if arrived is not None:
             thread = threading.Thread(target=self._await_arrival, args=(hold, blows, arrived), daemon=True)
-            self.awaited = [other for other in self.awaited if other.is_alive()] + [thread]
             thread.start()
+            self.awaited.append(thread)  # by lanes at once: none may take another's out
 
     def _await_arrival(self, hold: Hold[int], blows: int, arrived: Callable[[], bool]) -> None:
         """Beside the lane, which the next strike may need: a worker takes seconds to join. The next may come first."""
