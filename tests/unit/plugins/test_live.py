@@ -10,6 +10,9 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from aftershock import live
+from experiments import spec
+from infra.journal import Journal
+from results import store
 from tests.e2e.example_run import LIVE, LIVE_DAG_RUN, write_failed_run, write_live_run
 
 ABORT = f"/aftershock/live/{LIVE}/abort"
@@ -36,6 +39,17 @@ def operator(api_server: FastAPI, token: Callable[..., str]) -> TestClient:
 
 def form_token(client: TestClient) -> str:
     return re.search(r'name="token" value="([0-9a-f]+)"', client.get(ABORT).text)[1]
+
+
+def test_a_live_run_of_the_testbed_is_shown_without_what_its_journal_does_not_tell(browser: TestClient):
+    run = write_live_run("testbed")
+    experiment = spec.load("dataflow-q12")
+    store.write_json(run.root / "experiment.json", experiment.model_dump(mode="json"))
+    (run.raw / "query.jsonl").unlink()
+    Journal(run.raw / "query.jsonl").write("progress", phase="running", epoch=1, positions={"bids.0": 700})
+    state = browser.get("/aftershock/live/testbed/state.json").json()
+    assert (state["phase"], state["lag_records"]) == ("measuring", None)
+    assert browser.get("/aftershock/live/testbed").status_code == browser.get("/aftershock/live").status_code == 200
 
 
 def test_the_state_of_a_live_run(browser: TestClient):
