@@ -72,14 +72,14 @@ def _ledger(run: Run) -> list[str]:
     if ledger is None:
         return []
     window = ledger["window"]
-    lines = [f"{'Where the time went':47}{'seconds':>9}{'share':>8}"]
+    lines = [f"{'Where the time went':48}{'seconds':>9}{'share':>8}"]
     for name in LEDGER_CLASSES:
         share = ledger[name] / window
         bar = "█" * round(share * BAR)
-        lines.append(f"  {name:11}{MEANINGS[name]:34}{ledger[name]:9.1f}{share:8.1%}  {bar}".rstrip())
-    failures = f"  {'failures':11}{' + '.join(FAILURE_CLASSES):34}"
+        lines.append(f"  {name:11}{MEANINGS[name]:35}{ledger[name]:9.1f}{share:8.1%}  {bar}".rstrip())
+    failures = f"  {'failures':11}{' + '.join(FAILURE_CLASSES):35}"
     lines.append(f"{failures}{failure_share(ledger) * window:9.1f}{failure_share(ledger):8.1%}")
-    return [*lines, f"  {'window':45}{window:9.1f}{1:8.1%}"]
+    return [*lines, f"  {'window':46}{window:9.1f}{1:8.1%}"]
 
 
 def _utilization(run: Run) -> list[str]:
