@@ -50,8 +50,7 @@ def abort(run_id: str) -> Abortion:
     """
     bench = Bench(run_id)
     if not (bench.run.root / "status.json").exists():
-        live = ", ".join(sorted(path.name for path in (store.home() / "live").glob("[a-z0-9]*")))
-        raise BadInput("run_id", run_id, f"a live run: {live or 'there is none'}")
+        raise BadInput("run_id", run_id, f"a live run: {', '.join(store.all_live()) or 'there is none'}")
     began = time.monotonic()
     store.write_json(bench.run.raw / ABORT_FILE, {"at_ns": time.time_ns(), "error": ABORTED})
     held = held_by(bench.journal("injector"))

@@ -30,12 +30,6 @@ class LiveHost:
     rss_bytes: int | None
 
 
-def all_live() -> list[str]:
-    """The ids of the live runs."""
-    found = (store.home() / "live").glob("*/result/status.json")
-    return sorted(name for name in (path.parent.parent.name for path in found) if store.RUN_ID.fullmatch(name))
-
-
 def state_of(run_id: str) -> dict[str, Any]:
     """A live run as a JSON document; raises `BadInput` if there is none of that id.
 
@@ -44,7 +38,7 @@ def state_of(run_id: str) -> dict[str, Any]:
     lag_records, batch, records_per_s (None where nothing was committed yet).
     """
     bench = Bench(run_id)
-    if run_id not in all_live():
+    if run_id not in store.all_live():
         raise BadInput("run_id", run_id, "a live run")
     now_ns = time.time_ns()
     status, plan, journal = bench.run.status(), bench.plan, bench.journal("injector")

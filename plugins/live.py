@@ -18,7 +18,7 @@ router = APIRouter()
 
 @router.get("/live")
 def list_live(request: Request) -> HTMLResponse:
-    return render(request, "live.html", section="live", runs=[live.state_of(run_id) for run_id in live.all_live()])
+    return render(request, "live.html", section="live", runs=[live.state_of(run_id) for run_id in store.all_live()])
 
 
 @router.get("/live/{run_id}")
@@ -54,7 +54,7 @@ def run_of_dag_run(request: Request, dag_run: str) -> Response:
     finished = [row.run_id for row in index.rows() if row.dag_run == dag_run]
     if finished:
         return RedirectResponse(f"{base}/runs/{finished[0]}", 303)
-    running = [run_id for run_id in live.all_live() if store.live(run_id).status().get("dag_run") == dag_run]
+    running = [run_id for run_id in store.all_live() if store.live(run_id).status().get("dag_run") == dag_run]
     if running:
         return RedirectResponse(f"{base}/live/{running[0]}", 303)
     return render(request, "error.html", 404, status_code=404, reason="This DAG run made no run.", login=None)

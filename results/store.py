@@ -123,6 +123,12 @@ def finished(run_id: str) -> Run:
     return run
 
 
+def all_live() -> list[str]:
+    """The ids of the live runs."""
+    found = (home() / "live").glob("*/result/status.json")
+    return sorted(name for name in (path.parent.parent.name for path in found) if RUN_ID.fullmatch(name))
+
+
 def all_finished() -> list[Run]:
     """Every finished run, newest first; what else lies in the folder is passed over."""
     folder = home() / "runs"
