@@ -16,6 +16,7 @@ from aftershock.commands import (
     clean,
     faults,
     fidelity,
+    protocols,
     recovery,
     replication,
     reproduce,
@@ -36,7 +37,9 @@ def parser() -> argparse.ArgumentParser:
     predictions = group(commands, "predict", "what a model predicts")
     utilization.add_prediction(predictions)
     fidelity.add(predictions)
-    utilization.add_simulation(group(commands, "simulate", "what a model predicts, by simulation"))
+    simulations = group(commands, "simulate", "what a model predicts, by simulation")
+    utilization.add_simulation(simulations)
+    protocols.add_simulation(simulations)
     plans = group(commands, "plan", "plans, drawn but not carried out")
     replication.add(plans)
     recovery.add(plans)
