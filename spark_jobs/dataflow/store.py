@@ -48,7 +48,7 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def keys(self) -> list[str]:
-        """The keys of all objects, in order."""
+        """The keys of all objects, in order, and of what was begun and never became one: its writer may be dead."""
 
     @abstractmethod
     def _write(self, key: str, pieces: Sequence[Piece]) -> None: ...
@@ -88,12 +88,11 @@ class DirectoryStore(ObjectStore):
         (self._root / key).unlink(missing_ok=True)
 
     def keys(self) -> list[str]:
-        found = (path for path in self._root.rglob("*") if path.is_file() and not path.name.startswith("."))
-        return sorted(str(path.relative_to(self._root)) for path in found)
+        return sorted(str(path.relative_to(self._root)) for path in self._root.rglob("*") if path.is_file())
 
     def _write(self, key: str, pieces: Sequence[Piece]) -> None:
         path = self._root / key
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
+        partial = path.with_name(f".{os.getpid()}.{path.name}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with partial.open("wb") as file:

@@ -68,7 +68,7 @@ class Files(Outlet):
         path = self._folder / name
         if path.exists():
             return
-        scratch = self._folder / f".{name}.{os.getpid()}"
+        scratch = self._folder / f".{os.getpid()}.{name}"
         with scratch.open("wb") as file, pa.ipc.new_stream(file, batches[0].schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)

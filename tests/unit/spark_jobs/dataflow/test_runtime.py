@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from experiments.errors import BadInput
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
-from spark_jobs.dataflow.effects import Grant
+from infra.journal import Journal
+from spark_jobs.dataflow.effects import Grant, Sweep
 from spark_jobs.dataflow.frames import Frame, Kind, encode
 from spark_jobs.dataflow.operators import Delivery
 from spark_jobs.dataflow.queries import as_messages
@@ -23,6 +24,7 @@ from spark_jobs.dataflow.runtime.background import Background, Results
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
 from spark_jobs.dataflow.runtime.mesh import Mesh
 from spark_jobs.dataflow.runtime.messages import Broken, Failed, Hello, Kept, Peers, Status, Stop, UnknownMessage
+from spark_jobs.dataflow.runtime.server import Server
 from spark_jobs.dataflow.runtime.sinks import Files, published
 from spark_jobs.dataflow.runtime.sources import Generated, columns, stream_of
 from spark_jobs.dataflow.runtime.wire import BLOCK, LONGEST_BLOCK, BlockReader, WireError, block, turn
@@ -254,3 +256,16 @@ def test_a_stranger_is_not_listened_to():
         connection.sendall(b"GET / HTTP/1.1\r\nHost: somebody\r\n\r\n")
         pair.run(lambda: not pair.ends[0]._strangers)
     pair.close()
+
+
+def test_a_recovery_sweeps_away_what_earlier_epochs_left_whole_or_not(tmp_path):
+    job = replace(JOB, store=str(tmp_path / "store"))
+    store = job.object_store()
+    for key in ("out.0/state-1-1", "out.0/state-2-1", "out.0/state-2-2"):
+        store.put(key, b"content")
+    for name in (".7.state-3-1", ".8.state-3-2"):
+        (tmp_path / "store" / "out.0" / name).write_bytes(b"cont")
+    server = Server(job, "ab" * 16, HERE, Journal(tmp_path / "journal.jsonl"))
+    server._sweep(Sweep(2, frozenset({"out.0/state-1-1"})))
+    server.close()
+    assert store.keys() == ["out.0/.8.state-3-2", "out.0/state-1-1", "out.0/state-2-2"]

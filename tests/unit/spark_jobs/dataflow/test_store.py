@@ -47,7 +47,11 @@ def test_an_object_in_another_s_place_is_refused(tmp_path):
 def test_a_write_that_was_cut_short_is_no_object(tmp_path):
     store = DirectoryStore(tmp_path)
     store.put("a/b", b"content")
-    (tmp_path / "a" / ".c.123").write_bytes(b"cont")
+    (tmp_path / "a" / ".123.c").write_bytes(b"cont")
+    with pytest.raises(UnreadableObject):
+        store.get("a/c")
+    assert store.keys() == ["a/.123.c", "a/b"], "it is known, so that it can be deleted"
+    store.delete("a/.123.c")
     assert store.keys() == ["a/b"]
 
 
