@@ -87,19 +87,27 @@ def _deleted(
 def reachable(spec: ReachabilitySpec, events: int) -> Counter[Path]:
     """What the first so many events leave behind: for every source that is left, each path without a node twice.
 
-    A row is root, the node at the end, the path. By depth-first search, which shares nothing with the query.
+    A row is root, the node at the end, the path.
     """
-    links: dict[int, Counter[int]] = {}
-    for _, start, end, change in _rows(events_of(spec, "links", 0, events)):
-        links.setdefault(start, Counter())[end] += change
+    return paths(events_of(spec, "links", 0, events), events_of(spec, "sources", 0, events))
+
+
+def paths(links: pa.RecordBatch, sources: pa.RecordBatch) -> Counter[Path]:
+    """The rows of `reachable` for these events, by depth-first search, which shares nothing with the query.
+
+    What is deleted and was never created counts as -1.
+    """
+    after: dict[int, Counter[int]] = {}
+    for _, start, end, change in _rows(links):
+        after.setdefault(start, Counter())[end] += change
     roots: Counter[Path] = Counter()
-    for root, node, _, change in _rows(events_of(spec, "sources", 0, events)):
+    for root, node, _, change in _rows(sources):
         roots[root, node, str(node)] += change
     found: Counter[Path] = Counter()
     pending = [(root, (node,), times) for (root, node, _), times in roots.items() if times]
     while pending:
         root, path, times = pending.pop()
-        for end, copies in links.get(path[-1], {}).items():
+        for end, copies in after.get(path[-1], {}).items():
             if copies and end not in path:
                 found[root, end, THEN.join(map(str, (*path, end)))] += times * copies
                 pending.append((root, (*path, end), times * copies))

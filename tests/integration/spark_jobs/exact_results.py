@@ -3,50 +3,123 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from experiments.workloads import NexmarkQuery
+from experiments.workloads import NexmarkQuery, ReachabilitySpec
 from spark_jobs.dataflow.runtime.job import InputKind, Job
 from spark_jobs.dataflow.runtime.sinks import published
 from spark_jobs.dataflow.runtime.sources import Generated, stream_of
-from workloads.nexmark.stream import Stream, events_of
+from workloads.nexmark.stream import events_of
+from workloads.reachability import events_of as graph_events
+from workloads.reachability import paths
 from workloads.schedule import Schedule
 
 NS_PER_MS = 10**6
+Positions = dict[str, int]
+Read = Callable[[str], pa.RecordBatch]
 
 
-def exact(job: Job, positions: dict[str, int] | None = None) -> Counter[tuple]:
-    """The rows of Q1 or Q12 for the first `job.input.events`, or for what sources at these positions have read.
+@dataclass(frozen=True)
+class Verdict:
+    """Of `compared` records that must be there: how many are not, are there once too often, and should not be."""
 
-    Columns are as the query emits them.
+    compared: int
+    lost: int
+    doubled: int
+    wrong: int
+
+    @property
+    def exact(self) -> bool:
+        return not (self.lost or self.doubled or self.wrong)
+
+
+def judged(job: Job, positions: Positions) -> Verdict:
+    """What has come out, against what had to for all that sources at these positions have read."""
+    wanted, found = exact(job, positions), emitted(job)
+    more = found - wanted
+    doubled = sum(times for row, times in more.items() if row in wanted)
+    return Verdict(wanted.total(), (wanted - found).total(), doubled, more.total() - doubled)
+
+
+def exact(job: Job, positions: Positions | None = None) -> Counter[tuple]:
+    """The rows for the first `job.input.events`, or for what sources at these positions have read.
+
+    Columns are as the query emits them; of the cyclic query, the paths that its changes add up to.
     """
-    stream = stream_of(job.workload, Schedule(job.input.start_ns, job.input.rate))
-    bids = events_of(stream, "bids", 0, job.input.events) if positions is None else _read(job, stream, positions)
-    due_ms, bidders = bids["date_time"].to_pylist(), bids["bidder"].to_pylist()
-    if job.workload.query is NexmarkQuery.Q12:
-        size_ms = job.workload.window_ms
-        counts = Counter((b, t // size_ms * size_ms * NS_PER_MS) for b, t in zip(bidders, due_ms, strict=True))
-        return Counter((*group, count) for group, count in counts.items())
-    columns = [bids[name].to_pylist() for name in ("position", "auction", "price", "extra")]
-    rows = zip(*columns, due_ms, bidders, strict=True)
-    return Counter((p, t * NS_PER_MS, a, b, 908 * price, extra) for p, a, price, extra, t, b in rows)
 
+    def read(kind: str) -> pa.RecordBatch:
+        return _events(job, kind, 0, job.input.events) if positions is None else _read(job, kind, positions)
 
-def _read(job: Job, stream: Stream, positions: dict[str, int]) -> pa.RecordBatch:
-    """A position counts blocks of events, or events in Kafka; the n-th of partition i is number n P + i of all."""
-    size = 1 if job.input.kind is InputKind.KAFKA else Generated.block_events(job.input.rate)
-    ends = np.array([positions[f"bids.{index}"] for index in range(job.parallelism)])
-    bids = events_of(stream, "bids", 0, int(max(ends)) * size * job.parallelism)
-    number = bids["position"].to_numpy() // size
-    return bids.filter(pa.array(number // job.parallelism < ends[number % job.parallelism]))
+    if isinstance(job.workload, ReachabilitySpec):
+        return paths(read("links"), read("sources"))
+    return _EXACT[job.workload.query](job, read)
 
 
 def emitted(job: Job) -> Counter[tuple]:
-    """The rows in the files of its sinks."""
+    """The rows in the files of its sinks; of the cyclic query, what their changes add up to."""
     rows: Counter[tuple] = Counter()
     for table in published(Path(job.output.at)):
         rows.update(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return _added_up(rows) if isinstance(job.workload, ReachabilitySpec) else rows
+
+
+def _added_up(changes: Counter[tuple]) -> Counter[tuple]:
+    found: Counter[tuple] = Counter()
+    for (*path, change), times in changes.items():
+        found[tuple(path)] += change * times
+    return Counter({path: times for path, times in found.items() if times})
+
+
+def _q1(job: Job, read: Read) -> Counter[tuple]:
+    columns = _columns(read("bids"), "position", "date_time", "auction", "bidder", "price", "extra")
+    return Counter((p, t * NS_PER_MS, a, b, 908 * price, extra) for p, t, a, b, price, extra in columns)
+
+
+def _q8(job: Job, read: Read) -> Counter[tuple]:
+    def windowed(kind: str, *names: str) -> list[tuple]:
+        size_ms = job.workload.window_ms
+        found = _columns(read(kind), "date_time", *names)
+        return [(due_ms // size_ms * size_ms * NS_PER_MS, due_ms * NS_PER_MS, *rest) for due_ms, *rest in found]
+
+    persons = {(start, at, person): rest for start, at, person, *rest in windowed("persons", "id", "position", "name")}
+    by_window = {(start, person): (at, *rest) for (start, at, person), rest in persons.items()}
+    rows: Counter[tuple] = Counter()
+    for start, at, position, auction, seller in windowed("auctions", "position", "id", "seller"):
+        if (start, seller) in by_window:
+            person_at, person_position, name = by_window[start, seller]
+            rows[start, position, at, auction, seller, person_position, person_at, name] += 1
     return rows
+
+
+def _q12(job: Job, read: Read) -> Counter[tuple]:
+    size_ms = job.workload.window_ms
+    groups = Counter((b, t // size_ms * size_ms * NS_PER_MS) for t, b in _columns(read("bids"), "date_time", "bidder"))
+    return Counter((*group, count) for group, count in groups.items())
+
+
+_EXACT = {NexmarkQuery.Q1: _q1, NexmarkQuery.Q8: _q8, NexmarkQuery.Q12: _q12}
+
+
+def _columns(events: pa.RecordBatch, *names: str) -> list[tuple]:
+    return list(zip(*(events[name].to_pylist() for name in names), strict=True))
+
+
+def _events(job: Job, kind: str, start: int, stop: int) -> pa.RecordBatch:
+    if isinstance(job.workload, ReachabilitySpec):
+        return graph_events(job.workload, kind, start, stop)
+    return events_of(stream_of(job.workload, Schedule(job.input.start_ns, job.input.rate)), kind, start, stop)
+
+
+def _read(job: Job, kind: str, positions: Positions) -> pa.RecordBatch:
+    """A position counts blocks of events, or events in Kafka; the n-th of partition i is number n P + i of all."""
+    size = 1 if job.input.kind is InputKind.KAFKA else Generated.block_events(job.input.rate)
+    ends = np.array([positions[f"{kind}.{index}"] for index in range(job.parallelism)])
+    common = int(min(ends)) * job.parallelism * size
+    blocks = [(n * job.parallelism + i) * size for i, end in enumerate(ends) for n in range(min(ends), end)]
+    pieces = [_events(job, kind, 0, common), *(_events(job, kind, start, start + size) for start in blocks)]
+    return pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]

@@ -1,0 +1,94 @@
+"""Kills of the testbed's slots, and whether a record was lost or came twice.
+
+`.venv/bin/python -m benchmarks.dataflow_kills --protocol coordinated --query q12 --kills 200 --seed 1 [--spark]`
+runs episodes of `--episode` kills each: a coordinator, slots, a store, all of them real processes; SIGKILL at random
+and at chosen moments, now and then to all slots at once, and SIGSTOP until a slot was given up. At the end of each the
+output is compared with what the events that were read must give, record by record. With `--spark` the slots are Spark
+tasks on a local cluster, and what dies is by chance a slot, its executor, or the whole host. Prints a table; of its
+times the median and the 99th percentile: `detect` from a kill to the loss that the coordinator notes, `restart` from
+there until somebody is in its place, `restore` from there until all go on. Ends with 1 if anything is amiss, and keeps
+that episode's files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from experiments.spec import ClusterSpec
+from infra.drivers import driver_of
+from spark_jobs.dataflow.protocols import PROTOCOLS
+from spark_jobs.dataflow.runtime.job import Job
+from tests.integration.spark_jobs.kills.campaign import Campaign, Episode, Stuck
+from tests.integration.spark_jobs.kills.figures import table
+from tests.integration.spark_jobs.kills.hosts import Hosts
+from tests.integration.spark_jobs.kills.jobs import QUERIES, job_of, moments_of
+from tests.integration.spark_jobs.kills.rig import Rig
+from tests.integration.spark_jobs.kills.slots import Slots
+
+LIMIT_S = 600.0  # for one recovery, on a machine that has much other work
+MakeRig = Callable[[Job, Path, int], Rig]
+
+
+def main() -> None:
+    given = _arguments()
+    episodes: list[Episode] = []
+    with _rigs(given) as rig_of:
+        while sum(blow.kills for episode in episodes for blow in episode.blows) < given.kills:
+            episodes.append(_episode(given, given.seed * 1000 + len(episodes), rig_of))
+            last = episodes[-1]
+            print(f"{len(episodes)}: {len(last.blows)} blows, {last.verdict}", flush=True)
+    print(table(given.protocol, given.query, episodes))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--protocol", choices=[name for name in PROTOCOLS if name != "none"], default="coordinated")
+    parser.add_argument("--query", choices=QUERIES, default="q12")
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--episode", type=int, default=25, help="kills of each run")
+    parser.add_argument("--slots", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--spark", action="store_true", help="slots are Spark tasks, each on a worker of a cluster")
+    return parser.parse_args()
+
+
+@contextmanager
+def _rigs(given: argparse.Namespace) -> Iterator[MakeRig]:
+    """What makes a rig of a job: processes, or a program on a cluster that is there until all is over."""
+    if not given.spark:
+        yield lambda job, folder, seed: Slots(job, folder)
+        return
+    spec = ClusterSpec(workers=given.slots, worker_memory_mb=512)
+    driver, root = driver_of(spec.driver), Path(tempfile.mkdtemp(prefix="aftershock-kills-"))
+    cluster = driver.provision(spec, "dataflow-kills", root)
+    try:
+        yield lambda job, folder, seed: Hosts(driver, cluster, job, folder, seed)
+    finally:
+        driver.destroy(cluster)
+    shutil.rmtree(root)
+
+
+def _episode(given: argparse.Namespace, seed: int, rig_of: MakeRig) -> Episode:
+    root = Path(tempfile.mkdtemp(prefix="aftershock-kills-"))
+    job = job_of(given.query, given.protocol, seed, root, given.slots, given.episode)
+    rig = rig_of(job, root, seed)
+    try:
+        episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(given.episode)
+    except Stuck as stuck:
+        sys.exit(f"seed {seed}: {stuck}; its files are in {root}")
+    finally:
+        rig.close()
+    if not episode.verdict.exact:
+        sys.exit(f"seed {seed}: not exactly once, {episode.verdict}; its files are in {root}")
+    shutil.rmtree(root)
+    return episode
+
+
+if __name__ == "__main__":
+    main()

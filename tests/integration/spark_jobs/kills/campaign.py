@@ -1,0 +1,224 @@
+"""Kills, one after another, at random and at chosen moments, and what came of them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+from typing import Any
+
+from tests.integration.spark_jobs.exact_results import Verdict, judged
+from tests.integration.spark_jobs.kills.moments import AMID_RECOVERY, Moment, moment_at
+from tests.integration.spark_jobs.kills.rig import Rig
+from tests.integration.spark_jobs.kills.watching import NS, Entry, Stage, Standing, Watch
+
+POLL_S = 0.0005
+LONGEST_DELAY_S = 0.5  # of a blow at random
+MOMENT_LIMIT_S = 6.0  # a moment that has not come by then is let go, and the blow falls all the same
+NOTICE_LIMIT_S = 1.0
+PAUSE_SHARE, ALL_SHARE, REPLACED_SHARE = 0.08, 0.06, 0.5
+QUIET_S, QUIET_CHECKPOINTS = 1.5, 3
+
+
+class Means(Enum):
+    """Killed, all killed at once, or held until given up and then let go on."""
+
+    KILL = "kill"
+    KILL_ALL = "kill all"
+    PAUSE = "pause"
+
+
+@dataclass(frozen=True)
+class Blow:
+    """What fell when, on how many, aimed at which moment, and which it hit."""
+
+    at_ns: int
+    means: Means
+    victims: int
+    aim: Moment
+    hit: Moment
+
+    @property
+    def kills(self) -> int:
+        return 0 if self.means is Means.PAUSE else self.victims
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A run from its beginning to its end, with all blows, and what of its output was wrong.
+
+    own_deaths   how many slots ended though nobody struck them
+    """
+
+    blows: list[Blow]
+    verdict: Verdict
+    journal: list[Entry]
+    own_deaths: int
+
+
+class Stuck(Exception):
+    """A run did not recover, or did not come to its end, or its coordinator gave up."""
+
+
+class Campaign:
+    """Blows on one run, seeded: the same aims in the same order; when they fall is the machine's affair.
+
+    `limit_s` is how long a recovery, or the end of the run, may take.
+    """
+
+    def __init__(self, rig: Rig, moments: list[Moment], seed: int, limit_s: float) -> None:
+        self._rig, self._moments, self._random, self._limit_s = rig, moments, Random(seed), limit_s
+        self._watch = Watch(rig.journal, rig.job.slots)
+        self._struck: list[tuple[int, Means, int, Moment, list[Moment]]] = []
+        self._killed = 0
+
+    def run(self, kills: int) -> Episode:
+        """So many kills at least, then the end of the run, amid which there is one more."""
+        while self._killed < kills - 1:
+            self._blow(self._random.choice(self._moments))
+        self._rest(checkpoints=0)
+        self._rig.drain()
+        self._strike(Moment.RUNNING, Means.KILL)
+        positions = self._end()
+        self._watch.close()
+        return Episode(self._blows(), judged(self._rig.job, positions), self._watch.entries, self._rig.own_deaths)
+
+    # One blow.
+
+    def _blow(self, aim: Moment) -> None:
+        if aim in AMID_RECOVERY and self._watch.stage is Stage.RUNNING and self._watch.stored:
+            self._strike(Moment.RUNNING, Means.KILL)  # so that there is a recovery
+        if aim not in AMID_RECOVERY:
+            self._rest(checkpoints=self._random.randrange(3 * len(self._rig.job.layout().partitions)))
+        self._strike(aim, self._means(aim))
+
+    def _means(self, aim: Moment) -> Means:
+        drawn = self._random.random()
+        if self._rig.can_pause and drawn < PAUSE_SHARE and aim not in AMID_RECOVERY:
+            return Means.PAUSE
+        return Means.KILL_ALL if drawn > 1 - ALL_SHARE else Means.KILL
+
+    def _strike(self, aim: Moment, means: Means) -> None:
+        candidates = self._wait_for(aim) or self._rig.victims()
+        if not candidates:
+            return
+        losses, at_ns = self._watch.losses, time.time_ns()
+        victim = self._random.choice(candidates)
+        if means is Means.PAUSE:
+            self._note(at_ns, means, [victim], aim, self._pause(victim))
+        else:
+            victims = self._rig.victims() if means is Means.KILL_ALL else [victim]
+            self._note(at_ns, means, victims, aim, self._rig.kill(victims))
+            self._killed += len(victims)
+            self._go_on(until=lambda: self._watch.losses > losses, limit_s=NOTICE_LIMIT_S)
+
+    def _note(self, at_ns: int, means: Means, victims: list[Any], aim: Moment, seen: list[Moment]) -> None:
+        self._struck.append((at_ns, means, len(victims), aim, seen))
+
+    def _pause(self, victim: Any) -> list[Moment]:
+        """Until it was given up, and a while longer: into the others' recovery, or beyond it."""
+        losses = self._watch.losses
+        seen = self._rig.pause(victim, self._random.random() < REPLACED_SHARE)
+        if not self._go_on(until=lambda: self._watch.losses > losses, limit_s=self._limit_s):
+            raise Stuck("a slot that was paused was not given up")
+        self._go_on(until=lambda: False, limit_s=self._random.uniform(0, 2 * LONGEST_DELAY_S))
+        self._rig.resume(victim)
+        return seen
+
+    def _wait_for(self, aim: Moment) -> list[Any] | None:
+        """Whom to strike, if the moment tells."""
+        if aim is Moment.RUNNING:
+            self._go_on(until=lambda: False, limit_s=self._random.uniform(0, LONGEST_DELAY_S))
+            return None
+        found: list[Any] | None = None
+
+        def has_come() -> bool:
+            nonlocal found
+            if aim in AMID_RECOVERY:
+                stages = {Moment.SHORT: Stage.SHORT, Moment.RESTORING: Stage.RESTORING}
+                return self._watch.stage is stages.get(aim, Stage.RUNNING)
+            if aim is Moment.ALIGNING and not self._rig.sees_alignment:
+                return self._watch.stage is Stage.RUNNING and self._watch.in_round
+            found = self._rig.is_now(aim)
+            return found is not None
+
+        self._go_on(until=has_come, limit_s=MOMENT_LIMIT_S)
+        if aim in AMID_RECOVERY:
+            time.sleep(self._random.uniform(0, 0.02))  # into the moment, not only to its beginning
+        return found
+
+    # The run in between.
+
+    def _rest(self, checkpoints: int) -> None:
+        """Until all go on, and so many checkpoints are stored."""
+
+        def is_well() -> bool:
+            return self._watch.stage is Stage.RUNNING and self._watch.stored >= checkpoints
+
+        if not self._go_on(until=is_well, limit_s=self._limit_s):
+            raise Stuck(f"not recovered in {self._limit_s:g} s")
+
+    def _go_on(self, until: Callable[[], bool], limit_s: float) -> bool:
+        """Let time pass; returns whether what was waited for has come."""
+        deadline_s = time.monotonic() + limit_s
+        while True:
+            self._watch.follow()
+            if until():
+                return True
+            if time.monotonic() > deadline_s:
+                return False
+            if self._rig.has_ended():
+                self._watch.follow()
+                if until():
+                    return True
+                raise Stuck(f"the coordinator is gone; see {self._rig.journal}")
+            self._rig.revive()
+            time.sleep(POLL_S)
+
+    # The end.
+
+    def _end(self) -> dict[str, int]:
+        """Where the sources were when everything was out."""
+        is_over = self._is_quiet if self._rig.job.layout().cyclic else self._is_finished
+        if not self._go_on(until=is_over, limit_s=self._limit_s):
+            raise Stuck(f"not at its end in {self._limit_s:g} s")
+        told = [entry for entry in self._watch.entries if entry["event"] in ("finished", "progress")]
+        return told[-1]["positions"]
+
+    def _is_finished(self) -> bool:
+        return any(entry["event"] == "finished" for entry in self._watch.entries[-3:])
+
+    def _is_quiet(self) -> bool:
+        return is_quiet(self._watch.entries, {each.name for each in self._rig.job.layout().partitions})
+
+    def _blows(self) -> list[Blow]:
+        standing, entries = Standing(self._rig.job.slots), sorted(self._watch.entries, key=lambda each: each["at_ns"])
+        blows, taken = [], 0
+        for at_ns, means, victims, aim, seen in self._struck:
+            while taken < len(entries) and entries[taken]["at_ns"] <= at_ns:
+                standing.take(entries[taken])
+                taken += 1
+            amid_round = [Moment.ALIGNING] if not self._rig.sees_alignment and standing.in_round else []
+            blows.append(Blow(at_ns, means, victims, aim, moment_at(standing, at_ns, [*seen, *amid_round])))
+        return blows
+
+
+def is_quiet(entries: list[Entry], partitions: set[str]) -> bool:
+    """On a cycle no end is known. It is over when for a while no record has moved, every partition has stored
+    checkpoints since, and then all output up to a line was out."""
+    since = entries[max(n for n, each in enumerate(entries) if each["event"] in ("ready", "draining")) :]
+    reports = [each for each in since if each["event"] == "progress" and set(each["tallies"]) == partitions]
+    still = [each for each in reports if _moved(each) == _moved(reports[-1])]
+    if not still or still[-1]["at_ns"] - still[0]["at_ns"] < QUIET_S * NS:
+        return False
+    later = [each for each in since if each["at_ns"] >= still[0]["at_ns"]]
+    commits = [n for n, each in enumerate(later) if each["event"] == "committed"]
+    stored = Counter(each["partition"] for each in later[: max(commits, default=0)] if each["event"] == "checkpoint")
+    return all(stored[name] >= QUIET_CHECKPOINTS for name in partitions)
+
+
+def _moved(report: Entry) -> int:
+    return sum(tally["records_in"] + tally["records_out"] for tally in report["tallies"].values())

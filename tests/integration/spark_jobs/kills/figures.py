@@ -1,0 +1,105 @@
+"""What a campaign's episodes add up to: kills by moment, what was lost or doubled, how long recovery took."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.integration.spark_jobs.kills.campaign import Episode, Means
+from tests.integration.spark_jobs.kills.moments import Moment
+from tests.integration.spark_jobs.kills.watching import NS, Entry
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """Of one time that all went back to a line [s].
+
+    restart   from the loss of the last slot to the beginning of the last epoch: until another was in its place
+    restore   from there until all went on
+    """
+
+    restart_s: float
+    restore_s: float
+
+
+def recoveries(journal: Iterable[Entry]) -> Iterator[Recovery]:
+    """Every one that came to its end. The start of the run is none."""
+    lost_ns = begun_ns = 0
+    for entry in journal:
+        if entry["event"] == "worker-lost":
+            lost_ns, begun_ns = entry["at_ns"], 0
+        elif entry["event"] == "recovering":
+            begun_ns = begun_ns or entry["at_ns"]
+        elif entry["event"] == "ready":
+            if lost_ns and begun_ns:
+                yield Recovery((begun_ns - lost_ns) / NS, (entry["at_ns"] - begun_ns) / NS)
+            lost_ns = begun_ns = 0
+
+
+def detections(episode: Episode) -> Iterator[float]:
+    """From each kill until the next loss that was noticed [s], unless another blow came first."""
+    lost = [entry["at_ns"] for entry in episode.journal if entry["event"] == "worker-lost"]
+    ends = [blow.at_ns for blow in episode.blows[1:]] + [2**63]
+    for blow, end_ns in zip(episode.blows, ends, strict=True):
+        noticed = next((at_ns for at_ns in lost if blow.at_ns <= at_ns < end_ns), None)
+        if noticed and blow.means is not Means.PAUSE:
+            yield (noticed - blow.at_ns) / NS
+
+
+def checkpoints(journal: Iterable[Entry]) -> tuple[int, int, int]:
+    """How many were stored, how many of them a recovery left behind, and their bytes."""
+    stored = invalid = size = 0
+    valid: dict[str, list[int]] = {}
+    for entry in journal:
+        if entry["event"] == "checkpoint":
+            stored, size = stored + 1, size + entry["size_bytes"]
+            valid.setdefault(entry["partition"], []).append(entry["number"])
+        elif entry["event"] == "recovering":
+            for partition, number in entry["line"].items():
+                kept = [each for each in valid.get(partition, []) if each <= number]
+                invalid += len(valid.get(partition, [])) - len(kept)
+                valid[partition] = kept
+    return stored, invalid, size
+
+
+def table(protocol: str, query: str, episodes: list[Episode]) -> str:
+    """As Markdown: kills by moment, verdict, times, checkpoints."""
+    blows = [blow for episode in episodes for blow in episode.blows]
+    kills: Counter[Moment] = Counter()
+    for blow in blows:
+        kills[blow.hit] += blow.kills
+    pauses = sum(blow.means is Means.PAUSE for blow in blows)
+    journals = [episode.journal for episode in episodes]
+    found = [each for journal in journals for each in recoveries(journal)]
+    stored, invalid, size = (sum(column) for column in zip(*map(checkpoints, journals), strict=True))
+    verdicts = [episode.verdict for episode in episodes]
+    columns = {
+        "query": query,
+        "protocol": protocol,
+        "kills": kills.total(),
+        **{moment.value: kills[moment] for moment in Moment},
+        "pauses": pauses,
+        "own deaths": sum(episode.own_deaths for episode in episodes),
+        "records": f"{sum(each.compared for each in verdicts):,}",
+        "lost": sum(each.lost for each in verdicts),
+        "doubled": sum(each.doubled for each in verdicts),
+        "wrong": sum(each.wrong for each in verdicts),
+        "detect [ms]": _spread([each for episode in episodes for each in detections(episode)]),
+        "restart [ms]": _spread([each.restart_s for each in found]),
+        "restore [ms]": _spread([each.restore_s for each in found]),
+        "checkpoints": f"{stored:,}",
+        "invalid": f"{invalid:,} ({invalid / max(stored, 1):.0%})",
+        "mean size [kB]": f"{size / max(stored, 1) / 1000:.1f}",
+    }
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in (columns, ["---"] * len(columns), columns.values()))
+
+
+def _spread(seconds: list[float]) -> str:
+    """Median and 99th percentile."""
+    if not seconds:
+        return "-"
+    middle, high = np.quantile(seconds, [0.5, 0.99]) * 1000
+    return f"{middle:.0f}, {high:.0f}"

@@ -1,0 +1,166 @@
+"""Slots and coordinator as processes of this machine, without Spark: what can be killed many times a minute."""
+
+from __future__ import annotations
+
+import mmap
+import multiprocessing
+import os
+import secrets
+import signal
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from infra.journal import Journal
+from spark_jobs.dataflow.partition import Partition
+from spark_jobs.dataflow.runtime.job import Job
+from spark_jobs.dataflow.runtime.server import Server
+from spark_jobs.dataflow.runtime.slot import Slot
+from spark_jobs.dataflow.runtime.wire import Address
+from tests.integration.spark_jobs.kills.moments import Moment, writers
+from tests.integration.spark_jobs.kills.rig import Rig
+
+HERE, START_LIMIT_S, END_LIMIT_S = "127.0.0.1", 60.0, 10.0
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload([__name__])
+
+
+def coordinate(document: dict[str, Any], journal: Path, token: str, told: Connection) -> None:
+    """What the driver program does, but for Spark: ends when told to, by files beside the journal."""
+    job, drain, stop = Job.from_json(document), journal.with_name("drain"), journal.with_name("stop")
+    server = Server(job, token, HERE, Journal(journal))
+    told.send(server.address)
+    draining = False
+
+    def stopping() -> bool:
+        nonlocal draining
+        if not draining and drain.exists():
+            draining = True
+            server.drain()
+        return stop.exists()
+
+    try:
+        server.serve(stopping)
+    finally:
+        server.close()
+
+
+def serve_slot(document: dict[str, Any], address: Address, token: str, task: int, signs: Path) -> None:
+    os.environ["SPARK_LOCAL_IP"] = HERE
+    show_alignment(signs)
+    Slot(Job.from_json(document), address, token, task, 0).run()
+
+
+def show_alignment(signs: Path) -> None:
+    """Let this process show in a file, a byte for each partition, which of its partitions hold channels back."""
+    with signs.open("r+b") as file:
+        shown = mmap.mmap(file.fileno(), 0)
+    block, unblock, restore = Partition.block, Partition.unblock, Partition.restore
+
+    def blocking(self: Partition, channel: int) -> None:
+        block(self, channel)
+        shown[self.number] = 1
+
+    def unblocking(self: Partition) -> None:
+        unblock(self)
+        shown[self.number] = 0
+
+    def restoring(self: Partition, *given: Any) -> None:
+        restore(self, *given)
+        shown[self.number] = 0
+
+    Partition.block, Partition.unblock, Partition.restore = blocking, unblocking, restoring
+
+
+class Slots(Rig):
+    """A process for each slot; one that was killed is started again at once, unless there are enough without it."""
+
+    can_pause = True
+
+    def __init__(self, job: Job, root: Path) -> None:
+        super().__init__(job, root / "journal.jsonl")
+        self._signs = root / "aligning"
+        self._signs.write_bytes(bytes(len(job.layout().partitions)))
+        with self._signs.open("r+b") as file:
+            self._shown = mmap.mmap(file.fileno(), 0)
+        token = secrets.token_hex(16)
+        mine, theirs = PROCESSES.Pipe()
+        self._coordinator = self._start(coordinate, job.to_json(), self.journal, token, theirs)
+        if not mine.poll(START_LIMIT_S):
+            raise TimeoutError("the coordinator has not begun")
+        self._given = (job.to_json(), mine.recv(), token)
+        self._slots: dict[int, BaseProcess] = {}
+        self._paused: set[int] = set()
+        self._replaced: set[int] = set()
+        self._started = 0
+        self.revive()
+
+    def victims(self) -> list[int]:
+        return [pid for pid in self._slots if pid not in self._paused]
+
+    def revive(self) -> None:
+        for pid, process in list(self._slots.items()):
+            if not process.is_alive():
+                self.own_deaths += 1
+                del self._slots[pid]
+        while len(self._slots) - len(self._replaced) < self.job.slots:
+            process = self._start(serve_slot, *self._given, self._started % self.job.slots, self._signs)
+            self._slots[process.pid] = process
+            self._started += 1
+
+    def kill(self, victims: list[int]) -> list[Moment]:
+        aligning = self._aligning()
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        for pid in victims:
+            self._slots.pop(pid).join()
+        return self._seen(victims, aligning)
+
+    def pause(self, victim: int, replaced: bool) -> list[Moment]:
+        """Hold a slot; another may take its place before it goes on."""
+        aligning = self._aligning()
+        os.kill(victim, signal.SIGSTOP)
+        self._paused.add(victim)
+        if replaced:
+            self._replaced.add(victim)
+        return self._seen([victim], aligning)
+
+    def resume(self, victim: int) -> None:
+        os.kill(victim, signal.SIGCONT)
+        self._paused.discard(victim)
+        self._replaced.discard(victim)
+
+    def is_now(self, moment: Moment) -> list[int] | None:
+        if moment is Moment.ALIGNING:
+            return self.victims() if self._aligning() else None
+        folder = Path(self.job.store if moment is Moment.STORING else self.job.output.at)
+        return [pid for pid in writers(folder) if pid in self.victims()] or None
+
+    def has_ended(self) -> bool:
+        return not self._coordinator.is_alive()
+
+    def drain(self) -> None:
+        self.journal.with_name("drain").touch()
+
+    def close(self) -> None:
+        self.journal.with_name("stop").touch()
+        self._coordinator.join(END_LIMIT_S)
+        for process in (self._coordinator, *self._slots.values()):
+            process.kill()
+            process.join()
+
+    def _aligning(self) -> bool:
+        return any(self._shown[:])
+
+    def _seen(self, victims: list[int], aligning: bool) -> list[Moment]:
+        """What the struck were writing, by the scratch files that they have left behind."""
+        folders = {Moment.STORING: self.job.store, Moment.PUBLISHING: self.job.output.at}
+        seen = [moment for moment, folder in folders.items() if writers(Path(folder)) & set(victims)]
+        return [*seen, Moment.ALIGNING] if aligning else seen
+
+    @staticmethod
+    def _start(target: Any, *arguments: Any) -> BaseProcess:
+        process = PROCESSES.Process(target=target, args=arguments)
+        process.start()
+        return process

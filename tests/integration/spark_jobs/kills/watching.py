@@ -1,0 +1,76 @@
+"""How a run of the testbed stands, by its journal, now or at any moment that is over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+Entry = dict[str, Any]
+NS = 1e9
+
+
+class Stage(Enum):
+    """Not begun; a slot is missing; all go back to a line; all have gone on."""
+
+    WAITING = "waiting"
+    SHORT = "short"
+    RESTORING = "restoring"
+    RUNNING = "running"
+
+
+class Standing:
+    """What the journal's entries say when they are taken in one after the other.
+
+    stored   the checkpoints that were stored since all went on
+    losses   how many slots were lost
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._slots, self._there = slots, set[str]()
+        self.stage, self.ready_ns, self.stored, self.losses, self.in_round = Stage.WAITING, 0, 0, 0, False
+
+    def take(self, entry: Entry) -> None:
+        event = entry["event"]
+        if event == "worker-joined":
+            self._there.add(entry["worker"])
+        elif event == "worker-lost":
+            self._there.discard(entry["worker"])
+            self.losses += 1
+            if len(self._there) < self._slots and self.stage is not Stage.WAITING:
+                self.stage = Stage.SHORT
+        elif event == "recovering":
+            self.stage, self.in_round = Stage.RESTORING, False
+        elif event == "ready":
+            self.stage, self.ready_ns, self.stored = Stage.RUNNING, entry["at_ns"], 0
+        elif event == "checkpoint":
+            self.stored += 1
+        elif event in ("round-started", "round-stored"):
+            self.in_round = event == "round-started"
+
+
+class Watch(Standing):
+    """Follows a journal while it is being written; `entries` has all of it so far."""
+
+    def __init__(self, journal: Path, slots: int) -> None:
+        super().__init__(slots)
+        self.entries: list[Entry] = []
+        journal.touch()
+        self._file, self._rest = journal.open("rb"), b""
+
+    def follow(self) -> list[Entry]:
+        """Take in what is new, and return it."""
+        new = list(self._new())
+        for entry in new:
+            self.take(entry)
+        self.entries += new
+        return new
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _new(self) -> Iterator[Entry]:
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        return map(json.loads, lines)

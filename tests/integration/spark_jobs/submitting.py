@@ -1,0 +1,25 @@
+"""Start the testbed's driver program on a cluster's gateway."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from infra import spark
+from infra.cluster import Driver, Handle
+from infra.services import REPOSITORY
+from spark_jobs.dataflow.runtime.job import Job
+
+PROGRAM = "dataflow"  # the service's name
+
+
+def submit(driver: Driver, cluster: Handle, job: Job, root: Path) -> Path:
+    """Start the driver program; returns its journal."""
+    root.mkdir(exist_ok=True)
+    (root / "job.json").write_text(json.dumps(job.to_json()), encoding="utf-8")
+    address = cluster.gateway.address
+    conf = {"spark.driver.host": address, "spark.driver.bindAddress": address, "spark.executor.memory": "512m"}
+    words = str(root / "job.json"), str(root / "journal.jsonl")
+    program = REPOSITORY / "spark_jobs" / "dataflow" / "driver.py"
+    driver.spawn(cluster, "gateway", PROGRAM, spark.submit_command(cluster.master, program, *words, conf=conf))
+    return root / "journal.jsonl"
