@@ -1,0 +1,120 @@
+"""What the campaign of kills makes of a journal and of an output: that it would see what it looks for."""
+
+from itertools import count
+
+import pyarrow as pa
+import pytest
+
+from spark_jobs.dataflow.runtime.sinks import Files
+from tests.integration.spark_jobs.exact_results import Verdict, exact, judged
+from tests.integration.spark_jobs.kills.campaign import is_quiet
+from tests.integration.spark_jobs.kills.figures import Recovery, checkpoints, recoveries
+from tests.integration.spark_jobs.kills.jobs import job_of
+from tests.integration.spark_jobs.kills.moments import REPLAYED_NS, Moment, moment_at
+from tests.integration.spark_jobs.kills.watching import Standing
+
+S = 10**9
+
+
+def journal(*events):
+    """Entries a second apart, each given as its name and fields."""
+    return [{"event": name, "at_ns": at * S, **fields} for at, (name, fields) in zip(count(1), events, strict=False)]
+
+
+def joined(worker):
+    return "worker-joined", {"worker": worker}
+
+
+def lost(worker):
+    return "worker-lost", {"worker": worker}
+
+
+def stored(partition, number, size_bytes=10):
+    return "checkpoint", {"partition": partition, "number": number, "size_bytes": size_bytes}
+
+
+def recovering(**line):
+    return "recovering", {"line": line}
+
+
+READY = "ready", {}
+BEGUN = (joined("a"), joined("b"), recovering(x=0), READY)
+
+
+@pytest.mark.parametrize(
+    ("then", "seen", "moment"),
+    [
+        ((), (), Moment.RUNNING),
+        ((), (Moment.STORING,), Moment.STORING),
+        ((), (Moment.ALIGNING, Moment.PUBLISHING), Moment.PUBLISHING),
+        ((lost("a"),), (Moment.STORING,), Moment.SHORT),
+        ((joined("c"), lost("a")), (), Moment.RUNNING),
+        ((lost("a"), joined("c"), recovering(x=0)), (), Moment.RESTORING),
+        ((lost("a"), joined("c"), recovering(x=0), READY), (), Moment.RUNNING),
+    ],
+)
+def test_the_moment_that_a_blow_hit_is_told_by_the_journal_and_by_what_the_struck_left(then, seen, moment):
+    standing, entries = Standing(slots=2), journal(*BEGUN, *then)
+    for entry in entries:
+        standing.take(entry)
+    assert moment_at(standing, entries[-1]["at_ns"] + REPLAYED_NS, seen) is moment
+
+
+def test_soon_after_all_have_gone_on_they_replay():
+    standing, entries = Standing(slots=2), journal(*BEGUN)
+    for entry in entries:
+        standing.take(entry)
+    assert moment_at(standing, entries[-1]["at_ns"] + REPLAYED_NS - 1, ()) is Moment.REPLAYING
+
+
+def test_a_recovery_counts_from_the_last_loss_and_the_last_epoch_before_all_went_on():
+    again = (lost("a"), joined("c"), recovering(x=0), lost("b"), joined("d"), recovering(x=0), recovering(x=0), READY)
+    assert list(recoveries(journal(*BEGUN))) == []
+    assert list(recoveries(journal(*BEGUN, *again))) == [Recovery(restart_s=2.0, restore_s=2.0)]
+
+
+def test_checkpoints_beyond_the_line_of_a_recovery_are_invalid_once():
+    entries = journal(
+        stored("x", 1), stored("x", 2), stored("y", 1), recovering(x=1, y=1), recovering(x=1, y=1), stored("x", 2)
+    )
+    assert checkpoints(entries) == (4, 1, 40)
+
+
+def report(records):
+    return "progress", {"tallies": {"x": {"records_in": records, "records_out": 0}}}
+
+
+COMMITTED = "committed", {}
+THREE = (stored("x", 1), stored("x", 2), stored("x", 3))
+
+
+@pytest.mark.parametrize(
+    ("then", "is_over"),
+    [
+        ((), False),
+        ((report(5), *THREE, report(6), COMMITTED), False),
+        ((report(5), *THREE, report(5)), False),
+        ((report(5), *THREE[:2], report(5), COMMITTED), False),
+        ((*THREE, report(5), report(5), report(5), COMMITTED), False),
+        ((report(5), *THREE, report(5), COMMITTED), True),
+        ((report(5), *THREE, report(5), COMMITTED, READY), False),
+    ],
+)
+def test_a_cycle_is_at_its_end_when_nothing_has_moved_and_all_since_is_out(then, is_over):
+    assert is_quiet(journal(READY, ("draining", {}), *then), {"x"}) is is_over
+
+
+def test_what_is_lost_doubled_or_wrong_is_seen(tmp_path):
+    job = job_of("q12", "coordinated", 1, tmp_path, slots=1, kills=1)
+    ends = {"bids.0": 20}
+    columns = zip(*exact(job, ends), strict=True)
+    rows = pa.RecordBatch.from_arrays([pa.array(each) for each in columns], names=["bidder", "window_start_ns", "bids"])
+    outlet, first = Files(tmp_path / "output" / "out.0"), rows.slice(0, 1)
+    outlet.publish(1, [rows.slice(1)])
+    assert judged(job, ends) == Verdict(rows.num_rows, lost=1, doubled=0, wrong=0)
+    outlet.publish(2, [first])
+    assert judged(job, ends).exact
+    outlet.publish(3, [first])
+    assert judged(job, ends) == Verdict(rows.num_rows, lost=0, doubled=1, wrong=0)
+    outlet.publish(4, [first.set_column(2, "bids", pa.array([0]))])
+    assert judged(job, ends) == Verdict(rows.num_rows, lost=0, doubled=1, wrong=1)
