@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import logging
 import socket
 import struct
 import subprocess
@@ -17,6 +18,7 @@ from infra import programs
 from infra.processes import members
 from infra.strikes.strike import Proof, wait_until
 
+log = logging.getLogger(__name__)
 SIOCGIFADDR = 0x8915  # of linux/sockios.h
 OURS = "af7e:"  # the handle of our queueing discipline
 SYSTEMS = "0:"  # of those that the kernel sets by itself, and puts back when ours goes
@@ -26,7 +28,7 @@ class Delay:
     """Implements `infra.strikes.strike.Strike` on the interface that has the host's address."""
 
     def __init__(self, mark: str, address: str, delay_s: float) -> None:
-        """Raises `OSError` when somebody else has set how the interface queues, which would be lost."""
+        """Raises `OSError` when somebody else has set how the interface queues, which would be lost, or none can tell."""
         self.mark, self.interface, self.delay_s = mark, interface_of(address), delay_s
         self.ports: set[int] = set()  # they stay open
         self._fired_ns: int | None = None
@@ -45,9 +47,15 @@ class Delay:
         """The interface shows the delay."""
         if self._fired_ns is None:
             self.shoot()
-        undelayed = int(not is_delayed(self.interface))
+        undelayed = int(not self._is_seen())
         done = {"interfaces delayed": 1 - undelayed}
         return Proof(self._fired_ns, time.time_ns(), done, {"interfaces without delay": undelayed})
+
+    def _is_seen(self) -> bool:
+        try:
+            return is_delayed(self.interface)
+        except OSError:
+            return False
 
     def close(self) -> None:
         """Nothing was opened ahead."""
@@ -61,11 +69,17 @@ def refusal() -> str | None:
 
 
 def undelay(address: str) -> dict[str, int]:
-    """Remove our delay from the interface with that address, if any has it; tells what is left."""
+    """Remove our delay from the interface with that address, if any has it; tells what is left, or may be."""
     interface = interface_of(address)
-    if is_delayed(interface):
-        _run("tc", "qdisc", "del", "dev", interface, "root")
-    return {"interfaces delayed": int(is_delayed(interface))}
+    if not interface or programs.find("tc") is None:  # a machine without tc has never set a delay
+        return {"interfaces delayed": 0}
+    try:
+        if is_delayed(interface):
+            _run("tc", "qdisc", "del", "dev", interface, "root")
+        return {"interfaces delayed": int(is_delayed(interface))}
+    except OSError as error:
+        log.warning("whether %s is still delayed is not known: %s", interface, error)
+        return {"interfaces perhaps delayed": 1}
 
 
 def interface_of(address: str) -> str:
@@ -84,13 +98,19 @@ def _address_of(asked: socket.socket, interface: str) -> str:
 
 
 def is_delayed(interface: str) -> bool:
-    """Whether it has our delay."""
+    """Whether it has our delay; raises as `root_handles` does."""
     return OURS in root_handles(interface)
 
 
 def root_handles(interface: str) -> list[str]:
-    """The handles of the interface's outermost queueing disciplines; none for no interface."""
-    found = json.loads(_run("tc", "-j", "qdisc", "show", "dev", interface).stdout or "[]") if interface else []
+    """The handles of the interface's outermost queueing disciplines; raises `OSError` when `tc` does not tell."""
+    done = programs.run("tc", "-j", "qdisc", "show", "dev", interface)
+    try:
+        found = json.loads(done.stdout) if done.returncode == 0 else None
+    except json.JSONDecodeError:
+        found = None
+    if found is None:
+        raise OSError(errno.EIO, f"tc ended with {done.returncode}: {' '.join(done.stderr.split())}", interface)
     return [qdisc["handle"] for qdisc in found if qdisc.get("root")]
 
 

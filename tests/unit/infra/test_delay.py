@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,26 @@ assert root_handles("lo") == ["1:"]
 """
 
 
+IN_ITS_HANDS = """
+import subprocess, sys
+from infra import programs
+from infra.strikes.delay import Delay, undelay
+from infra.strikes.ready import Target, undo
+from experiments.fault_kinds import FaultKind
+for line in ("ip link set lo up", "ip addr add 198.18.255.1/32 dev lo", "ip addr del 127.0.0.1/8 dev lo"):
+    subprocess.run(line.split(), check=True)
+programs.search_path = lambda: sys.argv[1] + ":/usr/sbin:/usr/bin:/sbin:/bin"
+run = programs.run
+programs.run = lambda *command: run(*command, limit_s=0.5)
+assert undelay("198.18.255.1") == {"interfaces perhaps delayed": 1}
+assert not undo(Target("nobody", "198.18.255.1"), FaultKind.SLOW).holds
+try:
+    Delay("nobody", "198.18.255.1", 0.05)
+except OSError as error:
+    print("refused:", error.filename or error)
+"""
+
+
 def in_a_namespace(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["unshare", "--net", *command], capture_output=True, text=True, cwd=os.getcwd())
 
@@ -61,6 +82,21 @@ def test_a_delay_is_proved_by_the_interface_and_removed():
 def test_what_somebody_else_has_set_on_the_interface_is_left_alone():
     done = in_a_namespace(sys.executable, "-c", SOMEBODY_ELSES)
     assert (done.returncode, done.stdout) == (0, "lo somebody else has set its queueing discipline 1:\n"), done.stderr
+
+
+@pytest.mark.parametrize("does", ["exec sleep 60", "echo no such thing >&2; exit 1", "echo '[{'"])
+def test_a_tc_that_does_not_tell_is_no_proof_that_the_delay_is_gone(tmp_path: Path, does: str):
+    program = tmp_path / "tc"
+    program.write_text(f"#!/bin/sh\n{does}\n")
+    program.chmod(0o755)
+    done = in_a_namespace(sys.executable, "-c", IN_ITS_HANDS, str(tmp_path))
+    assert (done.returncode, done.stdout.startswith("refused:")) == (0, True), done.stderr
+
+
+def test_a_machine_that_never_had_tc_has_no_delay(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(delay, "interface_of", lambda address: "lo")
+    monkeypatch.setattr(programs, "search_path", lambda: "/nowhere")
+    assert delay.undelay("127.0.0.1") == {"interfaces delayed": 0}
 
 
 def test_a_kernel_without_netem_is_told_in_one_line():
