@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, TypeAdapter, model_validator
 
 from experiments.parsing import Misfit, Spec
+from experiments.secrets import INSTEAD, secret_argument, secret_setting
 
 LONGEST_S = 7 * 86_400
 INPUT, OUTPUT = "input", "output"  # the topics of every workload but an own job
@@ -224,6 +225,7 @@ class OwnJobSpec(Spec):
     """A PySpark streaming program of the user's own, run as it is: docs/own-job.md.
 
     In `arguments` each of `PLACEHOLDERS` in braces is filled in. `conf` is what would be `--conf` of spark-submit.
+    Neither may carry a secret (`experiments.secrets`).
     """
 
     name: Literal[WorkloadName.OWN_JOB] = WorkloadName.OWN_JOB
@@ -268,6 +270,14 @@ class OwnJobSpec(Spec):
                     raise Misfit(f"arguments.{index}", argument, f"of placeholders: {known}")
                 if name == "output_topic" and self.output_topic is None:
                     raise Misfit("output_topic", None, "a topic: an argument asks for it")
+        return self
+
+    @model_validator(mode="after")
+    def _nothing_is_a_secret(self) -> OwnJobSpec:
+        if (name := secret_setting(self.conf)) is not None:
+            raise Misfit(f"conf.{name}", "(not shown)", INSTEAD)
+        if (index := secret_argument(self.arguments)) is not None:
+            raise Misfit(f"arguments.{index}", "(not shown)", INSTEAD)
         return self
 
     @model_validator(mode="after")

@@ -2,9 +2,13 @@
 
 import re
 
+import pytest
+
 from experiments import spec
+from experiments.errors import BadInput
 from experiments.inventory import Inventory
 from experiments.matrix import Matrix
+from experiments.secrets import is_secretive
 from results.schema import TABLES
 
 SECRETIVE = re.compile(r"pass(word|phrase)?$|secret|token|credential|api_?key|private", re.IGNORECASE)
@@ -29,3 +33,71 @@ def test_no_field_of_a_spec_asks_for_a_secret():
 def test_no_column_of_a_table_is_for_a_secret():
     columns = {field.name for schema in TABLES.values() for field in schema}
     assert [name for name in columns if SECRETIVE.search(name)] == []
+
+
+JOB = {"name": "own-job", "program": "job.py", "inputs": {"a": {"file": "a.jsonl"}}}
+
+
+def with_job(**fields):
+    document = {"engine": {"recovery": "task"}, "load": {"mode": "rate", "rate": 10}}
+    return spec.validate(document | {"name": "mine", "workload": JOB | fields})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.hadoop.fs.s3a.secret.key", "hunter2"),
+        ("spark.hadoop.fs.s3a.access.key", "hunter2"),
+        ("spark.hadoop.fs.s3a.session.token", "hunter2"),
+        ("spark.hadoop.fs.azure.account.key.store.dfs.core.windows.net", "hunter2"),
+        ("spark.ssl.keyPassword", "hunter2"),
+        ("spark.ssl.trustStorePassword", "hunter2"),
+        ("spark.authenticate.secret", "hunter2"),
+        ("spark.kafka.sasl.jaas.config", "hunter2"),
+        ("spark.mine.sasl_jaas_config", "hunter2"),
+        ("spark.executorEnv.API_KEY", "hunter2"),
+        ("spark.driver.extraJavaOptions", "-Dx=1 -Djavax.net.ssl.trustStorePassword=hunter2"),
+        ("spark.mine.login", 'Module required username="me" password="hunter2";'),
+        ("spark.mine.url", "jdbc:postgresql://me:hunter2@db/orders"),
+    ],
+)
+def test_a_setting_of_an_own_job_that_is_a_secret_is_refused_and_not_repeated(name, value):
+    with pytest.raises(BadInput, match="no secret, since specs are kept") as mistake:
+        with_job(conf={"spark.sql.shuffle.partitions": "4", name: value})
+    assert mistake.value.field == f"workload.conf.{name}"
+    assert "hunter2" not in str(mistake.value)
+    assert len(str(mistake.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "index"),
+    [
+        (["--every=2", "--db-password=hunter2"], 1),
+        (["--token", "hunter2"], 1),
+        (["--url=kafka://me:hunter2@broker"], 0),
+    ],
+)
+def test_an_argument_of_an_own_job_that_is_a_secret_is_refused_and_not_repeated(arguments, index):
+    with pytest.raises(BadInput) as mistake:
+        with_job(arguments=arguments)
+    assert mistake.value.field == f"workload.arguments.{index}"
+    assert "hunter2" not in str(mistake.value)
+
+
+def test_what_only_says_where_a_secret_is_is_fine():
+    conf = {
+        "spark.hadoop.hadoop.security.credential.provider.path": "jceks://file/etc/mine/keys.jceks",
+        "spark.hadoop.fs.s3a.aws.credentials.provider": "com.amazonaws.auth.InstanceProfileCredentialsProvider",
+        "spark.authenticate.secretFile": "/etc/mine/secret",
+        "spark.jars": "https://example.org:8443/a.jar",
+        "spark.driver.extraJavaOptions": "-Djava.security.auth.login.config=/etc/mine/jaas.conf -Xmx1g",
+        "spark.mine.tokenizer": "words",
+    }
+    arguments = ("--password-file=/etc/mine/password", "--token-file", "/etc/mine/token", "--brokers={bootstrap_servers}")
+    job = with_job(conf=conf, arguments=arguments).workload
+    assert (job.conf, job.arguments) == (conf, arguments)
+
+
+def test_the_names_that_spark_itself_hides_are_refused():
+    for name in ("secret", "password", "token", "access.key", "accesskey"):  # of spark.redaction.regex
+        assert is_secretive(f"spark.mine.{name}.Of.It")
