@@ -72,14 +72,22 @@ def _part(path: Path, file: Path) -> pa.Table:
 @contextmanager
 def _opened(path: Path, file: Path) -> Iterator[pq.ParquetFile]:
     try:
-        schema = pq.read_schema(file)
-        texts = [field.name for field in schema if pa.types.is_string(field.type)]
+        texts = _texts(path, pq.read_schema(file))
         # a text is read as its dictionary: a file of a few bytes can repeat a long one a million times
         with pq.ParquetFile(file, read_dictionary=texts) as opened:
             _check(path, opened.metadata)
             yield opened
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, str(error).partition("\n")[0]) from None
+
+
+def _texts(path: Path, schema: pa.Schema) -> list[str]:
+    """The columns of texts; whatever else is not of a few bytes for each value is in no table of ours."""
+    texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
+    for field in schema:
+        if field.name not in texts and not (pa.types.is_primitive(field.type) or pa.types.is_null(field.type)):
+            raise _damaged(path, f"column {field.name} is of type {str(field.type)[:80]}, which no table has")
+    return texts
 
 
 def _check(path: Path, said: pq.FileMetaData) -> None:

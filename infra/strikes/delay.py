@@ -28,7 +28,7 @@ class Delay:
     """Implements `infra.strikes.strike.Strike` on the interface that has the host's address."""
 
     def __init__(self, mark: str, address: str, delay_s: float) -> None:
-        """Raises `OSError` when somebody else has set how the interface queues, which would be lost, or none can tell."""
+        """Raises `OSError` when somebody else has set how the interface queues, or nobody can tell."""
         self.mark, self.interface, self.delay_s = mark, interface_of(address), delay_s
         self.ports: set[int] = set()  # they stay open
         self._fired_ns: int | None = None

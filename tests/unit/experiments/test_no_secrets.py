@@ -93,7 +93,12 @@ def test_what_only_says_where_a_secret_is_is_fine():
         "spark.driver.extraJavaOptions": "-Djava.security.auth.login.config=/etc/mine/jaas.conf -Xmx1g",
         "spark.mine.tokenizer": "words",
     }
-    arguments = ("--password-file=/etc/mine/password", "--token-file", "/etc/mine/token", "--brokers={bootstrap_servers}")
+    arguments = (
+        "--password-file=/etc/mine/password",
+        "--token-file",
+        "/etc/mine/token",
+        "--brokers={bootstrap_servers}",
+    )
     job = with_job(conf=conf, arguments=arguments).workload
     assert (job.conf, job.arguments) == (conf, arguments)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +13,9 @@ import pytest
 from experiments.errors import EnvironmentFailure
 from results import reading
 from results.reading import BATCH_ROWS, parts, read_head, read_pieces, read_table
+from results.schema import TABLES
 
+WHOLE = {"dictionary_pagesize_limit": 2**30}
 ROWS = 3 * BATCH_ROWS + 5
 
 
@@ -114,13 +117,66 @@ def test_more_rows_than_the_limit_are_refused_unread(tmp_path: Path, monkeypatch
         read_head(path, 1)
 
 
-def test_a_long_text_that_is_repeated_is_not_written_out(tmp_path: Path):
+@pytest.mark.parametrize("of_type", [pa.string(), pa.large_string()])
+def test_a_long_text_that_is_repeated_is_not_written_out(tmp_path: Path, of_type: pa.DataType):
     """Some kilobytes on disk, 160 GB in memory."""
     path = _path(tmp_path)
     codes = pa.array([0] * BATCH_ROWS, pa.int32())
     table = pa.table({"class": pa.DictionaryArray.from_arrays(codes, pa.array(["x" * 10_000_000]))})
-    pq.write_table(table, path, store_schema=False, compression="zstd", dictionary_pagesize_limit=2**30)
+    with pq.ParquetWriter(path, table.schema, store_schema=False, compression="zstd", **WHOLE) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"ARROW:schema": _stored_schema(of_type)})
+    assert pq.read_schema(path).field("class").type == of_type
     assert path.stat().st_size < 2**20
     for read in (read_table, lambda path: read_head(path, BATCH_ROWS)):
         with pytest.raises(EnvironmentFailure, match="more than it says"):
             read(path)
+
+
+def _stored_schema(of_type: pa.DataType) -> bytes:
+    return base64.b64encode(pa.schema({"class": of_type}).serialize())
+
+
+LONG = "x" * 10_000_000
+OTHER_TYPES = {
+    "string_view": (pa.string_view(), LONG),
+    "binary": (pa.binary(), LONG.encode()),
+    "large_binary": (pa.large_binary(), LONG.encode()),
+    "binary_view": (pa.binary_view(), LONG.encode()),
+    "fixed_size_binary": (pa.binary(10_000_000), LONG.encode()),
+    "list": (pa.list_(pa.string()), [LONG]),
+    "large_list": (pa.large_list(pa.string()), [LONG]),
+    "fixed_size_list": (pa.list_(pa.int64(), 1_000_000), [7] * 1_000_000),
+    "struct": (pa.struct({"text": pa.string()}), {"text": LONG}),
+    "map": (pa.map_(pa.string(), pa.string()), [("key", LONG)]),
+    "dictionary": (pa.dictionary(pa.int32(), pa.string()), LONG),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_TYPES)
+def test_a_type_whose_values_can_be_long_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
+    """A value of 10 MB, which a few more bytes can repeat a million times."""
+    path, (of_type, value) = _path(tmp_path), OTHER_TYPES[name]
+    column = pa.array([value]).cast(of_type) if name == "dictionary" else pa.array([value], of_type)
+    pq.write_table(pa.table({"start_ns": [1], "class": column}), path, compression="zstd")
+    assert pq.read_schema(path).field("class").type == of_type
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_: pytest.fail("it was read"))
+    for read in (read_table, lambda path: read_head(path, 1), lambda path: list(read_pieces(path))):
+        with pytest.raises(EnvironmentFailure, match=r"is damaged: column class is of type [^\n]+, which no table has"):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    "of_type", [pa.int32(), pa.uint64(), pa.float32(), pa.bool_(), pa.date32(), pa.timestamp("us")]
+)
+def test_types_of_a_few_bytes_are_read(tmp_path: Path, of_type: pa.DataType):
+    path, table = _path(tmp_path), pa.table({"start_ns": pa.nulls(2, of_type)})
+    pq.write_table(table, path)
+    assert read_table(path).equals(table.to_pandas(types_mapper=pd.ArrowDtype))
+
+
+def test_every_type_of_the_tables_is_read(tmp_path: Path):
+    for name, schema in TABLES.items():
+        path = _path(tmp_path / name)
+        pq.write_table(schema.empty_table(), path)
+        assert list(read_table(path)) == schema.names
