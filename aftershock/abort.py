@@ -68,15 +68,28 @@ def abort(run_id: str) -> Abortion:
     return Abortion(run_id, [each for each in held if each not in left], left, seconds)
 
 
-def held_by(journal: Iterable[dict[str, Any]]) -> list[Held]:
-    """What faults hold, or may just be about to, by the injector's journal."""
-    held: dict[tuple[int, str], Held] = {}
-    for entry in journal:
+class Holding:
+    """What faults hold, or may just be about to, by the injector's journal (an `infra.journal.Digest`)."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[int, str], Held] = {}
+
+    @property
+    def held(self) -> list[Held]:
+        return list(self._held.values())
+
+    def take(self, entry: dict[str, Any]) -> None:
         if entry["event"] == STRIKING:
-            held[entry["fault"], entry["host"]] = Held(entry["host"], FaultKind(entry["kind"]))
+            self._held[entry["fault"], entry["host"]] = Held(entry["host"], FaultKind(entry["kind"]))
         elif entry["event"] == "ended" or (entry["event"] == "healed" and not any(entry["left"].values())):
-            held.pop((entry["fault"], entry["host"]), None)
-    return list(held.values())
+            self._held.pop((entry["fault"], entry["host"]), None)
+
+
+def held_by(journal: Iterable[dict[str, Any]]) -> list[Held]:
+    holding = Holding()
+    for entry in journal:
+        holding.take(entry)
+    return holding.held
 
 
 def _undo(bench: Bench, held: list[Held]) -> list[Held]:

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aftershock.abort import abort, held_by
+from aftershock.abort import abort
 from aftershock.bench import Bench
-from experiments.engines import Engine
+from aftershock.pace import Pace
+from aftershock.watch import Faults, Sample, Seen, journals
 from experiments.errors import AftershockError, BadInput
 from experiments.fault_kinds import Effect
 from results import store
+from workloads.schedule import Schedule
 
 SILENT_S = 10.0  # hosts are sampled once a second: one without a sample for longer does not answer
-NOTHING_COMMITTED = {"lag_records": None, "batch": None, "records_per_s": None}
 
 
 @dataclass(frozen=True)
 class LiveHost:
-    """A host of a live run; `state` is "up", "down", "silent" (no sample lately), or what a fault holds it in."""
+    """A host of a live run, with what its processes use.
+
+    state      "up" (sampled of late), "unknown" (never sampled), "silent" (not of late), or what a fault holds it in
+    cpu_cores  cores kept busy between the last two samples
+    """
 
     name: str
     role: str
     domains: tuple[str, ...]
     state: str
-    cpu_s: float | None
+    cpu_cores: float | None
     rss_bytes: int | None
 
 
@@ -35,22 +39,23 @@ def state_of(run_id: str) -> dict[str, Any]:
 
     run_id, experiment, started_ns, aborted, phase ("setting up", "measuring", "winding up"), hosts (`LiveHost`);
     elapsed_s, window_s, left_s; faults (planned, injected, healed); next_fault (in_s, kind, targets) or None;
-    lag_records, batch, records_per_s (None where nothing was committed yet).
+    lag_records, committed_records, records_per_s (None where nothing was committed yet), doing (of `Pace`).
     """
     bench = Bench(run_id)
     if run_id not in store.all_live():
         raise BadInput("run_id", run_id, "a live run")
-    now_ns = time.time_ns()
-    status, plan, journal = bench.run.status(), bench.plan, bench.journal("injector")
-    return {
-        **{name: status.get(name) for name in ("run_id", "experiment", "started_ns", "dag_run")},
-        "aborted": bench.aborted is not None,
-        "hosts": [vars(host) for host in _hosts(bench, journal, now_ns)],
-        **_clock(plan, bench.experiment.window_s, now_ns),
-        "faults": _faults(plan, journal),
-        "next_fault": _next(plan, now_ns),
-        **_query(bench, now_ns),
-    }
+    status, plan = bench.run.status(), bench.plan
+    with journals(run_id) as seen:
+        now_ns = time.time_ns()
+        return {
+            **{name: status.get(name) for name in ("run_id", "experiment", "started_ns", "dag_run")},
+            "aborted": bench.aborted is not None,
+            "hosts": [vars(host) for host in _hosts(bench, seen, now_ns)],
+            **_clock(plan, bench.experiment.window_s, now_ns),
+            "faults": _faults(plan, seen.faults),
+            "next_fault": _next(plan, now_ns),
+            **_query(bench, seen.query, min(now_ns, plan.get("window_end_ns", now_ns))),
+        }
 
 
 def _clock(plan: dict[str, Any], window_s: float, now_ns: int) -> dict[str, Any]:
@@ -61,29 +66,31 @@ def _clock(plan: dict[str, Any], window_s: float, now_ns: int) -> dict[str, Any]
     return {"phase": phase, "elapsed_s": elapsed_s, "window_s": window_s, "left_s": window_s - elapsed_s}
 
 
-def _hosts(bench: Bench, journal: Sequence[dict[str, Any]], now_ns: int) -> list[LiveHost]:
+def _hosts(bench: Bench, seen: Seen, now_ns: int) -> list[LiveHost]:
     if not bench.provisioned:
         return []
-    held = {held.host: held.kind.effect for held in held_by(journal) if held.kind.takes_the_host}
-    samples = {entry["host"]: entry for entry in bench.journal("hosts") if entry["event"] == "sample"}
+    held = {held.host: held.kind.effect for held in seen.faults.held if held.kind.takes_the_host}
     domains = bench.experiment.fault_spec.hosts
     return [
-        LiveHost(name, host.role.value, tuple(domains.get(name, ())), _state(held.get(name), samples.get(name), now_ns),
-                 *(samples.get(name, {}).get(field) for field in ("cpu_s", "rss_bytes")))
+        _host(name, host.role.value, tuple(domains.get(name, ())), held.get(name), seen.hosts.last.get(name), now_ns)
         for name, host in bench.handle.hosts.items()
-    ]  # fmt: skip
+    ]
 
 
-def _state(effect: Effect | None, sample: dict[str, Any] | None, now_ns: int) -> str:
-    if effect is not None:
-        return effect.value
-    return "silent" if sample and now_ns - sample["at_ns"] > SILENT_S * 1e9 else "up"
+def _host(
+    name: str, role: str, domains: tuple[str, ...], effect: Effect | None, sample: Sample | None, now_ns: int
+) -> LiveHost:
+    """What the last sample says of resources holds only as long as the host is up."""
+    if effect is not None or sample is None:
+        return LiveHost(name, role, domains, "unknown" if effect is None else effect.value, None, None)
+    if now_ns - sample.at_ns > SILENT_S * 1e9:
+        return LiveHost(name, role, domains, "silent", None, None)
+    return LiveHost(name, role, domains, "up", sample.cores, sample.rss_bytes)
 
 
-def _faults(plan: dict[str, Any], journal: Sequence[dict[str, Any]]) -> dict[str, int]:
-    events = [entry["event"] for entry in journal]
+def _faults(plan: dict[str, Any], so_far: Faults) -> dict[str, int]:
     planned = sum(len(event["targets"]) for event in plan.get("events", ()))
-    return {"planned": planned, "injected": events.count("injected"), "healed": events.count("healed")}
+    return {"planned": planned, "injected": so_far.injected, "healed": so_far.healed}
 
 
 def _next(plan: dict[str, Any], now_ns: int) -> dict[str, Any] | None:
@@ -94,23 +101,15 @@ def _next(plan: dict[str, Any], now_ns: int) -> dict[str, Any] | None:
     return None
 
 
-def _query(bench: Bench, now_ns: int) -> dict[str, Any]:
-    """What the query committed, and how many records were due until now and are not."""
-    if bench.experiment.engine.name is Engine.DATAFLOW:  # its journal tells what was read, not what was committed
-        return NOTHING_COMMITTED
-    batches = [entry["progress"] for entry in bench.journal("query") if entry["event"] == "progress"]
+def _query(bench: Bench, pace: Pace, until_ns: int) -> dict[str, Any]:
+    """What the query has committed, and how many records were due by then, or in the window, and are not."""
     path = bench.gateway / "generator.json" if bench.provisioned else None
-    if not batches or path is None or not path.exists():
-        return NOTHING_COMMITTED
-    schedule = store.read_json(path)["schedule"]
-    due = max(now_ns - schedule["start_ns"], 0) / 1e9 * schedule["rate"]
-    committed = sum(batch["numInputRows"] for batch in batches)
-    last = batches[-1]
-    return {
-        "lag_records": max(round(due - committed), 0),
-        "batch": last["batchId"],
-        "records_per_s": last["processedRowsPerSecond"],
-    }
+    lag_records = None
+    if path is not None and path.exists() and pace.committed_records is not None:
+        schedule = Schedule(**store.read_json(path)["schedule"])
+        lag_records = max(schedule.due_count(until_ns) - pace.committed_records, 0)
+    told = {name: getattr(pace, name) for name in ("committed_records", "records_per_s", "doing")}
+    return {"lag_records": lag_records, **told}
 
 
 def end(run_id: str) -> str:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aftershock.bench import Bench
-from experiments.engines import Engine
-from spark_jobs.dataflow.progress import events_read
+from aftershock.pace import pace_of
 
 RUNNING_SERVICES = {"broker", "spark-master", "query", "generator"}
 
@@ -35,26 +34,10 @@ def progress(run_id: str) -> Progress:
 
 
 def _doing(bench: Bench) -> str:
-    if bench.experiment.engine.name is Engine.DATAFLOW:
-        return _testbed(bench)
-    last = next((e for e in reversed(bench.journal("query")) if e["event"] in ("progress", "executors-lost")), None)
-    if last is None:
-        return "starting"
-    if last["event"] == "executors-lost":
-        return "recovering"
-    batch: dict[str, Any] = last["progress"]
-    return f"batch {batch['batchId']} committed, {batch['processedRowsPerSecond']:,.0f} records/s"
-
-
-def _testbed(bench: Bench) -> str:
-    reports = [entry for entry in bench.journal("query") if entry["event"] == "progress"][-2:]
-    if len(reports) < 2 or not reports[0]["positions"]:
-        return "starting"
-    if reports[-1]["phase"] != "running":
-        return "recovering"
-    before, now = (events_read(entry["positions"]) for entry in reports)
-    seconds = (reports[-1]["at_ns"] - reports[0]["at_ns"]) / 1e9
-    return f"epoch {reports[-1]['epoch']}, {max(0, now - before) / seconds:,.0f} records/s"
+    pace = pace_of(bench.experiment)
+    for entry in bench.journal("query"):
+        pace.take(entry)
+    return str(pace)
 
 
 def _faults(bench: Bench, plan: dict[str, Any]) -> str:

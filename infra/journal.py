@@ -1,4 +1,7 @@
-"""Append-only logs of what a service did: one JSON object a line, stamped and flushed at each event."""
+"""Append-only logs of what a service did: one JSON object a line, stamped and flushed at each event.
+
+Whoever looks at a journal again and again follows it (`Followed`), and reads what has come since.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 
 class Journal:
@@ -47,9 +51,59 @@ def read_journal(path: Path) -> list[dict[str, Any]]:
     return [entry for entry in entries if entry]
 
 
-def _entry(line: str) -> dict[str, Any] | None:
+class Digest(Protocol):
+    """What is kept of a journal: entries are taken in one by one, in their order."""
+
+    def take(self, entry: dict[str, Any]) -> None: ...
+
+
+DigestT = TypeVar("DigestT", bound=Digest)
+
+
+class Followed(Generic[DigestT]):
+    """A journal that others write, taken into a digest as it grows; not for several threads at once.
+
+    Each look reads on from the end of the last whole line that it knows. A journal that has become another (shorter, a
+    new file, or with other contents there) is taken in from its beginning, into a new digest.
+    """
+
+    def __init__(self, path: Path, begin: Callable[[], DigestT]) -> None:
+        self._path, self._begin = path, begin
+        self._start(None)
+
+    def _start(self, identity: tuple[int, int] | None) -> None:
+        self._identity, self._at, self._last_line, self._digest = identity, 0, b"", self._begin()
+
+    def look(self) -> DigestT:
+        """The digest of all that the journal holds by now; one that was never begun is empty."""
+        try:
+            with self._path.open("rb") as file:
+                self._read_on(file)
+        except FileNotFoundError:
+            self._start(None)
+        return self._digest
+
+    def _read_on(self, file: BinaryIO) -> None:
+        about = os.fstat(file.fileno())
+        if (about.st_dev, about.st_ino) != self._identity or not self._goes_on(file):
+            self._start((about.st_dev, about.st_ino))
+        file.seek(self._at)
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            self._at, self._last_line = self._at + len(line), line
+            if entry := _entry(line):
+                self._digest.take(entry)
+
+    def _goes_on(self, file: BinaryIO) -> bool:
+        """Whether the last line that was read is still where it was."""
+        file.seek(self._at - len(self._last_line))
+        return file.read(len(self._last_line)) == self._last_line
+
+
+def _entry(line: str | bytes) -> dict[str, Any] | None:
     """What a line says; None for a torn one, since no part of an object is JSON."""
     try:
         return json.loads(line)
-    except json.JSONDecodeError:
+    except ValueError:
         return None

@@ -9,11 +9,12 @@ const say = (name, text) => {
 };
 const whole = (value, unit = "") => number(value == null ? null : Math.round(value), unit);
 
-function hostElement({ name, role, domains, state }) {
+function hostElement({ name, role, domains, state, cpu_cores: cores, rss_bytes: bytes }) {
   const element = Object.assign(document.createElement("div"), { className: "host" });
   const badge = Object.assign(document.createElement("span"), { className: `badge ${state}`, textContent: state });
   const where = Object.assign(document.createElement("small"), { className: "muted", textContent: domains.join(", ") || role });
-  element.append(Object.assign(document.createElement("strong"), { textContent: name }), " ", badge, " ", where);
+  const uses = Object.assign(document.createElement("small"), { className: "uses", textContent: `CPU ${number(cores, "cores")}, memory ${number(bytes == null ? null : bytes / 2 ** 20, "MiB")}` });
+  element.append(Object.assign(document.createElement("strong"), { textContent: name }), " ", badge, " ", where, uses);
   return element;
 }
 
@@ -29,6 +30,8 @@ function show(state) {
   say("healed", `${faults.healed} undone`);
   say("lag", whole(state.lag_records));
   say("rate", whole(state.records_per_s));
+  say("committed", whole(state.committed_records));
+  say("doing", state.doing);
   const byDomain = [...state.hosts].sort((a, b) => `${a.domains}`.localeCompare(`${b.domains}`));
   if (byDomain.length) document.getElementById("domains").replaceChildren(...byDomain.map(hostElement));
 }

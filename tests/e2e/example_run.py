@@ -152,8 +152,10 @@ def write_live_run(run_id: str = LIVE) -> store.Run:
         Journal(run.raw / "injector.jsonl").write(event, host="worker-2", kind="kill", fault=0)
     samples = Journal(run.raw / "hosts.jsonl")
     for name in names:
-        samples.write("sample", at_ns=now_ns + 3600 * 10**9, host=name, cpu_s=0.5, rss_bytes=10**8)
-    progress = {"batchId": 7, "numInputRows": 1000, "processedRowsPerSecond": 512.0}
+        for second, cpu_s in ((3599, 0.25), (3600, 0.5)):
+            samples.write("sample", at_ns=now_ns + second * 10**9, host=name, cpu_s=cpu_s, rss_bytes=100 * 2**20)
+    source = {"startOffset": {"input": {"0": 0}}, "endOffset": {"input": {"0": 1000}}}
+    progress = {"batchId": 7, "numInputRows": 1000, "processedRowsPerSecond": 512.0, "sources": [source]}
     Journal(run.raw / "query.jsonl").write("progress", progress=progress)
     schedule = {"start_ns": now_ns - 10 * 10**9, "rate": 200.0, "partitions": 6}
     store.write_json(cluster / "hosts" / "gateway" / "generator.json", {"schedule": schedule})

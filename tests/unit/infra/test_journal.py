@@ -1,10 +1,13 @@
 """Journals: whole lines in the order of writing, whoever writes and however the writer ends."""
 
+import os
 import subprocess
 import sys
 import time
 
-from infra.journal import Journal, read_journal
+import pytest
+
+from infra.journal import Followed, Journal, read_journal
 
 WRITES = """
 import sys
@@ -61,3 +64,65 @@ def test_several_processes_write_whole_lines(tmp_path):
     assert len(found) == 600
     for name in "abc":
         assert [entry["number"] for entry in found if entry["writer"] == name] == list(range(200))
+
+
+class Numbers:
+    """Keeps the numbers of all entries, and counts how many were taken in, ever."""
+
+    taken = 0
+
+    def __init__(self):
+        self.found = []
+
+    def take(self, entry):
+        Numbers.taken += 1
+        self.found.append(entry["number"])
+
+
+@pytest.fixture
+def followed(tmp_path):
+    Numbers.taken = 0
+    journal = Journal(tmp_path / "log.jsonl")
+    for number in range(3):
+        journal.write("tick", number=number)
+    return Followed(tmp_path / "log.jsonl", Numbers)
+
+
+def test_a_followed_journal_is_read_on_from_where_the_last_look_ended(tmp_path, followed):
+    assert followed.look().found == [0, 1, 2]
+    assert followed.look().found == [0, 1, 2]
+    Journal(tmp_path / "log.jsonl").write("tick", number=3)
+    assert followed.look().found == [0, 1, 2, 3]
+    assert Numbers.taken == 4
+
+
+def test_a_line_is_taken_in_when_it_is_whole(tmp_path, followed):
+    with (tmp_path / "log.jsonl").open("ab", buffering=0) as file:
+        file.write(b'{"event": "tick", "num')
+        assert followed.look().found == [0, 1, 2]
+        file.write(b'ber": 3}\n')
+        assert followed.look().found == [0, 1, 2, 3]
+        file.write(b'{"event": "\xc3')  # a writer was killed amid a letter
+    Journal(tmp_path / "log.jsonl").write("tick", number=4)
+    assert followed.look().found == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("again", [1, 3, 5])
+def test_a_journal_that_was_truncated_and_written_again_is_taken_in_anew(tmp_path, followed, again):
+    followed.look()
+    os.truncate(tmp_path / "log.jsonl", 0)
+    journal = Journal(tmp_path / "log.jsonl")
+    for number in range(again):
+        journal.write("tick", number=10 + number)
+    assert followed.look().found == [10 + number for number in range(again)]
+
+
+def test_a_journal_that_was_replaced_is_taken_in_anew(tmp_path, followed):
+    followed.look()
+    text = (tmp_path / "log.jsonl").read_bytes()
+    (tmp_path / "new.jsonl").write_bytes(text + b'{"event": "tick", "at_ns": 1, "number": 7}\n')
+    (tmp_path / "new.jsonl").rename(tmp_path / "log.jsonl")
+    assert followed.look().found == [0, 1, 2, 7]
+    assert Numbers.taken == 3 + 4
+    (tmp_path / "log.jsonl").unlink()
+    assert followed.look().found == []

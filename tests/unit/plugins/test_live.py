@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from aftershock import live
+from aftershock import live, watch
 from experiments import spec
 from infra.journal import Journal
 from results import store
@@ -41,15 +43,23 @@ def form_token(client: TestClient) -> str:
     return re.search(r'name="token" value="([0-9a-f]+)"', client.get(ABORT).text)[1]
 
 
-def test_a_live_run_of_the_testbed_is_shown_without_what_its_journal_does_not_tell(browser: TestClient):
+@pytest.mark.parametrize(("protocol", "committed"), [("coordinated", 600), ("none", 1400)])
+def test_lag_and_progress_of_a_run_of_the_testbed(browser: TestClient, protocol: str, committed: int):
     run = write_live_run("testbed")
-    experiment = spec.load("dataflow-q12")
-    store.write_json(run.root / "experiment.json", experiment.model_dump(mode="json"))
+    experiment = spec.load("dataflow-q12").model_dump(mode="json")
+    store.write_json(
+        run.root / "experiment.json", experiment | {"engine": experiment["engine"] | {"protocol": protocol}}
+    )
     (run.raw / "query.jsonl").unlink()
-    Journal(run.raw / "query.jsonl").write("progress", phase="running", epoch=1, positions={"bids.0": 700})
+    journal = Journal(run.raw / "query.jsonl")
+    journal.write("committed", positions={"bids.0": 500, "bids.1": 100})
+    for second, read in ((1, 400), (2, 700)):
+        positions = {"bids.0": read, "bids.1": read}
+        journal.write("progress", second * 10**9, phase="running", epoch=1, positions=positions)
     state = browser.get("/aftershock/live/testbed/state.json").json()
-    assert (state["phase"], state["lag_records"]) == ("measuring", None)
-    assert browser.get("/aftershock/live/testbed").status_code == browser.get("/aftershock/live").status_code == 200
+    assert (state["committed_records"], state["records_per_s"], state["doing"]) == (committed, 600.0, "epoch 1")
+    assert 2000 - committed <= state["lag_records"] < 2000 + 3600 * 200  # 200 a second are due, for ten seconds so far
+    assert f"{committed:,}" in browser.get("/aftershock/live/testbed").text
 
 
 def test_the_state_of_a_live_run(browser: TestClient):
@@ -63,6 +73,51 @@ def test_the_state_of_a_live_run(browser: TestClient):
     assert 3000 < state["next_fault"]["in_s"] < 3600
     assert state["lag_records"] >= 1000
     assert state["elapsed_s"] + state["left_s"] == state["window_s"]
+    assert (state["committed_records"], state["records_per_s"], state["doing"]) == (1000, 512.0, "batch 7 committed")
+
+
+def test_hosts_are_shown_with_what_they_use(browser: TestClient):
+    hosts = {host["name"]: host for host in browser.get(f"/aftershock/live/{LIVE}/state.json").json()["hosts"]}
+    assert (hosts["worker-1"]["cpu_cores"], hosts["worker-1"]["rss_bytes"]) == (0.25, 100 * 2**20)
+    assert (hosts["worker-2"]["cpu_cores"], hosts["worker-2"]["rss_bytes"]) == (None, None)  # it is down
+    assert "CPU 0.25 cores, memory 100 MiB" in browser.get(f"/aftershock/live/{LIVE}").text
+
+
+def test_a_host_is_not_up_before_something_says_so(browser: TestClient):
+    run = write_live_run("unsampled")
+    now_ns = time.time_ns()
+    (run.raw / "hosts.jsonl").unlink()
+    samples = Journal(run.raw / "hosts.jsonl")
+    samples.write("sample", now_ns - 60 * 10**9, host="gateway", cpu_s=1.0, rss_bytes=1)
+    samples.write("sample", now_ns + 3600 * 10**9, host="worker-1", cpu_s=1.0, rss_bytes=1)
+    state = browser.get("/aftershock/live/unsampled/state.json").json()
+    assert {host["name"]: host["state"] for host in state["hosts"]} == {
+        "gateway": "silent", "worker-1": "up", "worker-2": "down", "worker-3": "unknown"
+    }  # fmt: skip
+
+
+def test_a_request_reads_only_what_has_come_since_the_last(browser: TestClient, monkeypatch: pytest.MonkeyPatch):
+    address, read = f"/aftershock/live/{LIVE}/state.json", []
+    assert browser.get(address).json()["committed_records"] == 1000
+    taken = watch.Samples.take
+    monkeypatch.setattr(watch.Samples, "take", lambda self, entry: read.append(entry["host"]) or taken(self, entry))
+    browser.get(address)
+    assert read == []
+    at_ns = time.time_ns() + 3601 * 10**9
+    Journal(store.live(LIVE).raw / "hosts.jsonl").write("sample", at_ns, host="worker-1", cpu_s=1.5, rss_bytes=2**20)
+    found = {host["name"]: host for host in browser.get(address).json()["hosts"]}
+    assert read == ["worker-1"]
+    assert found["worker-1"]["rss_bytes"] == 2**20
+
+
+def test_requests_at_once_take_every_entry_once(browser: TestClient):
+    run = write_live_run("busy")
+    journal = Journal(run.raw / "injector.jsonl")
+    for number in range(2000):
+        journal.write("healed", host="worker-3", kind="kill", fault=number, left={})
+    with ThreadPoolExecutor(8) as asking:
+        found = list(asking.map(lambda _: live.state_of("busy")["faults"]["healed"], range(16)))
+    assert found == [2000] * 16
 
 
 def test_a_run_that_is_set_up_has_little_to_show(browser: TestClient):
