@@ -22,7 +22,7 @@ def the_runs(run: Annotated[list[str] | None, Query()] = None) -> list[store.Run
     names = list(dict.fromkeys(run or []))
     if not 1 < len(names) <= MOST_COMPARED:
         raise HTTPException(400, f"Mark 2 to {MOST_COMPARED} runs in the list of runs to compare them.")
-    return [store.finished(name) for name in names]
+    return [store.ReadOnce.of(store.finished(name)) for name in names]
 
 
 ComparedRuns = Annotated[list[store.Run], Depends(the_runs)]

@@ -51,7 +51,7 @@ def abort(request: Request, run_id: str) -> HTMLResponse:
 def run_of_dag_run(request: Request, dag_run: str) -> Response:
     """The page of the run that a DAG run made, live or finished."""
     base = request.scope["root_path"]
-    finished = [row.run_id for row in index.rows() if row.dag_run == dag_run]
+    finished = [row.run_id for row in index.rows(limit_s=0.0) if row.dag_run == dag_run]
     if finished:
         return RedirectResponse(f"{base}/runs/{finished[0]}", 303)
     running = [run_id for run_id in store.all_live() if store.live(run_id).status().get("dag_run") == dag_run]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import asdict
 from datetime import date
 from typing import Annotated, Any
@@ -20,7 +21,9 @@ from results.selection import NEWEST_FIRST, SORTS, Selection, choices, select
 from results.verdict import WORST_FIRST
 
 RUNS_PER_PAGE = 50
+READING_S = 0.3  # that a list waits for runs which nobody has listed before
 DRAWN = ("utilization", "timeline", "ledger", "recoveries", "latency")  # by the charts, which need no image
+READER = "aftershock-index"  # the thread that reads what a list did not wait for
 SORT_PATTERN = f"^-?({'|'.join(SORTS)})$"
 
 router = APIRouter()
@@ -28,7 +31,7 @@ router = APIRouter()
 
 def the_run(run_id: str) -> store.Run:
     """The finished run that the address names; raises `BadInput` if there is none."""
-    return store.finished(run_id)
+    return store.ReadOnce.of(store.finished(run_id))
 
 
 FinishedRun = Annotated[store.Run, Depends(the_run)]
@@ -52,7 +55,10 @@ def list_runs(
     sort: Annotated[str, Query(pattern=SORT_PATTERN)] = NEWEST_FIRST,
     page: int = 1,
 ) -> HTMLResponse:
-    every = index.rows()
+    every = index.rows(READING_S)
+    unread = sum(row.state == index.UNREAD for row in every)
+    if unread or any(row.state == index.UNREADABLE for row in every):
+        threading.Thread(target=index.complete, name=READER, daemon=True).start()
     found = select(every, wanted, sort)
     last = max(1, -(-len(found) // RUNS_PER_PAGE))
     page = min(max(page, 1), last)
@@ -63,6 +69,7 @@ def list_runs(
         rows=found[(page - 1) * RUNS_PER_PAGE : page * RUNS_PER_PAGE],
         count=len(found),
         total=len(every),
+        unread=unread,
         page=page,
         last=last,
         sort=sort,

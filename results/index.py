@@ -1,13 +1,17 @@
 """The index of finished runs: one row for each, computed once, so that a thousand runs are listed at once.
 
 Runs are immutable: a row holds for as long as the run's `status.json` is the same file, last written at the same time.
-The index can be lost or damaged at any moment, since it is only a copy of what the runs say.
+The index can be lost or damaged at any moment, since it is only a copy of what the runs say. To read a run takes tens
+of milliseconds: who cannot wait for a thousand of them lists what is known, and lets `complete` read the rest.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import math
 import os
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -19,14 +23,17 @@ from results import store
 from results.findings import Utilization, number, table_or_empty, the_run, utilizations
 from results.metrics import METRICS, metrics_of
 from results.schema import SCHEMA_VERSION
-from results.store import Run
+from results.store import ReadOnce, Run
 from results.verdict import WORST_FIRST, Verdict, worst
 
 log = logging.getLogger(__name__)
 VERSION = f"2 {SCHEMA_VERSION} {' '.join(METRICS)}"  # an index of another version is built again
-UNREADABLE = "unreadable"
+UNREADABLE, UNREAD = "unreadable", "not read yet"
+SETTLED = ("done", "failed")  # states of rows that hold; a run that could not be read is tried again
 NOTHING_MEASURED = Utilization(None, None, None, None, None)
 READERS = 4
+PIECE = 8  # runs that are read between two looks at the clock
+KEPT_EACH_S = 5.0  # so that whoever is ended amid a thousand runs has not read them in vain
 ABOUT = ("ended_ns", "error", "dag_run", "machine", "experiment_digest", "schema_version")  # of the status
 
 
@@ -34,7 +41,8 @@ ABOUT = ("ended_ns", "error", "dag_run", "machine", "experiment_digest", "schema
 class Row:
     """What lists show of one run.
 
-    state     "done", "failed", or "unreadable" (its status or a table cannot be read; `error` says why)
+    state     "done", "failed", "unreadable" (its status or a table cannot be read; `error` says why), or "not read yet"
+              (but for its status)
     facts     its row of the table `runs`; empty if it did not get as far
     verdicts  how many checks came to each verdict, the worst first
     metrics   what it measured, by the names of `results.metrics.METRICS`
@@ -71,39 +79,102 @@ class Row:
         return self.facts.get("protocol") or self.facts.get("recovery")
 
 
-def rows() -> list[Row]:
-    """The row of every finished run, newest first; only runs that the index does not know yet are read."""
+def rows(limit_s: float = math.inf) -> list[Row]:
+    """The row of every finished run, newest first; only runs that the index does not know yet are read.
+
+    With a limit no run is begun to be read after so long, the newest being the first, and none that could not be read
+    before; what is left is `UNREAD`.
+    """
+    entries = _entries()
+    if limit_s == math.inf:
+        entries.kept = {name: each for name, each in entries.kept.items() if each["row"]["state"] in SETTLED}
+    unread = _newest_first([_head(_run(name)) for name in entries.stamps if name not in entries.kept])
+    unread = entries.read(unread, time.monotonic() + limit_s)
+    left = [row if row.state == UNREADABLE else replace(row, state=UNREAD) for row in unread]
+    return _newest_first([*(_from_json(entry["row"]) for entry in entries.kept.values()), *left])
+
+
+def complete() -> None:
+    """Read every run that the index does not know yet, unless somebody is at it."""
+    store.home().mkdir(parents=True, exist_ok=True)
+    with (store.home() / "runs-index.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        rows()
+
+
+@dataclass
+class _Entries:
+    """The index in memory: an entry for each run that is known, the stamp of each that there is."""
+
+    kept: dict[str, dict[str, Any]]
+    stamps: dict[str, list[int]]
+    stale: bool  # whether the file says something else
+
+    def read(self, unread: list[Row], deadline_s: float) -> list[Row]:
+        """Read these runs in their order until the deadline (of `time.monotonic`); returns those that are left."""
+        kept_at_s = time.monotonic()
+        with ThreadPoolExecutor(READERS) as readers:
+            while unread and time.monotonic() < deadline_s:
+                piece, unread = unread[:PIECE], unread[PIECE:]
+                for row in readers.map(row_of, [_run(head.run_id) for head in piece]):
+                    self.kept[row.run_id] = {"stamp": self.stamps[row.run_id], "row": asdict(row)}
+                self.stale = True
+                if time.monotonic() - kept_at_s > KEPT_EACH_S:
+                    self.keep()
+                    kept_at_s = time.monotonic()
+        if self.stale:
+            self.keep()
+        return unread
+
+    def keep(self) -> None:
+        _save(self.kept)
+        self.stale = False
+
+
+def _entries() -> _Entries:
     known, stamps = _load(), _stamps()
     kept = {run_id: entry for run_id, entry in known.items() if entry["stamp"] == stamps.get(run_id)}
-    new = [run_id for run_id in stamps if run_id not in kept]
-    with ThreadPoolExecutor(READERS) as readers:
-        made = dict(zip(new, readers.map(row_of, map(store.finished, new)), strict=True))
-    if made or len(kept) < len(known):
-        readable = {run_id: each for run_id, each in made.items() if each.state != UNREADABLE}  # others are tried again
-        fresh = {run_id: {"stamp": stamps[run_id], "row": asdict(each)} for run_id, each in readable.items()}
-        _save(kept | fresh)
-    found = [_from_json(entry["row"]) for entry in kept.values()] + list(made.values())
+    return _Entries(kept, stamps, stale=len(kept) < len(known))
+
+
+def _run(run_id: str) -> Run:
+    """A run that was there a moment ago."""
+    return Run(run_id, store.home() / "runs" / run_id)
+
+
+def _newest_first(found: list[Row]) -> list[Row]:
     return sorted(found, key=lambda each: (each.started_ns, each.run_id), reverse=True)
 
 
 def row_of(run: Run) -> Row:
     """Read what lists show of a run; one that cannot be read has a row that says so."""
+    head = _head(run)
+    if head.state == UNREADABLE:
+        return head
+    try:
+        return replace(head, **_measured(ReadOnce.of(run)))
+    except (OSError, EnvironmentFailure, KeyError) as error:
+        return replace(head, state=UNREADABLE, error=_complaint(error))
+
+
+def _complaint(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"its tables are of another version: one lacks {error}"
+    return str(error)
+
+
+def _head(run: Run) -> Row:
+    """What its status says of a run."""
     try:
         status = run.status()
         about = {name: status.get(name) for name in ABOUT}
-        head = Row(run.run_id, status["state"], status.get("experiment"), int(status["started_ns"]), **about)
-    except (EnvironmentFailure, KeyError, TypeError, ValueError, AttributeError) as error:
+        return Row(run.run_id, status["state"], status.get("experiment"), int(status["started_ns"]), **about)
+    except (OSError, EnvironmentFailure, KeyError, TypeError, ValueError, AttributeError) as error:
         why = str(error) if isinstance(error, AftershockError) else f"status.json is damaged ({error!r})"
         return Row(run.run_id, UNREADABLE, None, 0, error=why)
-    try:
-        return replace(head, **_measured(run))
-    except (EnvironmentFailure, KeyError) as error:
-        why = (
-            str(error)
-            if isinstance(error, AftershockError)
-            else f"its tables are of another version: one lacks {error}"
-        )
-        return replace(head, state=UNREADABLE, error=why)
 
 
 def _measured(run: Run) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,24 @@ class Run:
 
     def has(self, name: str) -> bool:
         return (self.tables / f"{name}.parquet").exists()
+
+
+class ReadOnce(Run):
+    """A run whose tables are read once, however many figures are taken from them; for as long as one look at it."""
+
+    @classmethod
+    def of(cls, run: Run) -> ReadOnce:
+        return cls(run.run_id, run.root)
+
+    @cached_property
+    def _known(self) -> dict[str, pd.DataFrame]:
+        return {}
+
+    def table(self, name: str) -> pd.DataFrame:
+        """As of `Run`; a frame of the caller's own, which shares its values with the others."""
+        if name not in self._known:
+            self._known[name] = super().table(name)
+        return self._known[name].copy(deep=False)
 
 
 def live_directory(run_id: str) -> Path:

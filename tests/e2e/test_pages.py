@@ -16,6 +16,7 @@ from playwright.sync_api import BrowserContext, FrameLocator, Page, expect
 
 from aftershock import airflow_environment
 from experiments import spec
+from results import index
 from results.checks import validate
 from results.report import write_report
 from tests.e2e.browser import PATIENCE_S, logged_in_browser, needs_chromium, screenshot
@@ -46,6 +47,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         write_report(run, spec.load())
         write_failed_run("wordcount-two", "the broker is gone; see raw/broker.log", started_ns=START_NS - 10**12)
         write_everything()
+        index.rows()
         port = free_port()
         variables = airflow_environment.environment(port)
         airflow_environment.ensure_database(variables)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import threading
 from html.parser import HTMLParser
 
 import pytest
 from fastapi.testclient import TestClient
 
+from plugins import runs
 from plugins.present import ROWS_SHOWN, cell, plot_title, shown_plots, time_text
 from plugins.runs import RUNS_PER_PAGE
 from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table
@@ -110,6 +112,22 @@ def test_a_failed_run_shows_its_error(browser: TestClient):
     page = get(browser, "/aftershock/runs/broken")
     assert "the broker is gone; look at <raw/broker.log>" in page.words
     assert "This run left no tables" in page.words
+
+
+def test_a_list_says_which_runs_are_not_read_yet_and_has_them_read(
+    browser: TestClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(runs, "READING_S", 0.0)
+    for name in ("one", "two"):
+        write_run(name)
+    page = get(browser, "/aftershock/")
+    assert "2 of these runs are not read yet" in page.words
+    assert "0.812" not in page.words
+    for reader in [thread for thread in threading.enumerate() if thread.name == runs.READER]:
+        reader.join()
+    page = get(browser, "/aftershock/")
+    assert "not read yet" not in page.words
+    assert "0.812" in page.words
 
 
 @pytest.mark.parametrize("attack", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from datetime import date
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from results import index, store
-from results.index import UNREADABLE, Row
+from results.index import UNREAD, UNREADABLE, Row
 from results.selection import Selection, choices, select
 from results.verdict import Verdict
 from tests.e2e.example_run import START_NS, write_failed_run, write_run, write_table
@@ -80,6 +81,72 @@ def test_a_run_that_was_replaced_is_read_again():
     times = os.stat(before / "status.json")
     os.utime(again.root / "status.json", ns=(times.st_atime_ns, times.st_mtime_ns))
     assert {row.run_id: row.error for row in index.rows()}["one"] == "no network"
+
+
+def _read_by(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    read: list[str] = []
+    row_of = index.row_of
+    monkeypatch.setattr(index, "row_of", lambda run: read.append(run.run_id) or row_of(run))
+    return read
+
+
+def test_who_cannot_wait_is_told_what_the_others_status_says():
+    write_run("old", started_ns=START_NS - DAY_NS)
+    write_failed_run("new", "no disk")
+    rows = index.rows(limit_s=0.0)
+    assert [(row.run_id, row.state, row.experiment, row.metrics) for row in rows] == [
+        ("new", UNREAD, "wordcount", {}),
+        ("old", UNREAD, "wordcount", {}),
+    ]
+    assert not _index_file().exists()
+    index.complete()
+    assert [row.state for row in index.rows(limit_s=0.0)] == ["failed", "done"]
+    assert index.rows(limit_s=0.0) == index.rows()
+
+
+def test_within_a_limit_the_newest_runs_are_read_and_kept(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(index, "PIECE", 1)
+    for number in range(4):
+        write_failed_run(f"run-{number}", "no disk", started_ns=START_NS + number)
+    clock = iter(range(100))
+    monkeypatch.setattr(index.time, "monotonic", lambda: next(clock))  # each look at it is a second later
+    rows = index.rows(limit_s=5.0)
+    assert [row.state for row in rows] == ["failed", "failed", UNREAD, UNREAD]
+    assert set(json.loads(_index_file().read_text())["runs"]) == {"run-3", "run-2"}
+    read = _read_by(monkeypatch)
+    assert {row.state for row in index.rows()} == {"failed"}
+    assert read == ["run-1", "run-0"]
+
+
+def test_a_run_that_could_not_be_read_holds_nobody_up_and_is_tried_again_by_who_can_wait():
+    broken = write_run("one")
+    whole = (broken.tables / "runs.parquet").read_bytes()
+    (broken.tables / "runs.parquet").write_bytes(b"nothing")
+    assert [row.state for row in index.rows()] == [UNREADABLE]
+    (broken.tables / "runs.parquet").write_bytes(whole)
+    assert [row.state for row in index.rows(limit_s=60.0)] == [UNREADABLE]
+    index.complete()
+    assert [row.state for row in index.rows(limit_s=0.0)] == ["done"]
+
+
+def test_two_do_not_complete_the_index_at_once(monkeypatch: pytest.MonkeyPatch):
+    write_failed_run("one", "no disk")
+    read = _read_by(monkeypatch)
+    with (store.home() / "runs-index.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        index.complete()
+        assert read == []
+    index.complete()
+    assert read == ["one"]
+
+
+def test_a_table_is_read_once_for_all_that_a_row_says(monkeypatch: pytest.MonkeyPatch):
+    run, read = write_run("one"), []
+    table = store.Run.table
+    monkeypatch.setattr(store.Run, "table", lambda self, name: read.append(name) or table(self, name))
+    index.row_of(run)
+    assert sorted(read) == sorted(set(read))
+    assert "runs" in read
 
 
 @pytest.mark.parametrize(
