@@ -13,6 +13,7 @@ from aftershock import links, tasks, trigger_form
 from aftershock.assets import RESULT_TABLES, RUNS
 
 if TYPE_CHECKING:
+    from experiments.spec import Experiment
     from results.store import Run
 
 log = logging.getLogger(__name__)
@@ -29,14 +30,15 @@ def cells(source: str, dag_run: str, attempt: int) -> list[Cell]:
     from experiments import matrix
 
     with tasks.told_in_one_line():
-        experiments = matrix.load(source)
-    return [
-        {
-            "trigger_run_id": f"{dag_run}__{attempt}__{experiment.name}-{experiment.seed}",
-            "conf": trigger_form.flatten(experiment),
-        }
-        for experiment in experiments
-    ]
+        return [cell(experiment, dag_run, attempt) for experiment in matrix.load(source)]
+
+
+def cell(experiment: Experiment, dag_run: str, attempt: int) -> Cell:
+    """The DAG run of `benchmark` that an attempt of a DAG run asks for."""
+    return {
+        "trigger_run_id": f"{dag_run}__{attempt}__{experiment.name}-{experiment.seed}",
+        "conf": trigger_form.flatten(experiment),
+    }
 
 
 class BenchmarkRun(TriggerDagRunOperator):

@@ -28,10 +28,31 @@ from aftershock.airflow_environment import (
 )
 from aftershock.lease import lease, lease_path
 from experiments import spec
+from experiments.errors import EnvironmentFailure
 from results import store
 
 OURS = ("aftershock", "chaos", "infra", "models", "results", "spark_jobs", "workloads")
 POLL_S = 0.2
+
+
+def run(experiment: spec.Experiment) -> store.Run:
+    """Run an experiment through the benchmark DAG to its published run, done or failed, tearing it down whatever comes.
+
+    Raises `BadInput` or `EnvironmentFailure` for what this machine cannot run of it, or when no run came of it.
+    """
+    from aftershock import steps
+
+    steps.check(experiment)
+    run_id = steps.new_run_id(experiment)
+    print(f"run {run_id}", file=sys.stderr)
+    status = None
+    try:
+        status = run_dag(experiment.model_dump(mode="json"), run_id)
+    finally:
+        steps.teardown(run_id, "interrupted before its end")
+    if not store.is_finished(run_id):
+        raise EnvironmentFailure(f"Airflow ended with status {status} before the run began", f"see {log_file(run_id)}")
+    return store.finished(run_id)
 
 
 def run_dag(document: dict[str, Any], run_id: str) -> int:

@@ -6,14 +6,17 @@ Choose an id and press *Trigger*. What comes of it (a table, a plot, a verdict f
 
 | step | what happens |
 |---|---|
+| missing, run | of what is measured: the runs that are not there yet, each by the DAG `benchmark`, one at a time |
+| missing_then, run_then | runs that could not be told before those: at a share of the load that the first have found |
 | reproduce | table, plot and verdicts are made; fails when a check failed, naming it, what was observed and expected |
 
-It waits for the pool `aftershock_runs`, so that its computing does not disturb a run that is being measured.
+What is computed needs no runs. A run that fails stops no other; what it would have shown is unknown. All wait in the
+pool `aftershock_runs`, so that nothing disturbs a run that is being measured; after an interruption, trigger it again.
 """
 
 from airflow.sdk import DAG, Param, get_current_context, task
 
-from aftershock import reproducing, tasks
+from aftershock import nightly, reproducing, tasks
 from aftershock.pool import RUNS_POOL
 
 with DAG(
@@ -42,9 +45,24 @@ with DAG(
     default_args={"owner": "aftershock", "retries": 0, "on_failure_callback": [tasks.note_error]},
 ) as dag:
 
-    @task(pool=RUNS_POOL)
+    @task
+    def missing(asked_before: list[nightly.Cell] | None) -> list[nightly.Cell]:
+        context = get_current_context()
+        params, task_instance = context["params"], context["ti"]
+        name = f"{context['dag_run'].run_id}__{task_instance.task_id}"
+        return reproducing.missing(params["id"], params["size"], name, task_instance.try_number, asked_before)
+
+    @task(pool=RUNS_POOL, trigger_rule="all_done")
     def reproduce() -> dict:
         params = get_current_context()["params"]
         return reproducing.reproduce(params["id"], params["size"])
 
-    reproduce()
+    def run(task_id: str, asked: list[nightly.Cell]):
+        label = "{{ task.trigger_run_id.split('__')[-1] }}"
+        started = nightly.BenchmarkRun.partial(task_id=task_id, pool=RUNS_POOL, map_index_template=label)
+        return started.expand_kwargs(asked)
+
+    first = missing([])
+    then = missing.override(task_id="missing_then", trigger_rule="all_done")(first)
+    run("run", first) >> then
+    run("run_then", then) >> reproduce()

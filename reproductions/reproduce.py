@@ -14,7 +14,9 @@ from typing import Any
 import pandas as pd
 
 from experiments.errors import BadInput
+from experiments.spec import Experiment
 from models.inputs import require_count
+from reproductions import measured
 from reproductions.catalogue import CATALOGUE
 from reproductions.reproduction import Computed, Progress, Reproduction
 from results.checks.rules import NotEnough
@@ -83,6 +85,16 @@ def find(id: str) -> Reproduction:
     if id not in CATALOGUE:
         raise BadInput("id", id, f"one of {', '.join(CATALOGUE)}")
     return CATALOGUE[id]
+
+
+def missing_runs(id: str, size: int | None = None) -> list[Experiment]:
+    """The experiments without whose runs a table or figure lacks something, as far as that can be told by now.
+
+    None for what is computed. Raises `BadInput` as `reproduce` does.
+    """
+    reproduction = find(id)
+    chosen = _size(reproduction, size)
+    return measured.missing(reproduction.needs(chosen or 1)) if reproduction.needs else []
 
 
 def _size(reproduction: Reproduction, size: int | None) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure
 
+from experiments.spec import Experiment
 from results.checks.rules import NotEnough, Rule, TableCheck, between, present
 
 Progress = Callable[[int, int], None]  # (points done, points in all)
@@ -58,6 +59,8 @@ class Reproduction:
     plot      table -> figure
     checks    each of them can fail
     size      None where everything is computed in full in any case
+    needs     size -> the experiments whose runs it is measured in; asked again once those have run, it may name more,
+              which could not be told before; None where it is computed
     """
 
     id: str
@@ -66,7 +69,11 @@ class Reproduction:
     plot: Callable[[pd.DataFrame], Figure]
     checks: tuple[Check, ...]
     size: Size | None = None
-    kind: Kind = Kind.COMPUTED
+    needs: Callable[[int], Sequence[Experiment]] | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.COMPUTED if self.needs is None else Kind.MEASURED
 
     @property
     def paper(self) -> str:

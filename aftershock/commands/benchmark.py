@@ -8,7 +8,6 @@ import sys
 from typing import Any
 
 from aftershock.commands.declare import command, show, verdict_code
-from experiments.errors import EnvironmentFailure
 
 
 def add(commands: Any) -> None:
@@ -19,25 +18,12 @@ def add(commands: Any) -> None:
 
 def benchmark(arguments: argparse.Namespace) -> int:
     """Run an experiment and show its result; a run that failed exits as its error says."""
-    from aftershock import orchestrate, steps
+    from aftershock import orchestrate
     from experiments import spec
-    from results import store
     from results.document import document
     from results.terminal import summary
 
-    experiment = spec.load(arguments.experiment, arguments.overrides)
-    steps.check(experiment)
-    run_id = steps.new_run_id(experiment)
-    print(f"run {run_id}", file=sys.stderr)
-    airflow_status = None
-    try:
-        airflow_status = orchestrate.run_dag(experiment.model_dump(mode="json"), run_id)
-    finally:
-        steps.teardown(run_id, "interrupted before its end")
-    if not store.is_finished(run_id):
-        log = orchestrate.log_file(run_id)
-        raise EnvironmentFailure(f"Airflow ended with status {airflow_status} before the run began", f"see {log}")
-    run = store.finished(run_id)
+    run = orchestrate.run(spec.load(arguments.experiment, arguments.overrides))
     status = run.status()
     if status["state"] == "failed":
         print(f"aftershock: {status['error']} (its logs: {run.raw})", file=sys.stderr)

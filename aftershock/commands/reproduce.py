@@ -22,28 +22,32 @@ def add(commands: Any) -> None:
     declared.add_argument("id", nargs="?", help="such as utilization/fig-04, or all; without it they are listed")
     declared.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: below .aftershock)")
     declared.add_argument("--size", type=int, metavar="N", help="how large; the list says of what")
+    declared.add_argument("--no-run", action="store_true", help="measure in the runs that are there; run none")
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
+    from aftershock.missing_runs import run_missing
     from reproductions.catalogue import CATALOGUE
     from reproductions.reproduce import reproduce
 
     if arguments.id is None:
-        for option in ("out", "size"):
-            if getattr(arguments, option) is not None:
-                raise BadInput(f"--{option}", getattr(arguments, option), "an id, or all, with it")
+        for option, given in (("out", arguments.out), ("size", arguments.size), ("no-run", arguments.no_run or None)):
+            if given is not None:
+                raise BadInput(f"--{option}", given, "an id, or all, with it")
         listed = [_entry(found) for found in CATALOGUE.values()]
         show(arguments, {"reproductions": listed}, "\n".join(_line(entry) for entry in listed))
         return PASSED
     if arguments.id == "all":
         return _reproduce_all(arguments)
+    if not arguments.no_run:
+        run_missing(arguments.id, arguments.size)
     found = reproduce(arguments.id, arguments.out, arguments.size)
     show(arguments, found.document(), _text(found))
     return verdict_code([found.verdict])
 
 
 def _reproduce_all(arguments: argparse.Namespace) -> int:
-    """Rebuild everything at its default size, each one's result shown as soon as it is there."""
+    """Rebuild everything at its default size, each one's result shown as soon as it is there; nothing is run for it."""
     from reproductions.catalogue import CATALOGUE
     from reproductions.reproduce import reproduce
 
@@ -68,7 +72,7 @@ def _entry(reproduction: Reproduction) -> dict[str, Any]:
 def _line(entry: dict[str, Any]) -> str:
     size = entry["size"]
     note = f" [{size['default']} {size['counts']}; the paper: {size['paper']}]" if size else ""
-    return f"{entry['id']:22} {entry['what']}{note}"
+    return f"{entry['id']:22} {entry['kind']}  {entry['what']}{note}"
 
 
 def _text(found: Reproduced) -> str:

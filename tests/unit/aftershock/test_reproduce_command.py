@@ -5,8 +5,12 @@ import json
 
 import pytest
 
+from aftershock import orchestrate
+from experiments.errors import EnvironmentFailure
 from reproductions import catalogue, reproduce
 from results.checks.rules import NotEnough
+from tests.unit.reproductions.checkmate_shapes import CASES
+from tests.unit.reproductions.runs import put_run
 
 
 def test_without_an_id_all_are_listed(as_json, call):
@@ -64,3 +68,52 @@ def test_all_of_them(as_json, call, tmp_path, monkeypatch):
     assert [(each["id"], each["verdict"]) for each in found] == [(id, "pass") for id in few]
     assert call(f"reproduce all --out {tmp_path}")[1].endswith("2 in all: 2 pass, 0 fail, 0 unknown\n")
     assert call(f"reproduce all --out {tmp_path} --size 5")[0] == 2
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Runs in place of those on a cluster, which cannot be had here: made up, but for what is in `broken`."""
+    made, broken = [], {}
+
+    def run(experiment):
+        made.append(experiment.name)
+        if error := broken.get(experiment.name):
+            raise error
+        return put_run(experiment, CASES["checkmate/table-3"].good(experiment))
+
+    monkeypatch.setattr(orchestrate, "run", run)
+    run.made, run.broken = made, broken
+    return run
+
+
+def test_runs_that_are_missing_are_run_once_and_the_interrupted_rest_later(call, tmp_path, runs):
+    names = [experiment.name for experiment in reproduce.missing_runs("checkmate/table-3")]
+    runs.broken[names[4]] = KeyboardInterrupt()
+    assert call(f"reproduce checkmate/table-3 --out {tmp_path}")[0] == 130
+    assert runs.made == names[:5]
+    runs.broken.clear()
+    code, _, err = call(f"reproduce checkmate/table-3 --out {tmp_path}")
+    assert (code, runs.made[5:]) == (0, names[4:])
+    assert "checkmate/table-3: 8 runs are missing, about 21 min one after the other" in err
+    assert f"checkmate/table-3: run 8 of 8, {names[-1]}" in err
+    assert call(f"reproduce checkmate/table-3 --out {tmp_path}")[2] == ""
+
+
+def test_a_run_that_fails_is_told_in_one_line_and_what_it_would_have_shown_is_unknown(call, tmp_path, runs):
+    names = [experiment.name for experiment in reproduce.missing_runs("checkmate/table-3")]
+    runs.broken[names[0]] = EnvironmentFailure("no port is free", "end something")
+    code, out, err = call(f"reproduce checkmate/table-3 --out {tmp_path}")
+    assert (code, runs.made) == (1, names)
+    assert f"checkmate/table-3: no run of {names[0]}: no port is free" in err
+    assert "? q1.coordinated_all_valid" in out
+    assert "✓ q3.coordinated_all_valid" in out
+
+
+def test_without_leave_nothing_is_run(call, tmp_path, runs, monkeypatch):
+    code, out, err = call(f"reproduce checkmate/table-3 --no-run --out {tmp_path}")
+    assert (code, err, runs.made) == (1, "", [])
+    assert "none of its 12 runs has been done" in out
+    monkeypatch.setattr(catalogue, "CATALOGUE", {"checkmate/table-3": catalogue.CATALOGUE["checkmate/table-3"]})
+    assert call(f"reproduce all --out {tmp_path}")[0] == 1
+    assert runs.made == []
+    assert call("reproduce --no-run")[0] == 2

@@ -1,5 +1,6 @@
-"""The DAG `reproduce`: its choices, and what its task makes of verdicts."""
+"""The DAG `reproduce`: its choices, the runs it asks for, and what its last task makes of verdicts."""
 
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,10 +8,13 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 
-from aftershock import reproducing
+from aftershock import reproducing, trigger_form
 from aftershock.pool import RUNS_POOL
+from experiments import spec
 from reproductions import reproduce as reproductions
+from reproductions.reproduce import missing_runs
 from results import store
+from tests.unit.reproductions.runs import put_run
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -30,8 +34,33 @@ def test_any_id_of_the_catalogue_can_be_chosen_and_nothing_else(dag):
         dag.params.get_param("size").resolve(0)
 
 
-def test_it_waits_until_no_run_is_measured(dag):
-    assert dag.get_task("reproduce").pool == RUNS_POOL
+def test_everything_waits_until_no_run_is_measured_and_no_failure_stops_the_rest(dag):
+    reproduce = dag.get_task("reproduce")
+    assert (reproduce.pool, reproduce.trigger_rule) == (RUNS_POOL, "all_done")
+    assert all(dag.get_task(name).partial_kwargs["pool"] == RUNS_POOL for name in ("run", "run_then"))
+    assert dag.get_task("missing_then").trigger_rule == "all_done"
+    order = ["missing", "run", "missing_then", "run_then", "reproduce"]
+    assert all(after in dag.get_task(before).downstream_task_ids for before, after in pairwise(order))
+
+
+def test_the_runs_that_are_missing_are_asked_for_and_those_that_have_failed_not_again(home):
+    asked = reproducing.missing("checkmate/fig-08", None, "manual__1__missing", 1, [])
+    wanted = missing_runs("checkmate/fig-08")
+    assert [spec.validate(trigger_form.fold(cell["conf"])) for cell in asked] == wanted
+    assert len({cell["trigger_run_id"] for cell in asked}) == len(wanted) == 12
+    put_run(wanted[0], {})
+    again = reproducing.missing("checkmate/fig-08", None, "manual__2__missing", 1, None)
+    assert [cell["conf"] for cell in again] == [cell["conf"] for cell in asked[1:]]
+    assert reproducing.missing("checkmate/fig-08", None, "manual__1__missing_then", 1, asked) == []
+
+
+def test_what_is_computed_asks_for_no_runs(home):
+    assert reproducing.missing("utilization/fig-04", None, "manual__1__missing", 1, []) == []
+
+
+def test_a_size_that_cannot_be_is_refused_before_anything_is_run(home):
+    with pytest.raises(AirflowFailException, match=r"^size: 5 is not usable"):
+        reproducing.missing("utilization/fig-04", 5, "manual__1__missing", 1, [])
 
 
 def test_a_reproduction_is_made_and_its_document_returned(home):

@@ -13,7 +13,7 @@ from experiments.errors import BadInput
 from reproductions import reproduce as module
 from reproductions.catalogue import CATALOGUE
 from reproductions.reproduce import Reproduced, find, reproduce, teller
-from reproductions.reproduction import as_printed, half_unit
+from reproductions.reproduction import Kind, as_printed, half_unit
 from results.verdict import Verdict
 from tests.unit.reproductions.small import SMALL
 
@@ -24,12 +24,14 @@ COMPUTED_ROWS = {  # every row of kind C of the list of reproductions
     *(f"ppa/{name}" for name in ("examples", "fig-14a", "fig-14b", "fig-14c", "fig-14d")),
     *(f"incremental/{name}" for name in ("fig-02", "fig-16a", "fig-16b", "fig-16c")),
 }
-TABLES = sorted(COMPUTED_ROWS - {"checkmate/table-1"})
+MEASURED_ROWS = {f"checkmate/{name}" for name in ("table-2", "table-3", "fig-08", "fig-09", "fig-10", "fig-11")}
+TABLES = sorted(COMPUTED_ROWS)
 
 
-def test_the_catalogue_has_every_row_of_kind_c():
-    assert set(CATALOGUE) == COMPUTED_ROWS
-    assert all(found.id == id and found.kind == "C" and found.checks for id, found in CATALOGUE.items())
+def test_the_catalogue_has_every_row_of_its_kind():
+    of_kind = {kind: {id for id, found in CATALOGUE.items() if found.kind == kind} for kind in Kind}
+    assert of_kind == {"C": COMPUTED_ROWS, "M": MEASURED_ROWS}
+    assert all(found.id == id and found.checks for id, found in CATALOGUE.items())
     assert {found.paper for found in CATALOGUE.values()} == {"utilization", "checkmate", "ppa", "incremental"}
 
 
@@ -61,13 +63,6 @@ def _assert_verdicts(id: str, found: Reproduced, table: pd.DataFrame) -> None:
         assert failed == []
 
 
-def test_what_cannot_be_computed_is_unknown_and_says_why(tmp_path):
-    found = reproduce("checkmate/table-1", tmp_path)
-    assert found.verdict is Verdict.UNKNOWN
-    assert set(found.files) == {"verdicts", "data_docs"}
-    assert "not built yet" in found.verdicts[0]["detail"]
-
-
 def test_verdicts_are_the_worst_of_the_checks():
     def of(*verdicts: str) -> Verdict:
         return Reproduced(find("utilization/fig-04"), None, [{"verdict": each} for each in verdicts], {}).verdict
@@ -79,8 +74,8 @@ def test_verdicts_are_the_worst_of_the_checks():
 
 def test_without_a_folder_it_goes_below_the_home(tmp_path, monkeypatch):
     monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
-    found = reproduce("checkmate/table-1")
-    assert found.files["verdicts"].parent == tmp_path / "reproductions" / "checkmate" / "table-1"
+    found = reproduce("checkmate/table-3")
+    assert found.files["verdicts"].parent == tmp_path / "reproductions" / "checkmate" / "table-3"
     assert found.files["verdicts"].exists()
 
 
@@ -98,7 +93,8 @@ def test_the_same_folder_can_be_used_again_and_by_others(tmp_path):
     [
         ("utilization/fig-99", None, "id"),
         ("", None, "id"),
-        ("checkmate/fig-07", None, "id"),  # measured on a cluster
+        ("cec/fig-05", None, "id"),  # not there yet
+        ("checkmate/fig-08", 0, "size"),
         ("utilization/fig-04", 3, "size"),
         ("utilization/fig-05", 0, "size"),
         ("utilization/fig-05", 19, "size"),

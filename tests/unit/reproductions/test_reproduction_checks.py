@@ -1,4 +1,4 @@
-"""Every check of every reproduction passes on a sound table and fails on a damaged one."""
+"""Every check of every computed reproduction passes on a sound table and fails on a damaged one."""
 
 from __future__ import annotations
 
@@ -109,6 +109,7 @@ DAMAGE: dict[str, dict[str, Damage]] = {
         "gain.over_zhuang": scale("gain_percent", 1.03),
         "gain.not_below_zero": put("gain_percent", 0, -0.01),
     },
+    "checkmate/table-1": {"features.as_printed": put("agrees", 5, False)},
     "checkmate/fig-04": {
         "lines.as_expected": put("checkpoint", 1, 1),
         "orphans.as_expected": put("orphan_messages", 0, "b"),
@@ -161,9 +162,9 @@ def test_a_check_passes_on_the_table_and_fails_on_damage(id: str, name: str, tmp
 
 
 def test_every_check_is_seen_to_fail() -> None:
-    """Apart stand a printed figure that is a slip, and what is not computed yet."""
-    apart = {("utilization/systems", "gain.at_0.135_per_hour"), ("checkmate/table-1", "features.as_printed")}
-    every = {(id, check.name) for id, found in CATALOGUE.items() for check in found.checks}
+    """Apart stands a printed figure that is a slip."""
+    apart = {("utilization/systems", "gain.at_0.135_per_hour")}
+    every = {(id, check.name) for id, found in CATALOGUE.items() if found.kind == "C" for check in found.checks}
     unseen = every - set(CASES) - apart
     assert {(LIKE.get(id), name) for id, name in unseen} <= set(CASES)
     assert set(CASES) <= every

@@ -1,4 +1,4 @@
-"""`checkmate`, table I and figures 4 and 5: rollback propagation, step by step, on two recorded executions.
+"""`checkmate`, figures 4 and 5: rollback propagation, step by step, on two recorded executions.
 
 Both figures are lost. Figure 5 is rebuilt from the text of section III-B, which says of each line which message makes
 it invalid; figure 4 is an execution of our own in the spirit of its caption, with a line derived by hand.
@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from models.checkpoint_graph import Execution, in_flight, invalid, orphans, record, recovery_line, rollback_steps
-from reproductions.reproduction import Check, Progress, Reproduction, holds
-from results.checks.rules import NotEnough, in_set, pairs_equal
+from reproductions.reproduction import Check, Reproduction, holds
+from results.checks.rules import in_set, pairs_equal
 from results.style import BLUE, GREEN, GREY, INK, PAPER, RED, WIDTH_IN
 
 INVALID_LINE = {"color": GREY, "lw": 1.8, "ls": "--"}
@@ -30,7 +30,6 @@ KEY = (
     Line2D([], [], label="line that the orphan makes invalid", **INVALID_LINE),
     Line2D([], [], label="recovery line", **RECOVERY_LINE),
 )
-NOT_YET = "the protocols and their capabilities are not built yet: the table is read from them once they are"
 
 
 class Message(NamedTuple):
@@ -217,22 +216,7 @@ def _text(line: Iterable[int]) -> str:
     return " ".join(f"C<{operator},{number}>" for operator, number in enumerate(line, start=1))
 
 
-def _no_protocols(size: int, tell: Progress) -> pd.DataFrame:
-    raise NotEnough(NOT_YET)
-
-
-def _no_plot(table: pd.DataFrame) -> Figure:
-    raise NotEnough(NOT_YET)
-
-
 REPRODUCTIONS = (
-    Reproduction(
-        "checkmate/table-1",
-        "features of the checkpointing protocols",
-        compute=_no_protocols,
-        plot=_no_plot,
-        checks=(holds("features.as_printed", lambda table: table, [], lambda table: "", "table I of the paper"),),
-    ),
     Reproduction(
         "checkmate/fig-04",
         "rollback propagation on a pipeline",

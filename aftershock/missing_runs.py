@@ -1,0 +1,41 @@
+"""The runs that a measured reproduction lacks, run from the command line one after the other."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from aftershock import orchestrate
+from experiments.errors import AftershockError
+from experiments.spec import Experiment
+from reproductions import measured
+from reproductions.reproduce import missing_runs
+
+
+def run_missing(id: str, size: int | None) -> None:
+    """Run what a table or figure lacks, each experiment once; one that fails is told in one line, and the others go on.
+
+    Runs that are finished are not repeated, so that an interrupted call goes on where it stopped.
+    """
+    tried: set[tuple[str, int]] = set()
+    while lacking := [each for each in missing_runs(id, size) if (each.name, each.seed) not in tried]:
+        minutes = measured.expected_s(lacking) / 60
+        _say(f"{id}: {len(lacking)} runs are missing, about {minutes:.0f} min one after the other")
+        _run_all(id, lacking)
+        tried |= {(each.name, each.seed) for each in lacking}
+
+
+def _run_all(id: str, experiments: Sequence[Experiment]) -> None:
+    for number, experiment in enumerate(experiments, 1):
+        _say(f"{id}: run {number} of {len(experiments)}, {experiment.name}")
+        try:
+            status = orchestrate.run(experiment).status()
+        except AftershockError as error:
+            _say(f"{id}: no run of {experiment.name}: {error}")
+        else:
+            if status["state"] != "done":
+                _say(f"{id}: run {status['run_id']} failed: {status['error']}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,135 @@
+"""`checkmate`, figure 8 and table III: how long checkpoints take, how many there are, how many can't be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments.engines import Protocol
+from reproductions.checkmate.experiments import QUERIES, SHUFFLED, killed
+from reproductions.checkmate.measuring import (
+    CIC,
+    COOR,
+    NAMES,
+    UNC,
+    Row,
+    by_query,
+    complete,
+    draw_by_query,
+    facts,
+    measured,
+)
+from reproductions.claims import Ratio, at_least, mean_of_runs, ratio_of, samples
+from reproductions.measured import Cell
+from reproductions.reproduction import Check, holds
+from results.checks.rules import between
+from results.style import new_figure
+
+ROUND = "round"  # the partition under which the table of checkpoints has the coordinator's rounds
+WELL_ABOVE = 2.0
+MOST_INVALID = 0.05
+PRINTED_COLUMNS = ("total_on_10", "invalid_percent_on_10", "total_on_50", "invalid_percent_on_50")  # workers
+PRINTED = {
+    "q1": {UNC: (303, 0, 1437, 0), CIC: (285, 0, 1428, 0), COOR: (240, 0, 1200, 0)},
+    "q3": {UNC: (455, 4, 2399, 3), CIC: (471, 3, 2517, 4), COOR: (400, 0, 2000, 0)},
+    "q8": {UNC: (384, 2, 1924, 2), CIC: (386, 3, 1920, 3), COOR: (360, 0, 1800, 0)},
+    "q12": {UNC: (282, 3, 1446, 3), CIC: (282, 4, 1451, 3), COOR: (240, 0, 1200, 0)},
+}
+
+
+def checkpoint_times(cell: Cell) -> Iterator[Row]:
+    """How long checkpoints took [s]: those of partitions; of coordinated ones the rounds, which alone are of use."""
+    stored = _stored(cell)
+    if len(stored):
+        in_rounds = cell.experiment.engine.protocol_run is Protocol.COORDINATED
+        yield samples(stored["seconds"][(stored["partition"] == ROUND) == in_rounds])
+
+
+def checkpoint_counts(cell: Cell) -> Iterator[Row]:
+    """How many checkpoints partitions took, and how many of them a recovery left behind."""
+    taken = taken_checkpoints(cell)
+    if len(taken):
+        about, invalid = facts(cell), int(taken["invalid"].sum())
+        printed = zip(PRINTED_COLUMNS, PRINTED[about["query"]][about["protocol"]], strict=True)
+        counts = {"checkpoints": len(taken), "invalid": invalid, "invalid_share": invalid / len(taken)}
+        yield counts | {f"printed_{name}": value for name, value in printed}
+
+
+def taken_checkpoints(cell: Cell) -> pd.DataFrame:
+    """The checkpoints of partitions in the window."""
+    stored = _stored(cell)
+    return stored[stored["partition"] != ROUND] if len(stored) else stored
+
+
+def _stored(cell: Cell) -> pd.DataFrame:
+    """The checkpoints of the window."""
+    stored = cell.table("partition_checkpoints")
+    return stored[stored["in_window"]] if len(stored) else stored
+
+
+def ratios_to_coordinated(rows: pd.DataFrame) -> list[Ratio]:
+    """Mean of COOR over that of UNC, and over that of CIC; the rows are those of one cell of anything else."""
+    known = complete(rows, "mean")
+    means = {name: mean_of_runs(known[known["protocol"] == name]) for name in NAMES}
+    return [ratio_of(f"COOR / {name}", means[COOR], means[name]) for name in (UNC, CIC)]
+
+
+def _well_above(query: str) -> Check:
+    expected = f"a round of COOR takes at least {WELL_ABOVE:g} times as long as a checkpoint of UNC and CIC"
+    return at_least(
+        f"{query}.coordinated_well_above", lambda t: ratios_to_coordinated(by_query(t, query)), WELL_ABOVE, expected
+    )
+
+
+def _plot_times(table: pd.DataFrame) -> Figure:
+    figure, axes = new_figure(4.4)
+    draw_by_query(axes, table.assign(error=1.96 * table["std"] / table["samples"] ** 0.5), "mean", "error")
+    axes.set(yscale="log", ylabel="mean checkpoint time [s]", title="of rounds (COOR), of partitions (UNC, CIC)")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
+    return figure
+
+
+def _valid(query: str, protocols: tuple[str, ...], most: float, name: str, expected: str) -> Check:
+    def shares(table: pd.DataFrame) -> pd.DataFrame:
+        rows = by_query(table, query)
+        return complete(rows[rows["protocol"].isin(protocols)], "checkpoints", "invalid", "invalid_share")
+
+    return holds(f"{query}.{name}", shares, [between("invalid_share", 0, most)], _counts_told, expected)
+
+
+def _counts_told(rows: pd.DataFrame) -> str:
+    return ", ".join(f"{row.protocol} {row.invalid:.0f} of {row.checkpoints:.0f}" for row in rows.itertuples())
+
+
+def _plot_counts(table: pd.DataFrame) -> Figure:
+    figure, axes = new_figure(4.4)
+    draw_by_query(axes, table.assign(percent=100 * table["invalid_share"]), "percent")
+    axes.axhline(100 * MOST_INVALID, color="black", ls="--", lw=1)
+    axes.set(ylabel="invalid checkpoints [%]", title="invalid checkpoints after one kill; dashed: the paper's most")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
+    return figure
+
+
+REPRODUCTIONS = (
+    measured(
+        "checkmate/fig-08",
+        "mean checkpoint time by protocol and query",
+        needs=killed,
+        of_cell=checkpoint_times,
+        plot=_plot_times,
+        checks=tuple(_well_above(query) for query in SHUFFLED),
+    ),
+    measured(
+        "checkmate/table-3",
+        "checkpoints taken, and the share of invalid ones after a kill",
+        needs=killed,
+        of_cell=checkpoint_counts,
+        plot=_plot_counts,
+        checks=(
+            *(_valid(query, (COOR,), 0.0, "coordinated_all_valid", "COOR: none invalid") for query in QUERIES),
+            *(_valid(q, (UNC, CIC), MOST_INVALID, "few_invalid", "UNC, CIC: at most 5 % invalid") for q in QUERIES),
+        ),
+    ),
+)

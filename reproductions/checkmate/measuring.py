@@ -1,0 +1,112 @@
+"""From the runs of a measured table or figure of `checkmate` to its tidy table; how protocols look in its plots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from experiments.engines import Protocol
+from experiments.spec import Experiment
+from experiments.workloads import NexmarkSpec
+from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT
+from reproductions.measured import Cell, cells
+from reproductions.reproduction import Check, Reproduction, Size
+from results.checks.rules import NotEnough
+from results.style import BLUE, GREEN, GREY, ORANGE
+
+Row = dict[str, Any]
+NAMES = tuple(SHORT[protocol] for protocol in PROTOCOLS)
+NONE, (COOR, UNC, CIC) = SHORT[Protocol.NONE], NAMES
+LOOKS: dict[str, dict[str, Any]] = {
+    NONE: {"color": GREY, "marker": "v"},
+    COOR: {"color": BLUE, "marker": "o"},
+    UNC: {"color": ORANGE, "marker": "s"},
+    CIC: {"color": GREEN, "marker": "D"},
+}
+REPLICATES = Size("runs of each cell", default=1, paper=1)
+
+
+def measured(
+    id: str,
+    what: str,
+    needs: Callable[[int], Sequence[Experiment]],
+    of_cell: Callable[[Cell], Iterable[Row]],
+    plot: Callable[[pd.DataFrame], Figure],
+    checks: tuple[Check, ...],
+    finish: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
+) -> Reproduction:
+    """A reproduction whose table has the rows that `of_cell` takes from the run of each experiment it needs.
+
+    An experiment without a run has one row, of which nothing but the cell is known. Each row has query, protocol,
+    workers, replicate (the seed), run_id and `simulated`, which is false of all that was measured. `finish` has the
+    last word on the table.
+    """
+
+    def compute(size: int, tell: Callable[[int, int], None]) -> pd.DataFrame:
+        found = cells(needs(size))
+        taken = [list(of_cell(cell)) if cell.run else [] for cell in found]
+        if not any(cell.run for cell in found):
+            raise NotEnough(f"none of its {len(found)} runs has been done on this machine with tables of this version")
+        if not any(taken):
+            raise NotEnough("nothing of it was measured in any of its runs")
+        rows = [facts(cell) | row for cell, rows in zip(found, taken, strict=True) for row in rows or [{}]]
+        return finish(pd.DataFrame(rows))
+
+    return Reproduction(id, what, compute=compute, plot=plot, checks=checks, size=REPLICATES, needs=needs)
+
+
+def facts(cell: Cell) -> Row:
+    """What is known of a cell, whether it has been run or not."""
+    experiment = cell.experiment
+    workload = experiment.workload
+    return {
+        "query": (workload.query if isinstance(workload, NexmarkSpec) else workload.name).value,
+        "protocol": SHORT[experiment.engine.protocol_run],
+        "workers": experiment.cluster.workers,
+        "replicate": experiment.seed,
+        "run_id": cell.run.run_id if cell.run else None,
+        "simulated": False,
+    }
+
+
+def complete(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """The rows, if there are any and these columns have a value in each; else raises `NotEnough`, naming the cells."""
+    if rows.empty:
+        raise NotEnough("there are no rows to judge")
+    for column in columns:
+        if column not in rows:
+            raise NotEnough(f"no run has measured {column}")
+        lacking = rows[rows[column].isna()]
+        if len(lacking):
+            names = [f"{row.query} {row.protocol} {row.workers}w #{row.replicate}" for row in lacking.itertuples()]
+            raise NotEnough(f"{column} is not known of {', '.join(dict.fromkeys(names))}")
+    return rows
+
+
+def by_query(table: pd.DataFrame, query: str) -> pd.DataFrame:
+    """The rows of one query."""
+    return table[table["query"] == query]
+
+
+def draw_by_query(axes: Axes, table: pd.DataFrame, value: str, error: str | None = None) -> None:
+    """A mark for each row, queries along the x axis and protocols side by side; `error` is drawn to both sides."""
+    draw_by_protocol(axes, table, [list(QUERIES).index(query) for query in table["query"]], value, error)
+    axes.set_xticks(range(len(QUERIES)), [query.upper() for query in QUERIES])
+    axes.set_xlim(-0.5, len(QUERIES) - 0.5)
+
+
+def draw_by_protocol(
+    axes: Axes, table: pd.DataFrame, places: Sequence[float], value: str, error: str | None = None
+) -> None:
+    """A mark for each row at its place on the x axis, protocols side by side."""
+    names = [name for name in LOOKS if name in set(table["protocol"])]
+    at = pd.Series(places, index=table.index, dtype=float)
+    for number, name in enumerate(names):
+        rows = table[table["protocol"] == name]
+        shift = (number - (len(names) - 1) / 2) * 0.18
+        look = {"ls": "none", "capsize": 3, "ms": 6, "label": name} | LOOKS[name]
+        axes.errorbar(at[rows.index] + shift, rows[value].astype(float), yerr=rows[error] if error else None, **look)

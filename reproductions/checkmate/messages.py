@@ -1,0 +1,110 @@
+"""`checkmate`, table II: bytes of messages over those of the same messages without what is there for the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments.spec import Experiment
+from reproductions.checkmate.experiments import QUERIES, WORKERS, killed, one_record
+from reproductions.checkmate.measuring import CIC, COOR, NAMES, UNC, Row, complete, draw_by_query, facts, measured
+from reproductions.measured import Cell
+from reproductions.reproduction import Check, holds
+from results.checks.rules import between
+from results.style import WIDTH_IN
+
+NEARLY_NOTHING = 1.015  # rounds to 1.01 at most, as all that is printed of COOR and UNC
+MORE = 0.005  # half a unit of the last digit that is printed
+TWICE = (1.5, 2.5)  # rounds to 2
+PRINTED = {  # on 10 and on 50 workers
+    COOR: {"q1": (1.00, 1.00), "q3": (1.00, 1.00), "q8": (1.00, 1.00), "q12": (1.00, 1.00)},
+    UNC: {"q1": (1.00, 1.00), "q3": (1.00, 1.01), "q8": (1.00, 1.01), "q12": (1.00, 1.00)},
+    CIC: {"q1": (2.10, 2.53), "q3": (1.82, 2.58), "q8": (1.74, 2.49), "q12": (1.79, 2.58)},
+}
+
+
+def needed(size: int) -> list[Experiment]:
+    """At 1,024 records per message the runs with a kill, whose overhead counts until then; others at one record."""
+    return [*killed(size), *one_record(size)]
+
+
+def overhead(cell: Cell) -> Iterator[Row]:
+    """The overhead of one run, at its bound on records per message."""
+    for found in cell.table("runs")["message_overhead"].dropna():
+        about = facts(cell)
+        on_10, on_50 = PRINTED[about["protocol"]][about["query"]]
+        bound = {"records_per_message": cell.experiment.engine.records_per_message_run}
+        printed = {"printed_on_10_workers": on_10, "printed_on_50_workers": on_50}
+        yield bound | {"message_overhead": float(found)} | printed
+
+
+def _about(table: pd.DataFrame, protocols: tuple[str, ...], records: int | None = None) -> pd.DataFrame:
+    """The rows of these protocols, at a bound on records per message if one is named; all must be known."""
+    rows = complete(table[table["protocol"].isin(protocols)], "message_overhead")
+    return rows if records is None else rows[rows["records_per_message"] == records]
+
+
+def _range_told(rows: pd.DataFrame) -> str:
+    return f"{rows['message_overhead'].min():.3f} to {rows['message_overhead'].max():.3f} in {len(rows)} runs"
+
+
+def _growth(table: pd.DataFrame) -> pd.DataFrame:
+    """How much more CIC adds on more workers than on fewer, by query and replicate."""
+    rows = _about(table, (CIC,), 1).sort_values("workers")
+    runs = rows.groupby(["query", "replicate"], sort=False)["message_overhead"]
+    return pd.DataFrame({"growth": runs.last() - runs.first()}).reset_index()
+
+
+def _almost_nothing(protocol: str) -> Check:
+    return holds(
+        f"{protocol.lower()}.about_1",
+        lambda table: _about(table, (protocol,)),
+        [between("message_overhead", 1.0, NEARLY_NOTHING)],
+        _range_told,
+        f"{protocol}: 1.00 to 1.01 (printed), at any number of records per message",
+    )
+
+
+def _plot(table: pd.DataFrame) -> Figure:
+    figure = Figure(figsize=(WIDTH_IN, 4.4), layout="constrained")
+    kinds = list(product((1024, 1), (1, WORKERS)))[1:]
+    for axes, (records, workers) in zip(figure.subplots(1, len(kinds), sharey=True), kinds, strict=True):
+        draw_by_query(axes, table[(table["records_per_message"] == records) & (table["workers"] == workers)],
+                      "message_overhead")  # fmt: skip
+        axes.set(title=f"{records} records a message, {workers} worker{'s' * (workers > 1)}")
+        axes.title.set_fontsize(9)
+    figure.axes[0].set_ylabel("bytes / bytes without checkpoints")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
+    return figure
+
+
+REPRODUCTIONS = (
+    measured(
+        "checkmate/table-2",
+        "bytes of messages over those without checkpoints",
+        needs=needed,
+        of_cell=overhead,
+        plot=_plot,
+        checks=(
+            _almost_nothing(COOR),
+            _almost_nothing(UNC),
+            holds(
+                "cic.grows_with_workers",
+                _growth,
+                [between("growth", MORE, None)],
+                lambda rows: f"by {rows['growth'].min():.3f} to {rows['growth'].max():.3f} in {len(QUERIES)} queries",
+                f"CIC adds more on {WORKERS} workers than on 1, each query, at one record per message",
+            ),
+            holds(
+                "cic.about_2_at_one_record",
+                lambda table: _about(table, (CIC,), 1).query(f"workers == {WORKERS}"),
+                [between("message_overhead", *TWICE)],
+                _range_told,
+                f"CIC: about 2 ({TWICE[0]} to {TWICE[1]}) at one record per message on {WORKERS} workers",
+            ),
+        ),
+    ),
+)

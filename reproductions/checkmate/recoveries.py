@@ -1,0 +1,152 @@
+"""`checkmate`, figures 9 to 11: latency around a kill at second 18 of 60, and how long a restart takes.
+
+Latency is here until a result is out for good, which is when the line of checkpoints has moved past it: all protocols
+show it once an interval. The restart is that of the slot too, which is Spark's and the same for all protocols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from reproductions.checkmate.experiments import KILL_AT_S, QUERIES, WINDOW_S, killed
+from reproductions.checkmate.measuring import (
+    CIC,
+    COOR,
+    LOOKS,
+    NAMES,
+    UNC,
+    Row,
+    by_query,
+    complete,
+    draw_by_query,
+    measured,
+)
+from reproductions.claims import Ratio, at_least, mean_ratio
+from reproductions.measured import Cell
+from reproductions.reproduction import Check, Reproduction, holds
+from results.checks.rules import NotEnough, between
+from results.findings import PHASES
+from results.style import INK, WIDTH_IN, new_figure
+
+SETTLED_S = 20.0  # the last seconds of the window, in which latency must be as before
+AS_BEFORE = 1.5  # times the median before the kill; an outage of seconds that goes on to be felt is several times that
+
+
+def latency_by_second(cell: Cell) -> Iterator[Row]:
+    """Latency percentiles [s] of each second of the window in which results came out."""
+    for row in cell.table("latency").itertuples():
+        yield {"second": int(row.second), "p50_s": float(row.p50_s), "p99_s": float(row.p99_s)}
+
+
+def recovery_times(cell: Cell) -> Iterator[Row]:
+    """The phases of the recovery from the kill [s]."""
+    for row in cell.table("recoveries").head(1).itertuples():
+        yield {f"{phase}_s": getattr(row, f"{phase}_s") for phase in PHASES}
+
+
+def _around(table: pd.DataFrame, query: str, percentile: str) -> pd.DataFrame:
+    """Of each run of a query, over its median before the kill: the highest latency after it, the median at the end."""
+    rows = complete(by_query(table, query), "second", percentile)
+    found = []
+    for (protocol, replicate), run in rows.groupby(["protocol", "replicate"], sort=False):
+        before, after = run[run["second"] < KILL_AT_S][percentile], run[run["second"] >= KILL_AT_S][percentile]
+        settled = run[run["second"] >= WINDOW_S - SETTLED_S][percentile]
+        if not (len(before) and len(settled)):
+            lack = f"of {query} {protocol} #{replicate} no results came before the kill, or in the last {SETTLED_S:g} s"
+            raise NotEnough(lack)
+        usual = before.median()
+        found.append({"run": f"{protocol} #{replicate}", "peak": after.max() / usual, "end": settled.median() / usual})
+    return pd.DataFrame(found)
+
+
+def _latency_checks(percentile: str) -> tuple[Check, ...]:
+    def check(query: str, name: str, column: str, low: float | None, high: float | None, expected: str) -> Check:
+        return holds(
+            f"{query}.{name}",
+            lambda table: _around(table, query, percentile),
+            [between(column, low, high)],
+            lambda rows: ", ".join(f"{row['run']} {row[column]:.2f}" for _, row in rows.iterrows()),
+            f"{expected} {AS_BEFORE:g} times the median before the kill, each protocol",
+        )
+
+    return tuple(
+        made
+        for query in QUERIES
+        for made in (
+            check(query, "kill_is_felt", "peak", AS_BEFORE, None, "the highest latency after it at least"),
+            check(query, "returns_to_normal", "end", None, AS_BEFORE, f"median of the last {SETTLED_S:g} s at most"),
+        )
+    )
+
+
+def _plot_latency(percentile: str) -> Callable[[pd.DataFrame], Figure]:
+    def plot(table: pd.DataFrame) -> Figure:
+        figure = Figure(figsize=(WIDTH_IN, 6.4), layout="constrained")
+        panels = figure.subplots(2, 2, sharex=True)
+        for axes, query in zip(panels.flat, QUERIES, strict=True):
+            runs = by_query(table, query).groupby(["protocol", "replicate"], sort=False)
+            for (protocol, replicate), run in runs:
+                look = LOOKS[protocol] | {"label": protocol if replicate == 1 else None, "ms": 4}
+                axes.plot(run["second"], run[percentile], **look)
+            axes.axvline(KILL_AT_S, color=INK, ls="--", lw=1)
+            axes.set(title=query.upper(), ylabel=f"{percentile.removesuffix('_s')} of latency [s]", ylim=(0, None))
+        for axes in panels[-1]:
+            axes.set(xlabel="second of the window; dashed: the kill", xlim=(0, WINDOW_S))
+        figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
+        return figure
+
+    return plot
+
+
+def restart_ratios(table: pd.DataFrame, other: str) -> Ratio:
+    """How much longer another protocol takes to restart than COOR: by all queries and runs."""
+    rows = complete(table, "restart_s")
+    pairs = [(run.set_index("protocol")["restart_s"]) for _, run in rows.groupby(["query", "replicate"], sort=False)]
+    return mean_ratio(f"{other} / COOR", [(each[other], each[COOR]) for each in pairs])
+
+
+def _restarts_faster(other: str) -> Check:
+    return at_least(
+        f"coordinated.not_slower_than_{other.lower()}",
+        lambda table: [restart_ratios(table, other)],
+        1.0,
+        f"COOR restarts at least as fast as {other}, in the geometric mean of all queries",
+    )
+
+
+def _plot_restarts(table: pd.DataFrame) -> Figure:
+    figure, axes = new_figure(4.4)
+    draw_by_query(axes, table, "restart_s")
+    axes.set(
+        ylabel="restart [s]", ylim=(0, None), title="from the notice of the kill until records are processed again"
+    )
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
+    return figure
+
+
+def _latency(id: str, percentile: str) -> Reproduction:
+    return measured(
+        id,
+        f"{percentile.removesuffix('_s')} of latency by second, around a kill at second {KILL_AT_S:g} of {WINDOW_S:g}",
+        needs=killed,
+        of_cell=latency_by_second,
+        plot=_plot_latency(percentile),
+        checks=_latency_checks(percentile),
+    )
+
+
+REPRODUCTIONS = (
+    _latency("checkmate/fig-09", "p50_s"),
+    _latency("checkmate/fig-10", "p99_s"),
+    measured(
+        "checkmate/fig-11",
+        "restart time after a kill",
+        needs=killed,
+        of_cell=recovery_times,
+        plot=_plot_restarts,
+        checks=(_restarts_faster(UNC), _restarts_faster(CIC)),
+    ),
+)

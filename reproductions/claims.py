@@ -1,0 +1,105 @@
+"""Claims of the form "this is at least so many times that", judged with regard to how uncertain the ratio is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from reproductions.reproduction import Check, holds
+from results.checks.rules import NotEnough, between
+
+CONFIDENCE = 0.95
+
+
+class Ratio(NamedTuple):
+    """A ratio with the limits within which it lies at 95 % confidence, and between what it is."""
+
+    what: str
+    ratio: float
+    low: float
+    high: float
+
+
+class Mean(NamedTuple):
+    """A mean and its standard error."""
+
+    mean: float
+    standard_error: float
+
+
+def samples(values: pd.Series) -> dict[str, float]:
+    """What `mean_of_runs` needs to know of the samples of one run: `samples`, `mean` and `std`."""
+    found = values.to_numpy(dtype=float)
+    if not len(found):
+        return {}
+    return {"samples": len(found), "mean": found.mean(), "std": found.std(ddof=1) if len(found) > 1 else np.nan}
+
+
+def mean_of_runs(rows: pd.DataFrame) -> Mean:
+    """Mean over the runs of one cell, of whose samples each row has `samples`, `mean` and `std`.
+
+    The standard error is that of the samples within runs, or that of the runs' means among each other if it is
+    larger. Raises `NotEnough` where neither can be told: a single run with a single sample.
+    """
+    count = rows["samples"].sum()
+    mean = float((rows["mean"] * rows["samples"]).sum() / count)
+    known = rows[rows["samples"] > 1]
+    errors = []
+    if len(known):
+        variance = (known["std"] ** 2 * (known["samples"] - 1)).sum() / (known["samples"] - 1).sum()
+        errors.append(math.sqrt(variance / count))
+    if len(rows) > 1:
+        errors.append(float(rows["mean"].std() / math.sqrt(len(rows))))
+    if not errors:
+        raise NotEnough("one run with one sample: how far it can be trusted is not known")
+    return Mean(mean, max(errors))
+
+
+def ratio_of(what: str, over: Mean, under: Mean) -> Ratio:
+    """The ratio of two means, with limits by the relative errors of both."""
+    if under.mean <= 0 or over.mean <= 0:
+        raise NotEnough(f"{what}: a mean of 0 has no ratio")
+    relative = math.hypot(over.standard_error / over.mean, under.standard_error / under.mean)
+    return _limits(what, math.log(over.mean / under.mean), float(stats.norm.ppf((1 + CONFIDENCE) / 2)) * relative)
+
+
+def mean_ratio(what: str, pairs: Iterable[tuple[float, float]]) -> Ratio:
+    """The geometric mean of the ratios of pairs, with limits by how the ratios differ; at least two pairs."""
+    logs = np.log([over / under for over, under in pairs])
+    if len(logs) < 2:
+        raise NotEnough(f"{what}: one pair is too little to tell")
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs))
+    return _limits(what, float(logs.mean()), float(half))
+
+
+def _limits(what: str, log: float, half: float) -> Ratio:
+    return Ratio(what, math.exp(log), math.exp(log - half), math.exp(log + half))
+
+
+def at_least(name: str, ratios: Callable[[pd.DataFrame], list[Ratio]], limit: float, expected: str) -> Check:
+    """Every ratio is `limit` or more, within its uncertainty: below for certain fails, too close to tell is unknown."""
+
+    def decided(table: pd.DataFrame) -> pd.DataFrame:
+        found = ratios(table)
+        refuted = [each for each in found if each.high < limit]
+        open_ = [each for each in found if each.low < limit <= each.high]
+        if open_ and not refuted:
+            raise NotEnough(f"too uncertain to tell whether {limit:g} or more: {_told(open_)}; more runs would tell")
+        return pd.DataFrame(found, columns=Ratio._fields)
+
+    return holds(
+        name,
+        decided,
+        [between("high", limit, None)],
+        lambda frame: _told(Ratio(*row) for row in frame.itertuples(index=False)),
+        expected,
+    )
+
+
+def _told(ratios: Iterable[Ratio]) -> str:
+    return "; ".join(f"{each.what} {each.ratio:.2f} ({each.low:.2f} to {each.high:.2f})" for each in ratios)

@@ -1,0 +1,62 @@
+"""The runs that measured reproductions are made of: which are there, and which are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import median
+from typing import NamedTuple
+
+import pandas as pd
+
+from experiments.spec import Experiment
+from results import index, store
+from results.machine import experiment_digest, machine_class
+from results.schema import SCHEMA_VERSION
+from results.store import Run
+
+USUAL_EXTRA_S = 120.0  # beside its window, of a run where none has been seen
+
+
+class Cell(NamedTuple):
+    """An experiment, and the newest run of it that can be used, if any."""
+
+    experiment: Experiment
+    run: Run | None
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table of the run; empty where there is no run, or the run has no such table."""
+        return self.run.table(name) if self.run and self.run.has(name) else pd.DataFrame()
+
+
+def cells(experiments: Iterable[Experiment]) -> list[Cell]:
+    """Each experiment with its newest run that is done, under its seed, on a machine such as this one.
+
+    A run whose tables are of another version cannot be used; `aftershock results recompute` makes them anew.
+    """
+    newest: dict[tuple[str | None, object], str] = {}
+    for row in _usable():
+        newest.setdefault((row.experiment_digest, row.facts.get("seed")), row.run_id)
+    keys = [(each, (experiment_digest(each), each.seed)) for each in experiments]
+    return [Cell(each, store.finished(newest[key]) if key in newest else None) for each, key in keys]
+
+
+def missing(experiments: Iterable[Experiment]) -> list[Experiment]:
+    """Those that have no run that can be used."""
+    return [cell.experiment for cell in cells(experiments) if cell.run is None]
+
+
+def expected_s(experiments: Iterable[Experiment]) -> float:
+    """About how long their runs take, one after the other: windows, and what runs here have taken beside theirs [s]."""
+    seen = [
+        (row.ended_ns - row.started_ns) / 1e9 - row.facts["window_s"]
+        for row in _usable()
+        if row.ended_ns and row.facts.get("window_s")
+    ]
+    extra_s = median(seen) if seen else USUAL_EXTRA_S
+    return sum(each.window_s + extra_s for each in experiments)
+
+
+def _usable() -> list[index.Row]:
+    """The runs, newest first, that a measurement on this machine can be taken from."""
+    here = machine_class()
+    return [r for r in index.rows() if (r.state, r.machine, r.schema_version) == ("done", here, SCHEMA_VERSION)]

@@ -1,0 +1,144 @@
+"""Made-up runs in which measured tables and figures of `checkmate` show what the paper found, and ones that don't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.engines import Protocol
+from experiments.spec import Experiment
+from tests.unit.reproductions.runs import Tables, checkpoints, facts
+
+Shape = Callable[[Experiment], Tables]
+COORDINATED, INDUCED = Protocol.COORDINATED, Protocol.COMMUNICATION_INDUCED
+QUERIES = ("q1", "q3", "q8", "q12")
+
+
+class Case(NamedTuple):
+    """A table or figure, runs that show what it claims, and for each of its checks runs by which that fails."""
+
+    good: Shape
+    bad: dict[str, Shape]
+
+
+def query(experiment: Experiment) -> str:
+    return getattr(experiment.workload, "query", experiment.workload.name).value
+
+
+def protocol(experiment: Experiment) -> Protocol:
+    return experiment.engine.protocol_run
+
+
+def checkpointed(round_s: float = 0.9, partition_s: float = 0.05, invalid: int = 0) -> Shape:
+    """Twelve checkpoints of each partition, all about as long; COOR has rounds too."""
+
+    def tables(experiment: Experiment) -> Tables:
+        noise = np.random.default_rng(experiment.seed)
+        taken = [list(partition_s * noise.uniform(0.8, 1.2, 12)) for _ in range(4)]
+        rows = [row for i, seconds in enumerate(taken) for row in checkpoints(f"op.{i}", seconds, invalid * (i == 0))]
+        if protocol(experiment) is COORDINATED:
+            rows += checkpoints("round", list(round_s * noise.uniform(0.8, 1.2, 12)))
+        return {"partition_checkpoints": rows}
+
+    return tables
+
+
+def of_query(name: str, then: Shape, otherwise: Shape) -> Shape:
+    return lambda experiment: (then if query(experiment) == name else otherwise)(experiment)
+
+
+def killed_at_18(peak: float = 4.0, end: float = 1.0) -> Shape:
+    """Latency of 2 s at the median and 4 s at p99, as a multiple of that after the kill and in the last 20 seconds."""
+
+    def tables(experiment: Experiment) -> Tables:
+        rows = []
+        for second in range(0, 60, 2):
+            factor = 1.0 if second < 18 else end if second >= 40 else peak
+            p50_s = 2.0 * factor * (1 + 0.1 * np.sin(second + experiment.seed))
+            rows.append({"second": second, "records": 10, "p50_s": p50_s, "p99_s": 2 * p50_s, "p999_s": 3 * p50_s})
+        return {"latency": rows}
+
+    return tables
+
+
+def restarted(seconds: float) -> Shape:
+    """One recovery, with restarts that differ a little by query."""
+    spread = {"q1": 1.0, "q3": 1.05, "q8": 1.1, "q12": 0.95}
+
+    def tables(experiment: Experiment) -> Tables:
+        taken_s = seconds * spread.get(query(experiment), 1.0) * (1 + 0.02 * np.sin(len(experiment.name)))
+        recovery = {"recovery": 0, "fault": 0, "faults": 1, "death_ns": 0, "detect_s": 1.0, "restart_s": taken_s}
+        return {"recoveries": [recovery | {"restore_s": 1.0, "catch_up_s": 4.0}]}
+
+    return tables
+
+
+def overhead(
+    of_coordinated: float = 1.0, of_uncoordinated: float = 1.004, induced: tuple[float, float] = (1.4, 1.9)
+) -> Shape:
+    """Message overheads: CIC's at one record per message on one worker and on two, and a hundredth above 1 else."""
+
+    def tables(experiment: Experiment) -> Tables:
+        of_induced = induced[experiment.cluster.workers - 1] if experiment.engine.records_per_message == 1 else 1.01
+        found = {COORDINATED: of_coordinated, INDUCED: of_induced}.get(protocol(experiment), of_uncoordinated)
+        return {"runs": facts(experiment, message_overhead=found)}
+
+    return tables
+
+
+def by_protocol(**shapes: Shape) -> Shape:
+    """Coordinated, uncoordinated and induced each by a shape of its own, or by that of `others`."""
+    named = {COORDINATED: "coordinated", Protocol.UNCOORDINATED: "uncoordinated", INDUCED: "induced"}
+    return lambda experiment: shapes.get(named[protocol(experiment)], shapes["others"])(experiment)
+
+
+def each_query(ending: str, of_one: Shape, of_others: Shape, names: tuple[str, ...] = QUERIES) -> dict[str, Shape]:
+    """Checks that each query has: one query at a time is bad."""
+    return {f"{name}.{ending}": of_query(name, of_one, of_others) for name in names}
+
+
+def latencies() -> Case:
+    good, unfelt = killed_at_18(), killed_at_18(peak=1.2)
+    lasting = by_protocol(induced=killed_at_18(end=2.0), others=good)
+    return Case(good, each_query("kill_is_felt", unfelt, good) | each_query("returns_to_normal", lasting, good))
+
+
+TIMES, TOO_SHORT = checkpointed(), checkpointed(round_s=0.08)
+COUNTS = by_protocol(coordinated=checkpointed(), others=checkpointed(invalid=2))
+MANY_INVALID = by_protocol(induced=checkpointed(invalid=3), others=checkpointed())
+RESTARTS = by_protocol(coordinated=restarted(5.0), others=restarted(7.0))
+CASES = {
+    "checkmate/table-2": Case(
+        overhead(),
+        {
+            "coor.about_1": overhead(of_coordinated=1.02),
+            "unc.about_1": overhead(of_uncoordinated=1.02),
+            "cic.grows_with_workers": overhead(induced=(1.9, 1.9)),
+            "cic.about_2_at_one_record": overhead(induced=(1.1, 1.3)),
+        },
+    ),
+    "checkmate/fig-08": Case(TIMES, each_query("coordinated_well_above", TOO_SHORT, TIMES, QUERIES[1:])),
+    "checkmate/table-3": Case(
+        COUNTS,
+        each_query("coordinated_all_valid", checkpointed(invalid=1), COUNTS)
+        | each_query("few_invalid", MANY_INVALID, COUNTS),
+    ),
+    "checkmate/fig-09": latencies(),
+    "checkmate/fig-10": latencies(),
+    "checkmate/fig-11": Case(
+        RESTARTS,
+        {
+            "coordinated.not_slower_than_unc": by_protocol(uncoordinated=restarted(4.0), others=restarted(5.0)),
+            "coordinated.not_slower_than_cic": by_protocol(induced=restarted(4.0), others=restarted(5.0)),
+        },
+    ),
+}
+
+
+def failing() -> Iterator[tuple[str, str]]:
+    """Each table or figure with each of its checks that is made to fail."""
+    for id, case in CASES.items():
+        for check in case.bad:
+            yield id, check

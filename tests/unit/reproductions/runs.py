@@ -1,0 +1,67 @@
+"""Runs of experiments, made up: what measured reproductions are tested on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from experiments.spec import Experiment
+from results import store
+from results.machine import experiment_digest, machine_class
+from results.schema import SCHEMA_VERSION, TABLES
+from results.store import Run, write_json
+from tests.unit.results.synthetic import START_NS, ns, write_table
+
+Tables = dict[str, list[dict[str, Any]]]
+
+
+def put_run(experiment: Experiment, tables: Tables, started_ns: int = START_NS, **status: Any) -> Run:
+    """A finished run below $AFTERSHOCK_HOME; rows of its tables have null in the columns that are left out."""
+    run_id = f"{experiment.name}-{experiment.seed}-{started_ns}"
+    run = store.live(run_id)
+    about = {
+        "run_id": run_id,
+        "experiment": experiment.name,
+        "experiment_digest": experiment_digest(experiment),
+        "machine": machine_class(),
+        "state": "done",
+        "schema_version": SCHEMA_VERSION,
+        "started_ns": started_ns,
+        "ended_ns": started_ns + round((experiment.window_s + 100) * 1e9),
+        "error": None,
+    }
+    write_json(run.root / "status.json", about | status)
+    run.tables.mkdir(parents=True)
+    for name, rows in ({"runs": [_facts(run_id, experiment)]} | tables).items():
+        write_table(run, name, pd.DataFrame(rows, columns=TABLES[name].names))
+    return store.publish(run)
+
+
+def _facts(run_id: str, experiment: Experiment) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "experiment": experiment.name,
+        "seed": experiment.seed,
+        "workers": experiment.cluster.workers,
+        "window_s": experiment.window_s,
+        "engine": experiment.engine.name.value,
+        "protocol": experiment.engine.protocol_run.value,
+        "window_start_ns": START_NS,
+        "window_end_ns": ns(experiment.window_s),
+    }
+
+
+def facts(experiment: Experiment, **values: Any) -> list[dict[str, Any]]:
+    """The row of the table `runs`, with these values."""
+    return [_facts("", experiment) | values]
+
+
+def checkpoints(partition: str, seconds: list[float], invalid: int = 0) -> list[dict[str, Any]]:
+    """Checkpoints of a partition, one every five seconds; the last `invalid` of them could not be used."""
+    rows = []
+    for number, taken_s in enumerate(seconds, 1):
+        about = {"partition": partition, "number": number, "completed_ns": ns(5 * number), "seconds": taken_s}
+        left_behind = number > len(seconds) - invalid
+        rows.append(about | {"size_bytes": 1000, "forced": False, "invalid": left_behind, "in_window": True})
+    return rows

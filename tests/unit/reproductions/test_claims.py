@@ -1,0 +1,66 @@
+"""Ratios and their limits, and what a claim about them comes to."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from reproductions.claims import Mean, Ratio, at_least, mean_of_runs, mean_ratio, ratio_of, samples
+from reproductions.reproduction import Computed
+from results.checks.judge import judge, open_context
+from results.checks.rules import NotEnough
+
+
+def verdict(found: list[Ratio], limit: float, folder) -> str:
+    check = at_least("it", lambda table: found, limit, "so many times")
+    return judge(open_context(folder), check, Computed("it", pd.DataFrame({"any": [1]})))[0]["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(2.0, 3.0, "pass"), (1.9, 3.0, "unknown"), (1.0, 1.99, "fail"), (1.0, 2.0, "unknown"), (np.nan, np.nan, "fail")],
+)
+def test_a_ratio_is_held_against_its_limit_with_its_uncertainty(low, high, expected, tmp_path):
+    assert verdict([Ratio("a / b", (low * high) ** 0.5, low, high)], 2.0, tmp_path) == expected
+
+
+def test_one_ratio_that_is_refuted_decides(tmp_path):
+    assert verdict([Ratio("open", 2, 1, 4), Ratio("refuted", 1.5, 1.4, 1.6)], 2.0, tmp_path) == "fail"
+
+
+def test_without_a_ratio_there_is_no_verdict(tmp_path):
+    assert verdict([], 2.0, tmp_path) == "unknown"
+
+
+def test_limits_by_the_relative_errors():
+    found = ratio_of("a / b", Mean(6.0, 0.6), Mean(2.0, 0.2))
+    half = 1.959964 * np.hypot(0.1, 0.1)
+    assert (found.ratio, found.low, found.high) == pytest.approx((3, 3 * np.exp(-half), 3 * np.exp(half)))
+    with pytest.raises(NotEnough, match="a mean of 0"):
+        ratio_of("a / b", Mean(0.0, 0.1), Mean(2.0, 0.1))
+
+
+def test_the_mean_of_runs_is_as_uncertain_as_the_worse_of_samples_and_runs():
+    runs = pd.DataFrame([samples(pd.Series(values)) for values in ([1.0, 3.0], [2.0, 4.0])])
+    assert mean_of_runs(runs) == pytest.approx((2.5, (2 / 4) ** 0.5))  # variance 2 within each run of four samples
+    apart = pd.DataFrame([samples(pd.Series(values)) for values in ([1.0, 1.0], [9.0, 9.0])])
+    assert mean_of_runs(apart) == pytest.approx((5.0, 4.0))
+    with pytest.raises(NotEnough, match="one run with one sample"):
+        mean_of_runs(pd.DataFrame([samples(pd.Series([1.0]))]))
+
+
+def test_limits_by_how_ratios_differ():
+    found = mean_ratio("a / b", [(1.0, 1.0), (4.0, 1.0)])
+    half = 12.7062 * np.log(4) / 2  # t of one degree of freedom; half the distance is the standard error of two
+    assert (found.ratio, found.low) == pytest.approx((2.0, 2 * np.exp(-half)), rel=1e-4)
+    with pytest.raises(NotEnough, match="one pair"):
+        mean_ratio("a / b", [(1.0, 1.0)])
+
+
+def test_limits_hold_the_truth_as_often_as_they_say():
+    noise = np.random.default_rng(5)
+    hits = 0
+    for _ in range(400):
+        pairs = noise.lognormal(np.log([[2.0, 1.0]]), 0.3, (4, 2))
+        found = mean_ratio("a / b", [tuple(pair) for pair in pairs])
+        hits += found.low <= 2.0 <= found.high
+    assert 0.92 < hits / 400 < 0.98

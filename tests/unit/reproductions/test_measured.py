@@ -1,0 +1,61 @@
+"""Which runs a measurement can be taken from, and which are missing."""
+
+import pytest
+
+from aftershock import trigger_form
+from experiments import spec
+from reproductions import measured
+from reproductions.checkmate.experiments import killed, one_record
+from results.machine import experiment_digest
+from results.schema import SCHEMA_VERSION
+from tests.unit.reproductions.runs import put_run
+from tests.unit.results.synthetic import START_NS
+
+FIRST, *OTHERS = killed(1)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+
+
+def test_the_newest_run_counts():
+    put_run(FIRST, {}, START_NS + 1)
+    newest = put_run(FIRST, {}, START_NS + 2)
+    put_run(FIRST, {}, START_NS)
+    (cell,) = measured.cells([FIRST])
+    assert cell.run == newest
+    assert measured.missing(killed(1)) == OTHERS
+
+
+@pytest.mark.parametrize(
+    "status", [{"state": "failed"}, {"machine": "another"}, {"schema_version": SCHEMA_VERSION - 1}], ids=str
+)
+def test_a_run_that_cannot_be_compared_is_none(status):
+    put_run(FIRST, {}, **status)
+    assert measured.missing([FIRST]) == [FIRST]
+
+
+def test_another_seed_is_another_run():
+    put_run(FIRST, {})
+    again = FIRST.model_copy(update={"seed": 2})
+    assert measured.missing([FIRST, again]) == [again]
+
+
+@pytest.mark.parametrize("experiment", [*killed(1), *one_record(1)], ids=lambda experiment: experiment.name)
+def test_an_experiment_is_the_same_once_it_has_been_through_the_trigger_form(experiment):
+    """Its run is found by the digest of what the DAG was given."""
+    ran = spec.validate(trigger_form.fold(trigger_form.flatten(experiment)))
+    assert experiment_digest(ran) == experiment_digest(experiment)
+
+
+def test_names_are_of_one_experiment_each():
+    everything = [*killed(1), *one_record(1)]
+    assert len({experiment.name for experiment in everything}) == len(everything)
+
+
+def test_how_long_runs_take_is_told_by_those_before():
+    usual_s = measured.expected_s([FIRST])
+    assert usual_s == FIRST.window_s + measured.USUAL_EXTRA_S
+    put_run(FIRST, {})  # took 100 s beside its window
+    assert measured.expected_s([FIRST, *OTHERS]) == pytest.approx(len(killed(1)) * (FIRST.window_s + 100))

@@ -1,0 +1,95 @@
+"""Measured tables and figures of `checkmate`, on made-up runs: they pass on the paper's shape and fail on any other."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from reproductions.catalogue import CATALOGUE
+from reproductions.reproduce import missing_runs, reproduce
+from reproductions.reproduction import Computed, Kind
+from results.checks.judge import judge, open_context
+from results.checks.rules import NotEnough
+from results.verdict import Verdict
+from tests.unit.reproductions.checkmate_shapes import CASES, Shape, failing
+from tests.unit.reproductions.runs import put_run
+
+MEASURED = [id for id, found in CATALOGUE.items() if found.kind is Kind.MEASURED]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def run_all(id: str, shape: Shape, size: int = 1) -> None:
+    """Make up what is missing, as often as more is asked for."""
+    while lacking := missing_runs(id, size):
+        for experiment in lacking:
+            put_run(experiment, shape(experiment))
+
+
+def computed(id: str) -> Computed:
+    return Computed(id, CATALOGUE[id].compute(1, lambda done, total: None))
+
+
+@pytest.mark.parametrize("id", MEASURED)
+def test_the_papers_shape_passes(id, tmp_path):
+    run_all(id, CASES[id].good)
+    found = reproduce(id, tmp_path)
+    assert [row for row in found.verdicts if row["verdict"] != "pass"] == []
+    table = pd.read_parquet(found.files["parquet"])
+    assert not table["simulated"].any()
+    assert table["run_id"].notna().all()
+    assert found.files["png"].read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("id", "check"), failing())
+def test_another_shape_fails(id, check, tmp_path):
+    run_all(id, CASES[id].bad[check])
+    (asked,) = (each for each in CATALOGUE[id].checks if each.name == check)
+    assert judge(open_context(tmp_path / "checks"), asked, computed(id))[0]["verdict"] == "fail"
+
+
+def test_every_check_is_seen_to_fail():
+    assert {(id, check.name) for id in MEASURED for check in CATALOGUE[id].checks} == set(failing())
+
+
+@pytest.mark.parametrize("id", MEASURED)
+def test_without_runs_everything_is_unknown_and_there_is_no_table(id, tmp_path):
+    found = reproduce(id, tmp_path)
+    assert {row["verdict"] for row in found.verdicts} == {"unknown"}
+    assert set(found.files) == {"verdicts", "data_docs"}
+    assert "has been done on this machine" in found.verdicts[0]["detail"]
+
+
+@pytest.mark.parametrize("id", MEASURED)
+def test_of_runs_that_measured_nothing_there_is_no_table(id):
+    run_all(id, lambda experiment: {})
+    with pytest.raises(NotEnough, match="nothing of it was measured"):
+        computed(id)
+
+
+def test_what_lacks_a_run_is_unknown_by_name_and_the_rest_is_judged(tmp_path):
+    for experiment in missing_runs("checkmate/fig-08"):
+        if not (experiment.workload.query == "q8" and experiment.engine.protocol == "uncoordinated"):
+            put_run(experiment, CASES["checkmate/fig-08"].good(experiment))
+    found = reproduce("checkmate/fig-08", tmp_path)
+    assert found.verdict is Verdict.UNKNOWN
+    rows = {row["check"].partition(".")[0]: row for row in found.verdicts}
+    assert {query: row["verdict"] for query, row in rows.items()} == {"q3": "pass", "q8": "unknown", "q12": "pass"}
+    assert rows["q8"]["detail"] == "mean is not known of q8 UNC 2w #1"
+
+
+def test_tables_and_figures_share_runs():
+    for experiment in missing_runs("checkmate/fig-08"):
+        put_run(experiment, CASES["checkmate/table-3"].good(experiment))
+    assert missing_runs("checkmate/table-3") == []
+
+
+def test_more_runs_of_each_cell_are_further_seeds():
+    run_all("checkmate/fig-08", CASES["checkmate/fig-08"].good)
+    more = missing_runs("checkmate/fig-08", 3)
+    assert len(more) == 24
+    assert {experiment.seed for experiment in more} == {2, 3}
