@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from aftershock import orchestrate
 from experiments.errors import AftershockError
 from experiments.spec import Experiment
 from reproductions import measured
-from reproductions.reproduce import missing_runs
+from reproductions.reproduce import folder_of, missing_runs
 
 
-def run_missing(id: str, size: int | None) -> None:
+def run_missing(id: str, size: int | None, out: Path | None) -> None:
     """Run what a table or figure lacks, each experiment once; one that fails is told in one line, and the others go on.
 
-    Runs that are finished are not repeated, so that an interrupted call goes on where it stopped.
+    Runs that are finished are not repeated, so that an interrupted call goes on where it stopped. Raises `BadInput` for
+    what could not be reproduced, or not written to `out`, before anything is run.
     """
+    if missing_runs(id, size):
+        folder_of(id, out)
     tried: set[tuple[str, int]] = set()
     while lacking := [each for each in missing_runs(id, size) if (each.name, each.seed) not in tried]:
         minutes = measured.expected_s(lacking) / 60

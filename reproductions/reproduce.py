@@ -61,7 +61,7 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
     """
     reproduction = find(id)
     chosen = _size(reproduction, size)
-    folder = _folder(home() / "reproductions" / id if out is None else Path(out).absolute())
+    folder = folder_of(id, out)
     evidence = _compute(reproduction, chosen)
     with tempfile.TemporaryDirectory(prefix=f".{reproduction.name}-", dir=folder) as scratch:
         names = [] if evidence.table is None else _write(Path(scratch), reproduction, evidence.table)
@@ -72,7 +72,9 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
     return result
 
 
-def _folder(path: Path) -> Path:
+def folder_of(id: str, out: Path | None = None) -> Path:
+    """The folder that `reproduce` writes to, made if it is not there; raises `BadInput` where none can be."""
+    path = home() / "reproductions" / id if out is None else Path(out).absolute()
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -90,7 +92,7 @@ def find(id: str) -> Reproduction:
 def missing_runs(id: str, size: int | None = None) -> list[Experiment]:
     """The experiments without whose runs a table or figure lacks something, as far as that can be told by now.
 
-    None for what is computed. Raises `BadInput` as `reproduce` does.
+    There are none for what is computed. Raises `BadInput` as `reproduce` does.
     """
     reproduction = find(id)
     chosen = _size(reproduction, size)

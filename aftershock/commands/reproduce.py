@@ -40,7 +40,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
     if arguments.id == "all":
         return _reproduce_all(arguments)
     if not arguments.no_run:
-        run_missing(arguments.id, arguments.size)
+        run_missing(arguments.id, arguments.size, arguments.out)
     found = reproduce(arguments.id, arguments.out, arguments.size)
     show(arguments, found.document(), _text(found))
     return verdict_code([found.verdict])

@@ -74,8 +74,7 @@ def _plot(table: pd.DataFrame) -> Figure:
     for axes, (records, workers) in zip(figure.subplots(1, len(kinds), sharey=True), kinds, strict=True):
         draw_by_query(axes, table[(table["records_per_message"] == records) & (table["workers"] == workers)],
                       "message_overhead")  # fmt: skip
-        axes.set(title=f"{records} records a message, {workers} worker{'s' * (workers > 1)}")
-        axes.title.set_fontsize(9)
+        axes.set_title(f"{records} records a message,\n{workers} worker{'s' * (workers > 1)}", fontsize=9)
     figure.axes[0].set_ylabel("bytes / bytes without checkpoints")
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
     return figure

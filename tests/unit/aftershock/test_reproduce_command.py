@@ -117,3 +117,10 @@ def test_without_leave_nothing_is_run(call, tmp_path, runs, monkeypatch):
     assert call(f"reproduce all --out {tmp_path}")[0] == 1
     assert runs.made == []
     assert call("reproduce --no-run")[0] == 2
+
+
+def test_where_nothing_can_be_written_nothing_is_run(call, tmp_path, runs):
+    (tmp_path / "file").write_text("")
+    code, _, err = call(f"reproduce checkmate/table-3 --out {tmp_path}/file")
+    assert (code, runs.made) == (2, [])
+    assert err.startswith("aftershock: out: ")
