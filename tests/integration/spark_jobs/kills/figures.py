@@ -17,26 +17,31 @@ from tests.integration.spark_jobs.kills.watching import NS, Entry
 class Recovery:
     """Of one time that all went back to a line [s].
 
-    restart   from the loss of the last slot to the beginning of the last epoch: until another was in its place
-    restore   from there until all went on
+    restart    from the loss of the last slot to the beginning of the last epoch: until another was in its place
+    executor   from that loss until Spark had the last executor up; None if it had to start none
+    restore    from the beginning of the last epoch until all went on
     """
 
     restart_s: float
+    executor_s: float | None
     restore_s: float
 
 
 def recoveries(journal: Iterable[Entry]) -> Iterator[Recovery]:
     """Every one that came to its end. The start of the run is none."""
-    lost_ns = begun_ns = 0
+    lost_ns = up_ns = begun_ns = 0
     for entry in journal:
         if entry["event"] == "worker-lost":
-            lost_ns, begun_ns = entry["at_ns"], 0
+            lost_ns, up_ns, begun_ns = entry["at_ns"], 0, 0
+        elif entry["event"] == "executors-up":
+            up_ns = entry["at_ns"]
         elif entry["event"] == "recovering":
             begun_ns = begun_ns or entry["at_ns"]
         elif entry["event"] == "ready":
-            if lost_ns and begun_ns:
-                yield Recovery((begun_ns - lost_ns) / NS, (entry["at_ns"] - begun_ns) / NS)
-            lost_ns = begun_ns = 0
+            if lost_ns:
+                executor_s = (up_ns - lost_ns) / NS if up_ns else None
+                yield Recovery((begun_ns - lost_ns) / NS, executor_s, (entry["at_ns"] - begun_ns) / NS)
+            lost_ns = up_ns = begun_ns = 0
 
 
 def detections(episode: Episode) -> Iterator[float]:
@@ -76,25 +81,26 @@ def table(protocol: str, query: str, episodes: list[Episode]) -> str:
     found = [each for journal in journals for each in recoveries(journal)]
     stored, invalid, size = (sum(column) for column in zip(*map(checkpoints, journals), strict=True))
     verdicts = [episode.verdict for episode in episodes]
-    columns = {
-        "query": query,
-        "protocol": protocol,
+    rows = {
+        "": f"{query}, {protocol}",
+        "---": "---",
         "kills": kills.total(),
         **{moment.value: kills[moment] for moment in Moment},
         "pauses": pauses,
         "own deaths": sum(episode.own_deaths for episode in episodes),
         "records": f"{sum(each.compared for each in verdicts):,}",
-        "lost": sum(each.lost for each in verdicts),
-        "doubled": sum(each.doubled for each in verdicts),
-        "wrong": sum(each.wrong for each in verdicts),
-        "detect [ms]": _spread([each for episode in episodes for each in detections(episode)]),
-        "restart [ms]": _spread([each.restart_s for each in found]),
-        "restore [ms]": _spread([each.restore_s for each in found]),
+        "lost, doubled, wrong": ", ".join(
+            str(sum(getattr(each, kind) for each in verdicts)) for kind in ("lost", "doubled", "wrong")
+        ),
+        "detect, ms": _spread([each for episode in episodes for each in detections(episode)]),
+        "restart, ms": _spread([each.restart_s for each in found]),
+        "of that executors, ms": _spread([each.executor_s for each in found if each.executor_s is not None]),
+        "restore, ms": _spread([each.restore_s for each in found]),
         "checkpoints": f"{stored:,}",
         "invalid": f"{invalid:,} ({invalid / max(stored, 1):.0%})",
-        "mean size [kB]": f"{size / max(stored, 1) / 1000:.1f}",
+        "mean size, kB": f"{size / max(stored, 1) / 1000:.1f}",
     }
-    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in (columns, ["---"] * len(columns), columns.values()))
+    return "\n".join(f"| {name} | {value} |" for name, value in rows.items())
 
 
 def _spread(seconds: list[float]) -> str:

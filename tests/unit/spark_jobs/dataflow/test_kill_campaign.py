@@ -37,7 +37,7 @@ def recovering(**line):
     return "recovering", {"line": line}
 
 
-READY = "ready", {}
+READY, EXECUTORS_UP = ("ready", {}), ("executors-up", {})
 BEGUN = (joined("a"), joined("b"), recovering(x=0), READY)
 
 
@@ -69,8 +69,12 @@ def test_soon_after_all_have_gone_on_they_replay():
 
 def test_a_recovery_counts_from_the_last_loss_and_the_last_epoch_before_all_went_on():
     again = (lost("a"), joined("c"), recovering(x=0), lost("b"), joined("d"), recovering(x=0), recovering(x=0), READY)
-    assert list(recoveries(journal(*BEGUN))) == []
-    assert list(recoveries(journal(*BEGUN, *again))) == [Recovery(restart_s=2.0, restore_s=2.0)]
+    spark_s = (lost("a"), EXECUTORS_UP, joined("c"), recovering(x=0), READY)
+    assert list(recoveries(journal(EXECUTORS_UP, *BEGUN))) == []
+    assert list(recoveries(journal(EXECUTORS_UP, *BEGUN, *again, *spark_s))) == [
+        Recovery(restart_s=2.0, executor_s=None, restore_s=2.0),
+        Recovery(restart_s=3.0, executor_s=1.0, restore_s=1.0),
+    ]
 
 
 def test_checkpoints_beyond_the_line_of_a_recovery_are_invalid_once():
