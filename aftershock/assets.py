@@ -7,8 +7,8 @@ from airflow.sdk import Asset
 GROUP = "aftershock"
 # Those of `results.schema.TABLES`, whose module is too heavy for a DAG file to import.
 TABLES = (
-    *("runs", "faults", "fault_fit", "recoveries", "checkpoints", "partition_checkpoints", "ledger", "latency"),
-    *("throughput", "hosts", "quality", "predictions", "verdicts"),
+    *("runs", "probes", "faults", "fault_fit", "recoveries", "checkpoints", "partition_checkpoints", "ledger"),
+    *("latency", "throughput", "hosts", "quality", "predictions", "verdicts"),
 )
 RUNS = "runs"  # in the extra of an event: the ids of the runs that have the table
 RESULT_TABLES = {

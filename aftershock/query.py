@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from infra.cluster import Handle
 from infra.jars import ensure_jars
 from infra.services import REPOSITORY
 from results.store import Run
+from spark_jobs.dataflow.progress import events_read
+from spark_jobs.streaming.progress import records_read
 
 CONFIG_FILE, DRAIN_FILE = "query.json", "query.drain"  # the second asks the testbed's driver to come to an end
 PROGRAMS = {Engine.STRUCTURED_STREAMING: "streaming", Engine.DATAFLOW: "dataflow"}
@@ -98,3 +101,13 @@ def commits_ns(experiment: Experiment, journal: Iterable[dict[str, Any]]) -> lis
         return [e["at_ns"] for e in journal if e["event"] == "progress" and e["progress"]["numInputRows"]]
     wanted = "progress" if experiment.engine.protocol_run is Protocol.NONE else "committed"
     return [e["at_ns"] for e in journal if e["event"] == wanted and any(e["positions"].values())]
+
+
+def reads(experiment: Experiment, journal: Iterable[dict[str, Any]]) -> list[tuple[int, int]]:
+    """When [ns] the query had read how many records, by its journal: by micro-batch, or by report of the testbed."""
+    if experiment.engine.name is Engine.DATAFLOW:
+        reports = [e for e in journal if e["event"] == "progress" and e["phase"] == "running" and e["positions"]]
+        return [(entry["at_ns"], events_read(entry["positions"])) for entry in reports]
+    batches = [e for e in journal if e["event"] == "progress" and e["progress"]["numInputRows"]]
+    counts = accumulate(records_read(entry["progress"]) for entry in batches)
+    return [(entry["at_ns"], count) for entry, count in zip(batches, counts, strict=True)]

@@ -7,16 +7,16 @@ publishes the run as failed with that line and exit code.
 from __future__ import annotations
 
 import functools
-import json
 import logging
 import secrets
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock import derive, own_job
+from aftershock import derive, own_job, sustainable
 from aftershock.bench import ABORTED, Bench
 from aftershock.jobs import run_tables_job
 from aftershock.query import DRAIN_FILE, commits_ns, submission
@@ -142,7 +142,7 @@ def _check_calibration(experiment: spec.Experiment, calibration: dict[str, Any])
 
 @step
 def start_load(run_id: str) -> None:
-    """Start the generator and wait until the query runs steadily under it."""
+    """Start the generator, with a search for its rate if that is wanted, and wait until the query runs steadily."""
     bench = Bench(run_id)
     engine, load = bench.experiment.engine, bench.experiment.load
     saturating = load.mode is LoadMode.SATURATING
@@ -151,18 +151,26 @@ def start_load(run_id: str) -> None:
     workload = bench.experiment.workload
     if isinstance(workload, OwnJobSpec):
         workload = own_job.staged(workload, own_job.folder_of(bench))
+    schedule = Schedule(time.time_ns() - headstart_ns, rate, engine.partitions)
     config = {
         "broker": bench.handle.broker,
         "workload": workload.model_dump(mode="json"),
-        "schedule": {"start_ns": time.time_ns() - headstart_ns, "rate": rate, "partitions": engine.partitions},
+        "schedule": asdict(schedule),
     }
-    path = bench.gateway / "generator.json"
-    path.write_text(json.dumps(config), encoding="utf-8")
+    path = bench.gateway / sustainable.LOAD_FILE
+    store.write_json(path, config)
     log.info("load: %.0f records/s (%s)", rate, load.mode.value)
     bench.spawn_module("generator", "workloads.generator", path, bench.journal_path("generator"))
     bench.spawn_module("sampler", "infra.sampler", bench.root, bench.journal_path("hosts"))
+    _await_steady(bench, 0)
+    if load.mode is LoadMode.SUSTAINABLE:
+        _await_steady(bench, sustainable.find(bench, schedule))
+
+
+def _await_steady(bench: Bench, since_ns: int) -> None:
     services = QUERY_SERVICES | {"generator"}
-    bench.wait("the query to run steadily", lambda: _commits(bench) >= STEADY_COMMITS, services, STEADY_LIMIT_S)
+    what = "the query to run steadily"
+    bench.wait(what, lambda: _commits(bench, since_ns) >= STEADY_COMMITS, services, STEADY_LIMIT_S)
 
 
 @step

@@ -18,11 +18,12 @@ from experiments.engines import Engine, EngineSpec, Protocol, RecoveryMode, Trig
 from experiments.errors import BadInput
 from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
+from experiments.loads import FEWEST_INTERVALS, LoadMode, LoadSpec
 from experiments.parsing import Misfit, Positive, Spec, parse, read_mapping
 from experiments.trace import with_trace
 from experiments.workloads import LONGEST_S, OwnJobSpec, WordCountSpec, WorkloadSpec, with_absolute_paths
 
-__all__ = ["Engine", "EngineSpec", "Experiment", "Protocol", "RecoveryMode", "TriggerMode"]
+__all__ = ["Engine", "EngineSpec", "Experiment", "LoadMode", "Protocol", "RecoveryMode", "TriggerMode"]
 EXAMPLES = Path(__file__).parent
 LATENESS_S, LATENESS_AFAR_S = 0.010, 0.025  # of faults on this machine's processes, and on hosts over a session
 
@@ -39,11 +40,6 @@ class Role(StrEnum):
     WORKER = "worker"
 
 
-class LoadMode(StrEnum):
-    SATURATING = "saturating"  # somewhat above the calibrated service rate: the query is never idle for lack of input
-    RATE = "rate"  # the set rate
-
-
 class ClusterSpec(Spec):
     """The hosts: one gateway (broker, master, query driver, generator, injector) and `workers` that can be killed."""
 
@@ -58,13 +54,6 @@ class ClusterSpec(Spec):
     inventory: Annotated[
         str, Field(min_length=1, description="JSON file of the machines; only driver ssh uses it (docs/inventory.md)")
     ] = "inventory.json"
-
-
-class LoadSpec(Spec):
-    """The open-loop generator: every record is due at a time that does not depend on the query."""
-
-    mode: LoadMode = LoadMode.SATURATING
-    rate: Annotated[float, Field(gt=0, le=1e7, description="records per second (mode rate)")] = 5000.0
 
 
 class ToleranceSpec(Spec):
@@ -103,6 +92,11 @@ class Experiment(Spec):
         return self.tolerances.lateness_s or by_driver
 
     @property
+    def probe_s(self) -> float:
+        """For how long a probe of the search is watched, given or by default [s]."""
+        return self.load.probe_run_s(self.engine.checkpoint_interval_s)
+
+    @property
     def worker_names(self) -> list[str]:
         return [f"worker-{i}" for i in range(1, self.cluster.workers + 1)]
 
@@ -127,14 +121,22 @@ class Experiment(Spec):
     def _own_job_goes_its_own_way(self) -> Experiment:
         if not isinstance(self.workload, OwnJobSpec):
             return self
-        if self.load.mode is not LoadMode.RATE:
-            allowed = "rate with an own job: how much a batch of it takes is not for others to measure and set"
+        if self.load.mode is LoadMode.SATURATING:
+            allowed = "rate or sustainable with an own job: how much a batch takes is not for others to measure and set"
             raise Misfit("load.mode", self.load.mode.value, allowed)
         if self.engine.recovery is not RecoveryMode.TASK:
             allowed = "task with an own job: what the loss of a host does to it is Spark's affair and its own"
             raise Misfit("engine.recovery", self.engine.recovery.value, allowed)
         if self.engine.trigger is not TriggerMode.MICRO_BATCH:
             raise Misfit("engine.trigger", self.engine.trigger.value, "micro-batch with an own job")
+        return self
+
+    @model_validator(mode="after")
+    def _probes_are_long_enough(self) -> Experiment:
+        shortest_s = FEWEST_INTERVALS * self.engine.checkpoint_interval_s
+        if self.load.mode is LoadMode.SUSTAINABLE and self.probe_s < shortest_s:
+            allowed = f"at least {shortest_s:g} s, which is {FEWEST_INTERVALS} checkpoint intervals"
+            raise Misfit("load.probe_s", self.load.probe_s, allowed)
         return self
 
     @model_validator(mode="after")

@@ -9,7 +9,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
@@ -49,7 +49,15 @@ TABLES: dict[str, pa.Schema] = {
         *_may(REAL, "service_rate", "load_rate", "utilization", "utilization_by_records"),
         *_must(WHOLE, "faults", "records_committed"),
         *_may(TEXT, "protocol"),
-        *_may(REAL, "message_overhead"),
+        *_may(REAL, "message_overhead", "sustainable_rate", "unsustainable_rate"),
+    ),
+    "probes": _table(
+        *_must(WHOLE, "probe"),
+        *_must(REAL, "rate"),
+        *_must(WHOLE, "started_ns", "watched_ns", "ended_ns"),
+        *_must(REAL, "due_records", "delivered_records", "read_records", "lag_begin", "lag_end", "lag_median"),
+        *_may(REAL, "growth"),
+        *_must(TEXT, "verdict", "why"),
     ),
     "faults": _table(
         *_must(WHOLE, "fault"),

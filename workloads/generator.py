@@ -2,24 +2,27 @@
 
 Record number p goes to partition p mod P at offset p div P and is due at start + p / rate; its Kafka timestamp
 is that due time, so that an outage shows in the latency of every record that had to wait.
-Run as a service: `python -m workloads.generator CONFIG.json JOURNAL.jsonl`.
+Run as a service: `python -m workloads.generator CONFIG.json JOURNAL.jsonl`. Whoever writes another schedule into CONFIG
+changes the load: the generator first sends what the one before made due, and goes on with the record after that.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import os
 import signal
 import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Producer
 
 from experiments.workloads import read_workload
 from infra.journal import Journal
-from workloads.inputs import Input, Keys, streams
+from workloads.inputs import Input, Keys, Stream, streams
 from workloads.schedule import Schedule
 
 TICK_S = 0.02
@@ -34,8 +37,12 @@ class Feed:
 
     def __init__(self, broker: str, topic: str, source: Input, schedule: Schedule, keys: Keys | None = None) -> None:
         self.topic, self.source, self.schedule, self._keys = topic, source, schedule, keys
-        self.sent = self.failed = 0
+        self.sent = self.delivered = self.failed = 0
         self._producer = Producer({"bootstrap.servers": broker, **SETTINGS})
+
+    def follow(self, stream: Stream) -> None:
+        """Go on with the same input under another schedule."""
+        self.source, self.schedule, self._keys = stream.values, stream.schedule, stream.keys
 
     def send_until(self, position: int) -> None:
         """Send every record before `position` that was not sent yet."""
@@ -46,6 +53,7 @@ class Feed:
                 self._produce(value, key, p % self.schedule.partitions, self.schedule.due_ms(p))
             self.sent = stop
             self._producer.poll(0)
+        self._producer.poll(0)
 
     def _produce(self, text: bytes, key: bytes | None, partition: int, due_ms: int) -> None:
         place = {"partition": partition, "timestamp": due_ms}
@@ -60,40 +68,80 @@ class Feed:
         self._producer.flush(limit_s)
 
     def _done(self, error: object, _message: object) -> None:
-        if error is not None:
+        if error is None:
+            self.delivered += 1
+        else:
             self.failed += 1
 
 
-def run(config: dict, journal: Journal) -> None:
-    """Send on schedule until SIGTERM; the journal says every second what was due, sent and refused."""
-    schedule = Schedule(**config["schedule"])
-    found = streams(read_workload(config["workload"]), schedule)
-    feeds = [Feed(config["broker"], each.topic, each.values, each.schedule, each.keys) for each in found]
+class Generator:
+    """Feeds every topic of a workload on the schedule that its configuration has at the moment."""
+
+    def __init__(self, config_path: Path, journal: Journal) -> None:
+        self._path, self._journal = config_path, journal
+        self._stamp, config = self._read()
+        self._workload, self.schedule = read_workload(config["workload"]), Schedule(**config["schedule"])
+        found = streams(self._workload, self.schedule)
+        broker = config["broker"]
+        self._feeds = [Feed(broker, each.topic, each.values, each.schedule, each.keys) for each in found]
+        journal.write("started", **asdict(self.schedule))
+
+    def _read(self) -> tuple[tuple[int, int], dict[str, Any]]:
+        """The configuration, and which file it was; it is replaced, never written into."""
+        with self._path.open(encoding="utf-8") as file:
+            return _stamp(os.fstat(file.fileno())), json.load(file)
+
+    def send(self) -> None:
+        """Send what is due, by the newest schedule."""
+        if _stamp(self._path.stat()) != self._stamp:
+            self._reschedule()
+        for feed in self._feeds:
+            feed.send_until(feed.schedule.due_count(time.time_ns()))
+
+    def _reschedule(self) -> None:
+        self._stamp, config = self._read()
+        schedule = Schedule(**config["schedule"])
+        for feed in self._feeds:
+            if self.schedule.end_ns is not None:
+                feed.send_until(feed.schedule.due_count(self.schedule.end_ns))
+        for feed, stream in zip(self._feeds, streams(self._workload, schedule), strict=True):
+            feed.follow(stream)
+        self.schedule = schedule
+        self._journal.write("rescheduled", **asdict(schedule))
+
+    def report(self) -> None:
+        now_ns = time.time_ns()
+        counts = {name: sum(getattr(feed, name) for feed in self._feeds) for name in ("sent", "delivered", "failed")}
+        self._journal.write("sent", now_ns, due=self.schedule.due_count(now_ns), **counts)
+
+    def finish(self) -> None:
+        for feed in self._feeds:
+            feed.finish()
+        self.report()
+
+
+def _stamp(found: os.stat_result) -> tuple[int, int]:
+    return found.st_ino, found.st_mtime_ns
+
+
+def run(config_path: Path, journal: Journal) -> None:
+    """Send on schedule until SIGTERM; the journal says every second what was due, sent, delivered and refused."""
+    generator = Generator(config_path, journal)
     stopping: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: stopping.append(number))
-    journal.write("started", **asdict(schedule))
     next_line = time.monotonic()
     while not stopping:
-        for feed in feeds:
-            feed.send_until(feed.schedule.due_count(time.time_ns()))
+        generator.send()
         if time.monotonic() >= next_line:
             next_line += 1.0
-            _report(journal, schedule, feeds)
+            generator.report()
         time.sleep(TICK_S)
-    for feed in feeds:
-        feed.finish()
-    _report(journal, schedule, feeds)
-
-
-def _report(journal: Journal, schedule: Schedule, feeds: list[Feed]) -> None:
-    now = time.time_ns()
-    sent, failed = sum(feed.sent for feed in feeds), sum(feed.failed for feed in feeds)
-    journal.write("sent", now, due=schedule.due_count(now), sent=sent, failed=failed)
+    generator.finish()
 
 
 def main() -> None:
     config_path, journal_path = map(Path, sys.argv[1:])
-    run(json.loads(config_path.read_text(encoding="utf-8")), Journal(journal_path))
+    run(config_path, Journal(journal_path))
 
 
 if __name__ == "__main__":

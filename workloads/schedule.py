@@ -15,12 +15,24 @@ Integers: TypeAlias = NDArray[np.int64]
 class Schedule:
     """Record number p is due at `start_ns + p / rate`, and goes to partition p mod P at offset p div P.
 
-    Moments are whole nanoseconds in 64 bits: the last one is in the year 2262.
+    Moments are whole nanoseconds in 64 bits: the last one is in the year 2262. From `end_ns` on, nothing is due.
     """
 
     start_ns: int
     rate: float
     partitions: int = 1
+    end_ns: int | None = None
+
+    def ending(self, end_ns: int) -> Schedule:
+        return replace(self, end_ns=end_ns)
+
+    def then(self, start_ns: int, rate: float) -> Schedule:
+        """What follows a schedule that ends: the records after its last are due from `start_ns` on, at another rate.
+
+        Its own `start_ns` is when the first record of all would have been due at that rate.
+        """
+        sent = self.due_count(start_ns)
+        return replace(self, start_ns=start_ns - round(sent / rate * 1e9), rate=rate, end_ns=None)
 
     def turn(self, number: int, of: int) -> Schedule:
         """Of every so many records the one with that number, from 0, as a schedule of its own."""
@@ -35,4 +47,5 @@ class Schedule:
 
     def due_count(self, now_ns: int) -> int:
         """How many records are due by `now_ns`."""
-        return max(0, int((now_ns - self.start_ns) / 1e9 * self.rate))
+        until_ns = now_ns if self.end_ns is None else min(now_ns, self.end_ns)
+        return max(0, int((until_ns - self.start_ns) / 1e9 * self.rate))

@@ -14,13 +14,15 @@ import pyarrow as pa
 
 from experiments.engines import Engine, Protocol, RecoveryMode
 from experiments.spec import Experiment, LoadMode
+from models.sustainable.lag import MOST_GROWTH, Outcome
 from results.checks import evidence as derive
 from results.checks.evidence import Evidence
 from results.checks.rules import Rule, TableCheck, between, in_set, pairs_equal, present
 from results.schema import LEDGER_CLASSES, TABLES, FaultOutcome
 
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
-UNSIGNED_OR_NOT = frozenset({"seed", "second", "batch", "fault", "lateness_s", "lag_records"})  # no bound at zero
+LAGS = ("lag_records", "lag_begin", "lag_end", "lag_median", "growth")
+UNSIGNED_OR_NOT = frozenset({"seed", "second", "batch", "fault", "lateness_s", *LAGS})  # no bound at zero
 MANY_FAULTS = 20
 LEAST_CHANCE = 1e-4  # a sound plan fails one such test in ten thousand
 ON_ANY_SCALE = frozenset({"measured", "predicted", "low", "high"})  # their unit is that of the predicted quantity
@@ -40,6 +42,11 @@ def has_faults(experiment: Experiment) -> bool:
 def saturates(experiment: Experiment) -> bool:
     """Only then is time without input no part of the run: the model assumes it, the second estimate needs it."""
     return experiment.load.mode is LoadMode.SATURATING
+
+
+def searches(experiment: Experiment) -> bool:
+    """Whether the run looked for the rate that it can sustain."""
+    return experiment.load.mode is LoadMode.SUSTAINABLE
 
 
 def model_describes(experiment: Experiment) -> bool:
@@ -86,6 +93,8 @@ def value_rules(table: str) -> list[Rule]:
             rules.append(between(field.name, 0, 1 if field.name == "utilization" else None))
     if table == "ledger":
         rules.append(in_set("class", *LEDGER_CLASSES))
+    if table == "probes":
+        rules.append(in_set("verdict", *(outcome.value for outcome in Outcome)))
     if table == "faults":
         rules.append(in_set("outcome", *(outcome.value for outcome in FaultOutcome)))
     return rules
@@ -115,10 +124,11 @@ def _values_check(table: str) -> Check:
     )
 
 
-HAVE_THE_TABLE = {"quality": has_oracle, "partition_checkpoints": is_dataflow}
+HAVE_THE_TABLE = {"quality": has_oracle, "partition_checkpoints": is_dataflow, "probes": searches}
 NEEDED_FOR = {
     **dict.fromkeys(("faults", "fault_fit", "recoveries"), has_faults),
     "partition_checkpoints": takes_checkpoints,
+    "probes": searches,
     "quality": has_oracle,
 }
 
@@ -253,5 +263,28 @@ CHECKS: tuple[Check, ...] = (
         observed=lambda frame: f"{frame['by_time'].iat[0]:.3f} by time, {frame['by_records'].iat[0]:.3f} by records",
         expected=lambda evidence: f"equal within {evidence.experiment.tolerances.estimates:g}",
         applies=saturates,
+    ),
+    Check(
+        name="sustainable.bracketed",
+        table="runs",
+        subject=derive.bracket,
+        rules=lambda evidence: [between("gap", 0, evidence.experiment.load.precision)],
+        observed=lambda frame: (
+            f"{frame['low'].iat[0]:,.0f} records/s sustained, {frame['high'].iat[0]:,.0f} not, "
+            f"{frame['gap'].iat[0]:.1%} apart"
+        ),
+        expected=lambda evidence: f"at most {evidence.experiment.load.precision:.1%} apart",
+        applies=searches,
+    ),
+    Check(
+        name="sustainable.sustained",
+        table="throughput",
+        subject=derive.growth_of_lag,
+        rules=lambda evidence: [between("growth", None, MOST_GROWTH)],
+        observed=lambda frame: f"lag grows by {frame['growth'].iat[0]:.1%} of the load in the window",
+        expected=lambda evidence: (
+            f"at most {MOST_GROWTH:.0%}, at {evidence.experiment.load.share:.0%} of the rate found"
+        ),
+        applies=lambda experiment: searches(experiment) and not has_faults(experiment),
     ),
 )

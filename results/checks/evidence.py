@@ -14,6 +14,7 @@ import pyarrow as pa
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
+from models.sustainable.lag import growth
 from results.checks.rules import NotEnough
 from results.findings import judged_utilization, took_effect
 from results.schema import TABLES, FaultOutcome
@@ -181,3 +182,21 @@ def both_estimates(evidence: Evidence) -> pd.DataFrame:
         raise NotEnough("there is no second estimate: it needs a saturated source and a measured service rate")
     by_time, by_records = float(run["utilization"]), float(run["utilization_by_records"])
     return pd.DataFrame({"by_time": [by_time], "by_records": [by_records], "distance": [abs(by_time - by_records)]})
+
+
+def bracket(evidence: Evidence) -> pd.DataFrame:
+    """Return one row: the highest rate that was sustained, the lowest that was not, and by how much they differ."""
+    run = evidence.the_run()
+    low, high = run["sustainable_rate"], run["unsustainable_rate"]
+    if pd.isna(low) or pd.isna(high):
+        raise NotEnough(f"no rate was {'sustained' if pd.isna(low) else 'seen that the query cannot sustain'}")
+    return pd.DataFrame({"low": [float(low)], "high": [float(high)], "gap": [float(high / low - 1)]})
+
+
+def growth_of_lag(evidence: Evidence) -> pd.DataFrame:
+    """Return one row: by how much lag grows over the window, as a share of the load."""
+    seconds, load_rate = evidence.rows("throughput", "the window has no whole second"), evidence.the_run()["load_rate"]
+    slope = growth(list(zip(seconds["second"].astype(float), seconds["lag_records"].astype(float), strict=True)))
+    if slope is None or pd.isna(load_rate):
+        raise NotEnough("the window is too short to tell whether lag grows")
+    return pd.DataFrame({"growth": [slope / float(load_rate)]})

@@ -64,8 +64,9 @@ class Logs:
 
     @cached_property
     def schedule(self) -> dict[str, Any] | None:
-        """When input was due: the generator's first entry; None if it never started."""
-        return next((e for e in self.journal("generator") if e["event"] == "started"), None)
+        """When input was due in the window: the last schedule of the generator; None if it never started."""
+        schedules = [e for e in self.journal("generator") if e["event"] in ("started", "rescheduled")]
+        return schedules[-1] if schedules else None
 
     @property
     def saturating(self) -> bool:
@@ -211,6 +212,7 @@ def build(logs: Logs) -> None:
     _write(logs, "ledger", rows.ledger(logs.segments))
     _write(logs, "throughput", rows.throughput(logs.batches, logs.schedule, logs.window))
     _write(logs, "hosts", rows.hosts(logs.journal("hosts"), logs.window))
+    _write(logs, "probes", rows.probes(logs.journal("search")))
     _write(logs, "runs", [_run_row(logs)])
     _save(latency(logs.seen(), logs.window), logs, "latency")
     if logs.experiment.workload.has_oracle:
@@ -220,7 +222,14 @@ def build(logs: Logs) -> None:
 def _run_row(logs: Logs) -> rows.Row:
     rate = logs.pace.rate * 1e9 if logs.pace and logs.pace.rate else None
     load_rate = logs.schedule["rate"] if logs.schedule else None
-    measured = (logs.segments, logs.batches, rate, load_rate, logs.message_overhead)
+    measured = (
+        logs.segments,
+        logs.batches,
+        rate,
+        load_rate,
+        logs.message_overhead,
+        rows.bracket(logs.journal("search")),
+    )
     return rows.run(logs.run.run_id, logs.experiment, logs.plan, *measured)
 
 

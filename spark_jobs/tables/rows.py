@@ -163,8 +163,9 @@ def run(
     service_rate: float | None,
     load_rate: float | None,
     message_overhead: float | None = None,
+    bracket: tuple[float | None, float | None] = (None, None),
 ) -> Row:
-    """The run's one row. `service_rate` [1/s] is that of its undisturbed batches."""
+    """The run's one row. `service_rate` [1/s] is of its undisturbed batches, `bracket` around the sustainable one."""
     start_ns, end_ns = plan["window_start_ns"], plan["window_end_ns"]
     window_s = (end_ns - start_ns) / NS
     kept_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind in ("useful", "idle"))
@@ -197,7 +198,20 @@ def run(
         round(records),
         experiment.engine.protocol_run.value if experiment.engine.name is Engine.DATAFLOW else None,
         message_overhead,
+        *bracket,
     )
+
+
+def probes(search: list[dict[str, Any]]) -> list[Row]:
+    """Every rate that was tried, with what came of it."""
+    moments = ("probe", "rate", "started_ns", "watched_ns", "ended_ns")
+    counts = ("due", "delivered", "read", "lag_begin", "lag_end", "lag", "growth", "outcome", "why")
+    return [tuple(entry[name] for name in (*moments, *counts)) for entry in search if entry["event"] == "probe"]
+
+
+def bracket(search: list[dict[str, Any]]) -> tuple[float | None, float | None]:
+    """The highest rate that was sustained, and the lowest that was not; None where there is none [1/s]."""
+    return next(((entry["low"], entry["high"]) for entry in search if entry["event"] == "found"), (None, None))
 
 
 def _share(batch: Batch, start_ns: int, end_ns: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,8 +18,14 @@ LONGEST_LINE = 400
 
 def records(spec: WordCountSpec, _schedule: Schedule) -> Callable[[int, int], list[bytes]]:
     """The workload's input: the passages, one after the other and over again."""
-    texts = passages(spec)
+    texts = _known_passages(spec)
     return lambda start, stop: [texts[position % len(texts)] for position in range(start, stop)]
+
+
+@functools.lru_cache(maxsize=1)
+def _known_passages(spec: WordCountSpec) -> list[bytes]:
+    """The passages, read once: a generator asks again whenever its rate changes."""
+    return passages(spec)
 
 
 def passages(spec: WordCountSpec) -> list[bytes]:

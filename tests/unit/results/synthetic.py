@@ -121,7 +121,7 @@ def _tables(run_id: str, name: str, kills: tuple[float, ...], window_s: float) -
             "checkpoint_interval_s": INTERVAL_S, "failure_rate": rate, "service_rate": RATE, "load_rate": RATE * 1.1,
             "utilization": useful, "utilization_by_records": useful + 0.012, "faults": len(kills),
             "records_committed": int(throughput["committed_records"].sum()),
-            "protocol": None, "message_overhead": None,
+            "protocol": None, "message_overhead": None, "sustainable_rate": None, "unsustainable_rate": None,
         }]),
         "faults": _faults(kills),
         "fault_fit": _fault_fit(kills),

@@ -1,0 +1,162 @@
+"""Finds the highest rate at which the query's lag stays bounded: runs the probes that `models.sustainable` asks for.
+
+Each probe begins with nothing left to read. Its journal has every probe with what decided it, and what was found.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import asdict, dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from aftershock.bench import Bench
+from aftershock.query import reads
+from experiments.errors import EnvironmentFailure
+from infra.journal import Journal
+from models.sustainable.lag import FEWEST_SAMPLES, Judged, Sample, is_overwhelmed, judge
+from models.sustainable.search import Search
+from results import store
+from workloads.schedule import Schedule
+
+log = logging.getLogger(__name__)
+
+NS = 1e9
+LOAD_FILE = "generator.json"
+SERVICES = {"broker", "spark-master", "query", "generator"}
+LEAD_S = 1.0  # from an order to when it takes effect: the generator must have seen it by then
+SETTLE_INTERVALS, SETTLE_S = 2.0, 4.0  # before lag is watched: as many checkpoint intervals, or seconds if that is more
+SLACK_S, DRAIN_LIMIT_S = 60.0, 300.0
+Counts: TypeAlias = list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A schedule that is tried, and between which moments lag is watched [ns]."""
+
+    number: int
+    schedule: Schedule
+    started_ns: int
+    watched_ns: int
+    ended_ns: int
+
+
+def set_load(bench: Bench, schedule: Schedule) -> None:
+    """Have the generator go on by this schedule."""
+    path = bench.gateway / LOAD_FILE
+    store.write_json(path, store.read_json(path) | {"schedule": asdict(schedule)})
+
+
+def find(bench: Bench, schedule: Schedule) -> int:
+    """Search, then begin the load that the measurement window is to have; returns the moment of that [ns].
+
+    `schedule` is what the generator follows until then. Raises `EnvironmentFailure` if no rate was sustained.
+    """
+    load, journal = bench.experiment.load, Journal(bench.journal_path("search"))
+    search = Search(load.rate, load.precision, load.probes)
+    while search.end is None:
+        probe = _begin(bench, search.probes, _drained(bench, schedule), search.rate)
+        schedule = probe.schedule
+        judged = _watch(bench, probe, journal)
+        log.info("probe %d, %.0f records/s: %s, %s", probe.number, schedule.rate, judged.outcome.value, judged.why)
+        search = search.after(judged.outcome)
+    journal.write("found", low=search.low, high=search.high, end=search.end.value)
+    if search.low is None:
+        tried = f"{search.probes} probes from {load.rate:g} records/s on"
+        raise EnvironmentFailure(f"no rate was sustained: {tried}", "set load.rate to what the query can surely do")
+    return _begin(bench, search.probes, _drained(bench, schedule), load.share * search.low).started_ns
+
+
+def _drained(bench: Bench, schedule: Schedule) -> Schedule:
+    """The schedule with its end, once the query has read all that it made due."""
+    ended = schedule.ending(time.time_ns() + round(LEAD_S * NS))
+    set_load(bench, ended)
+    due = ended.due_count(ended.end_ns) - len(bench.experiment.workload.input_topics)  # each may owe the last one
+
+    def is_read() -> bool:
+        return time.time_ns() > ended.end_ns and _read(bench)[-1][1] >= due
+
+    bench.wait("the query to read what is left", is_read, SERVICES, DRAIN_LIMIT_S)
+    return ended
+
+
+def _begin(bench: Bench, number: int, ended: Schedule, rate: float) -> Probe:
+    started_ns = time.time_ns() + round(LEAD_S * NS)
+    schedule = ended.then(started_ns, rate)
+    set_load(bench, schedule)
+    settle_s = max(SETTLE_INTERVALS * bench.experiment.engine.checkpoint_interval_s, SETTLE_S)
+    watched_ns = started_ns + round(settle_s * NS)
+    return Probe(number, schedule, started_ns, watched_ns, watched_ns + round(bench.experiment.probe_s * NS))
+
+
+def _watch(bench: Bench, probe: Probe, journal: Journal) -> Judged:
+    """Wait until the probe is over, or the query overwhelmed, and judge it."""
+    rate, interval_s = probe.schedule.rate, bench.experiment.engine.checkpoint_interval_s
+
+    def lag() -> int:
+        return probe.schedule.due_count(time.time_ns()) - _read(bench)[-1][1]
+
+    def is_over() -> bool:
+        return time.time_ns() >= probe.ended_ns or is_overwhelmed(rate, interval_s, lag())
+
+    limit_s = (probe.ended_ns - time.time_ns()) / NS + SLACK_S
+    bench.wait(f"probe {probe.number}, {rate:,.0f} records/s", is_over, SERVICES, limit_s)
+    ended_ns = min(time.time_ns(), probe.ended_ns)
+    watched_ns = probe.watched_ns if ended_ns == probe.ended_ns else probe.started_ns
+    seen = Seen(probe.schedule, watched_ns, ended_ns, _read(bench), _delivered(bench))
+    judged = judge(rate, interval_s, seen.lag, seen.unread)
+    about = {"probe": probe.number, "rate": rate, "started_ns": probe.started_ns}
+    journal.write("probe", **about, **seen.figures, **asdict(judged))
+    return judged
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What happened to the records of a schedule between two moments; counts `read` and `delivered` by moment [ns]."""
+
+    schedule: Schedule
+    watched_ns: int
+    ended_ns: int
+    read: Counts
+    delivered: Counts
+
+    @property
+    def _samples(self) -> Counts:
+        """The reports in between; if they are too few to tell, the end is one, too."""
+        inside = [(at_ns, count) for at_ns, count in self.read if self.watched_ns <= at_ns <= self.ended_ns]
+        return inside if len(inside) >= FEWEST_SAMPLES else [*inside, (self.ended_ns, self.read[-1][1])]
+
+    @property
+    def lag(self) -> list[Sample]:
+        """Records due and not read."""
+        return [((at_ns - self.watched_ns) / NS, self.schedule.due_count(at_ns) - n) for at_ns, n in self._samples]
+
+    @property
+    def unread(self) -> list[Sample]:
+        """Records that the broker had, not read."""
+        return [((at_ns - self.watched_ns) / NS, _at(self.delivered, at_ns) - n) for at_ns, n in self._samples]
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """From when until when lag was watched, how many records were due, delivered and read meanwhile, and lag."""
+        due, lag = self.schedule.due_count(self.ended_ns) - self.schedule.due_count(self.watched_ns), self.lag
+        counts = {name: getattr(self, name) for name in ("delivered", "read")}
+        moved = {name: _at(found, self.ended_ns) - _at(found, self.watched_ns) for name, found in counts.items()}
+        moments = {"watched_ns": self.watched_ns, "ended_ns": self.ended_ns}
+        return moments | {"due": due} | moved | {"lag_begin": lag[0][1], "lag_end": lag[-1][1]}
+
+
+def _at(counts: Counts, at_ns: int) -> float:
+    """A count at a moment, evenly between those that are known; after the last, the last."""
+    return float(np.interp(at_ns, *zip(*counts, strict=True)))
+
+
+def _read(bench: Bench) -> Counts:
+    return [(0, 0), *reads(bench.experiment, bench.journal("query"))]
+
+
+def _delivered(bench: Bench) -> Counts:
+    """How many records the broker had by when [ns], by the generator's journal."""
+    return [(0, 0), *((e["at_ns"], e["delivered"]) for e in bench.journal("generator") if e["event"] == "sent")]

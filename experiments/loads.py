@@ -1,0 +1,48 @@
+"""How fast records come: at a set rate, faster than the query, or at a share of what it can sustain."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from experiments.parsing import Positive, Spec
+
+FEWEST_INTERVALS = 6  # that a probe must cover: lag rises and falls with each
+PROBE_INTERVALS, PROBE_S = 8, 10.0  # what it covers by default
+
+
+class LoadMode(StrEnum):
+    SATURATING = "saturating"  # somewhat above the calibrated service rate: the query is never idle for lack of input
+    RATE = "rate"  # the set rate
+    SUSTAINABLE = "sustainable"  # a share of the highest rate at which lag stays bounded, which is searched for first
+
+
+class LoadSpec(Spec):
+    """The open-loop generator: every record is due at a time that does not depend on the query.
+
+    In mode sustainable a search goes before the measurement window (docs/measurement.md): its probes begin at `rate`,
+    and end when the bracket around the sustainable rate is within `precision`, or when there were `probes` of them.
+    """
+
+    mode: LoadMode = LoadMode.SATURATING
+    rate: Annotated[
+        float, Field(gt=0, le=1e7, description="records per second (mode rate; in mode sustainable the first probe's)")
+    ] = 5000.0
+    share: Annotated[
+        float, Field(gt=0, le=1, description="mode sustainable: of the sustainable rate, the load in the window")
+    ] = 0.8
+    precision: Annotated[
+        float,
+        Field(ge=0.001, le=1, description="mode sustainable: by how much a rate that failed may exceed the one found"),
+    ] = 0.05
+    probes: Annotated[int, Field(ge=2, le=100, description="mode sustainable: at most so many rates are tried")] = 15
+    probe_s: Annotated[
+        Positive | None,
+        Field(description="mode sustainable: how long lag is watched at a rate; 8 checkpoint intervals, at least 10"),
+    ] = None
+
+    def probe_run_s(self, checkpoint_interval_s: float) -> float:
+        """For how long lag is watched, given or by default [s]."""
+        return self.probe_s or max(PROBE_S, PROBE_INTERVALS * checkpoint_interval_s)

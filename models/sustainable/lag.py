@@ -1,0 +1,83 @@
+"""Whether a query keeps up at a rate: its lag over a window is bounded, which means low and not growing.
+
+Lag is how many records are due and not yet read. Growth is fitted as the median slope over all pairs of samples (Theil
+1950, Sen 1968), since a pause of the query or the machine spoils some samples: up to 29 % of them do not move it far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+from statistics import median
+
+FEWEST_SAMPLES = 3
+MOST_GROWTH = 0.02  # of the rate: a query that falls behind by more does not keep up
+MOST_INTERVALS, LEAST_LIMIT_S = 2.0, 2.0  # lag is low if it is worth no more checkpoint intervals or seconds of input
+OVERWHELMED = 2.5  # times that limit, and nothing more needs to be seen
+
+Sample = tuple[float, float]
+"""A moment [s] and how many records were behind then."""
+
+
+class Outcome(StrEnum):
+    SUSTAINED = "sustained"
+    NOT_SUSTAINED = "not-sustained"
+    VOID = "void"  # nothing is known of the query
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One probe: `growth` of lag [records/s], None of too few samples; `lag` is its median in the window [records]."""
+
+    outcome: Outcome
+    why: str
+    growth: float | None
+    lag: float
+
+
+def limit_s(interval_s: float) -> float:
+    """How much input, in seconds of it, a lag may be worth that counts as low."""
+    return max(MOST_INTERVALS * interval_s, LEAST_LIMIT_S)
+
+
+def growth(samples: Sequence[Sample]) -> float | None:
+    """The median slope over all pairs of samples [records/s]; None of fewer than `FEWEST_SAMPLES` moments."""
+    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in combinations(samples, 2) if b[0] != a[0]]
+    return median(slopes) if len({at for at, _ in samples}) >= FEWEST_SAMPLES else None
+
+
+def is_overwhelmed(rate: float, interval_s: float, lag: float) -> bool:
+    """Whether lag [records] is so far beyond the limit that the rest of a probe can be spared."""
+    return lag > OVERWHELMED * limit_s(interval_s) * rate
+
+
+def judge(rate: float, interval_s: float, lag: Sequence[Sample], unread: Sequence[Sample]) -> Judged:
+    """The outcome of a probe at `rate` [records/s], from what was sampled in its window; neither series is empty.
+
+    lag     records that were due and had not been read
+    unread  those of them that the broker had: without what the generator still owed
+
+    A query whose lag is bounded was given its records in time. One that leaves ever more unread cannot even follow what
+    it was given. Where lag is not bounded, but what is unread is, it was the generator that did not keep its schedule.
+    """
+    slope, level = growth(lag), median(records for _, records in lag)
+    trouble = _unbounded(rate, interval_s, lag)
+    if trouble is None and slope is None:
+        return Judged(Outcome.VOID, f"fewer than {FEWEST_SAMPLES} commits", slope, level)
+    if trouble is None:
+        return Judged(Outcome.SUSTAINED, "lag is bounded", slope, level)
+    if fault := _unbounded(rate, interval_s, unread):
+        return Judged(Outcome.NOT_SUSTAINED, fault, slope, level)
+    return Judged(Outcome.VOID, f"{trouble}, but the query read what it was given", slope, level)
+
+
+def _unbounded(rate: float, interval_s: float, samples: Sequence[Sample]) -> str | None:
+    """What is wrong with these samples. Too few of them are judged by the last."""
+    slope, level = growth(samples), median(records for _, records in samples)
+    if slope is None:
+        level = samples[-1][1]
+    elif slope > MOST_GROWTH * rate:
+        return f"lag grows by {slope / rate:.1%} of the rate"
+    return f"lag is worth {level / rate:.1f} s of input" if level > limit_s(interval_s) * rate else None
