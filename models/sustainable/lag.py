@@ -2,6 +2,7 @@
 
 Lag is how many records are due and not yet read. Growth is fitted as the median slope over all pairs of samples (Theil
 1950, Sen 1968), since a pause of the query or the machine spoils some samples: up to 29 % of them do not move it far.
+Growth must also be no work of chance: Sen's confidence bound on it, from the variance of Kendall's S, is above zero.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
+from math import floor, sqrt
 from statistics import median
 
 FEWEST_SAMPLES = 3
+DEVIATIONS = 2.0  # of S, as far as chance goes: one-sided 98 %
 MOST_GROWTH = 0.02  # of the rate: a query that falls behind by more does not keep up
 MOST_INTERVALS, LEAST_LIMIT_S = 2.0, 2.0  # lag is low if it is worth no more checkpoint intervals or seconds of input
 OVERWHELMED = 2.5  # times that limit, and nothing more needs to be seen
@@ -44,8 +47,25 @@ def limit_s(interval_s: float) -> float:
 
 def growth(samples: Sequence[Sample]) -> float | None:
     """The median slope over all pairs of samples [records/s]; None of fewer than `FEWEST_SAMPLES` moments."""
-    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in combinations(samples, 2) if b[0] != a[0]]
-    return median(slopes) if len({at for at, _ in samples}) >= FEWEST_SAMPLES else None
+    slopes = _slopes(samples)
+    return median(slopes) if slopes else None
+
+
+def grows(samples: Sequence[Sample], rate: float) -> bool:
+    """Whether lag grows by a share of the rate [records/s] that counts, and not by chance."""
+    slopes, n = _slopes(samples), len(samples)
+    if not slopes or median(slopes) <= MOST_GROWTH * rate:
+        return False
+    by_chance = DEVIATIONS * sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    rank = floor((len(slopes) - by_chance) / 2)
+    return rank >= 0 and slopes[rank] > 0
+
+
+def _slopes(samples: Sequence[Sample]) -> list[float]:
+    """Of all pairs, in order."""
+    if len({at for at, _ in samples}) < FEWEST_SAMPLES:
+        return []
+    return sorted((b[1] - a[1]) / (b[0] - a[0]) for a, b in combinations(samples, 2) if b[0] != a[0])
 
 
 def is_overwhelmed(rate: float, interval_s: float, lag: float) -> bool:
@@ -78,6 +98,6 @@ def _unbounded(rate: float, interval_s: float, samples: Sequence[Sample]) -> str
     slope, level = growth(samples), median(records for _, records in samples)
     if slope is None:
         level = samples[-1][1]
-    elif slope > MOST_GROWTH * rate:
+    elif grows(samples, rate):
         return f"lag grows by {slope / rate:.1%} of the rate"
     return f"lag is worth {level / rate:.1f} s of input" if level > limit_s(interval_s) * rate else None

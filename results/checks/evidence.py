@@ -14,7 +14,7 @@ import pyarrow as pa
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
-from models.sustainable.lag import growth
+from models.sustainable.lag import grows, growth
 from results.checks.rules import NotEnough
 from results.findings import judged_utilization, took_effect
 from results.schema import TABLES, FaultOutcome
@@ -194,9 +194,10 @@ def bracket(evidence: Evidence) -> pd.DataFrame:
 
 
 def growth_of_lag(evidence: Evidence) -> pd.DataFrame:
-    """Return one row: by how much lag grows over the window, as a share of the load."""
+    """Return one row: whether lag grows over the window, and by how much as a share of the load."""
     seconds, load_rate = evidence.rows("throughput", "the window has no whole second"), evidence.the_run()["load_rate"]
-    slope = growth(list(zip(seconds["second"].astype(float), seconds["lag_records"].astype(float), strict=True)))
+    samples = list(zip(seconds["second"].astype(float), seconds["lag_records"].astype(float), strict=True))
+    slope = growth(samples)
     if slope is None or pd.isna(load_rate):
         raise NotEnough("the window is too short to tell whether lag grows")
-    return pd.DataFrame({"growth": [slope / float(load_rate)]})
+    return pd.DataFrame({"grows": [grows(samples, float(load_rate))], "growth": [slope / float(load_rate)]})

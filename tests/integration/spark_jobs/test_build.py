@@ -81,7 +81,14 @@ def write_journals(raw: Path) -> None:
     began = [("driver-started", -30, {}), ("ready", -20, {"executors": ["1"]})]
     journal(raw, "query", *began, *done[:4], lost, back, *done[4:])
     journal(raw, "supervisor", ("program-started", -40, {"pid": 7}))
-    journal(raw, "generator", ("started", -12, {"start_ns": at(-12), "rate": RATE, "partitions": 1}))
+    began = {"rate": 9.0, "partitions": 1}
+    schedules = [("started", -40, {**began, "start_ns": at(-40)}), ("rescheduled", -12, {**began, "start_ns": at(-12)})]
+    schedules[1][2]["rate"] = RATE
+    journal(raw, "generator", *schedules)
+    counts = dict.fromkeys(("due", "delivered", "read", "lag_begin", "lag_end", "lag", "growth"), 1.0)
+    probe = {"probe": 0, "rate": 9.0, "started_ns": at(-40), "watched_ns": at(-36), "ended_ns": at(-20)}
+    tried = ("probe", -20, {**probe, **counts, "outcome": "sustained", "why": "lag is bounded"})
+    journal(raw, "search", tried, ("found", -20, {"low": 9.0, "high": None, "end": "probes"}))
     times = {"planned_ns": at(33.99), "fired_ns": at(DEATH_S), "proved_ns": at(DEATH_S) + 10**7}
     struck = {"fault": 0, "host": "worker-1", "kind": "kill"}
     proof = {"done": {"processes killed": 4}, "left": {"survivors": 0, "open ports": 0}}

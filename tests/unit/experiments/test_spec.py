@@ -112,6 +112,34 @@ def test_a_mistake_is_named_in_one_line(experiment_file, override, field, allowe
     assert mistake.value.exit_code == 2
 
 
+SUSTAINABLE = "load={mode: sustainable}"
+
+
+def test_a_probe_lasts_for_eight_checkpoint_intervals_and_ten_seconds(experiment_file):
+    assert spec.load(experiment_file, [SUSTAINABLE]).probe_s == 64
+    assert spec.load(experiment_file, [SUSTAINABLE, "engine.checkpoint_interval_s=1"]).probe_s == 10
+    assert spec.load(experiment_file, [SUSTAINABLE, "load.probe_s=48"]).probe_s == 48
+
+
+@pytest.mark.parametrize(
+    ("override", "field", "allowed"),
+    [
+        ("load.probe_s=47", "load.probe_s", "at least 48 s, which is 6 checkpoint intervals"),
+        ("load.precision=0", "load.precision", "a number of 0.001 or more"),
+        ("load.probes=1", "load.probes", "a number of 2 or more"),
+        ("load.share=1.01", "load.share", "a number of 1 or less"),
+    ],
+)
+def test_what_a_search_cannot_do_is_named_in_one_line(experiment_file, override, field, allowed):
+    with pytest.raises(BadInput, match=allowed) as mistake:
+        spec.load(experiment_file, [SUSTAINABLE, override])
+    assert mistake.value.field == field
+
+
+def test_only_a_search_minds_how_long_a_probe_is(experiment_file):
+    assert spec.load(experiment_file, ["load.mode=rate", "load.probe_s=1"])
+
+
 REAL_TIME = ["engine.trigger=real-time", "workload.depth=0", "load.mode=rate", "engine.partitions=3"]
 
 

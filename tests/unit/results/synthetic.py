@@ -153,6 +153,21 @@ def _faults(kills: tuple[float, ...]) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(whole, "Int64"))
 
 
+def probes() -> pd.DataFrame:
+    """A search that doubled from 2,000 to a rate that failed, and closed in on 5,657."""
+    rates = (2000.0, 4000.0, 8000.0, 8000.0, 5657.0, 6727.0, 6169.0, 5907.0)
+    verdicts = ("sustained", "sustained", "void", "not-sustained", "sustained", *("not-sustained",) * 3)
+    begun = np.arange(len(rates)) * 30.0 - 300
+    growths = np.array([0.02 if verdict == "not-sustained" else 0.0 for verdict in verdicts]) * rates * 2
+    return pd.DataFrame({
+        "probe": range(len(rates)), "rate": rates, "started_ns": [ns(at) for at in begun],
+        "watched_ns": [ns(at + 4) for at in begun], "ended_ns": [ns(at + 14) for at in begun],
+        "due_records": [rate * 10 for rate in rates], "delivered_records": [rate * 10 for rate in rates],
+        "read_records": [rate * 10 for rate in rates] - growths * 10, "lag_begin": -3.0, "lag_end": growths * 10,
+        "lag_median": growths * 5, "growth": growths, "verdict": verdicts, "why": "because",
+    })  # fmt: skip
+
+
 def _fault_fit(kills: tuple[float, ...]) -> pd.DataFrame:
     strikes = len(kills) + 1
     rows = [

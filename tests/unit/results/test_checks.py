@@ -122,6 +122,7 @@ def test_every_kind_of_check_is_seen_to_fail() -> None:
     """No check may be unable to fail: schemas and values share code over tables, the others are each listed."""
     seen = {name for name, _, _ in DAMAGE}
     apart = {"utilization.within_tolerance"}  # of a longer run
+    apart |= {"sustainable.bracketed", "sustainable.sustained"}  # of a run that searched
     assert {check.name for check in CHECKS if not check.name.endswith((".schema", ".values"))} <= seen | apart
 
 
@@ -131,6 +132,58 @@ def test_a_run_of_many_faults_is_held_against_the_prediction_itself(tmp_path, to
     many = synthetic.experiment(faults={"processes": [{"rate": 0.03}]}, tolerances={"utilization": tolerance})
     verdicts = validate(run, many).set_index("check")
     assert verdicts.loc["utilization.within_tolerance", "verdict"] == verdict
+
+
+def searching_run(tmp_path: Path, low: float | None = 5657.0, high: float | None = 5907.0) -> Run:
+    """A run without faults whose load lag kept up with, at a share of the rate that it found."""
+    found = {"sustainable_rate": low, "unsustainable_rate": high}
+    changes = {"runs": lambda frame: frame.assign(**found), "throughput": put_all("lag_records", 900.0)}
+    run = synthetic.make_run(tmp_path, kills=(), changes=changes)
+    synthetic.write_table(run, "probes", synthetic.probes())
+    return run
+
+
+def put_all(column: str, value: object) -> synthetic.Change:
+    return lambda frame: frame.assign(**{column: value})
+
+
+SEARCHING = synthetic.experiment(load={"mode": "sustainable"}, faults={})
+
+
+def test_a_search_that_closed_passes_every_check_of_it(tmp_path: Path) -> None:
+    run = searching_run(tmp_path)
+    for name in ("probes.schema", "probes.values", "sustainable.bracketed", "sustainable.sustained"):
+        assert verdict_of(name, run, tmp_path, SEARCHING)["verdict"] == "pass", name
+    names = {check.name for check in checks_for(SEARCHING)}
+    assert {"sustainable.bracketed", "sustainable.sustained", "probes.schema"} <= names
+    assert not {"utilization.estimates_agree", "faults.proved"} & names, "which have no meaning there"
+    without = {check.name for check in checks_for(synthetic.experiment())}
+    assert not {name for name in without if name.startswith(("sustainable.", "probes."))}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict", "detail"),
+    [
+        (5657.0, 6169.0, "fail", "gap"),
+        (5657.0, None, "unknown", "no rate was seen that the query cannot sustain"),
+        (None, 500.0, "unknown", "no rate was sustained"),
+    ],
+)
+def test_an_open_bracket_does_not_pass(tmp_path: Path, low: float, high: float, verdict: str, detail: str) -> None:
+    row = verdict_of("sustainable.bracketed", searching_run(tmp_path, low, high), tmp_path, SEARCHING)
+    assert row["verdict"] == verdict
+    assert detail in row["detail"]
+
+
+def test_lag_that_grows_in_the_window_fails_the_rate_that_was_found(tmp_path: Path) -> None:
+    run = searching_run(tmp_path)
+    synthetic.write_table(run, "throughput", run.table("throughput").pipe(growing_lag))
+    row = verdict_of("sustainable.sustained", run, tmp_path, SEARCHING)
+    assert (row["verdict"], row["observed"]) == ("fail", "lag grows by 3.0% of the load in the window")
+
+
+def growing_lag(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(lag_records=900.0 + frame["second"].astype(float) * 0.03 * 1.1 * synthetic.RATE)
 
 
 LACKS = [

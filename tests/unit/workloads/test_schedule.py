@@ -42,3 +42,17 @@ def test_the_count_over_a_time_is_rate_times_time(rate, elapsed_ns, later_ns):
     schedule = Schedule(START_NS, rate, 3)
     sent = schedule.due_count(START_NS + elapsed_ns + later_ns) - schedule.due_count(START_NS + elapsed_ns)
     assert sent == pytest.approx(rate * later_ns / 1e9, abs=1.001)
+
+
+@given(RATES, RATES, st.integers(1, 3600 * 10**9), st.integers(0, 600 * 10**9), st.integers(0, 3600 * 10**9))
+def test_another_rate_goes_on_where_the_schedule_ended(rate, other, length_ns, pause_ns, later_ns):
+    ended = Schedule(START_NS, rate, 3).ending(START_NS + length_ns)
+    sent = ended.due_count(START_NS + length_ns)
+    again_ns = START_NS + length_ns + pause_ns
+    assert ended.due_count(again_ns) == sent, "nothing is due after the end"
+    following = ended.then(again_ns, other)
+    slack = 1 + sent * 1e-9
+    assert following.due_count(again_ns) == pytest.approx(sent, abs=slack)
+    assert following.due_count(again_ns + later_ns) - sent == pytest.approx(other * later_ns / 1e9, abs=slack + 1e-3)
+    assert following.due_ms(sent) == pytest.approx(again_ns / 1e6, abs=1.001)
+    assert (following.rate, following.partitions, following.end_ns) == (other, 3, None)

@@ -15,13 +15,14 @@ DAY_NS = 86_400 * 10**9
 FACTS = dict.fromkeys(TABLES["runs"].names, 0) | dict.fromkeys(
     ("workload", "engine", "recovery", "trigger", "driver"), "any"
 )
+NOT_MEASURED = dict.fromkeys(("utilization", "sustainable_rate"))
 
 
 def write_run(run_id: str, night: float, *, seed: int = 1, facts: dict[str, Any] | None = None, **status: Any) -> None:
     """One run of a night; by default of an experiment "wordcount", done, that measured a service rate."""
     run = store.Run(run_id, store.home() / "runs" / run_id)
     run.tables.mkdir(parents=True)
-    row = FACTS | {"run_id": run_id, "experiment": "wordcount", "seed": seed, "utilization": None} | (facts or {})
+    row = FACTS | {"run_id": run_id, "experiment": "wordcount", "seed": seed} | NOT_MEASURED | (facts or {})
     write_table(run, "runs", pd.DataFrame([row]))
     known = {"run_id": run_id, "experiment": "wordcount", "state": "done", "started_ns": START_NS + int(night * DAY_NS)}
     same = {"experiment_digest": "d1", "machine": "a machine", "schema_version": SCHEMA_VERSION}

@@ -1,0 +1,183 @@
+"""The search for the sustainable rate, on systems whose capacity is known."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.sustainable.lag import MOST_GROWTH, Outcome, grows, growth, is_overwhelmed, judge
+from models.sustainable.search import End, Search
+
+INTERVAL_S = 1.0
+SUSTAINED, NOT_SUSTAINED, VOID = Outcome.SUSTAINED, Outcome.NOT_SUSTAINED, Outcome.VOID
+CAPACITIES, PRECISIONS = st.floats(1.0, 1e6), st.floats(0.005, 0.5)
+
+
+def searched(search, outcome_at):
+    """Every state of a search on a system that answers by rate, with the rates that were tried."""
+    states, tried = [search], []
+    while states[-1].end is None:
+        rate = states[-1].rate
+        tried.append((rate, outcome_at(rate)))
+        states.append(states[-1].after(tried[-1][1]))
+    return states, tried
+
+
+@given(CAPACITIES, CAPACITIES, PRECISIONS)
+def test_a_steady_system_is_bracketed_within_the_precision(capacity, first, precision):
+    states, _ = searched(Search(first, precision, 100), lambda rate: SUSTAINED if rate <= capacity else NOT_SUSTAINED)
+    found = states[-1]
+    assert found.end is End.CLOSED
+    assert found.low <= capacity < found.high <= found.low * (1 + precision)
+
+
+@given(CAPACITIES, CAPACITIES, PRECISIONS, st.integers(2, 40), st.randoms(use_true_random=False))
+def test_whatever_the_probes_say_the_bracket_only_narrows_and_nothing_above_a_failed_rate_is_reported(
+    capacity, first, precision, most, chance
+):
+    def outcome(rate):
+        noisy = rate * chance.uniform(0.5, 2)
+        return chance.choice([VOID, SUSTAINED if noisy <= capacity else NOT_SUSTAINED, chance.choice(list(Outcome))])
+
+    states, tried = searched(Search(first, precision, most), outcome)
+    assert len(tried) <= most
+    for before, after in pairwise(states):
+        assert (after.low or 0) >= (before.low or 0)
+        assert (after.high or np.inf) <= (before.high or np.inf)
+    failed = [rate for rate, outcome in tried if outcome is NOT_SUSTAINED]
+    kept = [rate for rate, outcome in tried if outcome is SUSTAINED]
+    assert states[-1].low == max(kept, default=None)
+    assert states[-1].high == min(failed, default=None)
+    assert max(kept, default=0) < min(failed, default=np.inf)
+
+
+def test_probes_double_then_bisect():
+    _, tried = searched(Search(1000, 0.1, 20), lambda rate: SUSTAINED if rate <= 3000 else NOT_SUSTAINED)
+    assert [round(rate) for rate, _ in tried] == [1000, 2000, 4000, 2828, 3364, 3084]
+
+
+def test_a_query_that_cannot_do_the_first_rate_is_asked_for_half():
+    _, tried = searched(Search(1000, 0.5, 20), lambda rate: SUSTAINED if rate <= 300 else NOT_SUSTAINED)
+    assert [round(rate) for rate, _ in tried] == [1000, 500, 250, 354]
+
+
+def test_a_void_probe_is_tried_once_more_and_a_second_one_ends_the_search():
+    once = Search(1000, 0.05, 20).after(SUSTAINED).after(VOID)
+    assert (once.rate, once.end, once.low, once.high) == (2000, None, 1000, None)
+    assert once.after(VOID).end is End.GENERATOR
+    assert once.after(SUSTAINED).after(VOID).end is None, "void probes of different rates do not add up"
+
+
+def test_a_search_without_an_end_stops_when_its_probes_are_used_up():
+    states, tried = searched(Search(1000, 0.05, 4), lambda rate: SUSTAINED)
+    assert (states[-1].end, states[-1].low, states[-1].high, len(tried)) == (End.PROBES, 8000, None, 4)
+
+
+def lag_by_commit(rate, capacity, random, *, overhead_s=0.1, seconds=20.0, paused=()):
+    """Lag after each micro-batch of a query that does `capacity` records/s; batches in `paused` take 2 s longer."""
+    now_s = read = 0.0
+    found = []
+    while now_s < seconds:
+        due = rate * now_s
+        busy_s = overhead_s + (due - read) / capacity * random.uniform(0.9, 1.1) + 2.0 * (len(found) in paused)
+        now_s += max(busy_s, INTERVAL_S)
+        read = due
+        found.append((now_s, rate * now_s - read))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    ("share", "outcome"), [(0.3, SUSTAINED), (0.8, SUSTAINED), (1.1, NOT_SUSTAINED), (3.0, NOT_SUSTAINED)]
+)
+def test_micro_batches_keep_up_below_their_capacity_only(seed, share, outcome):
+    lag = lag_by_commit(share * 5000, 5000, np.random.default_rng(seed))
+    assert judge(share * 5000, INTERVAL_S, lag, lag).outcome is outcome
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("share", [0.5, 0.95, 1.0, 1.05, 2.0])
+def test_reports_of_a_stream_show_whether_it_keeps_up(seed, share):
+    """Twice a second, of a query that is never more than noise behind as long as it is fast enough."""
+    random = np.random.default_rng(seed)
+    moments = np.arange(0, 10, 0.5)
+    lag = max(share - 1, 0) * 5000 * moments + random.exponential(0.1 * share * 5000, moments.size)
+    samples = list(zip(moments.tolist(), lag.tolist(), strict=True))
+    outcome = NOT_SUSTAINED if share > 1 else SUSTAINED
+    assert judge(share * 5000, INTERVAL_S, samples, samples).outcome is outcome
+
+
+def test_a_pause_that_the_query_makes_up_for_does_not_count():
+    lag = lag_by_commit(2500, 5000, np.random.default_rng(1), paused=(8,))
+    assert max(records for _, records in lag) > 2.0 * 2500
+    assert judge(2500, INTERVAL_S, lag, lag).outcome is SUSTAINED
+
+
+def test_a_lag_that_is_high_but_does_not_grow_is_not_sustained():
+    high = [(float(second), 2.1 * 1000) for second in range(10)]
+    judged = judge(1000, INTERVAL_S, high, high)
+    assert (judged.outcome, judged.growth) == (NOT_SUSTAINED, 0)
+    assert judged.why == "lag is worth 2.1 s of input"
+
+
+def test_a_generator_that_falls_behind_is_never_taken_for_a_query_that_does():
+    lag = [(float(second), 300.0 * second) for second in range(10)]
+    read_all = [(float(second), 50.0) for second in range(10)]
+    assert judge(1000, INTERVAL_S, lag, read_all).outcome is VOID
+    left_some = [(float(second), 100.0 * second) for second in range(10)]
+    assert judge(1000, INTERVAL_S, lag, left_some).outcome is NOT_SUSTAINED, "it could not even follow what came"
+
+
+@pytest.mark.parametrize(("unread", "outcome"), [(1900.0, VOID), (2100.0, NOT_SUSTAINED)])
+def test_of_two_commits_only_the_last_is_known(unread, outcome):
+    samples = [(3.0, 10.0), (9.0, unread)]
+    judged = judge(1000, INTERVAL_S, samples, samples)
+    assert (judged.outcome, judged.growth) == (outcome, None)
+
+
+def test_growth_is_the_slope_whatever_a_quarter_of_the_samples_say():
+    samples = [(float(s), 40.0 * s + 7) for s in range(20)]
+    spoilt = [(s, 1e9 if s % 4 == 1 else records) for s, records in samples]
+    assert growth(samples) == pytest.approx(40)
+    assert growth(spoilt) == pytest.approx(40, abs=5)
+    assert growth(samples[:2]) is None
+
+
+def test_chance_seldom_looks_like_growth_and_growth_is_seen_through_it():
+    noise = np.random.default_rng(1).exponential(500, (500, 20))
+    moments = np.arange(20) / 2
+
+    def share_that_grows(slope, rate):
+        return np.mean([grows(list(zip(moments, lag + slope * moments, strict=True)), rate) for lag in noise])
+
+    assert share_that_grows(0, 1000) < 0.04
+    assert share_that_grows(1000, 1000) == 1
+    assert share_that_grows(1000, 100_000) < 0.04, "too little to count"
+
+
+def test_a_probe_is_cut_short_only_when_lag_is_far_beyond_the_limit():
+    assert not is_overwhelmed(1000, INTERVAL_S, 4900)
+    assert is_overwhelmed(1000, INTERVAL_S, 5100)
+    assert not is_overwhelmed(1000, 10 * INTERVAL_S, 49_000)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("first", [50, 800, 20_000])
+def test_search_and_judgement_find_the_capacity_of_a_noisy_query(seed, first):
+    """A batch of rate x T takes overhead + rate x T / capacity; with lag worth 2 T allowed, it may take 2 T."""
+    random = np.random.default_rng(seed)
+    overhead_s, capacity = 0.1, 6000.0
+
+    def outcome(rate):
+        settled = lag_by_commit(rate, capacity, random, overhead_s=overhead_s, seconds=40.0)
+        watched = [sample for sample in settled if sample[0] > 10]
+        return judge(rate, INTERVAL_S, watched, watched).outcome if watched else NOT_SUSTAINED
+
+    states, _ = searched(Search(first, 0.05, 30), outcome)
+    low, high = states[-1].low, states[-1].high
+    truth = capacity * (1 - overhead_s / (2 * INTERVAL_S))
+    assert states[-1].end is End.CLOSED
+    assert low < truth * (1 + MOST_GROWTH) * 1.03, "3 % for what chance does to batches of 20 s"
+    assert high > truth * 0.92

@@ -1,0 +1,96 @@
+"""The generator's schedule is changed while it sends; its feeds are recorded, in place of a broker."""
+
+import json
+import os
+from dataclasses import asdict
+
+import pytest
+
+from experiments.workloads import NexmarkSpec
+from infra.journal import Journal, read_journal
+from workloads import generator
+from workloads.schedule import Schedule
+
+START_NS = 1_795_173_799_675_000_000
+
+
+class Sending(generator.Feed):
+    """A feed that keeps what it would hand to the broker's client."""
+
+    def __init__(self, broker, topic, source, schedule, keys=None):
+        self.topic, self.source, self.schedule, self._keys = topic, source, schedule, keys
+        self.sent = self.delivered = self.failed = 0
+        self.records, self._producer = [], self
+
+    def _produce(self, text, key, partition, due_ms):
+        self.records.append((text, partition, due_ms))
+
+    def poll(self, _timeout):
+        self.delivered = self.sent
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    """The generator at a moment that the test sets, its configuration and its journal."""
+    monkeypatch.setattr(generator, "Feed", Sending)
+
+    class Bench:
+        path, journal = tmp_path / "generator.json", tmp_path / "generator.jsonl"
+
+        def ask(self, schedule):
+            workload = NexmarkSpec().model_dump(mode="json")
+            scratch = tmp_path / "scratch"
+            scratch.write_text(json.dumps({"broker": "", "workload": workload, "schedule": asdict(schedule)}))
+            os.replace(scratch, self.path)
+
+        def at(self, seconds):
+            monkeypatch.setattr(generator.time, "time_ns", lambda: START_NS + round(seconds * 1e9))
+
+    return Bench()
+
+
+def test_another_rate_goes_on_with_the_next_record(bench):
+    first = Schedule(START_NS, 100.0, 2)
+    bench.ask(first)
+    sender = generator.Generator(bench.path, Journal(bench.journal))
+    (feed,) = sender._feeds
+    bench.at(1.0)
+    sender.send()
+    assert feed.sent == 100
+    ended = first.ending(START_NS + 2 * 10**9)
+    bench.ask(ended)
+    bench.at(3.0)
+    sender.send()
+    assert feed.sent == 200, "nothing is due after the end"
+    second = ended.then(START_NS + 5 * 10**9, 1000.0)
+    bench.ask(second)
+    bench.at(6.0)
+    sender.send()
+    sender.report()
+    assert feed.sent == 1200
+    assert [partition for _, partition, _ in feed.records] == [p % 2 for p in range(1200)]
+    due_ms = [at_ms - START_NS // 10**6 for *_, at_ms in feed.records]
+    assert due_ms[199] == pytest.approx(1990, abs=1)
+    assert due_ms[200:202] == [pytest.approx(5000, abs=1), pytest.approx(5001, abs=1)]
+    dated = [json.loads(text)["date_time"] for text, *_ in feed.records]
+    assert dated == [at_ms for *_, at_ms in feed.records], "events bear the times at which they were due"
+    started, ending, going_on, sent = read_journal(bench.journal)
+    assert [entry["event"] for entry in (started, ending, going_on)] == ["started", "rescheduled", "rescheduled"]
+    assert (going_on["rate"], going_on["end_ns"]) == (1000.0, None)
+    assert (sent["due"], sent["sent"], sent["delivered"]) == (1200, 1200, 1200)
+
+
+def test_a_late_generator_first_sends_what_the_ended_schedule_made_due(bench):
+    first = Schedule(START_NS, 100.0, 2)
+    bench.ask(first)
+    sender = generator.Generator(bench.path, Journal(bench.journal))
+    bench.ask(first.ending(START_NS + 10**9))
+    bench.at(0.5)
+    sender.send()
+    bench.ask(first.ending(START_NS + 10**9).then(START_NS + 4 * 10**9, 10.0))
+    bench.at(5.0)
+    sender.send()
+    records = sender._feeds[0].records
+    assert len(records) == 110
+    assert records[99][2] - START_NS // 10**6 == pytest.approx(990, abs=1)
+    assert records[100][2] - START_NS // 10**6 == pytest.approx(4000, abs=1)
