@@ -36,6 +36,8 @@ DETAILS = {
     "failure_rate": "Planned failure rate [1/s]",
     "service_rate": "Service rate [records/s]",
     "load_rate": "Load [records/s]",
+    "sustainable_rate": "Sustainable rate [records/s]",
+    "unsustainable_rate": "Lowest rate that was not [records/s]",
     "utilization_by_records": "Utilization by records",
 }
 

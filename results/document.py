@@ -14,6 +14,7 @@ from results.findings import (
     ledger_seconds,
     number,
     quality_totals,
+    sustainable,
     table_or_empty,
     utilizations,
 )
@@ -23,7 +24,7 @@ from results.store import Run
 
 def document(run: Run) -> dict[str, Any]:
     """Return the document of one run; moments count from the start of the measurement window."""
-    found, quality = utilizations(run), quality_totals(run) or {}
+    found, quality, searched = utilizations(run), quality_totals(run) or {}, sustainable(run)
     return {
         "run_id": run.run_id,
         "verdicts": [
@@ -31,6 +32,7 @@ def document(run: Run) -> dict[str, Any]:
             for _, row in table_or_empty(run, "verdicts").iterrows()
         ],
         "utilization": {name: getattr(found, name) for name in ("measured", "predicted", "low", "high")},
+        "sustainable": {"rate": searched and searched.rate, "too_high": searched and searched.too_high},
         "ledger": ledger_seconds(run) or dict.fromkeys((*LEDGER_CLASSES, "window")),
         "faults": [_fault(row) for _, row in kills_with_recoveries(run).iterrows()],
         "recoveries": [_recovery(row) for _, row in table_or_empty(run, "recoveries").iterrows()],

@@ -46,6 +46,19 @@ class Advice:
 
 
 @dataclass(frozen=True)
+class Sustainable:
+    """The highest rate that a search found sustained, and the lowest that was not [records/s]."""
+
+    rate: float
+    too_high: float | None
+
+    @property
+    def sentence(self) -> str:
+        above = "no higher one was seen to fail" if self.too_high is None else f"{self.too_high:,.0f} is too much"
+        return f"The query sustains {self.rate:,.0f} records/s; {above}."
+
+
+@dataclass(frozen=True)
 class ModelInputs:
     """The measured inputs of the utilization model, in the order of its arguments."""
 
@@ -104,6 +117,13 @@ def utilizations(run: Run) -> Utilization:
         return Utilization(measured, None, None, None, None)
     values = [number(row[name]) for name in ("measured", "predicted", "low", "high")]
     return Utilization(measured if values[0] is None else values[0], *values[1:], row["model"])
+
+
+def sustainable(run: Run) -> Sustainable | None:
+    """What the search of a run found; None for a run that did not search, or found nothing."""
+    facts = the_run(run)
+    rates = [None if facts is None else number(facts.get(f"{name}_rate")) for name in ("sustainable", "unsustainable")]
+    return None if rates[0] is None else Sustainable(*rates)
 
 
 def model_inputs(run: Run) -> ModelInputs | None:
@@ -172,7 +192,7 @@ def kills_with_recoveries(run: Run) -> pd.DataFrame:
 
 
 def headline(run: Run) -> str:
-    """The answer in a sentence or two: what failures cost, against the prediction, and what would be best."""
+    """The answer in a few sentences: the sustainable rate, what failures cost, as predicted, and what would be best."""
     ledger, found, best = ledger_seconds(run), utilizations(run), advice(run)
     if ledger is None or found.measured is None:
         return "This run measured no utilization; its logs and status say why."
@@ -184,4 +204,5 @@ def headline(run: Run) -> str:
     if best is not None:
         optimum = f"{best.optimal_predicted:.3f} at its optimal interval of {best.optimal_interval_s:.1f} s"
         text += f". The model predicts {optimum}"
-    return text + "."
+    searched = sustainable(run)
+    return f"{text}." if searched is None else f"{searched.sentence} {text}."

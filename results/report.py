@@ -19,6 +19,7 @@ from results.findings import (
     headline,
     ledger_seconds,
     quality_totals,
+    sustainable,
     table_or_empty,
     the_run,
     took_effect,
@@ -81,6 +82,9 @@ def _figures(run: Run) -> list[tuple[str, str, str]]:
     found, ledger, best, quality = utilizations(run), ledger_seconds(run), advice(run), quality_totals(run)
     faults = table_or_empty(run, "faults")
     figures = []
+    if (searched := sustainable(run)) is not None:
+        failed = "none" if searched.too_high is None else f"{searched.too_high:,.0f}/s"
+        figures.append(("Sustainable rate", f"{searched.rate:,.0f}/s", f"lowest that was not: {failed}"))
     if ledger is not None:
         figures.append(("Failures cost", f"{failure_share(ledger):.1%}", "of the time: lost, detect, restart"))
     if found.measured is not None:

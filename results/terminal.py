@@ -45,8 +45,15 @@ MEANINGS = {
 
 
 def summary(run: Run) -> str:
-    """Return what was run, what failures cost, measured against predicted, advice, kills, quality and verdicts."""
-    parts = [_title(run), textwrap.wrap(headline(run), WIDTH), _ledger(run), _utilization(run), _advice(run)]
+    """Return what was run, searched and lost, measured against predicted, advice, kills, quality and verdicts."""
+    parts = [
+        _title(run),
+        textwrap.wrap(headline(run), WIDTH),
+        _probes(run),
+        _ledger(run),
+        _utilization(run),
+        _advice(run),
+    ]
     parts += [_kills(run), _quality(run), _verdicts(run)]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
@@ -65,6 +72,24 @@ def _title(run: Run) -> list[str]:
         f"seed {facts['seed']}."
     )
     return lines + textwrap.wrap(text, WIDTH)
+
+
+def _probes(run: Run) -> list[str]:
+    """What each rate that was tried came to; nothing of a run that did not search."""
+    probes = table_or_empty(run, "probes")
+    if probes.empty:
+        return []
+    head = f"{'Search: records/s':>19}{'watched s':>11}{'lag':>9}{'growth/s':>10}  came to"
+    return [head, *(line for _, row in probes.iterrows() for line in _probe(row))]
+
+
+def _probe(row: pd.Series) -> list[str]:
+    slope = number(row["growth"])
+    told = f"{row['rate']:19,.0f}{(row['ended_ns'] - row['watched_ns']) / 1e9:11.1f}{row['lag_median']:9,.0f}"
+    told += f"{'-' if slope is None else f'{slope:,.0f}':>10}  "
+    return textwrap.wrap(
+        f"{row['verdict']}: {row['why']}", WIDTH, initial_indent=told, subsequent_indent=" " * len(told)
+    )
 
 
 def _ledger(run: Run) -> list[str]:

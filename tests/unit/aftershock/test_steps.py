@@ -132,3 +132,18 @@ def test_only_a_run_with_a_handle_has_a_cluster_to_destroy():
     bench.root.mkdir(parents=True)
     (bench.root / HANDLE_FILE).touch()
     assert bench.provisioned
+
+
+def test_a_service_that_ended_after_what_was_awaited_did_not_die(monkeypatch):
+    """As the injector of a run without faults: armed, and gone before one looks whether it is still there."""
+    steps.begin(DOCUMENT, "run-1")
+    bench, looked = steps.Bench("run-1"), []
+    monkeypatch.setattr(steps.Bench, "dead_service", lambda *_: EnvironmentFailure("it died", "look"))
+
+    def armed_at(look):
+        looked.append(look)
+        return len(looked) == look
+
+    bench.wait("its aim", lambda: armed_at(2), {"injector"}, 60.0)
+    with pytest.raises(EnvironmentFailure, match="it died"):
+        bench.wait("its aim", lambda: armed_at(-1), {"injector"}, 60.0)

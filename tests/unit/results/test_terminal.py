@@ -9,6 +9,7 @@ import pytest
 
 from results.checks import validate
 from results.document import document
+from results.report import write_report
 from results.schema import LEDGER_CLASSES, TABLES
 from results.store import Run
 from results.terminal import summary
@@ -17,7 +18,9 @@ from tests.unit.results import synthetic
 
 def test_the_document_has_the_fields_of_the_contract(good_run: Run) -> None:
     found = document(good_run)
-    assert set(found) == {"run_id", "verdicts", "utilization", "ledger", "faults", "recoveries", "quality"}
+    parts = {"run_id", "verdicts", "utilization", "sustainable", "ledger", "faults", "recoveries", "quality"}
+    assert set(found) == parts
+    assert found["sustainable"] == {"rate": None, "too_high": None}, "of a run that did not search"
     assert set(found["verdicts"][0]) == {"check", "verdict", "observed", "expected"}
     assert set(found["utilization"]) == {"measured", "predicted", "low", "high"}
     assert set(found["ledger"]) == {*LEDGER_CLASSES, "window"}
@@ -97,3 +100,18 @@ def test_the_summary_of_a_control_run(control_run: Run) -> None:
     text = summary(control_run)
     assert "Faults and recoveries" not in text
     assert "faults.on_time" not in text
+
+
+def test_a_search_is_told_with_every_rate_that_was_tried(tmp_path: Path) -> None:
+    found = {"sustainable_rate": 5657.0, "unsustainable_rate": 5907.0}
+    run = synthetic.make_run(tmp_path, kills=(), changes={"runs": lambda frame: frame.assign(**found)})
+    synthetic.write_table(run, "probes", synthetic.probes())
+    assert document(run)["sustainable"] == {"rate": 5657.0, "too_high": 5907.0}
+    text = summary(run)
+    assert "The query sustains 5,657 records/s; 5,907 is too much. Failures cost" in text
+    assert "              8,000       10.0    1,600       320  not-sustained: because" in text
+    assert "Sustainable rate" in write_report(run, synthetic.experiment()).read_text()
+    open_above = {"runs": lambda frame: frame.assign(sustainable_rate=70.0)}
+    assert "70 records/s; no higher one was seen to fail." in summary(
+        synthetic.make_run(tmp_path / "b", changes=open_above)
+    )
