@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spark_jobs.dataflow.checkpoints import Checkpoint
 
@@ -13,12 +13,14 @@ class Restore:
     """Go back to a checkpoint, with the objects of its state and these logs, and say when it is done.
 
     published   the last checkpoint whose output this sink is known to have published
+    arrived     the last number that the receivers of its channels have where they go back to
     """
 
     epoch: int
     checkpoint: Checkpoint
     log_keys: tuple[str, ...]
     published: int
+    arrived: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,16 @@ def decode_message(data: bytes) -> ToPartition | ToCoordinator:
     kind, fields = json.loads(data)
     if "checkpoint" in fields:
         fields["checkpoint"] = _checkpoint(fields["checkpoint"])
+    if "arrived" in fields:
+        fields["arrived"] = _by_channel(fields["arrived"])
     return _KINDS[kind](**{name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()})
 
 
 def _checkpoint(fields: dict) -> Checkpoint:
     for name in ("sent", "received", "logged"):
-        fields[name] = {int(channel): number for channel, number in fields[name].items()}
+        fields[name] = _by_channel(fields[name])
     return Checkpoint(**{**fields, "state_keys": tuple(fields["state_keys"])})
+
+
+def _by_channel(numbers: dict[str, int]) -> dict[int, int]:
+    return {int(channel): number for channel, number in numbers.items()}

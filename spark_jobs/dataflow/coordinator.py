@@ -164,7 +164,10 @@ class Coordinator:
         for at in self.history.line:
             number = at.partition
             logs, published = self.history.replayed_logs(number), self.history.published(number)
-            self._order([number], Restore(self.epoch, at, logs, published))
+            arrived = {
+                c.id: self.history.line[c.receiver].received[c.id] for c in self._layout.partitions[number].outputs
+            }
+            self._order([number], Restore(self.epoch, at, logs, published, arrived))
 
     def _announce_stable(self) -> None:
         for number in self._sinks:

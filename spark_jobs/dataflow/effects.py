@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -38,7 +38,7 @@ class Store:
     """
 
     checkpoint: Checkpoint
-    objects: dict[str, Callable[[], Sequence[Piece]]]
+    objects: dict[str, Callable[[], Iterable[Piece]]]
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """What travels on a channel, and how it is made bytes of.
 
 A frame is a header, the protocol's piggyback, then the batch as Arrow writes it without its schema, which both ends
-know. The checksum covers all of it.
+know. The checksum covers all of it. In a log a frame has none: the store checks what it gives back.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from zlib import crc32
@@ -73,19 +73,24 @@ def encode(frame: Frame) -> bytes:
 
 def parts(frame: Frame) -> tuple[bytes, bytes, bytes, pa.Buffer | bytes]:
     """The bytes of a frame in pieces, one after the other, so that the payload is copied no more than once."""
-    payload = frame.batch.serialize() if frame.batch is not None else b""
-    header = HEADER.pack(
-        MAGIC,
-        frame.kind,
-        frame.epoch,
-        frame.channel,
-        frame.sequence,
-        frame.watermark_ns,
-        len(frame.piggyback),
-        len(payload),
-    )
+    header, payload = _header_and_payload(frame)
     checksum = crc32(payload, crc32(frame.piggyback, crc32(header)))
     return header, CHECKSUM.pack(checksum), frame.piggyback, payload
+
+
+def log_parts(frames: Iterable[Frame]) -> Iterator[bytes | pa.Buffer]:
+    """The bytes of a log, one piece after the other. Nothing here is summed up: the store does it for the whole."""
+    for frame in frames:
+        header, payload = _header_and_payload(frame)
+        yield header + frame.piggyback
+        if payload:
+            yield payload
+
+
+def _header_and_payload(frame: Frame) -> tuple[bytes, pa.Buffer | bytes]:
+    payload = frame.batch.serialize() if frame.batch is not None else b""
+    numbers = (MAGIC, frame.kind, frame.epoch, frame.channel, frame.sequence, frame.watermark_ns)
+    return HEADER.pack(*numbers, len(frame.piggyback), len(payload)), payload
 
 
 class FrameReader:
@@ -117,20 +122,29 @@ class FrameReader:
         return len(self._rest)
 
     def _frame(self, fields: tuple, data: memoryview) -> Frame:
-        _, kind, epoch, channel, sequence, watermark_ns, piggyback_bytes, payload_bytes = fields
         body = data[OVERHEAD_BYTES:]
         (checksum,) = CHECKSUM.unpack_from(data, HEADER.size)
-        if crc32(body, crc32(data[: HEADER.size])) != checksum or channel >= len(self._schemas):
-            raise CorruptFrame(f"the frame {sequence} of channel {channel} doesn't have its checksum")
-        piggyback, payload = bytes(body[:piggyback_bytes]), body[piggyback_bytes:]
-        batch = pa.ipc.read_record_batch(pa.py_buffer(payload), self._schemas[channel]) if payload_bytes else None
-        return Frame(Kind(kind), epoch, channel, sequence, watermark_ns, piggyback, batch)
+        if crc32(body, crc32(data[: HEADER.size])) != checksum or fields[3] >= len(self._schemas):
+            raise CorruptFrame(f"the frame {fields[4]} of channel {fields[3]} doesn't have its checksum")
+        return _frame(fields, body, self._schemas)
 
 
-def decode_all(data: bytes, schemas: Sequence[pa.Schema]) -> list[Frame]:
+def decode_log(data: bytes, schemas: Sequence[pa.Schema]) -> list[Frame]:
     """The frames of a whole log; raises `CorruptFrame` if it ends within one."""
-    reader = FrameReader(schemas)
-    found = reader.feed(data)
-    if reader.pending_bytes:
-        raise CorruptFrame(f"the log ends within a frame, {reader.pending_bytes} bytes past the last one")
+    found, at, view = [], 0, memoryview(data)
+    while at < len(data):
+        fields = HEADER.unpack_from(data, at) if len(data) - at >= HEADER.size else None
+        end = at + HEADER.size + fields[6] + fields[7] if fields else at
+        if fields is None or end > len(data) or fields[0] != MAGIC:
+            raise CorruptFrame(f"the log ends within a frame, {len(data) - at} bytes past the last one")
+        found.append(_frame(fields, view[at + HEADER.size : end], schemas))
+        at = end
     return found
+
+
+def _frame(fields: tuple, body: memoryview, schemas: Sequence[pa.Schema]) -> Frame:
+    """A frame from its header and what follows."""
+    _, kind, epoch, channel, sequence, watermark_ns, piggyback_bytes, payload_bytes = fields
+    piggyback, payload = bytes(body[:piggyback_bytes]), body[piggyback_bytes:]
+    batch = pa.ipc.read_record_batch(pa.py_buffer(payload), schemas[channel]) if payload_bytes else None
+    return Frame(Kind(kind), epoch, channel, sequence, watermark_ns, piggyback, batch)

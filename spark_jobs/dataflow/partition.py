@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from spark_jobs.dataflow.frames import Frame, Kind, data_bytes
 from spark_jobs.dataflow.layout import Channel, PartitionLayout, split_by_key
 from spark_jobs.dataflow.operators import END_OF_TIME_NS, START_OF_TIME_NS, Delivery, Operator, Sink, Source
 from spark_jobs.dataflow.protocols.interface import Protocol, Runtime
+from spark_jobs.dataflow.readings import Piece, Reading, Rereading
 from spark_jobs.dataflow.snapshots import Snapshots
 
 SIZED_EVERY = 32
@@ -89,6 +90,7 @@ class Partition(Runtime):
         self._protocol = protocol(self)
         self._snapshots = Snapshots(layout, limits.changes_per_full)
         self._effects: list[PartitionEffect] = []
+        self._again = Rereading()
         self.epoch, self._running = -1, False
         self._last_served = -1
 
@@ -119,11 +121,16 @@ class Partition(Runtime):
     def wants_input(self) -> bool:
         """Whether this is a source that can take in a batch now."""
         is_source = isinstance(self.layout.element, Source)
-        return is_source and self._running and not self._core.ended and not self._congested()
+        return is_source and self._running and (bool(self._again) or not self._core.ended) and not self._congested()
+
+    @property
+    def next_input(self) -> tuple[int, int | None]:
+        """From where a source wants input; and before which position that must end, if it is read again."""
+        return self._again.span if self._again else (self._core.position, None)
 
     @property
     def position(self) -> int:
-        """Where a source reads on."""
+        """How far a source has read."""
         return self._core.position
 
     @property
@@ -135,7 +142,7 @@ class Partition(Runtime):
     def idle(self) -> bool:
         """Whether nothing is left to do until something arrives, and no output waits to be published."""
         queues = (*self._queues.values(), *self._outbox.values())
-        return self._running and not any(queues) and not self._snapshots.holds_output
+        return self._running and not any(queues) and not self._again and not self._snapshots.holds_output
 
     @property
     def finished(self) -> bool:
@@ -150,8 +157,9 @@ class Partition(Runtime):
     @property
     def replaying(self) -> bool:
         """Whether data from the logs has yet to be sent."""
-        return self._running and any(
-            queue and queue[0].sequence <= self._replayed_to[channel] for channel, queue in self._outbox.items()
+        return self._running and (
+            bool(self._again)
+            or any(queue and queue[0].sequence <= self._replayed_to[channel] for channel, queue in self._outbox.items())
         )
 
     # What happens to a partition.
@@ -172,6 +180,7 @@ class Partition(Runtime):
         self._announced = dict.fromkeys(self._credit, START_OF_TIME_NS)
         for frame in self._snapshots.replayed(message, objects, self._schemas):
             self._outbox[frame.channel].append(replace(frame, epoch=self.epoch))
+        self._again = Rereading(self._snapshots.reread(message, objects))
         self._effects.append(Tell(Ready(self.number, self.epoch)))
 
     def on_order(self, message: ToPartition) -> None:
@@ -211,9 +220,16 @@ class Partition(Runtime):
             self._flush(grant.channel)
 
     def on_input(self, batch: pa.RecordBatch | None, position: int, ended: bool = False) -> None:
-        """A source has read a batch; `position` is where it reads on, and `ended` says that nothing more will come."""
-        self._core.position, self._core.ended = position, ended
+        """A source has read a batch; `position` is where it reads on, and `ended` says that nothing more will come.
+
+        Raises `SourceChanged` for another batch than before where it reads something again.
+        """
+        if self._again:
+            self._read_again(batch, position)
+            return
+        start, self._core.position, self._core.ended = self._core.position, position, ended
         if batch is not None and batch.num_rows:
+            self._snapshots.begin_reading(Reading(start, position, batch.num_rows, self._core.watermark_ns))
             self._emit(batch)
             if self._operator.time is not None:
                 self._core.watermark_ns = batch.column(self._operator.time)[-1].as_py()
@@ -223,7 +239,9 @@ class Partition(Runtime):
 
     def on_progress(self) -> None:
         """Time to tell how far event time is on channels that had no data for long."""
-        if self._running:
+        if self._running and not self._again:
+            at = self._core.position
+            self._snapshots.begin_reading(Reading(at, at, 0, self._core.watermark_ns))
             for channel in self.outputs:
                 if self._announced[channel.id] < self._core.watermark_ns:
                     self._send(channel, None)
@@ -295,9 +313,29 @@ class Partition(Runtime):
         self._running = True
         for channel in self.outputs:
             self._flush(channel.id)
+        self._tell_again()
+        self._protocol.on_start()
+
+    def _read_again(self, batch: pa.RecordBatch | None, position: int) -> None:
+        """Part of what was in flight was read again."""
+        whole = self._again.add(batch, position)
+        if whole is not None:
+            self._send_again(list(self._pieces(whole)))
+            self._tell_again()
+
+    def _tell_again(self) -> None:
+        """Where a source told only how far event time was it needs no input to do so again. After all that was in
+        flight comes what is new."""
+        while self._again and not self._again.first.rows:
+            told = self._again.first.last
+            self._send_again([(channel, None) for channel in self.outputs if channel.id in told])
         if self._core.watermark_ns > START_OF_TIME_NS:
             self.on_progress()
-        self._protocol.on_start()
+
+    def _send_again(self, pieces: list[Piece]) -> None:
+        for frame in self._again.pop().frames(self.epoch, pieces):
+            self._outbox[frame.channel].append(frame)
+            self._flush(frame.channel)
 
     def _process(self, frame: Frame) -> None:
         if isinstance(self._operator, Sink):
@@ -330,11 +368,16 @@ class Partition(Runtime):
         if batch is None or not batch.num_rows:
             return
         self.tally.records_out += batch.num_rows
+        for channel, rows in self._pieces(batch):
+            self._send(channel, rows)
+
+    def _pieces(self, batch: pa.RecordBatch) -> Iterator[Piece]:
+        """The messages that a batch makes, in order."""
         most = self._limits.records_per_message
         for route in self.layout.routes:
             for channel, rows in split_by_key(batch, route):
                 for start in range(0, rows.num_rows, most):
-                    self._send(channel, rows if rows.num_rows <= most else rows.slice(start, most))
+                    yield channel, rows if rows.num_rows <= most else rows.slice(start, most)
 
     def _send(self, channel: Channel, batch: pa.RecordBatch | None) -> None:
         self._core.sent[channel.id] += 1

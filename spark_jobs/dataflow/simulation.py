@@ -191,7 +191,7 @@ class Simulation:
 
     def _read(self, worker: _Worker, partition: Partition) -> None:
         batches = self._inputs[partition.layout.operator][partition.layout.index]
-        position = partition.position
+        position, _ = partition.next_input
         batch = batches[position] if position < len(batches) else None
         self._at(worker, partition.number, Partition.on_input, batch, position + 1, position + 1 >= len(batches))
 
@@ -239,7 +239,7 @@ class Simulation:
             self._at(worker, number, Partition.on_store_failed, checkpoint.epoch, checkpoint.number)
             return
         for key, content in effect.objects.items():
-            self.store.put(key, *content())
+            self.store.put(key, content())
         self._at(worker, number, Partition.on_stored, checkpoint.epoch, checkpoint.number)
 
     def _publish(self, worker: _Worker) -> None:

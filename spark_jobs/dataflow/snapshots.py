@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from spark_jobs.dataflow.checkpoints import OUTSIDE, Checkpoint
 from spark_jobs.dataflow.control import NotStored, Restore, Stored
 from spark_jobs.dataflow.effects import Store
-from spark_jobs.dataflow.frames import Frame, decode_all, parts
+from spark_jobs.dataflow.frames import Frame, decode_log, log_parts
 from spark_jobs.dataflow.layout import PartitionLayout
-from spark_jobs.dataflow.operators import START_OF_TIME_NS, Sink
+from spark_jobs.dataflow.operators import START_OF_TIME_NS, Sink, Source
+from spark_jobs.dataflow.readings import Reading
 from spark_jobs.dataflow.state import State, decode_state, encode_state
 from spark_jobs.dataflow.store import Piece
+
+Log: TypeAlias = list[Frame] | list[Reading]
 
 
 @dataclass
@@ -42,10 +45,10 @@ class Core:
 
 @dataclass
 class _Pending:
-    """A checkpoint on its way to the store, with the data that its log holds."""
+    """A checkpoint on its way to the store, with what its log holds."""
 
     checkpoint: Checkpoint
-    frames: list[Frame] = field(default_factory=list)
+    log: Log
     lost: bool = False
 
 
@@ -53,17 +56,19 @@ class Snapshots:
     """Checkpoints are numbered from 1; the objects are `PARTITION/state-NUMBER-EPOCH` and `PARTITION/log-NUMBER-EPOCH`.
 
     The first is a full copy and so is the one after `changes_per_full` others; the rest hold what changed since the one
-    before. The log holds what was sent since the checkpoint before, or what a sink received and has not published.
+    before. The log holds what was sent since the checkpoint before, or what a sink received and has not published. That
+    of a source holds what it read instead of what it sent.
     """
 
     def __init__(self, layout: PartitionLayout, changes_per_full: int) -> None:
         self._layout, self._changes_per_full = layout, changes_per_full
+        self._is_source = isinstance(layout.element, Source)
 
     def restore(self, message: Restore, states: dict[str, State], objects: Mapping[str, bytes]) -> Core:
         """Fill the empty states and return the rest; what was under way is forgotten."""
         self.last = message.checkpoint.number
         self._chain = message.checkpoint.state_keys
-        self._frames: list[Frame] = []
+        self._log: Log = []
         self._pending: dict[int, _Pending] = {}
         self._unpublished: dict[int, list[Frame]] = {}
         if not self._chain:
@@ -77,21 +82,37 @@ class Snapshots:
         return core
 
     def replayed(self, message: Restore, objects: Mapping[str, bytes], schemas: Sequence[pa.Schema]) -> Iterator[Frame]:
-        """The data to send again. What a sink has yet to publish is put aside instead."""
-        for key in message.log_keys:
-            frames = decode_all(objects[key], schemas)
+        """The data to send again; of a source nothing. What a sink has yet to publish is put aside instead."""
+        for key in () if self._is_source else message.log_keys:
+            frames = decode_log(objects[key], schemas)
             if isinstance(self._layout.element, Sink):
                 self._unpublished[_number(key)] = frames
             else:
                 yield from frames
 
+    def reread(self, message: Restore, objects: Mapping[str, bytes]) -> Iterator[Reading]:
+        """What a source has to read and send again, from the first of which something has not arrived."""
+        for key in message.log_keys if self._is_source else ():
+            for reading in decode_state(objects[key]):
+                if any(last > message.arrived[channel] for channel, last in reading.last.items()):
+                    yield reading
+
+    def begin_reading(self, reading: Reading) -> None:
+        """What a source sends from now on, until the next call, is of this reading."""
+        self._reading = reading
+
     def log(self, frame: Frame) -> None:
         """Data that was sent."""
-        self._frames.append(frame)
+        if not self._is_source:
+            self._log.append(frame)
+            return
+        if not self._reading.last:
+            self._log.append(self._reading)
+        self._reading.add(frame)
 
     def hold(self, frame: Frame) -> None:
         """Output of a sink that waits until it can't be undone."""
-        self._frames.append(frame)
+        self._log.append(frame)
 
     def take(self, core: Core, states: dict[str, State], epoch: int, number: int, forced: bool) -> Store:
         """A checkpoint of what is now; costs a copy of what changed since the last one."""
@@ -101,7 +122,7 @@ class Snapshots:
         stem = f"{self._layout.name}/{{}}-{self.last}-{epoch}"
         key = stem.format("state")
         self._chain = (key,) if full else (*self._chain, key)
-        frames, self._frames = self._frames, []
+        log, self._log = self._log, []
         kept = core.copied()
         checkpoint = Checkpoint(
             self._layout.number,
@@ -110,15 +131,16 @@ class Snapshots:
             kept.sent,
             kept.received,
             self._chain,
-            stem.format("log") if frames else None,
-            self._logged(frames),
+            stem.format("log") if log else None,
+            self._logged(log),
             forced,
             core.position,
         )
-        self._pending[self.last] = _Pending(checkpoint, frames)
+        self._pending[self.last] = _Pending(checkpoint, log)
         objects = {key: partial(_encode_state, self._layout.name, (kept, changes))}
-        if frames:
-            objects[checkpoint.log_key] = partial(_encode_log, tuple(frames))
+        if log:
+            encode = partial(_encode_state, self._layout.name) if self._is_source else log_parts
+            objects[checkpoint.log_key] = partial(encode, log)
         return Store(checkpoint, objects)
 
     def on_stored(self, epoch: int, number: int) -> list[Stored | NotStored]:
@@ -126,8 +148,8 @@ class Snapshots:
         pending = self._pending.pop(number)
         if pending.lost:
             return [NotStored(self._layout.number, epoch, number)]
-        if isinstance(self._layout.element, Sink) and pending.frames:
-            self._unpublished[number] = pending.frames
+        if isinstance(self._layout.element, Sink) and pending.log:
+            self._unpublished[number] = pending.log
         return [Stored(epoch, pending.checkpoint)]
 
     def on_store_failed(self, epoch: int, number: int) -> list[NotStored]:
@@ -137,7 +159,7 @@ class Snapshots:
         for each in later:
             each.lost = True
         if not failed.lost:
-            self._frames = [frame for each in (failed, *later) for frame in each.frames] + self._frames
+            self._log = [entry for each in (failed, *later) for entry in each.log] + self._log
             self._chain = ()
         return [NotStored(self._layout.number, epoch, number)]
 
@@ -149,21 +171,19 @@ class Snapshots:
     @property
     def holds_output(self) -> bool:
         """Whether this is a sink with output that is not published."""
-        waiting = self._frames or self._pending or self._unpublished
+        waiting = self._log or self._pending or self._unpublished
         return isinstance(self._layout.element, Sink) and bool(waiting)
 
-    def _logged(self, frames: list[Frame]) -> dict[int, int]:
+    def _logged(self, log: Log) -> dict[int, int]:
         if isinstance(self._layout.element, Sink):
-            return {OUTSIDE: self.last} if frames else {}
-        return {frame.channel: frame.sequence for frame in frames}
+            return {OUTSIDE: self.last} if log else {}
+        if self._is_source:
+            return {channel: last for reading in log for channel, last in reading.last.items()}
+        return {frame.channel: frame.sequence for frame in log}
 
 
-def _encode_state(owner: str, content: object) -> list[Piece]:
-    return [encode_state(owner, content)]
-
-
-def _encode_log(frames: tuple[Frame, ...]) -> list[Piece]:
-    return [piece for frame in frames for piece in parts(frame)]
+def _encode_state(owner: str, content: object) -> Iterator[Piece]:
+    yield encode_state(owner, content)
 
 
 def _number(key: str) -> int:

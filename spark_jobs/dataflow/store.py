@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
@@ -17,6 +17,7 @@ from experiments.errors import AftershockError, EnvironmentFailure
 
 Piece: TypeAlias = bytes | pa.Buffer
 SEAL = struct.Struct("<IQ")  # checksum and length
+WRITTEN_BYTES, MOST_PIECES = 1 << 18, 256
 
 
 class UnreadableObject(AftershockError):
@@ -30,15 +31,22 @@ class UnreadableObject(AftershockError):
 class ObjectStore(ABC):
     """Objects by key, such as `count.0/state-3-1`. An object is never changed, only written and deleted."""
 
-    def put(self, key: str, *pieces: Piece) -> None:
-        """Write an object whole, its pieces one after the other; raises `EnvironmentFailure` if the store refuses."""
-        self._write(key, [_seal(key, pieces), *pieces])
+    def put(self, key: str, pieces: Iterable[Piece]) -> int:
+        """Write an object whole, its pieces one after the other, and return its length [bytes].
+
+        A piece is asked for when those before it are being written, so that large objects are never there at once.
+        Raises `EnvironmentFailure` if the store refuses.
+        """
+        sealed = _Sealed(key, pieces)
+        self._write(key, sealed)
+        return sealed.length
 
     def get(self, key: str) -> bytes:
         """Read an object; raises `UnreadableObject` if it is missing or corrupt."""
         found = self._read(key)
-        data = found[SEAL.size :]
-        if found[: SEAL.size] != _seal(key, [data]):
+        data, seal = found[: -SEAL.size], found[-SEAL.size :]
+        *_, expected = _Sealed(key, [data])
+        if seal != expected:
             raise UnreadableObject(key, "its checksum differs")
         return data
 
@@ -51,7 +59,7 @@ class ObjectStore(ABC):
         """The keys of all objects, in order, and of what was begun and never became one: its writer may be dead."""
 
     @abstractmethod
-    def _write(self, key: str, pieces: Sequence[Piece]) -> None: ...
+    def _write(self, key: str, pieces: Iterable[Piece]) -> None: ...
 
     @abstractmethod
     def _read(self, key: str) -> bytes: ...
@@ -69,7 +77,7 @@ class MemoryStore(ObjectStore):
     def keys(self) -> list[str]:
         return sorted(self.objects)
 
-    def _write(self, key: str, pieces: Sequence[Piece]) -> None:
+    def _write(self, key: str, pieces: Iterable[Piece]) -> None:
         self.objects[key] = b"".join(pieces)
 
     def _read(self, key: str) -> bytes:
@@ -90,14 +98,14 @@ class DirectoryStore(ObjectStore):
     def keys(self) -> list[str]:
         return sorted(str(path.relative_to(self._root)) for path in self._root.rglob("*") if path.is_file())
 
-    def _write(self, key: str, pieces: Sequence[Piece]) -> None:
+    def _write(self, key: str, pieces: Iterable[Piece]) -> None:
         path = self._root / key
         partial = path.with_name(f".{os.getpid()}.{path.name}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as file:
-                file.writelines(pieces)
-                file.flush()
+            with partial.open("wb", buffering=0) as file:
+                for some in _gathered(pieces):
+                    _write_all(file.fileno(), some)
                 os.fsync(file.fileno())
             partial.replace(path)
         except OSError as error:
@@ -112,9 +120,39 @@ class DirectoryStore(ObjectStore):
             raise UnreadableObject(key, str(error)) from error
 
 
-def _seal(key: str, pieces: Sequence[Piece]) -> bytes:
-    """What tells whether an object is as it was written. Of the key too: one in another's place is corrupt."""
-    checksum, length = crc32(key.encode()), 0
+class _Sealed:
+    """The pieces of an object, then what tells whether it is as it was written: of the key too, for an object in
+    another's place is corrupt."""
+
+    def __init__(self, key: str, pieces: Iterable[Piece]) -> None:
+        self._checksum, self._pieces = crc32(key.encode()), pieces
+        self.length = 0
+
+    def __iter__(self) -> Iterator[Piece]:
+        for piece in self._pieces:
+            self._checksum, self.length = crc32(piece, self._checksum), self.length + len(piece)
+            yield piece
+        yield SEAL.pack(self._checksum, self.length)
+
+
+def _gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """As many pieces as are worth a system call: what was made a moment ago is still in the processor's cache."""
+    some, length = [], 0
     for piece in pieces:
-        checksum, length = crc32(piece, checksum), length + len(piece)
-    return SEAL.pack(checksum, length)
+        some.append(piece)
+        length += len(piece)
+        if length >= WRITTEN_BYTES or len(some) == MOST_PIECES:
+            yield some
+            some, length = [], 0
+    yield some
+
+
+def _write_all(file: int, pieces: list[Piece]) -> None:
+    """A system call may write less than it was given."""
+    views = [memoryview(piece).cast("B") for piece in pieces]
+    while views:
+        written = os.writev(file, views)
+        while views and written >= len(views[0]):
+            written -= len(views.pop(0))
+        if views:
+            views[0] = views[0][written:]

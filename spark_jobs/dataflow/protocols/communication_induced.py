@@ -50,6 +50,10 @@ class CommunicationInduced(Uncoordinated):
         return self._piggyback
 
     def on_message(self, frame: Frame) -> None:
+        """What comes again says nothing new: all that it could teach is known, and what it could force has been."""
+        if self._heard.get(frame.channel) == frame.piggyback:
+            return
+        self._heard[frame.channel] = frame.piggyback
         clock, ckpt, taken, greater = self._read(frame.piggyback)
         me = self.runtime.number
         zigzag = clock > self._clock and bool((self._sent_to & greater).any())
@@ -65,6 +69,7 @@ class CommunicationInduced(Uncoordinated):
 
     def on_recovery(self, snapshot: Any) -> None:
         self._piggyback: bytes | None = None
+        self._heard: dict[int, bytes] = {}
         if snapshot is not None:
             self._clock, *vectors = snapshot
             self._ckpt, self._sent_to, self._taken, self._greater = (each.copy() for each in vectors)

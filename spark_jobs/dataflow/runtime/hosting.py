@@ -193,8 +193,7 @@ class Hosting:
         if hosted.feed is not None:
             if self._store_lags or not partition.wants_input:
                 return
-            ended = Read(None, partition.position, True)
-            if (read := ended if self._draining else hosted.feed.read(partition.position)) is not None:
+            if (read := self._read(hosted)) is not None:
                 self._at(partition.number, Partition.on_input, *read)
             return
         for _ in range(STEPS_A_TURN):
@@ -204,6 +203,13 @@ class Hosting:
             partition.step(channel)
             self._carry_out(hosted)
         self._active[partition.number] = None
+
+    def _read(self, hosted: Hosted) -> Read | None:
+        """The next input of a source. Whoever drains still reads again what was in flight."""
+        position, until = hosted.partition.next_input
+        if self._draining and until is None:
+            return Read(None, position, True)
+        return hosted.feed.read(position, until)
 
     def _on_interval(self, hosted: Hosted, now_s: float) -> None:
         """A partition's checkpoint timer; it passes over a partition whose last checkpoint isn't stored yet."""
@@ -310,9 +316,7 @@ class Hosting:
             return written
         try:
             for key, content in effect.objects.items():
-                pieces = content()
-                self._store.put(key, *pieces)
-                written += sum(map(len, pieces))
+                written += self._store.put(key, content())
         except EnvironmentFailure as error:
             return error
         self._storing_s += time.thread_time() - begun_s

@@ -34,8 +34,11 @@ class Feed(ABC):
     """The input of one source partition."""
 
     @abstractmethod
-    def read(self, position: int) -> Read | None:
-        """What begins at this position; None if there is nothing yet. Never waits."""
+    def read(self, position: int, until: int | None = None) -> Read | None:
+        """What begins at this position; None if there is nothing yet. Never waits.
+
+        until   a position where an earlier batch ended: this one goes no further
+        """
 
     def close(self) -> None:
         """Nothing more will be read."""
@@ -45,7 +48,8 @@ class Feed(ABC):
 class Generated(Feed):
     """Events made from their positions: block b of `block_events` events goes to partition b mod P.
 
-    The position is the number of the partition's own next block. A block is there when its last event is due.
+    The position is the number of the partition's own next block; every batch is one block. A block is there when its
+    last event is due.
     """
 
     def __init__(self, job: Job, layout: PartitionLayout) -> None:
@@ -59,12 +63,12 @@ class Generated(Feed):
         """Events of a block: of a tenth of a second at most, so that a slow stream comes evenly."""
         return max(1, min(BLOCK_EVENTS, int(rate / 10)))
 
-    def read(self, position: int) -> Read | None:
+    def read(self, position: int, until: int | None = None) -> Read | None:
         start = (position * self._partitions + self._index) * self._block
         stop = start + self._block if self._events is None else min(start + self._block, self._events)
         if start >= stop:
             return Read(None, position, True)
-        if self._schedule.due_count(time.time_ns()) < stop:
+        if self._schedule.due_count(time.time_ns()) < stop and until is None:
             return None
         following = start + self._partitions * self._block
         ended = self._events is not None and following >= self._events

@@ -37,26 +37,28 @@ class KafkaEvents(Feed):
         self._schema, self._opening = layout.element.output, opening(layout.operator.removesuffix("s")).encode()
         events = job.input.events
         self._end = None if events is None else (events - layout.index + job.parallelism - 1) // job.parallelism
-        self._following = -1
+        self._following, self._left = -1, list[Message]()
         self._reader: _Reader | None = None
 
-    def read(self, position: int) -> Read | None:
+    def read(self, position: int, until: int | None = None) -> Read | None:
         if position == self._end:
             return Read(None, position, True)
         if self._reader is None or position != self._following:
             self.close()
             self._reader = _Reader(self._input, self._partition, position, self._end)
             self._following = position
-        messages = self._reader.take()
-        if messages is None:
+        found = self._left or self._reader.take()
+        if found is None:
             return None
-        self._following = messages[-1].offset() + 1
+        here = len(found) if until is None else sum(each.offset() < until for each in found)
+        messages, self._left = found[:here], found[here:]
+        self._following = messages[-1].offset() + 1 if messages else until
         return Read(self._batch(messages), self._following, self._following == self._end)
 
     def close(self) -> None:
         if self._reader is not None:
             self._reader.close()
-            self._reader = None
+            self._reader, self._left = None, []
 
     def _batch(self, messages: list[Message]) -> pa.RecordBatch | None:
         wanted = [each for each in messages if each.value().startswith(self._opening)]

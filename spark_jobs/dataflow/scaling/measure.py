@@ -201,9 +201,8 @@ class _Bench:
     def _write(self, key: str, content: Callable) -> tuple[int, float]:
         """Bytes, and CPU seconds that this takes whoever writes them."""
         begun_s = time.process_time()
-        pieces = content()
-        self._store.put(key, *pieces)
-        return sum(map(len, pieces)), time.process_time() - begun_s
+        size = self._store.put(key, content())
+        return size, time.process_time() - begun_s
 
 
 def _read(partition: Partition, make: Make, start: int, events: int) -> None:
@@ -244,7 +243,7 @@ def _store_costs(store: ObjectStore) -> tuple[Linear, Linear]:
     written, read = [], []
     for size in OBJECT_BYTES:
         content, key = bytes(size), f"object-{size}"
-        written.append((1.0, float(size), _waited(partial(store.put, key, content))))
+        written.append((1.0, float(size), _waited(partial(store.put, key, [content]))))
         read.append((1.0, float(size), _waited(partial(store.get, key))))
     return _fit(written), _fit(read)
 

@@ -20,7 +20,16 @@ from spark_jobs.dataflow.control import (
     decode_message,
     encode_message,
 )
-from spark_jobs.dataflow.frames import OVERHEAD_BYTES, CorruptFrame, Frame, FrameReader, Kind, decode_all, encode
+from spark_jobs.dataflow.frames import (
+    OVERHEAD_BYTES,
+    CorruptFrame,
+    Frame,
+    FrameReader,
+    Kind,
+    decode_log,
+    encode,
+    log_parts,
+)
 
 SCHEMA = pa.schema([("key", pa.int64()), ("name", pa.string())])
 SCHEMAS = [SCHEMA, SCHEMA]
@@ -63,10 +72,11 @@ def test_a_changed_byte_is_never_taken_for_a_frame(draw):
 
 
 def test_a_log_that_ends_within_a_frame_is_corrupt():
-    log = b"".join(encode(frame) for frame in FRAMES[:2])
-    assert decode_all(log, SCHEMAS) == FRAMES[:2]
-    with pytest.raises(CorruptFrame, match="ends within a frame"):
-        decode_all(log[:-1], SCHEMAS)
+    log = b"".join(log_parts(FRAMES[:2]))
+    assert decode_log(log, SCHEMAS) == FRAMES[:2]
+    for cut in (1, len(log) - 5):
+        with pytest.raises(CorruptFrame, match="ends within a frame"):
+            decode_log(log[:-cut], SCHEMAS)
 
 
 def test_bytes_of_the_protocol_are_counted_apart():
@@ -79,7 +89,7 @@ def test_bytes_of_the_protocol_are_counted_apart():
 
 CHECKPOINT = Checkpoint(3, 7, 2, {1: 5, 12: 0}, {4: 9}, ("a/state-6-2", "a/state-7-2"), "a/log-7-2", {OUTSIDE: 7}, True)
 MESSAGES = [
-    Restore(2, CHECKPOINT, ("a/log-6-2",), 6),
+    Restore(2, CHECKPOINT, ("a/log-6-2",), 6, {1: 4, 12: 0}),
     Go(2),
     Round(2, 9),
     Failure(2, (1, 5)),

@@ -10,7 +10,8 @@ from spark_jobs.dataflow.frames import Frame, Kind
 from spark_jobs.dataflow.graph import Dataflow
 from spark_jobs.dataflow.layout import lay_out
 from spark_jobs.dataflow.protocols import PROTOCOLS, Runtime
-from tests.unit.spark_jobs.dataflow.small_flows import EVENTS
+from spark_jobs.dataflow.simulation import Simulation
+from tests.unit.spark_jobs.dataflow.small_flows import EVENTS, laid_out
 
 
 class Process(Runtime):
@@ -99,6 +100,21 @@ def test_rollback_propagation_follows_orphans_along_the_channels():
 def test_the_last_common_round_is_that_of_all():
     taken = [[checkpoint(p, n, {}, {}) for n in numbers] for p, numbers in enumerate([(0, 1, 3, 4), (0, 1, 3)])]
     assert [each.number for each in last_common(taken, ())] == [3, 3]
+
+
+def test_a_piggyback_that_comes_again_teaches_and_forces_nothing():
+    """Whoever reads it every time ends with the same checkpoints."""
+
+    class Forgetful(PROTOCOLS["communication-induced"]):
+        def on_message(self, frame):
+            self._heard.clear()
+            super().on_message(frame)
+
+    for seed in range(6):
+        layout, inputs = laid_out("cyclic")
+        runs = [Simulation(layout, each, inputs, seed).run() for each in (Forgetful, Forgetful.__base__)]
+        assert runs[0] == runs[1], f"seed {seed}"
+        assert runs[0].tally.forced
 
 
 def test_a_snapshot_of_a_protocol_brings_it_back():

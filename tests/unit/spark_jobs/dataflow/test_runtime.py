@@ -262,7 +262,7 @@ def test_a_recovery_sweeps_away_what_earlier_epochs_left_whole_or_not(tmp_path):
     job = replace(JOB, store=str(tmp_path / "store"))
     store = job.object_store()
     for key in ("out.0/state-1-1", "out.0/state-2-1", "out.0/state-2-2"):
-        store.put(key, b"content")
+        store.put(key, [b"content"])
     for name in (".7.state-3-1", ".8.state-3-2"):
         (tmp_path / "store" / "out.0" / name).write_bytes(b"cont")
     server = Server(job, "ab" * 16, HERE, Journal(tmp_path / "journal.jsonl"))

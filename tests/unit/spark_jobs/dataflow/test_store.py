@@ -12,8 +12,8 @@ def store(request, tmp_path):
 
 
 def test_objects_come_back_and_go(store):
-    store.put("count.0/state-1-1", b"one")
-    store.put("count.0/log-1-1", b"")
+    store.put("count.0/state-1-1", [b"one"])
+    store.put("count.0/log-1-1", [b""])
     assert store.get("count.0/state-1-1") == b"one"
     assert store.keys() == ["count.0/log-1-1", "count.0/state-1-1"]
     store.delete("count.0/state-1-1")
@@ -28,7 +28,7 @@ SPOILT = {"cut short": lambda data: data[:-1], "emptied": lambda data: b"", "cha
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 def test_a_spoilt_object_is_refused(tmp_path, spoil):
     store = DirectoryStore(tmp_path)
-    store.put("a/b", b"content")
+    store.put("a/b", [b"content"])
     path = tmp_path / "a" / "b"
     path.write_bytes(spoil(path.read_bytes()))
     with pytest.raises(UnreadableObject, match="checksum"):
@@ -37,8 +37,8 @@ def test_a_spoilt_object_is_refused(tmp_path, spoil):
 
 def test_an_object_in_another_s_place_is_refused(tmp_path):
     store = DirectoryStore(tmp_path)
-    store.put("a/state-1-1", b"old")
-    store.put("a/state-2-1", b"new")
+    store.put("a/state-1-1", [b"old"])
+    store.put("a/state-2-1", [b"new"])
     (tmp_path / "a/state-1-1").replace(tmp_path / "a/state-2-1")
     with pytest.raises(UnreadableObject, match="checksum"):
         store.get("a/state-2-1")
@@ -46,7 +46,7 @@ def test_an_object_in_another_s_place_is_refused(tmp_path):
 
 def test_a_write_that_was_cut_short_is_no_object(tmp_path):
     store = DirectoryStore(tmp_path)
-    store.put("a/b", b"content")
+    store.put("a/b", [b"content"])
     (tmp_path / "a" / ".123.c").write_bytes(b"cont")
     with pytest.raises(UnreadableObject):
         store.get("a/c")
@@ -58,5 +58,5 @@ def test_a_write_that_was_cut_short_is_no_object(tmp_path):
 def test_a_store_that_refuses_says_so_and_leaves_nothing(tmp_path):
     (tmp_path / "taken").write_text("a file where a folder must be")
     with pytest.raises(EnvironmentFailure, match="taken/b can't be written"):
-        DirectoryStore(tmp_path).put("taken/b", b"content")
+        DirectoryStore(tmp_path).put("taken/b", [b"content"])
     assert DirectoryStore(tmp_path).keys() == ["taken"]
