@@ -1,10 +1,12 @@
-"""Throughput of NexMark's Q1 and Q12 on the testbed by protocol: Spark tasks as slots, a saturating source, 2 workers.
+"""Throughput of NexMark's queries on the testbed by protocol: Spark tasks as slots, and a saturating source.
 
-`.venv/bin/python benchmarks/dataflow_throughput.py [--queries q1 q12] [--protocols none ...] [--window S]`
-makes a local cluster and runs one driver program after another. Events are made inside the sources and results are
-forgotten, so that the figure is the runtime's own; the generator's cost is in it. Prints events per second of wall
-clock and of the slots' CPU time over the window, each as a share of that of `none`, and the bytes of protocols per byte
-that was sent between slots. Wall clock means little on a machine that has other work: the load is printed, too.
+`.venv/bin/python -m benchmarks.dataflow_throughput [--queries q1 ...] [--protocols none ...] [--workers 1 2 4 8]
+[--records 1024] [--window S] [--repeats N]` makes a local cluster for each number of workers, and runs one driver
+program after another on it. Events are made inside the sources and results are forgotten, so that the figure is the
+runtime's own; the generator's cost is in it. Prints for each run the channels between partitions, events per second
+of wall clock and of CPU time of the slots over the window, the latter also as time for one event, each as a share of
+that of the first protocol, and the bytes of protocols per byte that was sent between slots. Wall clock means little
+where there is other work: the load is printed, too.
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.spec import ClusterSpec
@@ -26,106 +31,149 @@ from infra.journal import read_journal
 from infra.services import REPOSITORY
 from spark_jobs.dataflow.operators import Delivery
 from spark_jobs.dataflow.partition import Limits
+from spark_jobs.dataflow.progress import events_read
 from spark_jobs.dataflow.protocols import PROTOCOLS
+from spark_jobs.dataflow.queries import QUERIES
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
-from workloads.nexmark.stream import CYCLE, FIRST_BID
+from spark_jobs.dataflow.runtime.sources import Generated
 
-CLUSTER = ClusterSpec(workers=2, worker_memory_mb=512)
 WARM_S, START_LIMIT_S, POLL_S = 5.0, 120.0, 0.5
-EVENTS_PER_BID = CYCLE / (CYCLE - FIRST_BID)
 EVENT_RATE = 100_000.0  # only dates the events: they are all overdue
+HEAD = "workers query protocol              channels   events/s  share  events/CPU s  share  us/event  protocol  load"
 
 
-def main() -> None:
-    given = _arguments()
-    root = Path(tempfile.mkdtemp(prefix="aftershock-dataflow-"))
-    driver = driver_of(CLUSTER.driver)
-    handle = driver.provision(CLUSTER, "dataflow-throughput", root)
+@dataclass(frozen=True)
+class Cluster:
+    """A local cluster with this root, made for one benchmark."""
+
+    driver: Driver
+    handle: Handle
+    root: Path
+
+    def start(self, job: Job) -> Path:
+        """Start a driver program; returns its journal once all slots are at work."""
+        folder = Path(job.store).parent
+        folder.mkdir()
+        (folder / "job.json").write_text(json.dumps(job.to_json()), encoding="utf-8")
+        journal, address = folder / "journal.jsonl", self.handle.gateway.address
+        conf = {"spark.driver.host": address, "spark.driver.bindAddress": address, "spark.executor.memory": "512m"}
+        program = REPOSITORY / "spark_jobs" / "dataflow" / "driver.py"
+        words = (str(folder / "job.json"), str(journal))
+        command = spark.submit_command(self.handle.master, program, *words, conf=conf)
+        self.driver.spawn(self.handle, "gateway", "dataflow", command)
+        deadline_s = time.monotonic() + START_LIMIT_S
+        while not times(journal, "ready"):
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"{job.run_id} has not begun: see {self.handle.directory('gateway') / 'logs'}")
+            time.sleep(POLL_S)
+        return journal
+
+    def stop(self, job: Job) -> None:
+        """End the driver program, and delete what it stored."""
+        self.driver.stop(self.handle, "gateway", "dataflow", 30.0)
+        shutil.rmtree(job.store, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one window: events per second of wall clock and of CPU time; bytes of the protocol per byte that was sent."""
+
+    wall: float
+    cpu: float
+    overhead: float
+
+
+@contextmanager
+def cluster_of(workers: int) -> Iterator[Cluster]:
+    """A local cluster that is gone afterwards, with all that was written."""
+    spec, root = (
+        ClusterSpec(workers=workers, worker_memory_mb=512),
+        Path(tempfile.mkdtemp(prefix="aftershock-dataflow-")),
+    )
+    driver = driver_of(spec.driver)
+    handle = driver.provision(spec, "dataflow-benchmark", root)
     try:
-        for query in given.queries:
-            base = None
-            for protocol in given.protocols:
-                progress = _run(driver, handle, _job(query, protocol, given, root), given.window)
-                found = _figures(progress)
-                base = base or found
-                shares = [f"{mine:11,.0f} ({mine / other:5.0%})" for mine, other in zip(found, base, strict=True)]
-                wall, cpu = shares
-                line = f"{query} {protocol:22} {wall} events/s {cpu} events/CPU s  +{_overhead(progress):.3%}"
-                print(f"{line}  load {os.getloadavg()[0]:.0f}", flush=True)
+        yield Cluster(driver, handle, root)
     finally:
         driver.destroy(handle)
         shutil.rmtree(root)
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--queries", nargs="+", default=["q1", "q12"])
-    parser.add_argument("--protocols", nargs="+", default=list(PROTOCOLS))
-    parser.add_argument("--records", type=int, default=1024, help="records per message")
-    parser.add_argument("--window", type=float, default=20.0, help="seconds that are measured")
-    return parser.parse_args()
-
-
-def _job(query: str, protocol: str, given: argparse.Namespace, root: Path) -> Job:
-    folder = root / f"{query}-{protocol}"
+def job_of(name: str, query: str, protocol: str, workers: int, root: Path, records: int = 1024) -> Job:
+    """A slot for each worker, a partition of every operator for each slot; but two for one worker."""
     return Job(
-        run_id=folder.name,
+        run_id=name,
         workload=NexmarkSpec(query=NexmarkQuery(query)),
         protocol=protocol,
-        slots=2,
-        parallelism=2,
+        slots=workers,
+        parallelism=max(2, workers),
         input=InputSpec(InputKind.GENERATED, None, 0, EVENT_RATE),
         output=OutputSpec(OutputKind.NOWHERE, Delivery.PLAIN),
-        store=str(folder / "store"),
+        store=str(root / name / "store"),
         checkpoint_interval_s=5.0,
-        limits=Limits(records_per_message=given.records),
+        limits=Limits(records_per_message=records),
     )
 
 
-def _run(driver: Driver, handle: Handle, job: Job, window_s: float) -> list[dict]:
-    """The journal's progress over the window, which begins when the run is warm."""
-    folder = Path(job.store).parent
-    folder.mkdir()
-    (folder / "job.json").write_text(json.dumps(job.to_json()), encoding="utf-8")
-    journal, address = folder / "journal.jsonl", handle.gateway.address
-    conf = {"spark.driver.host": address, "spark.driver.bindAddress": address, "spark.executor.memory": "512m"}
-    program = REPOSITORY / "spark_jobs" / "dataflow" / "driver.py"
-    words = (str(folder / "job.json"), str(journal))
-    driver.spawn(handle, "gateway", "dataflow", spark.submit_command(handle.master, program, *words, conf=conf))
-    deadline_s = time.monotonic() + START_LIMIT_S
-    while not _times(journal, "ready"):
-        if time.monotonic() > deadline_s:
-            raise TimeoutError(f"{job.run_id} has not begun: see {handle.directory('gateway') / 'logs'}")
-        time.sleep(POLL_S)
+def measured(cluster: Cluster, job: Job, window_s: float) -> Figures:
+    """Run a job for a window that begins when it is warm."""
+    journal = cluster.start(job)
     time.sleep(WARM_S + window_s)
-    driver.stop(handle, "gateway", "dataflow", 30.0)
-    shutil.rmtree(job.store, ignore_errors=True)
-    begin_ns = _times(journal, "ready")[0] + WARM_S * 1e9
+    cluster.stop(job)
+    begin_ns = times(journal, "ready")[0] + WARM_S * 1e9
     entries = [entry for entry in read_journal(journal) if entry["event"] == "progress"]
-    return [e for e in entries if e["at_ns"] >= begin_ns and e["cpu_s"] and e["epoch"] == 1]
+    return _figures(job, [e for e in entries if e["at_ns"] >= begin_ns and e["cpu_s"] and e["epoch"] == 1])
 
 
-def _times(journal: Path, event: str) -> list[int]:
+def times(journal: Path, event: str) -> list[int]:
+    """The moments of an event [ns]."""
     return [entry["at_ns"] for entry in read_journal(journal) if entry["event"] == event]
 
 
-def _figures(progress: list[dict]) -> tuple[float, float]:
-    """Events per second of wall clock, and of CPU time."""
+def main() -> None:
+    given = _arguments()
+    print(HEAD, flush=True)
+    for workers in given.workers:
+        with cluster_of(workers) as cluster:
+            for query in given.queries:
+                base: list[Figures] = []
+                for protocol in given.protocols:
+                    for repeat in range(given.repeats):
+                        name = f"{query}-{protocol}-{repeat}"
+                        job = job_of(name, query, protocol, workers, cluster.root, given.records)
+                        found = measured(cluster, job, given.window)
+                        base = base or [found]
+                        print(_line(job, found, base[0]), flush=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--queries", nargs="+", choices=[each.value for each in QUERIES], default=["q1", "q12"])
+    parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=list(PROTOCOLS))
+    parser.add_argument("--workers", nargs="+", type=int, default=[2])
+    parser.add_argument("--records", type=int, default=1024, help="records per message")
+    parser.add_argument("--window", type=float, default=20.0, help="seconds that are measured")
+    parser.add_argument("--repeats", type=int, default=1, help="runs of each; shares are of the very first")
+    return parser.parse_args()
+
+
+def _line(job: Job, found: Figures, base: Figures) -> str:
+    query, channels = job.workload.query.value, len(job.layout().channels)
+    return (
+        f"{job.slots:7} {query:5} {job.protocol:22} {channels:7} {found.wall:10,.0f} {found.wall / base.wall:6.0%}"
+        f" {found.cpu:13,.0f} {found.cpu / base.cpu:6.0%} {1e6 / found.cpu:9.3f} {found.overhead:+9.3%}"
+        f" {os.getloadavg()[0]:5.0f}"
+    )
+
+
+def _figures(job: Job, progress: list[dict]) -> Figures:
     first, last = progress[0], progress[-1]
-    bids = _count(last, "records_out", "bids.") - _count(first, "records_out", "bids.")
+    blocks = events_read(last["positions"]) - events_read(first["positions"])
+    events = blocks * Generated.block_events(job.input.rate)
     seconds, cpu_s = (last["at_ns"] - first["at_ns"]) / 1e9, last["cpu_s"] - first["cpu_s"]
-    return bids * EVENTS_PER_BID / seconds, bids * EVENTS_PER_BID / cpu_s
-
-
-def _overhead(progress: list[dict]) -> float:
-    """Protocol bytes over the other bytes that were sent; the former also count what stays within a slot."""
-    last = progress[-1]
-    protocol_bytes = _count(last, "protocol_bytes", "")
-    return protocol_bytes / last["sent_bytes"] if last["sent_bytes"] else 0.0
-
-
-def _count(entry: dict, name: str, partitions: str) -> int:
-    return sum(tally[name] for key, tally in entry["tallies"].items() if key.startswith(partitions))
+    protocol_bytes = sum(tally["protocol_bytes"] for tally in last["tallies"].values())
+    overhead = protocol_bytes / last["sent_bytes"] if last["sent_bytes"] else 0.0
+    return Figures(events / seconds, events / cpu_s, overhead)
 
 
 if __name__ == "__main__":

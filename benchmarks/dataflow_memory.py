@@ -1,0 +1,106 @@
+"""Whether the memory of slots is bounded: the resident size of each slot's process through a long run.
+
+`.venv/bin/python -m benchmarks.dataflow_memory [--query q12] [--protocol uncoordinated] [--minutes 30] [--rate R]`
+measures for some seconds how many events a second the machine manages (unless a rate is given), then runs the query at
+80 % of that, and prints the size of each slot's process once a minute, how it changes over the second half of the run
+(a line through all samples), and a verdict: bounded if by that line a slot gains less than 5 % of its size in half an
+hour. The load, and how far sources are behind, are printed, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.dataflow_throughput import Cluster, cluster_of, job_of, measured
+from infra.journal import read_journal
+from infra.processes import members, usage
+from spark_jobs.dataflow.progress import events_read
+from spark_jobs.dataflow.protocols import PROTOCOLS
+from spark_jobs.dataflow.queries import QUERIES
+from spark_jobs.dataflow.runtime.job import Job
+from spark_jobs.dataflow.runtime.sources import Generated
+
+SHARE, WINDOW_S, SAMPLE_S, SHOWN_EVERY = 0.8, 10.0, 5.0, 12
+HORIZON_S, MOST_GAIN = 1800.0, 0.05
+MB = 2**20
+
+
+def main() -> None:
+    given = _arguments()
+    with cluster_of(given.workers) as cluster:
+        job = job_of("memory", given.query, given.protocol, given.workers, cluster.root)
+        rate = given.rate or SHARE * measured(cluster, replace(job, run_id="rate", store=_store(job)), WINDOW_S).wall
+        print(f"{given.query} {given.protocol} at {rate:,.0f} events/s, load {os.getloadavg()[0]:.0f}", flush=True)
+        job = replace(job, input=replace(job.input, rate=rate, start_ns=time.time_ns()))
+        journal = cluster.start(job)
+        samples = np.array(list(_samples(cluster, job, journal, given.minutes * 60)))
+        cluster.stop(job)
+    _judge(samples)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--query", choices=[each.value for each in QUERIES], default="q12")
+    parser.add_argument("--protocol", choices=list(PROTOCOLS), default="uncoordinated")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--rate", type=float, help="events per second, instead of 80 % of what is measured")
+    return parser.parse_args()
+
+
+def _store(job: Job) -> str:
+    return str(Path(job.store).parent.with_name("rate") / "store")
+
+
+def _samples(cluster: Cluster, job: Job, journal: Path, seconds: float) -> Iterator[list[float]]:
+    """Time [s], then the resident size [MB] of each worker's slot."""
+    hosts = [host for host in cluster.handle.hosts if host != "gateway"]
+    begun_s = time.monotonic()
+    while (now_s := time.monotonic() - begun_s) < seconds:
+        found = [now_s, *(_slot_mb(cluster, host) for host in hosts)]
+        if round(now_s / SAMPLE_S) % SHOWN_EVERY == 0:
+            sizes = "  ".join(f"{size:7.1f}" for size in found[1:])
+            print(f"{now_s:6.0f} s  {sizes} MB  behind {_behind_s(job, journal):5.1f} s", flush=True)
+        yield found
+        time.sleep(SAMPLE_S - (time.monotonic() - begun_s) % SAMPLE_S)
+
+
+def _slot_mb(cluster: Cluster, host: str) -> float:
+    """The largest of the Python processes of a host; the others are those that Spark forks from."""
+    pids = [pid for pid in members(f"{cluster.handle.token}/{host}/") if b"pyspark" in _command(pid)]
+    return max(usage([pid]).rss_bytes for pid in pids) / MB
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _behind_s(job: Job, journal: Path) -> float:
+    """How much later than due the sources read."""
+    last = [entry for entry in read_journal(journal) if entry["event"] == "progress"][-1]
+    read = events_read(last["positions"]) * Generated.block_events(job.input.rate)
+    return (last["at_ns"] - job.input.start_ns) / 1e9 - read / job.input.rate
+
+
+def _judge(samples: np.ndarray) -> None:
+    later = samples[samples[:, 0] >= samples[-1, 0] / 2]
+    gains = []
+    for slot, sizes in enumerate(later.T[1:]):
+        slope, _ = np.polyfit(later[:, 0], sizes, 1)
+        gains.append(slope * HORIZON_S / sizes.mean())
+        print(f"slot {slot}: {sizes.mean():.1f} MB, {slope * 60:+.3f} MB a minute, {gains[-1]:+.1%} in half an hour")
+    print("bounded" if max(gains) < MOST_GAIN else "not bounded")
+
+
+if __name__ == "__main__":
+    main()
