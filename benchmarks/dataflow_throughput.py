@@ -37,7 +37,7 @@ from spark_jobs.dataflow.queries import QUERIES
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
 from spark_jobs.dataflow.runtime.sources import Generated
 
-WARM_S, START_LIMIT_S, POLL_S = 5.0, 120.0, 0.5
+WARM_S, START_LIMIT_S, POLL_S = 5.0, 600.0, 0.5
 EVENT_RATE = 100_000.0  # only dates the events: they are all overdue
 HEAD = "workers query protocol              channels   events/s  share  events/CPU s  share  us/event  protocol  load"
 

@@ -111,7 +111,7 @@ class Loop:
                 self.queue.append(sender)
             case Store(checkpoint):
                 for content in effect.objects.values():
-                    content()
+                    deque(content(), maxlen=0)
                 partition.on_stored(1, checkpoint.number)
 
 
