@@ -30,7 +30,10 @@ FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PROD
 
 
 class KafkaEvents(Feed):
-    """Events of one kind in a partition of the topic; the position is the offset. A thread reads ahead, but not far."""
+    """Events of one kind in a partition of the topic; the position is the offset. A thread reads ahead, but not far.
+
+    Where somewhat further on is asked for, what lies before is passed over.
+    """
 
     def __init__(self, job: Job, layout: PartitionLayout) -> None:
         self._input, self._partition, self._partitions = job.input, layout.index, job.parallelism
@@ -43,16 +46,19 @@ class KafkaEvents(Feed):
     def read(self, position: int, until: int | None = None) -> Read | None:
         if position == self._end:
             return Read(None, position, True)
-        if self._reader is None or position != self._following:
+        if self._reader is None or not self._following <= position <= self._following + MOST_MESSAGES:
             self.close()
             self._reader = _Reader(self._input, self._partition, position, self._end)
             self._following = position
         found = self._left or self._reader.take()
         if found is None:
             return None
-        here = len(found) if until is None else sum(each.offset() < until for each in found)
-        messages, self._left = found[:here], found[here:]
-        self._following = messages[-1].offset() + 1 if messages else until
+        here = [each for each in found if until is None or each.offset() < until]
+        self._left = found[len(here) :]
+        self._following = here[-1].offset() + 1 if here else until
+        if self._following <= position:
+            return None
+        messages = [each for each in here if each.offset() >= position]
         return Read(self._batch(messages), self._following, self._following == self._end)
 
     def close(self) -> None:

@@ -1,5 +1,8 @@
 """A source's log: what it sent is made again from where it was read, or refused."""
 
+from dataclasses import dataclass
+from itertools import islice
+
 import pyarrow as pa
 import pytest
 
@@ -9,7 +12,9 @@ from spark_jobs.dataflow.effects import Send, Store
 from spark_jobs.dataflow.partition import Limits, Partition
 from spark_jobs.dataflow.protocols import PROTOCOLS
 from spark_jobs.dataflow.readings import SourceChanged
+from spark_jobs.dataflow.runtime import topics
 from tests.unit.spark_jobs.dataflow.small_flows import events, laid_out
+from tests.unit.spark_jobs.dataflow.test_runtime import JOB
 
 BATCHES = events(1, batches=3, rows=7)
 
@@ -99,3 +104,56 @@ def test_records_with_other_keys_are_refused():
     same_key = BATCHES[0].set_column(0, "key", pa.array([3] * BATCHES[0].num_rows))
     with pytest.raises(SourceChanged, match="go elsewhere"):
         again.on_input(same_key, 10)
+
+
+@dataclass(frozen=True)
+class Message:
+    """An event of a topic: every other one is a bid."""
+
+    at: int
+
+    def offset(self):
+        return self.at
+
+    def timestamp(self):
+        return 1, self.at
+
+    def value(self):
+        kind = "bid" if self.at % 2 else "auction"
+        return f'{{"kind":"{kind}","auction":{self.at},"bidder":1,"price":7,"extra":"x"}}'.encode()
+
+
+class Topic:
+    """Stands in for the thread that reads a partition: batches of three messages from an offset on."""
+
+    opened = 0
+
+    def __init__(self, _topic, _partition, offset, end):
+        Topic.opened += 1
+        self._offsets = iter(range(offset, end))
+
+    def take(self):
+        return [Message(offset) for offset in islice(self._offsets, 3)] or None
+
+    def close(self): ...
+
+
+def bids(read):
+    return [] if read is None or read.batch is None else read.batch.column("auction").to_pylist()
+
+
+def test_a_topic_is_read_again_to_the_same_ends_in_one_go(monkeypatch):
+    monkeypatch.setattr(topics, "_Reader", Topic)
+    feed = topics.KafkaEvents(JOB, next(p for p in JOB.layout().partitions if p.name == "bids.0"))
+    opened, found, position = Topic.opened, {}, 0
+    for start, stop in ((2, 9), (9, 10), (17, 30)):
+        position, found[start] = max(position, start), []
+        while position < stop:
+            read = feed.read(position, stop)
+            found[start] += bids(read)
+            position = read.position if read else position
+        assert position == stop
+        assert found[start] == [at for at in range(start, stop) if at % 2]
+    assert Topic.opened == opened + 1
+    assert bids(feed.read(2, 4)) == [3], "whoever goes back begins anew"
+    assert Topic.opened == opened + 2
