@@ -11,7 +11,7 @@ The **trigger form** is the experiment: every field is typed, and starts with th
 | begin | the experiment is checked; the run gets its id and its directory |
 | provision | hosts are created (undone by *teardown*, whatever fails in between) |
 | deploy | broker, Spark and the query come up |
-| start_load | the generator starts; the query reaches its steady state |
+| start_load | the generator starts, after a search for its rate if that is wanted; the query reaches its steady state |
 | arm_faults | the fault plan is drawn from the seed and handed to the injector; the measurement window opens |
 | observe | waits for the window to end, without holding a worker |
 | stop, collect | the services end; their logs are gathered |
