@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -29,7 +30,7 @@ from spark_jobs.tables.outages import Outage, moments, outages
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
 from spark_jobs.tables.recoveries import Recovery, by_batches, recoveries
 
-LOGGED = ("SparkListenerJobStart", "SparkListenerStageCompleted")
+LOGGED = {"SparkListenerJobStart", "SparkListenerStageCompleted"}
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,9 @@ class Logs:
 
     def _spark_events(self) -> Iterable[dict[str, Any]]:
         """Of every driver in turn: each life of it numbers its stages from 0, and has a log named by its start."""
-        wanted = F.substring_index(F.substring_index("value", '"', 4), '"', -1).isin(*LOGGED)
-        logs = (self.spark.read.text(str(path)) for path in sorted((self.raw / "spark-events").iterdir()))
-        return [json.loads(row.value) for lines in logs for row in lines.where(wanted).toLocalIterator()]
+        for path in sorted((self.raw / "spark-events").iterdir()):
+            with path.open(encoding="utf-8") as lines:
+                yield from (json.loads(line) for line in lines if _event(line) in LOGGED)
 
     @cached_property
     def outages(self) -> list[Outage]:
@@ -138,6 +139,11 @@ class Logs:
     def lag(self, at_ns: int) -> float:
         """Records due but not committed."""
         return rows.due(self.schedule, at_ns) - sum(batch.records for batch in self.batches if batch.ended_ns <= at_ns)
+
+
+def _event(line: str) -> str | None:
+    """What a line of an event log tells of, which stands first in it: most lines are long, and not wanted."""
+    return next(iter(line.split('"', 4)[3:4]), None)
 
 
 class TestbedLogs(Logs):
@@ -254,7 +260,11 @@ def _raw(logs: Logs, name: str) -> DataFrame:
 
 
 def _write(logs: Logs, table: str, found: list[tuple[object, ...]]) -> None:
-    _save(logs.spark.createDataFrame(found, from_arrow_schema(TABLES[table])), logs, table)
+    """Of rows that are here anyway: a Spark job for each such table would take longer than all the rest."""
+    schema = TABLES[table]
+    columns = zip(*found, strict=True) if found else [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    logs.run.write_table(table, pa.Table.from_arrays(arrays, schema=schema))
 
 
 def _save(frame: DataFrame, logs: Logs, table: str) -> None:
