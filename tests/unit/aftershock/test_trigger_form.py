@@ -1,5 +1,6 @@
 """The trigger form: the pydantic models, flattened and folded back without loss."""
 
+import jsonschema
 import pytest
 
 from aftershock import trigger_form
@@ -49,6 +50,22 @@ def test_a_choice_is_an_enumeration_and_an_optional_number_stays_bounded():
     assert fields["engine.recovery"]["enum"] == ["query", "task"]
     assert fields["faults.duration"]["type"] == ["number", "null"]
     assert fields["faults.duration"]["exclusiveMinimum"] == 0
+
+
+@pytest.mark.parametrize("name", spec.available())
+def test_every_shipped_experiment_passes_the_forms_own_schemas(name):
+    """Airflow validates each param of a trigger so."""
+    form, experiment = trigger_form.fields(spec.Experiment()), spec.load(name)
+    for field, value in trigger_form.flatten(experiment).items():
+        jsonschema.validate(value, form[field])
+    assert spec.validate(trigger_form.fold(trigger_form.flatten(experiment))) == experiment
+
+
+def test_a_forms_schemas_refuse_what_no_experiment_can_have():
+    form = trigger_form.fields(spec.Experiment())
+    for field, value in (("engine.checkpoint_interval_s", 0), ("seed", True), ("name", "A Name"), ("load.mode", "x")):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(value, form[field])
 
 
 def test_no_schema_refers_outside_itself():
