@@ -69,7 +69,6 @@ def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | No
     """Validate an experiment document and open a run for it, on behalf of `dag_run`; returns the run id."""
     experiment = spec.validate(document)
     check(experiment)
-    streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
     run_id = store.check_run_id(run_id) if run_id else new_run_id(experiment)
     bench = Bench(run_id)
     if store.live_directory(run_id).exists() or store.is_finished(run_id):
@@ -87,6 +86,7 @@ def check(experiment: spec.Experiment) -> None:
     _refuse_what_cannot_be_injected(experiment, driver)
     if isinstance(experiment.workload, OwnJobSpec):
         own_job.check(experiment.workload)
+    streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
 
 
 def _refuse_what_cannot_be_injected(experiment: spec.Experiment, driver: Driver) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from chaos.clocks import clocks
 from chaos.events import FaultEvent, listed_events
+from experiments import documents
+from experiments.documents import Document
 from experiments.errors import BadInput
 from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
@@ -24,7 +26,9 @@ def load_fault_spec(path: str | Path) -> FaultSpec:
 
     Raises `BadInput` naming the field, its value and what is allowed.
     """
-    return with_trace(parse(FaultSpec, read_mapping(Path(path), "faults", str(path)), "faults"))
+    document = read_mapping(Path(path), "faults", str(path))
+    documents.require(Document.FAULTS, document, "faults", str(path))
+    return with_trace(parse(FaultSpec, document, "faults"))
 
 
 def plan(spec: FaultSpec, seed: int) -> list[FaultEvent]:

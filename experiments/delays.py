@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from experiments.parsing import NonNegative, Positive, Spec
+from experiments.parsing import Misfit, NonNegative, Positive, Spec
 
 CAP_SIGMAS = 3.0  # one lognormal delay in 741 would be longer, without limit: it is cut to this many sigmas
 
@@ -22,7 +22,7 @@ class UniformDelay(Spec):
     @model_validator(mode="after")
     def _ordered(self) -> UniformDelay:
         if self.high < self.low:
-            raise ValueError(f"high ({self.high:g}) must not be below low ({self.low:g})")
+            raise Misfit("high", self.high, f"a number of low, {self.low:g}, or more")
         return self
 
     @property

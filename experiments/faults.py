@@ -101,14 +101,15 @@ class FaultProcess(FaultAction):
     @model_validator(mode="after")
     def _fields_go_together(self) -> FaultProcess:
         if self.spread and self.scope is FaultScope.HOST:
-            raise ValueError("spread is for scope domain or cluster: one host cannot die spread over time")
+            allowed = "none with scope host: one host cannot die spread over time, those of a domain or cluster can"
+            raise Misfit("spread", self.spread, allowed)
         if self.domains and self.scope is not FaultScope.DOMAIN:
-            raise ValueError("domains is for scope domain")
+            raise Misfit("domains", list(self.domains), f"none with scope {self.scope}: they are for scope domain")
         low, high = SHAPES.get(self.law, (None, None))
         if low is None and self.shape is not None:
-            raise ValueError("shape is for law weibull or lognormal")
+            raise Misfit("shape", self.shape, f"none with law {self.law}: it is for weibull and lognormal")
         if low is not None and not (self.shape and low <= self.shape <= high):
-            raise ValueError(f"shape must be from {low:g} to {high:g} with law {self.law.value}")
+            raise Misfit("shape", self.shape, f"a number from {low:g} to {high:g} with law {self.law}")
         return self
 
 

@@ -21,12 +21,25 @@ from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 from paramiko.pkey import UnknownKeyType
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from experiments import documents
+from experiments.documents import Document
 from experiments.errors import BadInput
+from experiments.field_types import Spelling
 from experiments.parsing import Misfit, Spec, parse, read_json
 from experiments.spec import Role
 
-DNS_LABEL = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
-DOMAIN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+DNS_LABEL = Spelling(
+    r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
+    "1 to 63 small letters, digits and hyphens, a hyphen neither first nor last",
+)
+DOMAIN = Spelling(
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$",
+    "1 to 63 letters, digits, dots, underscores and hyphens, a letter or digit first",
+)
+USER = Spelling(
+    r"^[A-Za-z_][A-Za-z0-9._-]{0,31}$",
+    "1 to 32 letters, digits, dots, underscores and hyphens, a letter or underscore first",
+)
 HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?", re.IGNORECASE)
 HOST_KEY_FORM = "the public key that the machine must show: type and base64, as in /etc/ssh/ssh_host_ed25519_key.pub"
 KEY_FILE_FORM = "a private SSH key without a passphrase"
@@ -61,7 +74,7 @@ def _reachable(text: str) -> str:
 
 
 Address = Annotated[str, AfterValidator(_reachable)]
-Domain = Annotated[str, Field(pattern=DOMAIN)]
+Domain = Annotated[str, DOMAIN]
 
 
 class InventoryHost(Spec):
@@ -71,12 +84,12 @@ class InventoryHost(Spec):
     `key_file` is the private key of `user`; `memory_mb` is the machine's.
     """
 
-    name: Annotated[str, Field(pattern=DNS_LABEL)]
+    name: Annotated[str, DNS_LABEL]
     role: Role = Role.WORKER
     address: Address
     internal_address: Address | None = None
     port: Annotated[int, Field(ge=1, le=65_535)] = 22
-    user: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9._-]{0,31}$")]
+    user: Annotated[str, USER]
     key_file: Path
     host_key: Annotated[str, Field(validate_default=True), AfterValidator(_pinned)] = ""
     domains: tuple[Domain, ...] = ()
@@ -143,10 +156,15 @@ def _all_different(field: str, values: Sequence[str]) -> None:
 def load(path: Path, field: str = "inventory") -> Inventory:
     """Read an inventory, which `field` names; relative key files are looked for beside it and come back absolute.
 
-    Raises `BadInput` naming the field, its value and what is allowed, also for a private key that cannot be used.
+    Raises `BadInput` naming file, field, value and what is allowed, also for a private key that cannot be used.
     """
-    inventory = parse(Inventory, read_json(path, field), field)
-    hosts = [_with_key(host, path.parent, f"hosts.{index}.key_file") for index, host in enumerate(inventory.hosts)]
+    document = read_json(path, field)
+    documents.require(Document.INVENTORY, document, field, str(path))
+    try:
+        inventory = parse(Inventory, document, "hosts")
+        hosts = [_with_key(host, path.parent, f"hosts.{index}.key_file") for index, host in enumerate(inventory.hosts)]
+    except BadInput as problem:
+        raise BadInput(f"{path}: {problem.field}", problem.value, problem.allowed) from None
     return inventory.model_copy(update={"hosts": tuple(hosts)})
 
 

@@ -16,8 +16,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from experiments import spec
+from experiments import documents, spec
+from experiments.documents import Document
 from experiments.errors import BadInput
+from experiments.field_types import Spelling
 from experiments.parsing import Spec, parse, read_mapping, repeated
 
 MATRICES = Path(__file__).parent / "matrices"
@@ -25,7 +27,7 @@ MOST_CELLS = 1024  # as many tasks as Airflow makes of one (core.max_map_length)
 AXES = ("workloads", "engines", "protocols", "faults")
 OF_CELLS = ("name", "seed")  # what a cell is given, and no part of it may set
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+Name = Annotated[str, Spelling(r"^[a-z0-9][a-z0-9-]*$", "small letters, digits and hyphens, no hyphen first")]
 Part = dict[str, Any]
 Axis = Annotated[dict[Name, Part], Field(min_length=1)]
 
@@ -61,7 +63,9 @@ def load(source: str = "nightly") -> list[spec.Experiment]:
     """
     path = MATRICES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else Path(source)
     known = ", ".join(sorted(path.stem for path in MATRICES.glob("*.yaml")))
-    return cells(parse(Matrix, read_mapping(path, "matrix", source, f", or one of {known}"), "matrix"))
+    document = read_mapping(path, "matrix", source, f", or one of {known}")
+    documents.require(Document.MATRIX, document, "matrix", source)
+    return cells(parse(Matrix, document, "matrix"))
 
 
 def cells(matrix: Matrix) -> list[spec.Experiment]:

@@ -6,6 +6,7 @@ Every document that a user writes (an experiment, a fault spec, a topology) is r
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
@@ -13,11 +14,12 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from experiments.errors import BadInput
+from experiments.field_types import number_of
 
-UNION_FORM = re.compile(r"<.*>")  # the tags of a union's forms, which are no fields
+NO_FIELD = re.compile(r"<.*>|\[key\]")  # the tags of a union's forms, and what pydantic says of a bad key
 MERGE = "tag:yaml.org,2002:merge"  # of the key <<
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -39,9 +41,24 @@ class Spec(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _truth_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuses true and false where a number is meant, of which pydantic would make 1 and 0."""
+        if wanted := number_of(cls, str(info.field_name)):
+            for index, item in enumerate(value) if isinstance(value, list | tuple) else (("", value),):
+                if isinstance(item, bool):
+                    raise Misfit(str(index), item, wanted)
+        return value
+
 
 SpecT = TypeVar("SpecT", bound=Spec)
 ValueT = TypeVar("ValueT", bound=Hashable)
+
+
+def user_path(text: str) -> Path:
+    """The path that a user has written, `~` and `~name` expanded; a name that nobody has stays as it is."""
+    return Path(os.path.expanduser(text))
 
 
 def read_mapping(path: Path, field: str, source: str, alternative: str = "") -> dict[str, Any]:
@@ -106,7 +123,7 @@ def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
         return model.model_validate(document)
     except ValidationError as error:
         first = _telling(error)
-        path = [str(part) for part in first["loc"] if not UNION_FORM.fullmatch(str(part))]
+        path = [str(part) for part in first["loc"] if not NO_FIELD.fullmatch(str(part))]
         if isinstance(misfit := first.get("ctx", {}).get("error"), Misfit):
             raise BadInput(".".join(filter(None, [*path, misfit.field])), misfit.value, str(misfit)) from None
         field = ".".join(path) or whole
@@ -143,6 +160,8 @@ ALLOWED = {  # in a user's words, for the problems that pydantic tells in its ow
     "union_tag_not_found": "a mapping of fields",
     "enum": "{expected}",
     "too_short": "{min_length} or more",
+    "string_too_short": "a text that is not empty",
+    "invalid_key": "a text as the name of a field",
     "extra_forbidden": "no such field; docs/ and the examples show the known ones",
 }
 

@@ -14,17 +14,21 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, model_validator
 
+from experiments import documents
+from experiments.documents import Document
 from experiments.engines import Engine, EngineSpec, Protocol, RecoveryMode, TriggerMode, check_engine
 from experiments.errors import BadInput
 from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
+from experiments.field_types import Spelling
 from experiments.loads import FEWEST_INTERVALS, LoadMode, LoadSpec
-from experiments.parsing import Misfit, Positive, Spec, parse, read_mapping
+from experiments.parsing import Misfit, Positive, Spec, parse, read_mapping, user_path
 from experiments.trace import with_trace
 from experiments.workloads import LONGEST_S, OwnJobSpec, WordCountSpec, WorkloadSpec, with_absolute_paths
 
 __all__ = ["Engine", "EngineSpec", "Experiment", "LoadMode", "Protocol", "RecoveryMode", "TriggerMode"]
 EXAMPLES = Path(__file__).parent
+RUN_NAME = Spelling(r"^[a-z0-9][a-z0-9-]{0,62}$", "1 to 63 small letters, digits and hyphens, no hyphen first")
 LATENESS_S, LATENESS_AFAR_S = 0.010, 0.025  # of faults on this machine's processes, and on hosts over a session
 
 
@@ -70,7 +74,7 @@ class ToleranceSpec(Spec):
 class Experiment(Spec):
     """One experiment. The measurement window of `window_s` starts once the query runs steadily; it holds all faults."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")] = "wordcount"
+    name: Annotated[str, RUN_NAME] = "wordcount"
     cluster: ClusterSpec = ClusterSpec()
     workload: WorkloadSpec = WordCountSpec()
     engine: EngineSpec = EngineSpec()
@@ -121,6 +125,9 @@ class Experiment(Spec):
     def _own_job_goes_its_own_way(self) -> Experiment:
         if not isinstance(self.workload, OwnJobSpec):
             return self
+        if self.engine.name is not Engine.STRUCTURED_STREAMING:
+            allowed = "structured-streaming with an own job: the testbed runs queries of its own"
+            raise Misfit("engine.name", self.engine.name.value, allowed)
         if self.load.mode is LoadMode.SATURATING:
             allowed = "rate or sustainable with an own job: how much a batch takes is not for others to measure and set"
             raise Misfit("load.mode", self.load.mode.value, allowed)
@@ -159,6 +166,7 @@ def load(source: str = "wordcount", overrides: list[str] | None = None) -> Exper
     """
     path = EXAMPLES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else Path(source)
     document = read_mapping(path, "experiment", source, f", or one of {', '.join(available())}")
+    documents.require(Document.EXPERIMENT, document, "experiment", source)
     for override in overrides or []:
         _apply(document, override)
     return validate(document)
@@ -183,7 +191,7 @@ def _with_inventory(document: dict[str, Any]) -> dict[str, Any]:
     cluster = parse(Experiment, {**document, "faults": {}}, "experiment").cluster
     if cluster.driver is not ClusterDriver.SSH:
         return document
-    path = Path(cluster.inventory).absolute()
+    path = user_path(cluster.inventory).absolute()
     document = {**document, "cluster": cluster.model_copy(update={"inventory": str(path)}).model_dump()}
     faults = document.get("faults", {})
     if not isinstance(faults, dict) or faults.get("hosts"):
@@ -197,7 +205,7 @@ def _with_inventory(document: dict[str, Any]) -> dict[str, Any]:
 
 def _apply(document: dict[str, Any], override: str) -> None:
     key, separator, text = override.partition("=")
-    if not separator or not key:
+    if not separator or not all(key.split(".")):
         raise BadInput("--set", override, "field.subfield=value")
     *parents, leaf = key.split(".")
     node: Any = document

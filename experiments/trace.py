@@ -15,7 +15,7 @@ from experiments.errors import BadInput
 from experiments.fault_kinds import FaultOptions
 from experiments.fault_misfits import MOST_FAULTS, listed_misfits
 from experiments.faults import FaultSpec, ListedFault
-from experiments.parsing import parse, read_json
+from experiments.parsing import parse, read_json, user_path
 
 COLUMNS = ("at", "targets", "kind", "heal_after", "cause", *FaultOptions._fields)  # the first two must be there
 LISTS = ("targets", "peers")
@@ -28,16 +28,20 @@ def with_trace(spec: FaultSpec, field: str = "trace") -> FaultSpec:
     A CSV file has the columns at [s], targets (hosts, separated by semicolons) and, where wanted, kind, heal_after [s],
     cause, and the options of kinds: peers (like targets), direction, cpu_share, delay [s]. A JSON file has
     {"events": [...]}, as `aftershock plan faults --json` prints it. Raises `BadInput` about `field` for a trace that
-    cannot be read, is out of order, or names a host that the spec does not have.
+    cannot be read, is out of order, names a host that the spec does not have, or lies beyond the duration as a whole.
     """
     if spec.trace is None:
         return spec
-    listed = [fault for fault in _read(spec, field) if spec.duration is None or fault.at < spec.duration]
+    faults = list(_read(spec, field))
+    listed = [fault for fault in faults if spec.duration is None or fault.at < spec.duration]
+    if faults and not listed:
+        first = f"{spec.trace}, the first fault at {faults[0].at:g}"
+        raise BadInput(field, first, f"a trace with a fault before the duration of {spec.duration:g} s is over")
     return spec.model_copy(update={"trace": None, "events": (*spec.events, *listed)})
 
 
 def _read(spec: FaultSpec, field: str) -> Iterator[ListedFault]:
-    path, last_s = Path(spec.trace), 0.0
+    path, last_s = user_path(spec.trace), 0.0
     rows = _csv_rows(path, field) if path.suffix.lower() == ".csv" else _json_rows(path, field)
     if len(rows) > MOST_FAULTS:
         raise BadInput(field, f"{path}, {len(rows):,} faults", f"at most {MOST_FAULTS:,} faults")

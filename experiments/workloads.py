@@ -19,7 +19,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, TypeAdapter, model_validator
 
-from experiments.parsing import Misfit, Spec
+from experiments.field_types import Spelling
+from experiments.parsing import Misfit, Spec, user_path
 from experiments.secrets import INSTEAD, secret_argument, secret_setting
 
 LONGEST_S = 7 * 86_400
@@ -71,7 +72,7 @@ class Windowed(Spec):
     @model_validator(mode="after")
     def _slide_divides_window(self) -> Windowed:
         if self.window_ms % self.slide_ms:
-            raise ValueError(f"window_s ({self.window_s:g}) must be a multiple of slide_s ({self.slide_s:g})")
+            raise Misfit("window_s", self.window_s, f"a multiple of slide_s, {self.slide_s:g}")
         return self
 
 
@@ -196,7 +197,9 @@ GeneratedSpec: TypeAlias = Annotated[
     Discriminator(_form),
     BeforeValidator(_named),
 ]
-Topic = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+Topic = Annotated[
+    str, Spelling(r"^[A-Za-z0-9._-]{1,249}$", "a topic: 1 to 249 letters, digits, dots, underscores and hyphens")
+]
 PLACEHOLDERS = ("bootstrap_servers", "input_topic", "output_topic", "checkpoint_dir", "checkpoint_interval_s")
 
 
@@ -210,7 +213,8 @@ class InputSpec(Spec):
         str | None, Field(min_length=1, description="a record a line; or Parquet with a column value, and perhaps key")
     ] = None
     replay: Annotated[
-        str | None, Field(pattern=r"^[^/\s]+:\d+/[A-Za-z0-9._-]+$", description="HOST:PORT/TOPIC: what is there now")
+        Annotated[str, Spelling(r"^[^/\s]+:\d+/[A-Za-z0-9._-]+$", "HOST:PORT/TOPIC")] | None,
+        Field(description="HOST:PORT/TOPIC: what is there now"),
     ] = None
     workload: Annotated[GeneratedSpec | None, Field(description="the generator of a workload")] = None
 
@@ -321,10 +325,13 @@ def with_absolute_paths(workload: WorkloadSpec) -> WorkloadSpec:
     if not isinstance(workload, OwnJobSpec):
         return workload
     inputs = {
-        topic: source.model_copy(update={"file": str(Path(source.file).absolute())}) if source.file else source
+        topic: source.model_copy(update={"file": _absolute(source.file)}) if source.file else source
         for topic, source in workload.inputs.items()
     }
-    modules = tuple(str(Path(module).absolute()) for module in workload.modules)
-    program = str(Path(workload.program).absolute())
-    oracle = str(Path(workload.oracle).absolute()) if workload.oracle else None
+    modules, program = tuple(map(_absolute, workload.modules)), _absolute(workload.program)
+    oracle = _absolute(workload.oracle) if workload.oracle else None
     return workload.model_copy(update={"program": program, "modules": modules, "inputs": inputs, "oracle": oracle})
+
+
+def _absolute(path: str) -> str:
+    return str(user_path(path).absolute())

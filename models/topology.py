@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import AfterValidator, Field, model_validator
 
+from experiments import documents
+from experiments.documents import Document
 from experiments.errors import BadInput
 from experiments.parsing import Misfit, Spec, parse, read_json, repeated
 
@@ -202,7 +204,9 @@ class Topology:
 
 def load_topology(path: str | Path) -> Topology:
     """Load a topology from a JSON file; raises `BadInput` naming the field, its value and what is allowed."""
-    return parse_topology(read_json(Path(path), "topology"))
+    document = read_json(Path(path), "topology")
+    documents.require(Document.TOPOLOGY, document, "topology", str(path))
+    return parse_topology(document)
 
 
 def parse_topology(document: dict[str, Any]) -> Topology:

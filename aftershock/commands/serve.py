@@ -6,6 +6,9 @@ import argparse
 from typing import Any
 
 from aftershock.commands.declare import PASSED
+from experiments.errors import BadInput
+
+PORTS = range(1, 65_536)
 
 
 def add(commands: Any) -> None:
@@ -18,5 +21,7 @@ def open_airflow(arguments: argparse.Namespace) -> int:
     """Serve Airflow until it is interrupted."""
     from aftershock.serve import serve
 
+    if arguments.port not in PORTS:
+        raise BadInput("--port", arguments.port, f"a whole number from {PORTS[0]} to {PORTS[-1]}")
     serve(arguments.port)
     return PASSED

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from experiments.errors import BadInput
+from experiments.parsing import user_path
 from experiments.workloads import WordCountSpec
 from workloads.schedule import Schedule
 
@@ -33,7 +34,7 @@ def passages(spec: WordCountSpec) -> list[bytes]:
 
     Raises `BadInput` when the corpus does not exist or holds no text.
     """
-    root = Path(spec.corpus) if spec.corpus else Path(sysconfig.get_paths()["purelib"])
+    root = user_path(spec.corpus) if spec.corpus else Path(sysconfig.get_paths()["purelib"])
     if not root.exists():
         raise BadInput("workload.corpus", spec.corpus, "a file or folder that exists")
     found: list[bytes] = []

@@ -190,6 +190,8 @@ def test_results_of_a_failed_run_say_why(call, as_json, home):
         ("benchmark no-such-experiment", "'no-such-experiment'"),
         ("benchmark wordcount --set cluster.workers=0", "cluster.workers: 0"),
         ("benchmark wordcount --set nonsense", "--set: 'nonsense'"),
+        ("benchmark wordcount --set workload.corpus=/no/such", "workload.corpus: '/no/such'"),
+        ("benchmark FILE", "this is a fault spec, for `aftershock plan faults FILE`"),
     ],
 )
 @pytest.mark.parametrize("json_wanted", [False, True])
@@ -201,6 +203,14 @@ def test_bad_input_is_one_line_and_exit_code_2(call, faults, words, named, json_
     assert err.count("\n") == 1
     assert named in err
     assert "allowed: " in err
+
+
+@pytest.mark.parametrize("port", [-1, 0, 65_536])
+def test_a_port_that_is_none_is_one_line(call, home, port):
+    code, out, err = call(f"serve --port {port}")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"--port: {port}" in err
+    assert not home.exists()
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ def test_what_is_not_there_is_named_in_one_line(example, fields, named):
     [
         ("load", {"mode": "saturating"}, "load.mode"),
         ("engine", {"recovery": "query"}, "engine.recovery"),
+        ("engine", {"name": "dataflow"}, "engine.name"),
         ("engine", {"recovery": "task", "trigger": "real-time"}, "engine.trigger"),
         ("workload", {"name": "own-job", "inputs": {"a": {"file": "x"}}}, "workload.program"),
         ("workload", {"name": "own-job", "program": "x"}, "workload.inputs"),

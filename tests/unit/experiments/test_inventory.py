@@ -56,10 +56,12 @@ def write(keys: Path) -> Write:
 
 
 def refused(path: Path) -> BadInput:
+    """What is wrong within an inventory, which is told after the file's name."""
     with pytest.raises(BadInput) as caught:
         inventory.load(path)
     assert "\n" not in str(caught.value)
-    return caught.value
+    assert str(path) in str(caught.value)
+    return BadInput(caught.value.field.removeprefix(f"{path}: "), caught.value.value, caught.value.allowed)
 
 
 def test_an_inventory_is_read_with_its_defaults(write: Write, keys: Path) -> None:
@@ -144,6 +146,8 @@ def test_hosts_that_do_not_go_together_are_refused(
         ("address", ""),
         ("internal_address", "::"),
         ("port", 0),
+        ("port", True),
+        ("cores", True),
         ("port", 65_536),
         ("user", "root; rm"),
         ("user", ""),
@@ -226,6 +230,19 @@ def test_an_experiment_on_machines_has_their_domains_and_needs_the_file_no_more(
     mine = on_machines("gone.json", 2, hosts={"worker-1": ["mine"]})
     assert mine.faults.hosts == {"worker-1": ("mine",)}
     assert mine.cluster.inventory == str(path.parent / "gone.json")
+
+
+def test_an_inventory_at_home_is_found(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(GATEWAY, host("worker-1"))
+    monkeypatch.setenv("HOME", str(path.parent))
+    assert on_machines("~/inventory.json", 1).cluster.inventory == str(path)
+
+
+def test_a_bad_name_is_told_in_words(write: Write) -> None:
+    for field, value in (("name", "Worker 1"), ("user", "root; rm"), ("domains", ["a*"])):
+        problem = refused(write(GATEWAY, host("worker-1") | {field: value}))
+        assert "letters, digits" in problem.allowed
+        assert "[a-z" not in str(problem)
 
 
 def test_an_experiment_with_more_workers_than_machines_is_refused(write: Write) -> None:

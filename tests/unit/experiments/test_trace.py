@@ -44,6 +44,7 @@ def test_what_a_trace_has_beyond_the_duration_is_left_out(replay):
     text = "at,targets\n1,a\n99.9,a\n100,a\n5e5,b\n"
     assert [fault.at for fault in replay(text).events] == [1, 99.9]
     assert [fault.at for fault in replay(text, duration=None).events] == [1, 99.9, 100, 5e5]
+    assert replay("at,targets\n").events == ()
 
 
 def test_a_spec_without_a_trace_stays_as_it_is():
@@ -60,6 +61,7 @@ def test_a_spec_without_a_trace_stays_as_it_is():
         ("t.csv", "at,targets\nnan,a\n", "fault 1: at 'nan'", "finite"),
         ("t.csv", "at,targets\nsoon,a\n", "fault 1: at 'soon'", "a number"),
         ("t.csv", "at,targets\n1,\n", "fault 1: targets", "required"),
+        ("t.csv", "at,targets\n100,a\n200,b\n", "the first fault at 100", "before the duration of 100 s is over"),
         ("t.csv", "at,targets\n1,a;a\n", "fault 1: targets ['a', 'a']", "every host once"),
         ("t.csv", "at,targets,kind\n1,a,boom\n", "fault 1: kind 'boom'", "'kill'"),
         ("t.csv", "at,targets\n1,a,kill\n", "fault 1: surplus cells", "no such field"),
@@ -73,6 +75,7 @@ def test_a_spec_without_a_trace_stays_as_it_is():
         ("t.json", '{"events": 3}', "t.json", 'a list "events"'),
         ("t.json", '{"events": [3]}', "t.json", 'a list "events"'),
         ("t.json", '{"events": [{"at": NaN, "targets": ["a"]}]}', "fault 1: at", "finite"),
+        ("t.json", '{"events": [{"at": true, "targets": ["a"]}]}', "fault 1: at True", "a number"),
         ("t.json", '{"events": [{"at": 1, "targets": ["a"], "colour": 1}]}', "fault 1: colour", "no such field"),
     ],
 )
