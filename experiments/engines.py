@@ -10,7 +10,7 @@ from pydantic import Field
 
 from experiments.fault_kinds import FaultKind
 from experiments.parsing import Misfit, Positive, Spec
-from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, WorkloadSpec
+from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
 
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
 RECORDS_PER_MESSAGE = 1024
@@ -75,9 +75,13 @@ def check_engine(
 
 
 def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind]) -> None:
-    if not isinstance(workload, NexmarkSpec):
-        raise Misfit("workload.name", workload.name.value, "nexmark with engine dataflow")
-    if workload.query not in TESTBED:
+    if not isinstance(workload, NexmarkSpec | ReachabilitySpec):
+        raise Misfit("workload.name", workload.name.value, "nexmark or reachability with engine dataflow")
+    if isinstance(workload, ReachabilitySpec) and engine.protocol_run is Protocol.COORDINATED:
+        others = ", ".join(each.value for each in Protocol if each is not Protocol.COORDINATED)
+        allowed = f"{others} with reachability: on its cycle an operator would wait for its own marker"
+        raise Misfit("engine.protocol", engine.protocol_run.value, allowed)
+    if isinstance(workload, NexmarkSpec) and workload.query not in TESTBED:
         queries = ", ".join(query.value for query in NexmarkQuery if query in TESTBED)
         raise Misfit("workload.query", workload.query.value, f"{queries} with engine dataflow")
     if engine.trigger is not TriggerMode.MICRO_BATCH:
@@ -93,6 +97,9 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
 
 
 def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, cores: int, *, saturating: bool) -> None:
+    if isinstance(workload, ReachabilitySpec):
+        allowed = "any other with engine structured-streaming, which knows no cycles"
+        raise Misfit("workload.name", workload.name.value, allowed)
     for name in ("protocol", "records_per_message"):
         if (value := getattr(engine, name)) is not None:
             raise Misfit(f"engine.{name}", str(value), "left out with engine structured-streaming: dataflow has it")

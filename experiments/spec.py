@@ -6,6 +6,7 @@ and the DAG's params, and give the trigger form its JSON schema.
 
 from __future__ import annotations
 
+import math
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -24,11 +25,19 @@ from experiments.field_types import Spelling
 from experiments.loads import FEWEST_INTERVALS, LoadMode, LoadSpec
 from experiments.parsing import Misfit, Positive, Spec, parse, read_mapping, user_path
 from experiments.trace import with_trace
-from experiments.workloads import LONGEST_S, OwnJobSpec, WordCountSpec, WorkloadSpec, with_absolute_paths
+from experiments.workloads import (
+    LONGEST_S,
+    OwnJobSpec,
+    ReachabilitySpec,
+    WordCountSpec,
+    WorkloadSpec,
+    with_absolute_paths,
+)
 
 __all__ = ["Engine", "EngineSpec", "Experiment", "LoadMode", "Protocol", "RecoveryMode", "TriggerMode"]
 EXAMPLES = Path(__file__).parent
 RUN_NAME = Spelling(r"^[a-z0-9][a-z0-9-]{0,62}$", "1 to 63 small letters, digits and hyphens, no hyphen first")
+LONGEST_LEAD_S = 120.0  # from the first event to the window, and from its end to that of the load, together
 LATENESS_S, LATENESS_AFAR_S = 0.010, 0.025  # of faults on this machine's processes, and on hosts over a session
 
 
@@ -151,6 +160,19 @@ class Experiment(Spec):
         kinds = sorted(self.faults.kinds) if self.faults.can_fail else []
         saturating = self.load.mode is LoadMode.SATURATING
         check_engine(self.engine, self.workload, self.cores, kinds, saturating=saturating)
+        return self
+
+    @model_validator(mode="after")
+    def _the_graph_stays_sparse(self) -> Experiment:
+        if not isinstance(self.workload, ReachabilitySpec):
+            return self
+        if self.load.mode is not LoadMode.RATE:
+            allowed = "rate with reachability: its graph grows with every event, so their number must be known before"
+            raise Misfit("load.mode", self.load.mode.value, allowed)
+        events = self.load.rate * (self.window_s + LONGEST_LEAD_S)
+        if events > self.workload.most_events:
+            allowed = f"at least {math.ceil(events / 2)}, half as many as events may come before the window has ended"
+            raise Misfit("workload.nodes", self.workload.nodes, allowed)
         return self
 
 

@@ -40,6 +40,7 @@ HotShare = Annotated[float, Field(ge=0, le=1)]
 class WorkloadName(StrEnum):
     WORDCOUNT = "wordcount"
     NEXMARK = "nexmark"
+    REACHABILITY = "reachability"
     OWN_JOB = "own-job"
 
 
@@ -169,11 +170,47 @@ class NexmarkSpec(Windowed):
 
 
 class ReachabilitySpec(Spec):
-    """The cyclic query of `checkmate`, for the protocol testbed, which alone knows cycles; no workload of a run yet."""
+    """The cyclic query of `checkmate`, for the protocol testbed, which alone knows cycles: paths in a changing graph.
 
-    name: Literal["reachability"] = "reachability"
+    Its results are changes to one answer, so that all of them together are one result without a window.
+    """
+
+    name: Literal[WorkloadName.REACHABILITY] = WorkloadName.REACHABILITY
     nodes: Annotated[int, Field(ge=2, le=2**31, description="reachability: how many nodes the graph has")] = 1_000_000
     stream_seed: Annotated[int, Field(ge=0, lt=2**63, description="reachability: seed of the events")] = 1
+
+    @property
+    def title(self) -> str:
+        return self.name.value
+
+    @property
+    def input_topics(self) -> tuple[str, ...]:
+        return (INPUT,)
+
+    @property
+    def output_topic(self) -> str:
+        return OUTPUT
+
+    @property
+    def depth(self) -> int:
+        return 1
+
+    @property
+    def has_oracle(self) -> bool:
+        return True
+
+    @property
+    def by_record(self) -> bool:
+        return False
+
+    @property
+    def settling_ms(self) -> int:
+        return 0
+
+    @property
+    def most_events(self) -> int:
+        """Beyond so many there is soon a link for each node, and the number of paths explodes: 0.8 links a node."""
+        return 2 * self.nodes
 
 
 def _named(document: Any) -> Any:
@@ -193,7 +230,9 @@ def _form(workload: Any) -> str | None:
 
 
 GeneratedSpec: TypeAlias = Annotated[
-    Annotated[WordCountSpec, Tag("<wordcount>")] | Annotated[NexmarkSpec, Tag("<nexmark>")],
+    Annotated[WordCountSpec, Tag("<wordcount>")]
+    | Annotated[NexmarkSpec, Tag("<nexmark>")]
+    | Annotated[ReachabilitySpec, Tag("<reachability>")],
     Discriminator(_form),
     BeforeValidator(_named),
 ]
@@ -296,6 +335,7 @@ class OwnJobSpec(Spec):
 WorkloadSpec: TypeAlias = Annotated[
     Annotated[WordCountSpec, Tag("<wordcount>")]
     | Annotated[NexmarkSpec, Tag("<nexmark>")]
+    | Annotated[ReachabilitySpec, Tag("<reachability>")]
     | Annotated[OwnJobSpec, Tag("<own-job>")],
     Discriminator(_form),
     BeforeValidator(_named),
@@ -303,6 +343,7 @@ WorkloadSpec: TypeAlias = Annotated[
 SPECS: dict[WorkloadName, type[Spec]] = {
     WorkloadName.WORDCOUNT: WordCountSpec,
     WorkloadName.NEXMARK: NexmarkSpec,
+    WorkloadName.REACHABILITY: ReachabilitySpec,
     WorkloadName.OWN_JOB: OwnJobSpec,
 }
 _READER: TypeAdapter[WorkloadSpec] = TypeAdapter(WorkloadSpec)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from experiments.workloads import GeneratedSpec, InputSpec, OwnJobSpec, WorkloadName, WorkloadSpec
-from workloads import recorded
+from workloads import reachability, recorded
 from workloads.nexmark import messages
 from workloads.schedule import Schedule
 from workloads.wordcount import corpus
@@ -20,6 +20,7 @@ Keys: TypeAlias = Callable[[int, int], Sequence[bytes | None]]
 INPUTS: dict[WorkloadName, Callable[..., Input]] = {
     WorkloadName.WORDCOUNT: corpus.records,
     WorkloadName.NEXMARK: messages.records,
+    WorkloadName.REACHABILITY: reachability.records,
 }
 
 

@@ -1,4 +1,4 @@
-"""The query and the oracle of each workload, by its spec."""
+"""The query and the oracle of each workload, by its spec; the cyclic one has a query on the testbed only."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from types import ModuleType
 from pyspark.sql import DataFrame
 
 from experiments.workloads import WorkloadName, WorkloadSpec
+from workloads import reachability_oracle
 from workloads.nexmark import oracle as nexmark_oracle
 from workloads.nexmark import queries as nexmark_queries
 from workloads.wordcount import query as wordcount
 
 QUERIES: dict[WorkloadName, ModuleType] = {WorkloadName.WORDCOUNT: wordcount, WorkloadName.NEXMARK: nexmark_queries}
-ORACLES: dict[WorkloadName, ModuleType] = {WorkloadName.WORDCOUNT: wordcount, WorkloadName.NEXMARK: nexmark_oracle}
+ORACLES: dict[WorkloadName, ModuleType] = {
+    WorkloadName.WORDCOUNT: wordcount,
+    WorkloadName.NEXMARK: nexmark_oracle,
+    WorkloadName.REACHABILITY: reachability_oracle,
+}
 
 
 def query(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
@@ -23,3 +28,8 @@ def query(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
 def oracle(records: DataFrame, spec: WorkloadSpec) -> DataFrame:
     """The exact results on the same records without faults, by other means, as a batch DataFrame."""
     return ORACLES[spec.name].oracle(records, spec)
+
+
+def collected(written: DataFrame, spec: WorkloadSpec) -> DataFrame:
+    """The results that a query has given, from the messages that it wrote: the same, unless those are changes."""
+    return reachability_oracle.collected(written) if spec.name is WorkloadName.REACHABILITY else written

@@ -9,14 +9,18 @@ more links are created instead.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from enum import IntEnum, auto
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from experiments.workloads import ReachabilitySpec
+from workloads.json_records import PLACE, values
 from workloads.nexmark.counters import below, bits
-from workloads.schedule import Integers
+from workloads.schedule import Integers, Schedule
 
 LINKS = pa.schema([(name, pa.int64()) for name in ("link", "start", "end", "change")])
 SOURCES = pa.schema([("root", pa.int64()), ("node", pa.int64()), ("path", pa.string()), ("change", pa.int64())])
@@ -27,13 +31,26 @@ FIRST_SOURCE, FIRST_DELETED_LINK, FIRST_DELETED_SOURCE = 12, 15, 19
 GROUP = 16  # cycles
 SHUFFLE, STRIDE = 7, 343  # prime to 20; prime to 12 x 16 and to 3 x 16
 
-Path = tuple[int, int, str]
+Path: TypeAlias = tuple[int, int, str]
+Chosen: TypeAlias = tuple[NDArray[np.bool_], pa.RecordBatch]
+"""Which of the events are of a kind, (events,), and those."""
 
 
 class Draw(IntEnum):
     """What a random number is for."""
 
     ORDER, LINK_START, LINK_END, SOURCE_NODE, LINK_TURN, SOURCE_TURN = (auto() for _ in range(6))
+
+
+def records(spec: ReachabilitySpec, schedule: Schedule) -> Callable[[int, int], list[bytes]]:
+    """The workload's input: values by position, the columns of `events_of` with `kind` link or source."""
+
+    def made(start: int, stop: int) -> list[bytes]:
+        positions, cycle, rank = _drawn(spec, start, stop)
+        kinds = {"link": _links(spec, cycle, rank), "source": _sources(spec, cycle, rank)}
+        return values({kind: of.append_column(PLACE, pa.array(positions[at])) for kind, (at, of) in kinds.items()})
+
+    return made
 
 
 def events_of(spec: ReachabilitySpec, kind: str, start: int, stop: int) -> pa.RecordBatch:
@@ -44,13 +61,19 @@ def events_of(spec: ReachabilitySpec, kind: str, start: int, stop: int) -> pa.Re
 
     `change` is 1 for one that is created and -1 for one that is deleted.
     """
+    _, cycle, rank = _drawn(spec, start, stop)
+    return (_links if kind == "links" else _sources)(spec, cycle, rank)[1]
+
+
+def _drawn(spec: ReachabilitySpec, start: int, stop: int) -> tuple[Integers, Integers, Integers]:
+    """Of each event the position, which 20 it is of, and its rank among them, which says what it does; (events,)."""
     positions = np.arange(start, stop, dtype=np.int64)
     cycle, place = np.divmod(positions, CYCLE)
     rank = (place * SHUFFLE + below(bits(spec.stream_seed, Draw.ORDER, cycle), CYCLE)) % CYCLE
-    return (_links if kind == "links" else _sources)(spec, cycle, rank)
+    return positions, cycle, rank
 
 
-def _links(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> pa.RecordBatch:
+def _links(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> Chosen:
     early = (cycle < GROUP) & (rank >= FIRST_DELETED_LINK)  # nothing is there to delete
     created = rank < NEW_LINKS
     deleted = (rank >= FIRST_DELETED_LINK) & (rank < FIRST_DELETED_SOURCE) & ~early
@@ -60,10 +83,10 @@ def _links(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> pa.Record
     chosen = early | created | deleted
     ends = [below(bits(spec.stream_seed, draw, link), spec.nodes) for draw in (Draw.LINK_START, Draw.LINK_END)]
     columns = (link, *ends, np.where(deleted, -1, 1))
-    return pa.RecordBatch.from_arrays([pa.array(column[chosen]) for column in columns], schema=LINKS)
+    return chosen, pa.RecordBatch.from_arrays([pa.array(column[chosen]) for column in columns], schema=LINKS)
 
 
-def _sources(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> pa.RecordBatch:
+def _sources(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> Chosen:
     created = (rank >= FIRST_SOURCE) & (rank < FIRST_DELETED_LINK)
     deleted = (rank >= FIRST_DELETED_SOURCE) & (cycle >= GROUP)
     targets = _deleted(spec, Draw.SOURCE_TURN, cycle, rank - FIRST_DELETED_SOURCE, DELETED_SOURCES, NEW_SOURCES)
@@ -71,7 +94,7 @@ def _sources(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> pa.Reco
     root = np.where(created, cycle * NEW_SOURCES + rank - FIRST_SOURCE, targets)[chosen]
     node = below(bits(spec.stream_seed, Draw.SOURCE_NODE, root), spec.nodes)
     columns = (root, node, node.astype(str), np.where(deleted, -1, 1)[chosen])
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=SOURCES)
+    return chosen, pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=SOURCES)
 
 
 def _deleted(
@@ -100,11 +123,11 @@ def paths(links: pa.RecordBatch, sources: pa.RecordBatch) -> Counter[Path]:
     after: dict[int, Counter[int]] = {}
     for _, start, end, change in _rows(links):
         after.setdefault(start, Counter())[end] += change
-    roots: Counter[Path] = Counter()
+    roots: Counter[tuple[int, int]] = Counter()
     for root, node, _, change in _rows(sources):
-        roots[root, node, str(node)] += change
+        roots[root, node] += change
     found: Counter[Path] = Counter()
-    pending = [(root, (node,), times) for (root, node, _), times in roots.items() if times]
+    pending = [(root, (node,), times) for (root, node), times in roots.items() if times]
     while pending:
         root, path, times = pending.pop()
         for end, copies in after.get(path[-1], {}).items():

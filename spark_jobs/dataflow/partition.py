@@ -139,6 +139,11 @@ class Partition(Runtime):
         return self._core.ended
 
     @property
+    def counts(self) -> tuple[int, int]:
+        """How many frames it has sent and processed on all its channels, by what its state knows of."""
+        return sum(self._core.sent.values()), sum(self._core.received.values())
+
+    @property
     def idle(self) -> bool:
         """Whether nothing is left to do until something arrives, and no output waits to be published."""
         queues = (*self._queues.values(), *self._outbox.values())

@@ -1,4 +1,6 @@
-"""NexMark's queries as dataflows, by the definitions of `workloads.nexmark.oracle`: each result once.
+"""The workloads that the testbed has as dataflows: the cyclic one (`reachability`), and NexMark's queries.
+
+These by the definitions of `workloads.nexmark.oracle`: each result once.
 
 A source is named by the kind of its events, and has the columns that the query needs of them; `position` is the event's
 in the stream, `at_ns` when it was due.
@@ -14,10 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.errors import BadInput
-from experiments.workloads import NexmarkQuery, NexmarkSpec
+from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from spark_jobs.dataflow.graph import Dataflow
 from spark_jobs.dataflow.operators import Aggregation, Delivery, Emit, tumbling
+from spark_jobs.dataflow.reachability import as_changes, reachability
 
+TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec
 Packed: TypeAlias = tuple[int, int, str, str]  # start_ms, end_ms, key, value
 
 BIDS, AUCTIONS, PERSONS, NS_PER_MS = "bids", "auctions", "persons", 1_000_000
@@ -78,8 +82,10 @@ QUERIES: dict[NexmarkQuery, Callable[[NexmarkSpec, int, Delivery], Dataflow]] = 
 }
 
 
-def dataflow(spec: NexmarkSpec, parallelism: int, delivery: Delivery) -> Dataflow:
-    """The dataflow of a query; raises `BadInput` for one that the testbed doesn't have."""
+def dataflow(spec: TestbedWorkload, parallelism: int, delivery: Delivery) -> Dataflow:
+    """The dataflow of a workload; raises `BadInput` for a query that the testbed doesn't have."""
+    if isinstance(spec, ReachabilitySpec):
+        return reachability(spec, parallelism, delivery)
     if spec.query not in QUERIES:
         raise BadInput("workload.query", spec.query.value, ", ".join(QUERIES))
     return QUERIES[spec.query](spec, parallelism, delivery)
@@ -90,11 +96,14 @@ def _in_euros(bids: pa.RecordBatch) -> pa.RecordBatch:
     return bids.set_column(bids.schema.get_field_index("price"), "euros_milli", milli)
 
 
-def as_messages(spec: NexmarkSpec, results: pa.RecordBatch, partitions: int) -> Iterator[tuple[str, str]]:
+def as_messages(spec: TestbedWorkload, results: pa.RecordBatch, partitions: int) -> Iterator[tuple[str, str]]:
     """Key and value of each result as a message, as the Structured Streaming queries write them.
 
     `partitions`: of the input, by which a position tells the place of a record.
     """
+    if isinstance(spec, ReachabilitySpec):
+        yield from as_changes(results)
+        return
     rows = _PACKED[spec.query](results, partitions, spec.window_ms)
     for start_ms, end_ms, key, value in rows:
         body = {"start_ms": start_ms, "end_ms": end_ms, "key": key, "value": value}

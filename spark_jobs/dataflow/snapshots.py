@@ -171,8 +171,8 @@ class Snapshots:
     @property
     def holds_output(self) -> bool:
         """Whether this is a sink with output that is not published."""
-        waiting = self._log or self._pending or self._unpublished
-        return isinstance(self._layout.element, Sink) and bool(waiting)
+        waiting = (self._log, self._unpublished, *(each.log for each in self._pending.values()))
+        return isinstance(self._layout.element, Sink) and any(waiting)
 
     def _logged(self, log: Log) -> dict[int, int]:
         if isinstance(self._layout.element, Sink):

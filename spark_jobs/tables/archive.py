@@ -1,8 +1,8 @@
 """Saves input, output and exact output of a run from the broker: `archive.py RESULT_DIRECTORY BROKER`.
 
 raw/input.parquet   topic, partition, offset, due_ms  of every record that the query has committed
-raw/sink.parquet    start_ms, end_ms, key, value      of every record in the output topic, copies included,
-                    arrived_ms                        and when it was handed to the sink's producer
+raw/sink.parquet    start_ms, end_ms, key, value      of every record in the output topic, copies included (of changes
+                    arrived_ms                        their sums), and when it was handed to the sink's producer
 raw/oracle.parquet  start_ms, end_ms, key, value      exactly what should be there, windows still open included
 
 Of an own job without an oracle nobody knows what its output means: raw/sink.parquet has its key and value as they are.
@@ -23,7 +23,7 @@ from infra.journal import read_journal
 from spark_jobs.dataflow.progress import offsets as offsets_of_sources
 from spark_jobs.streaming.progress import offsets
 from workloads import own_job
-from workloads.queries import oracle
+from workloads.queries import collected, oracle
 from workloads.results import SCHEMA
 
 
@@ -54,7 +54,7 @@ def archive(spark: SparkSession, raw: Path, broker: str, workload: WorkloadSpec)
         exact.write.parquet(str(raw / "oracle.parquet"))
     if workload.output_topic:
         written = _topics(spark, broker, [workload.output_topic], "latest")
-        sink = _own_sink(written, workload, raw) if own else _sink(written)
+        sink = _own_sink(written, workload, raw) if own else collected(_sink(written), workload)
         sink.write.parquet(str(raw / "sink.parquet"))
 
 

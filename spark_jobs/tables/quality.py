@@ -36,16 +36,18 @@ def quality(sink: DataFrame, oracle: DataFrame, final: Column, *, by_second: boo
 
     `by_second`: one row per second instead, for results of single records, which are windows of no length.
 
-    `sink` and `oracle` are results (`workloads.results`). A record is known by window and key. Lost: not in the
-    sink. Duplicated: copies beyond the first. Wrong: a key with a copy that differs from the exact value, or one
-    that should not be there at all.
+    `sink` and `oracle` are results (`workloads.results`). A record is known by window and key, and is in the oracle as
+    often as it should be, mostly once. Lost: not in the sink so often. Duplicated: more often, or more than once if it
+    should not be there. Wrong: a key with a copy that differs from the exact value, or one that should not be there at
+    all.
     """
     record = ["start_ms", "end_ms", "key"]
+    wanted = oracle.groupBy(*record).agg(F.count("*").alias("wanted"), F.max("value").alias("exact"))
     copies = sink.groupBy(*record).agg(
         F.count("*").alias("copies"), F.min("value").alias("lowest"), F.max("value").alias("highest")
     )
-    both = oracle.withColumnRenamed("value", "exact").join(copies, record, "full")
-    both = both.where(final)
+    both = wanted.join(copies, record, "full").fillna(0, ["wanted", "copies"]).where(final)
+    due, found = F.col("wanted"), F.col("copies")
     differs = F.col("exact").isNull() | (F.col("lowest") != F.col("exact")) | (F.col("highest") != F.col("exact"))
     if by_second:
         start_ms = F.floor(F.col("start_ms") / 1000).cast("long") * 1000
@@ -53,11 +55,11 @@ def quality(sink: DataFrame, oracle: DataFrame, final: Column, *, by_second: boo
     return (
         both.groupBy("start_ms", "end_ms")
         .agg(
-            F.count("exact").alias("exact"),
-            F.coalesce(F.sum("copies"), F.lit(0)).alias("emitted"),
-            F.count_if(F.col("copies").isNull()).alias("lost"),
-            F.coalesce(F.sum(F.col("copies") - 1), F.lit(0)).alias("duplicated"),
-            F.count_if(F.col("copies").isNotNull() & differs).alias("wrong"),
+            F.sum(due).alias("exact"),
+            F.sum(found).alias("emitted"),
+            F.sum(F.greatest(due - found, F.lit(0))).alias("lost"),
+            F.sum(F.greatest(found - F.greatest(due, F.lit(1)), F.lit(0))).alias("duplicated"),
+            F.count_if((found > 0) & differs).alias("wrong"),
         )
         .select(
             (F.col("start_ms") * MS).alias("window_start_ns"),

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from experiments.workloads import NexmarkSpec
 from workloads import results
-from workloads.nexmark.messages import opening
+from workloads.json_records import opening
 
 LATENESS_S = 2.0  # the generator sends records of all partitions in the order in which they are due
 FIELDS = {

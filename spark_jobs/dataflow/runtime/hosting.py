@@ -22,6 +22,7 @@ from spark_jobs.dataflow.runtime.mesh import Mesh
 from spark_jobs.dataflow.runtime.messages import Kept, Peers, Status
 from spark_jobs.dataflow.runtime.sinks import Outlet, outlet_of
 from spark_jobs.dataflow.runtime.sources import Feed, Read, feed_of
+from spark_jobs.dataflow.runtime.stillness import Counts
 from spark_jobs.dataflow.store import ObjectStore, UnreadableObject
 
 PROGRESS_S = 0.2
@@ -79,6 +80,7 @@ class Hosting:
         self._store_lags = False
         self._taking_s = self._storing_s = 0.0
         self._interval_s, self._draining = job.checkpoint_interval_s, False
+        self.asked = 0  # the last count that the coordinator asked for
 
     def begin(self, peers: Peers) -> None:
         """An epoch begins."""
@@ -128,7 +130,10 @@ class Hosting:
                 self._active[number] = None
 
     def drain(self) -> None:
-        """Sources have come to their end, wherever they are. Checkpoints come fast, so that output is soon out."""
+        """Sources come to their end, those of one partition of the input at the same record: where the furthest is.
+
+        Checkpoints come fast, so that output is soon out.
+        """
         self._draining, self._interval_s = True, min(self._job.checkpoint_interval_s, DRAINING_INTERVAL_S)
         for hosted in self._hosted.values():
             hosted.next_checkpoint_s = min(hosted.next_checkpoint_s, time.monotonic() + self._interval_s)
@@ -147,7 +152,13 @@ class Hosting:
             time.process_time(),
             idle_s,
             self._taking_s + self._storing_s,
+            self._counts(here) if self._layout.cyclic else Counts(),
         )
+
+    def _counts(self, here: list[Partition]) -> Counts:
+        sent, processed = (sum(numbers) for numbers in zip((0, 0), *(each.counts for each in here), strict=True))
+        ended = all(each.ended for each in here if isinstance(each.layout.element, Source))
+        return Counts(self._peers.epoch, self.asked, sent, processed, ended)
 
     def close(self) -> None:
         """Forget all partitions; their input and output end."""
@@ -172,7 +183,7 @@ class Hosting:
     def _is_finished(self, partition: Partition) -> bool:
         return (
             isinstance(partition.layout.element, Sink)
-            and partition.finished
+            and (partition.idle if self._layout.cyclic else partition.finished)
             and not self._hosted[partition.number].writing
             and not self._hosted[partition.number].unwritten
         )
@@ -205,11 +216,18 @@ class Hosting:
         self._active[partition.number] = None
 
     def _read(self, hosted: Hosted) -> Read | None:
-        """The next input of a source. Whoever drains still reads again what was in flight."""
+        """The next input of a source. Whoever drains still reads again what was in flight, and up to the common end."""
         position, until = hosted.partition.next_input
         if self._draining and until is None:
-            return Read(None, position, True)
+            until = self._end_of(hosted.partition)
+            if position >= until:
+                return Read(None, position, True)
         return hosted.feed.read(position, until)
+
+    def _end_of(self, source: Partition) -> int:
+        """Where the furthest of the sources is that read the same partition of the input: all of them are here."""
+        sources = (hosted.partition for hosted in self._hosted.values() if hosted.feed is not None)
+        return max(each.position for each in sources if each.layout.index == source.layout.index)
 
     def _on_interval(self, hosted: Hosted, now_s: float) -> None:
         """A partition's checkpoint timer; it passes over a partition whose last checkpoint isn't stored yet."""

@@ -5,20 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from experiments.errors import BadInput
-from experiments.workloads import NexmarkSpec, ReachabilitySpec, read_workload
+from experiments.workloads import read_workload
 from spark_jobs.dataflow.layout import Layout, lay_out
 from spark_jobs.dataflow.operators import Delivery
 from spark_jobs.dataflow.partition import Limits
 from spark_jobs.dataflow.protocols import Protocol, by_name
-from spark_jobs.dataflow.queries import dataflow
-from spark_jobs.dataflow.reachability import reachability
+from spark_jobs.dataflow.queries import TestbedWorkload, dataflow
 from spark_jobs.dataflow.store import DirectoryStore, ObjectStore
 from spark_jobs.streaming.topics import INPUT, OUTPUT
-
-TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec
 
 
 class InputKind(Enum):
@@ -95,10 +92,6 @@ class Job:
             raise BadInput("parallelism", self.parallelism, f"{self.slots} or more, so that every slot has work")
         if self.input.rate <= 0:
             raise BadInput("input.rate", self.input.rate, "more than 0")
-        if isinstance(self.workload, ReachabilitySpec):
-            for field_name, kind in (("input.kind", self.input.kind), ("output.kind", self.output.kind)):
-                if kind.value == "kafka":
-                    raise BadInput(field_name, kind.value, "generated, and files or nowhere, for the cyclic query")
         self.protocol_class.check(self.layout())
 
     @property
@@ -107,8 +100,7 @@ class Job:
 
     def layout(self) -> Layout:
         """The same on every host."""
-        declare = reachability if isinstance(self.workload, ReachabilitySpec) else dataflow
-        return lay_out(declare(self.workload, self.parallelism, self.output.delivery))
+        return lay_out(dataflow(self.workload, self.parallelism, self.output.delivery))
 
     def object_store(self) -> ObjectStore:
         return DirectoryStore(Path(self.store))
@@ -123,9 +115,8 @@ class Job:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Job:
         given, out = document["input"], document["output"]
-        cyclic = document["workload"]["name"] == ReachabilitySpec().name
         parts = {
-            "workload": ReachabilitySpec(**document["workload"]) if cyclic else read_workload(document["workload"]),
+            "workload": read_workload(document["workload"]),
             "input": InputSpec(**{**given, "kind": InputKind(given["kind"])}),
             "output": OutputSpec(**{**out, "kind": OutputKind(out["kind"]), "delivery": Delivery(out["delivery"])}),
             "limits": Limits(**document["limits"]),

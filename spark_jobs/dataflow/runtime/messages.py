@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 
 from experiments.errors import AftershockError
+from spark_jobs.dataflow.runtime.stillness import Counts
 from spark_jobs.dataflow.runtime.wire import Address
 
 
@@ -47,6 +48,13 @@ class Drain:
 
 
 @dataclass(frozen=True)
+class Count:
+    """Of a dataflow with a cycle: tell what you have counted from now on, under this number."""
+
+    number: int
+
+
+@dataclass(frozen=True)
 class Kept:
     """A checkpoint was stored: how long from the moment that it was taken [s], and its size."""
 
@@ -63,8 +71,9 @@ class Status:
 
     tallies    by partition the counts of `partition.Tally`
     positions  of sources: where they read on
-    finished   the sinks that have seen the end of everything, and hold nothing back
+    finished   the sinks that hold nothing back, and have seen the end of everything unless a cycle hides it
     kept       the checkpoints that were stored since the last status
+    counts     of a dataflow with a cycle: what tells its end
     sent_bytes what the slot has sent to others, in frames
     cpu_s      CPU time of its process
     idle_s     time in which it had nothing to do
@@ -80,6 +89,7 @@ class Status:
     cpu_s: float = 0.0
     idle_s: float = 0.0
     checkpoint_s: float = 0.0
+    counts: Counts = field(default_factory=Counts)
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ class Failed:
     error: str
 
 
-SlotMessage = Hello | Peers | Broken | Stop | Drain | Status | Failed
+SlotMessage = Hello | Peers | Broken | Stop | Drain | Count | Status | Failed
 _KINDS = {kind.__name__: kind for kind in SlotMessage.__args__}
 
 
@@ -109,6 +119,7 @@ def decode(data: bytes) -> SlotMessage:
         if kind is Status:
             fields["kept"] = tuple(Kept(**each) for each in fields["kept"])
             fields["finished"] = tuple(fields["finished"])
+            fields["counts"] = Counts(**fields["counts"])
             for counts in ("tallies", "positions"):
                 fields[counts] = {int(number): value for number, value in fields[counts].items()}
         elif kind is Peers:

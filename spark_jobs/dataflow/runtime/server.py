@@ -20,6 +20,7 @@ from spark_jobs.dataflow.operators import Sink, Source
 from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.messages import (
     Broken,
+    Count,
     Drain,
     Failed,
     Hello,
@@ -31,6 +32,7 @@ from spark_jobs.dataflow.runtime.messages import (
     decode,
     encode,
 )
+from spark_jobs.dataflow.runtime.stillness import Stillness
 from spark_jobs.dataflow.runtime.wire import NO_PARTITION, Address, BlockReader, Link, Listener, WireError, block, turn
 
 PROGRESS_S, TURN_S = 0.5, 0.02
@@ -88,6 +90,7 @@ class Server:
         self._guests: dict[str, Guest] = {}
         self._named = self._ready_epoch = self._failures = 0
         self._broken: dict[Guest, tuple[float, int]] = {}
+        self._stillness = Stillness()
         self._committed, self._draining = self._coordinator.history.stable, False
         self._round: tuple[int, set[int]] = (0, set())
         self._next_round_s = self._next_progress_s = 0.0
@@ -103,6 +106,8 @@ class Server:
             turn(self.selector, TURN_S)
             self._on_clock(time.monotonic())
             self._carry_out()
+            if self._layout.cyclic and self._coordinator.phase is Phase.RUNNING:
+                self._look_for_stillness()
             for guest in list(self._guests.values()):
                 guest.link.flush()
             if self._finished():
@@ -208,7 +213,15 @@ class Server:
     def _finished(self) -> bool:
         epoch, statuses = self._coordinator.epoch, [guest.status for guest in self._guests.values()]
         finished = {number for each in statuses if each.epoch == epoch for number in each.finished}
-        return self._coordinator.phase is Phase.RUNNING and finished == self._sinks
+        still = not self._layout.cyclic or self._stillness.found
+        return self._coordinator.phase is Phase.RUNNING and finished == self._sinks and still
+
+    def _look_for_stillness(self) -> None:
+        slots = set(self._coordinator.placement.hosts.values())
+        counts = {name: guest.status.counts for name, guest in self._guests.items()}
+        if self._stillness.hear(self._coordinator.epoch, slots, counts):
+            for name in slots:
+                self._guests[name].say(Count(self._stillness.asking))
 
     # What the coordinator asks for.
 

@@ -16,7 +16,18 @@ from spark_jobs.dataflow.runtime.background import Background, Results
 from spark_jobs.dataflow.runtime.hosting import Hosting
 from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.mesh import Mesh
-from spark_jobs.dataflow.runtime.messages import Broken, Drain, Failed, Hello, Peers, SlotMessage, Stop, decode, encode
+from spark_jobs.dataflow.runtime.messages import (
+    Broken,
+    Count,
+    Drain,
+    Failed,
+    Hello,
+    Peers,
+    SlotMessage,
+    Stop,
+    decode,
+    encode,
+)
 from spark_jobs.dataflow.runtime.sinks import Superseded
 from spark_jobs.dataflow.runtime.wire import NO_PARTITION, Address, BlockReader, Link, block, turn
 
@@ -117,6 +128,8 @@ class Slot:
             self._hosting.begin(message)
         elif isinstance(message, Drain):
             self._hosting.drain()
+        elif isinstance(message, Count):
+            self._hosting.asked = message.number
 
     def _on_broken(self, slot: int) -> None:
         self._say(Broken(self._epoch, slot))

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from spark_jobs.dataflow.layout import PartitionLayout
-from spark_jobs.dataflow.queries import NS_PER_MS
-from spark_jobs.dataflow.runtime.job import InputKind, Job, TestbedWorkload
+from spark_jobs.dataflow.queries import NS_PER_MS, TestbedWorkload
+from spark_jobs.dataflow.runtime.job import InputKind, Job
 from workloads.nexmark.stream import Stream, events_of
 from workloads.reachability import events_of as graph_events
 from workloads.schedule import Schedule

@@ -19,7 +19,7 @@ from spark_jobs.dataflow.queries import as_messages
 from spark_jobs.dataflow.runtime.job import InputSpec, Job
 from spark_jobs.dataflow.runtime.sinks import Outlet, Superseded
 from spark_jobs.dataflow.runtime.sources import NS_PER_MS, Feed, Read
-from workloads.nexmark.messages import opening
+from workloads.json_records import opening
 
 MOST_MESSAGES, MOST_WAITING = 8192, 4
 POLL_S, REOPEN_S, PATIENCE_S = 0.1, 0.5, 120.0

@@ -1,4 +1,4 @@
-"""The testbed's queries against the oracle in SQL: the same results, in the same form as Structured Streaming's."""
+"""The testbed's queries against their oracles: the same results, in the same form as Structured Streaming's."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from experiments.workloads import NexmarkSpec
+from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from spark_jobs.dataflow.layout import PartitionLayout, lay_out
 from spark_jobs.dataflow.operators import Delivery, Source
 from spark_jobs.dataflow.protocols import PROTOCOLS
 from spark_jobs.dataflow.queries import QUERIES, as_messages, dataflow
 from spark_jobs.dataflow.runtime.sources import columns, stream_of
 from spark_jobs.dataflow.simulation import Simulation
+from spark_jobs.tables.quality import closed, quality
+from spark_jobs.tables.testbed import END_OF_TIME_MS
 from workloads.nexmark import messages
 from workloads.nexmark.oracle import oracle
 from workloads.nexmark.stream import events_of
+from workloads.queries import collected
+from workloads.queries import oracle as oracle_of
+from workloads.reachability import events_of as graph_events
+from workloads.reachability import records as graph_records
 from workloads.schedule import Schedule
 
 EVENTS, RATE, PARTITIONS, BATCH, FEWEST = 3000, 200.0, 2, 100, 5
@@ -63,3 +69,47 @@ def by_dataflow(spec: NexmarkSpec) -> Counter[tuple]:
 def test_the_dataflow_gives_what_sql_gives(spark: SparkSession, query: str) -> None:
     spec = NexmarkSpec(query=query, **SHORT)
     assert by_dataflow(spec) == by_sql(spark, spec)
+
+
+GRAPH, CHANGES = ReachabilitySpec(nodes=1500, stream_seed=3), "start_ms long, end_ms long, key string, value string"
+
+
+def changes_of(spec: ReachabilitySpec) -> list[tuple]:
+    """What the cyclic query writes about the first events."""
+    layout = lay_out(dataflow(spec, PARTITIONS, Delivery.PLAIN))
+    inputs = {
+        kind: [[graph_events(spec, kind, at, at + BATCH) for at in range(p * BATCH, EVENTS, PARTITIONS * BATCH)]
+               for p in range(PARTITIONS)]
+        for kind in ("links", "sources")
+    }  # fmt: skip
+    written = Simulation(layout, PROTOCOLS["none"], inputs, seed=1).run().written
+    columns = [pa.array(column) for column in zip(*written.elements(), strict=True)]
+    results = pa.RecordBatch.from_arrays(columns, names=layout.channels[-1].schema.names)
+    found = (json.loads(value) for _, value in as_messages(spec, results, PARTITIONS))
+    return [tuple(each[name] for name in ("start_ms", "end_ms", "key", "value")) for each in found]
+
+
+def judged(spark: SparkSession, changes: list[tuple]) -> tuple[int, ...]:
+    """Exact, emitted, lost, duplicated and wrong paths."""
+    values = graph_records(GRAPH, SCHEDULE)(0, EVENTS)
+    exact = oracle_of(spark.createDataFrame([(value,) for value in values], "value binary"), GRAPH)
+    rows = [(*change, 0) for change in changes]
+    sink = collected(spark.createDataFrame(rows, f"{CHANGES}, arrived_ms long"), GRAPH)
+    (row,) = quality(sink, exact, closed(GRAPH, END_OF_TIME_MS, {})).collect()
+    return tuple(row[name] for name in ("exact", "emitted", "lost", "duplicated", "wrong"))
+
+
+def test_the_changes_of_the_cyclic_query_add_up_to_what_a_search_finds(spark: SparkSession) -> None:
+    changes = changes_of(GRAPH)
+    sums: Counter[str] = Counter()
+    for _, _, key, change in changes:
+        sums[key] += int(change)
+    paths = sum(sums.values())
+    assert any(change == "-1" for *_, change in changes)
+    assert judged(spark, changes) == (paths, paths, 0, 0, 0)
+    there = next(change for change in changes if sums[change[2]] == 1)
+    others = [change for change in changes if change != there]
+    assert judged(spark, others) == (paths, paths - 1, 1, 0, 0)
+    assert judged(spark, [*others, there, there]) == (paths, paths + 1, 0, 1, 0)
+    less = (*there[:3], "-2")
+    assert judged(spark, [*changes, less]) == (paths, paths, 0, 0, 1)

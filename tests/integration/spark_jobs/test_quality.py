@@ -51,6 +51,13 @@ def test_copies_that_disagree_are_duplicated_and_wrong(frame) -> None:
     assert judged(sink, oracle) == {0: (2, 4, 0, 2, 2)}
 
 
+def test_a_record_that_should_be_there_several_times(frame) -> None:
+    oracle = frame(*[(0, "path", 1)] * 3, (0, "other", 1), (0, "other", 1))
+    assert judged(oracle, oracle) == {0: (5, 5, 0, 0, 0)}
+    assert judged(frame((0, "path", 1), (0, "path", 1)), oracle) == {0: (5, 2, 3, 0, 0)}
+    assert judged(frame(*[(0, "path", 1)] * 5, (0, "other", 1), (0, "other", 2)), oracle) == {0: (5, 7, 0, 2, 1)}
+
+
 def test_a_window_that_nobody_expected_is_wrong_and_one_that_never_came_is_lost(frame) -> None:
     found = judged(frame((0, "an", 1), (0, "the", 1)), frame((5000, "an", 1)))
     assert found == {0: (0, 2, 0, 0, 2), 5000: (1, 0, 1, 0, 0)}

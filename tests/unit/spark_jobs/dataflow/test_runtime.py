@@ -64,7 +64,6 @@ def test_a_job_survives_its_way_to_the_slots(job):
         ({"protocol": "none"}, "delivery"),
         ({"workload": NexmarkSpec(query=NexmarkQuery.Q5)}, "workload.query"),
         ({"workload": ReachabilitySpec()}, "protocol of reachability"),
-        ({"workload": ReachabilitySpec(), "output": OutputSpec(OutputKind.KAFKA, Delivery.PLAIN)}, "output.kind"),
         ({"input": InputSpec(InputKind.GENERATED, None, rate=0)}, "input.rate"),
     ],
 )

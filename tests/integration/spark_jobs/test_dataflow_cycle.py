@@ -1,0 +1,89 @@
+"""The cyclic query in the runtime, without Spark: slots as processes, one killed amid the run; the end is found."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import secrets
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.workloads import ReachabilitySpec
+from infra.journal import Journal, read_journal
+from spark_jobs.dataflow.operators import Delivery
+from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from spark_jobs.dataflow.runtime.server import Server
+from spark_jobs.dataflow.runtime.slot import Slot
+from spark_jobs.dataflow.runtime.wire import Address
+from tests.integration.spark_jobs.exact_results import emitted
+from workloads.reachability import reachable
+
+RATE, EVENTS, SLOTS, HERE, LIMIT_S = 1000.0, 4000, 2, "127.0.0.1", 300.0
+CHECKPOINTS = 15  # before the death
+PROCESSES = multiprocessing.get_context("forkserver")
+
+
+def job_of(protocol: str, root: Path) -> Job:
+    delivery = Delivery.PLAIN if protocol == "none" else Delivery.EXACTLY_ONCE
+    return Job(
+        run_id="cycle",
+        workload=ReachabilitySpec(nodes=EVENTS // 2, stream_seed=5),
+        protocol=protocol,
+        slots=SLOTS,
+        parallelism=SLOTS,
+        input=InputSpec(InputKind.GENERATED, EVENTS, time.time_ns() + 10**9, RATE),
+        output=OutputSpec(OutputKind.FILES, delivery, str(root / "output")),
+        store=str(root / "store"),
+        checkpoint_interval_s=0.3,
+    )
+
+
+def serve_slot(document: dict[str, Any], address: Address, token: str, task: int) -> None:
+    os.environ["SPARK_LOCAL_IP"] = HERE
+    Slot(Job.from_json(document), address, token, task, 0).run()
+
+
+def run(job: Job, journal: Path, kill: bool) -> bool:
+    """To its end; whether that was found. One slot is killed once there are checkpoints, and started again."""
+    token = secrets.token_hex(16)
+    server, deadline_s = Server(job, token, HERE, Journal(journal)), time.monotonic() + LIMIT_S
+    processes = [start(job, server, token, task) for task in range(job.slots)]
+    killed = not kill
+
+    def stopping() -> bool:
+        nonlocal killed
+        if not killed and sum(entry["event"] == "checkpoint" for entry in read_journal(journal)) >= CHECKPOINTS:
+            processes[0].kill()
+            processes[0].join()
+            processes[0], killed = start(job, server, token, 0), True
+        return time.monotonic() > deadline_s
+
+    try:
+        return server.serve(stopping)
+    finally:
+        server.close()
+        for process in processes:
+            process.join(5.0)
+            process.kill()
+
+
+def start(job: Job, server: Server, token: str, task: int) -> multiprocessing.process.BaseProcess:
+    process = PROCESSES.Process(target=serve_slot, args=(job.to_json(), server.address, token, task))
+    process.start()
+    return process
+
+
+@pytest.mark.parametrize("protocol", ["none", "uncoordinated", "communication-induced"])
+def test_every_path_is_there_once_and_the_end_is_found(tmp_path: Path, protocol: str) -> None:
+    job, journal = job_of(protocol, tmp_path), tmp_path / "journal.jsonl"
+    assert run(job, journal, kill=protocol != "none")
+    lost = [entry for entry in read_journal(journal) if entry["event"] == "worker-lost"]
+    assert bool(lost) == (protocol != "none")
+    sums: Counter[tuple] = Counter()
+    for (*path, change), times in emitted(job).items():
+        sums[tuple(path)] += change * times
+    assert {path: times for path, times in sums.items() if times} == reachable(job.workload, EVENTS)
