@@ -50,10 +50,16 @@ def expected_s(experiments: Iterable[Experiment]) -> float:
     seen = [
         (row.ended_ns - row.started_ns) / 1e9 - row.facts["window_s"]
         for row in _usable()
-        if row.ended_ns and row.facts.get("window_s")
+        if row.ended_ns and row.facts.get("window_s") and row.facts.get("sustainable_rate") is None
     ]
     extra_s = median(seen) if seen else USUAL_EXTRA_S
-    return sum(each.window_s + extra_s for each in experiments)
+    return sum(each.window_s + _search_s(each) + extra_s for each in experiments)
+
+
+def _search_s(experiment: Experiment) -> float:
+    """The longest that a search for the sustainable rate watches its probes, if there is one [s]."""
+    searches = experiment.load.mode == "sustainable"
+    return experiment.load.probes * experiment.probe_s if searches else 0.0
 
 
 def _usable() -> list[index.Row]:

@@ -16,6 +16,8 @@ from experiments.engines import Protocol
 from experiments.parsing import parse
 from experiments.spec import Experiment
 from experiments.workloads import NexmarkQuery
+from reproductions.measured import cells
+from results.store import Run
 
 QUERIES = (NexmarkQuery.Q1, NexmarkQuery.Q3, NexmarkQuery.Q8, NexmarkQuery.Q12)
 SHUFFLED = QUERIES[1:]
@@ -31,6 +33,9 @@ INTERVAL_S = 5.0  # of checkpoints; the paper does not give it
 RATE = 5000.0
 ONE_RECORD_RATE, ONE_RECORD_WINDOW_S = 500.0, 20.0
 PARALLEL = (1, WORKERS)
+HOT_SHARES, LOAD_SHARES = (0.1, 0.2, 0.3), (0.5, 0.8)
+CYCLIC_RATE, CYCLIC_KILL_AT_S = 500.0, 48.0
+CYCLIC_PROTOCOLS = PROTOCOLS[1:]
 
 
 def killed(size: int) -> list[Experiment]:
@@ -45,6 +50,72 @@ def one_record(size: int) -> list[Experiment]:
     asked = product(QUERIES, PROTOCOLS, PARALLEL)
     made = (on_testbed("one-record", *cell, records_per_message=1, load=load, **window) for cell in asked)
     return repeated(made, size)
+
+
+def searched(size: int) -> list[Experiment]:
+    """Each query with each protocol and without, on one worker and on two: the highest rate that is sustained."""
+    return repeated((_search(*cell) for cell in product(QUERIES, SHORT, PARALLEL)), size)
+
+
+def _search(query: NexmarkQuery, protocol: Protocol, workers: int) -> Experiment:
+    load = {"mode": "sustainable", "rate": RATE, "precision": 0.1, "probes": 8, "probe_s": 6 * INTERVAL_S}
+    return on_testbed("search", query, protocol, workers, load=load, window_s=10.0)
+
+
+def skewed(size: int) -> list[Experiment]:
+    """Shuffled queries, skewed, at half and at 80 % of what the protocol sustains without skew."""
+    return _at_shares(size, "skew", LOAD_SHARES)
+
+
+def skewed_and_killed(size: int) -> list[Experiment]:
+    """Shuffled queries, skewed, at half of what the protocol sustains without skew, a worker killed."""
+    return _at_shares(size, "skew-kill", LOAD_SHARES[:1], faults=kill_at(KILL_AT_S))
+
+
+def _at_shares(size: int, purpose: str, shares: tuple[float, ...], **fields: Any) -> list[Experiment]:
+    """Skewed experiments at shares of the sustainable rate; where that is not known, the search for it instead."""
+    searches = repeated((_search(*cell, WORKERS) for cell in product(SHUFFLED, PROTOCOLS)), size)
+    found: list[Experiment] = []
+    for search, run in cells(searches):
+        rate = sustainable_rate(run)
+        if rate is None:
+            found.append(search)
+            continue
+        query, protocol = search.workload.query, search.engine.protocol_run
+        for hot, share in product(HOT_SHARES, shares):
+            load = {"mode": "rate", "rate": round(share * rate)}
+            settings = {"hot_share": hot, "name_ending": f"-hot{hot * 100:.0f}{load_ending(share)}", "load": load}
+            made = on_testbed(purpose, query, protocol, **settings, **fields)
+            found.append(made.model_copy(update={"seed": search.seed}))
+    return found
+
+
+def load_ending(share: float) -> str:
+    """How the name ends of an experiment whose load is this share of what is sustainable."""
+    return f"-load{share * 100:.0f}"
+
+
+def sustainable_rate(run: Run | None) -> float | None:
+    """The highest rate that a search has found to be sustained [records/s], if it did."""
+    rates = run.table("runs")["sustainable_rate"].dropna() if run else []
+    return float(rates.iat[0]) if len(rates) else None
+
+
+def cyclic(size: int) -> list[Experiment]:
+    """The cyclic query with both protocols that can run it, a worker killed at second 48."""
+    return repeated((on_cycle(protocol) for protocol in CYCLIC_PROTOCOLS), size)
+
+
+def on_cycle(protocol: Protocol) -> Experiment:
+    """The cyclic query with a protocol; raises `BadInput` for one that can't run it."""
+    return _experiment(
+        f"checkmate-cycle-{SHORT[protocol].lower()}-w{WORKERS}",
+        protocol,
+        WORKERS,
+        workload={"name": "reachability"},
+        load={"mode": "rate", "rate": CYCLIC_RATE},
+        faults=kill_at(CYCLIC_KILL_AT_S),
+    )
 
 
 def kill_at(at_s: float) -> dict[str, Any]:

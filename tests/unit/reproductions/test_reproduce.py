@@ -24,7 +24,10 @@ COMPUTED_ROWS = {  # every row of kind C of the list of reproductions
     *(f"ppa/{name}" for name in ("examples", "fig-14a", "fig-14b", "fig-14c", "fig-14d")),
     *(f"incremental/{name}" for name in ("fig-02", "fig-16a", "fig-16b", "fig-16c")),
 }
-MEASURED_ROWS = {f"checkmate/{name}" for name in ("table-2", "table-3", "fig-08", "fig-09", "fig-10", "fig-11")}
+MEASURED_ROWS = {
+    *(f"checkmate/table-{number}" for number in (2, 3, 4)),
+    *(f"checkmate/fig-{number:02}" for number in range(7, 14)),
+}
 TABLES = sorted(COMPUTED_ROWS)
 
 

@@ -1,0 +1,124 @@
+"""`checkmate`, table IV: the cyclic query under a kill, with each protocol that can run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments.engines import Protocol
+from experiments.errors import BadInput
+from reproductions.checkmate.checkpoints import checkpoint_times, taken_checkpoints
+from reproductions.checkmate.experiments import CYCLIC_PROTOCOLS, SHORT, WORKERS, cyclic, on_cycle
+from reproductions.checkmate.measuring import CIC, COOR, LOOKS, UNC, Row, complete, facts, measured
+from reproductions.measured import Cell
+from reproductions.reproduction import Check, holds
+from results.checks.rules import NotEnough, between, in_set
+from results.style import WIDTH_IN
+
+PRINTED = {  # checkpoint time [ms], restart [ms], invalid [%], on 5 and on 10 workers
+    UNC: (0.01, 620, 1.4, 1.38, 344, 1.4),
+    CIC: (2.73, 347, 1.7, 8.39, 399, 1.6),
+}
+PRINTED_COLUMNS = tuple(
+    f"printed_{name}_on_{workers}" for workers in (5, 10) for name in ("checkpoint_ms", "restart_ms", "invalid_percent")
+)
+QUANTITIES = {"checkpoint_ms": "checkpoint time [ms]", "restart_ms": "restart [ms]", "invalid_percent": "invalid [%]"}
+
+
+def on_the_cycle(cell: Cell) -> Iterator[Row]:
+    """What a run lost, doubled and got wrong; checkpoint time and restart [ms], and the share of invalid ones."""
+    quality, recoveries, taken = cell.table("quality"), cell.table("recoveries"), taken_checkpoints(cell)
+    if not (len(quality) and len(recoveries) and len(taken)):
+        return
+    (times,) = checkpoint_times(cell)
+    counts = {name: int(quality[name].sum()) for name in ("exact", "lost", "duplicated", "wrong")}
+    measured_ = {
+        "checkpoint_ms": 1000 * times["mean"],
+        "restart_ms": 1000 * float(recoveries["restart_s"].astype(float).iat[0]),
+        "invalid_percent": 100 * float(taken["invalid"].astype(float).mean()),
+    }
+    yield counts | measured_ | dict(zip(PRINTED_COLUMNS, PRINTED[facts(cell)["protocol"]], strict=True))
+
+
+def with_refusal(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with a row for COOR: what it is refused with."""
+    about = {"query": "reachability", "protocol": COOR, "workers": WORKERS, "replicate": 0, "simulated": False}
+    return pd.concat([table, pd.DataFrame([about | {"refusal": refusal(Protocol.COORDINATED)}])], ignore_index=True)
+
+
+def refusal(protocol: Protocol) -> str | None:
+    """The line with which the cyclic query is refused under a protocol; None if it is not."""
+    try:
+        on_cycle(protocol)
+    except BadInput as error:
+        return str(error)
+    return None
+
+
+def _exact(protocol: str) -> Check:
+    def found(table: pd.DataFrame) -> pd.DataFrame:
+        rows = complete(table[table["protocol"] == protocol], "exact", "lost", "duplicated", "wrong")
+        if not (rows["exact"] > 0).all():
+            raise NotEnough("there was no result to compare with")
+        return rows
+
+    names = ("lost", "duplicated", "wrong")
+    return holds(
+        f"{protocol.lower()}.recovers_exactly",
+        found,
+        [in_set(name, 0) for name in names],
+        lambda rows: ", ".join(f"{rows[name].sum():.0f} {name}" for name in names) + f" of {rows['exact'].sum():.0f}",
+        f"{protocol}: every path once after a kill",
+    )
+
+
+def _few_invalid() -> Check:
+    return holds(
+        "invalid.few",
+        lambda table: complete(table[table["protocol"].isin((UNC, CIC))], "invalid_percent"),
+        [between("invalid_percent", 0, 5)],
+        lambda rows: ", ".join(f"{row.protocol} {row.invalid_percent:.1f} %" for row in rows.itertuples()),
+        "UNC and CIC: at most 5 %, no domino effect (printed: 1.4 to 1.7 %)",
+    )
+
+
+def _refused() -> Check:
+    def found(table: pd.DataFrame) -> pd.DataFrame:
+        rows = table[table["protocol"] == COOR]
+        return rows.assign(refused=[str(text).startswith("engine.protocol: ") for text in rows["refusal"]])
+
+    return holds(
+        "coordinated.refused",
+        found,
+        [in_set("refused", True)],
+        lambda rows: str(rows["refusal"].iat[0]),
+        "COOR is refused in one line that names field and value",
+    )
+
+
+def _plot(table: pd.DataFrame) -> Figure:
+    figure = Figure(figsize=(WIDTH_IN, 3.8), layout="constrained")
+    names = [SHORT[protocol] for protocol in CYCLIC_PROTOCOLS]
+    rows = table[table["protocol"].isin(names)]
+    for axes, (column, title) in zip(figure.subplots(1, len(QUANTITIES)), QUANTITIES.items(), strict=True):
+        for place, name in enumerate(names):
+            found = rows.loc[rows["protocol"] == name, column].dropna()
+            axes.plot([place] * len(found), found, ls="none", ms=8, **LOOKS[name])
+        axes.set_xticks(range(len(names)), names)
+        axes.set(title=title, xlim=(-0.5, len(names) - 0.5), ylim=(0, None))
+    return figure
+
+
+REPRODUCTIONS = (
+    measured(
+        "checkmate/table-4",
+        "the cyclic reachability query under a kill; coordinated checkpoints are refused",
+        needs=cyclic,
+        of_cell=on_the_cycle,
+        finish=with_refusal,
+        plot=_plot,
+        checks=(_exact(UNC), _exact(CIC), _few_invalid(), _refused()),
+    ),
+)

@@ -1,0 +1,154 @@
+"""`checkmate`, figures 12 and 13: latency, checkpoint time and restart when some items are hot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from experiments.spec import Experiment
+from reproductions.checkmate.checkpoints import checkpoint_times, ratios_to_coordinated
+from reproductions.checkmate.experiments import (
+    HOT_SHARES,
+    LOAD_SHARES,
+    SHUFFLED,
+    load_ending,
+    skewed,
+    skewed_and_killed,
+)
+from reproductions.checkmate.measuring import (
+    CIC,
+    COOR,
+    NAMES,
+    UNC,
+    Row,
+    by_query,
+    complete,
+    draw_by_protocol,
+    measured,
+)
+from reproductions.checkmate.recoveries import recovery_times
+from reproductions.claims import Ratio, at_least, mean_ratio, samples
+from reproductions.measured import Cell
+from reproductions.reproduction import Check
+from results.checks.rules import NotEnough
+from results.style import WIDTH_IN
+
+LATENCY, CHECKPOINT = "p50 of latency", "checkpoint time"
+LEAD_IS_GONE = 0.8  # COOR's restart over that of others
+
+
+def under_skew(cell: Cell) -> Iterator[Row]:
+    """Median latencies of the seconds of the window [s], and how long checkpoints took [s]."""
+    seconds = cell.table("latency")
+    for about in _skew_of(cell.experiment):
+        if len(seconds):
+            yield about | {"quantity": LATENCY} | samples(seconds["p50_s"])
+        for times in checkpoint_times(cell):
+            yield about | {"quantity": CHECKPOINT} | times
+
+
+def restarts_under_skew(cell: Cell) -> Iterator[Row]:
+    """The phases of the recovery from the kill [s]."""
+    for about in _skew_of(cell.experiment):
+        for times in recovery_times(cell):
+            yield about | times
+
+
+def _skew_of(experiment: Experiment) -> Iterator[Row]:
+    """Share of hot items, and the load as a share of what is sustainable without them; nothing of a search for that."""
+    for share in LOAD_SHARES:
+        if experiment.name.endswith(load_ending(share)):
+            load = {"load_share": share, "load_rate": experiment.load.rate}
+            yield {"hot_share": experiment.workload.hot_sellers} | load
+
+
+def _worst(query: str, quantity: str, load: float) -> Check:
+    def ratios(table: pd.DataFrame) -> list[Ratio]:
+        rows = complete(by_query(table, query), "quantity")
+        rows = rows[(rows["quantity"] == quantity) & (rows["load_share"] == load)]
+        return [
+            ratio._replace(what=f"{hot:.0%} hot: {ratio.what}")
+            for hot in HOT_SHARES
+            for ratio in ratios_to_coordinated(_every_protocol(rows[rows["hot_share"] == hot], query))
+        ]
+
+    name = f"{query}.coordinated_worst_{quantity.split()[0]}_at_{load * 100:.0f}"
+    expected = f"{quantity}: COOR's is not below that of UNC and CIC, at {load:.0%} of the sustainable load"
+    return at_least(name, ratios, 1.0, expected)
+
+
+def _every_protocol(rows: pd.DataFrame, query: str) -> pd.DataFrame:
+    if lacking := [name for name in NAMES if name not in set(rows["protocol"])]:
+        raise NotEnough(f"of {query} nothing was measured with {', '.join(lacking)}")
+    return rows
+
+
+def _plot(table: pd.DataFrame) -> Figure:
+    figure = Figure(figsize=(WIDTH_IN, 9.6), layout="constrained")
+    kinds = list(product((LATENCY, CHECKPOINT), LOAD_SHARES))
+    panels = figure.subplots(len(kinds), len(SHUFFLED), sharex=True)
+    for (quantity, load), row in zip(kinds, panels, strict=True):
+        shown = table[(table["quantity"] == quantity) & (table["load_share"] == load)]
+        for axes, query in zip(row, SHUFFLED, strict=True):
+            _draw_by_hot_share(axes, by_query(shown, query), "mean")
+            axes.set(title=f"{query.upper()}, {load:.0%} load", yscale="log")
+        row[0].set_ylabel(f"{quantity} [s]")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
+    return figure
+
+
+def _draw_by_hot_share(axes: Axes, rows: pd.DataFrame, value: str) -> None:
+    draw_by_protocol(axes, rows, [HOT_SHARES.index(hot) for hot in rows["hot_share"]], value)
+    axes.set_xticks(range(len(HOT_SHARES)), [f"{hot:.0%} hot" for hot in HOT_SHARES])
+    axes.set_xlim(-0.5, len(HOT_SHARES) - 0.5)
+
+
+def _lead_is_gone(other: str) -> Check:
+    def ratios(table: pd.DataFrame) -> list[Ratio]:
+        rows = complete(table, "restart_s")
+        runs = rows.groupby(["query", "hot_share", "replicate"], sort=False)
+        pairs = [run.set_index("protocol")["restart_s"] for _, run in runs]
+        return [mean_ratio(f"COOR / {other}", [(each[COOR], each[other]) for each in pairs])]
+
+    return at_least(
+        f"coordinated.no_faster_than_{other.lower()}",
+        ratios,
+        LEAD_IS_GONE,
+        f"under skew COOR's restart takes at least {LEAD_IS_GONE:g} times as long as {other}'s, in the geometric mean",
+    )
+
+
+def _plot_restarts(table: pd.DataFrame) -> Figure:
+    figure = Figure(figsize=(WIDTH_IN, 4.0), layout="constrained")
+    panels = figure.subplots(1, len(SHUFFLED), sharey=True)
+    for axes, query in zip(panels, SHUFFLED, strict=True):
+        rows = by_query(table, query)
+        _draw_by_hot_share(axes, rows[rows["hot_share"].notna()], "restart_s")
+        axes.set(title=query.upper(), ylim=(0, None))
+    panels[0].set_ylabel("restart [s]")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
+    return figure
+
+
+REPRODUCTIONS = (
+    measured(
+        "checkmate/fig-12",
+        "latency and checkpoint time by share of hot items, at 50 and 80 % of the load sustained without them",
+        needs=skewed,
+        of_cell=under_skew,
+        plot=_plot,
+        checks=tuple(_worst(*kind) for kind in product(SHUFFLED, (LATENCY, CHECKPOINT), LOAD_SHARES)),
+    ),
+    measured(
+        "checkmate/fig-13",
+        "restart time by share of hot items, at 50 % of the load sustained without them",
+        needs=skewed_and_killed,
+        of_cell=restarts_under_skew,
+        plot=_plot_restarts,
+        checks=(_lead_is_gone(UNC), _lead_is_gone(CIC)),
+    ),
+)
