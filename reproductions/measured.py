@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from experiments.spec import Experiment
+from experiments.spec import Experiment, LoadMode
 from results import index, store
 from results.machine import experiment_digest, machine_class
 from results.schema import SCHEMA_VERSION
@@ -58,7 +58,7 @@ def expected_s(experiments: Iterable[Experiment]) -> float:
 
 def _search_s(experiment: Experiment) -> float:
     """The longest that a search for the sustainable rate watches its probes, if there is one [s]."""
-    searches = experiment.load.mode == "sustainable"
+    searches = experiment.load.mode is LoadMode.SUSTAINABLE
     return experiment.load.probes * experiment.probe_s if searches else 0.0
 
 

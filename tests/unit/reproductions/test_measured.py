@@ -5,13 +5,14 @@ import pytest
 from aftershock import trigger_form
 from experiments import spec
 from reproductions import measured
-from reproductions.checkmate.experiments import killed, one_record
+from reproductions.checkmate.experiments import killed, one_record, searched, skewed
 from results.machine import experiment_digest
 from results.schema import SCHEMA_VERSION
-from tests.unit.reproductions.runs import put_run
+from tests.unit.reproductions.runs import facts, put_run
 from tests.unit.results.synthetic import START_NS
 
 FIRST, *OTHERS = killed(1)
+EVERYTHING = [*killed(1), *one_record(1), *searched(1)]
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +43,7 @@ def test_another_seed_is_another_run():
     assert measured.missing([FIRST, again]) == [again]
 
 
-@pytest.mark.parametrize("experiment", [*killed(1), *one_record(1)], ids=lambda experiment: experiment.name)
+@pytest.mark.parametrize("experiment", EVERYTHING, ids=lambda experiment: experiment.name)
 def test_an_experiment_is_the_same_once_it_has_been_through_the_trigger_form(experiment):
     """Its run is found by the digest of what the DAG was given."""
     ran = spec.validate(trigger_form.fold(trigger_form.flatten(experiment)))
@@ -50,12 +51,25 @@ def test_an_experiment_is_the_same_once_it_has_been_through_the_trigger_form(exp
 
 
 def test_names_are_of_one_experiment_each():
-    everything = [*killed(1), *one_record(1)]
-    assert len({experiment.name for experiment in everything}) == len(everything)
+    assert len({experiment.name for experiment in EVERYTHING}) == len(EVERYTHING)
 
 
 def test_how_long_runs_take_is_told_by_those_before():
     usual_s = measured.expected_s([FIRST])
     assert usual_s == FIRST.window_s + measured.USUAL_EXTRA_S
     put_run(FIRST, {})  # took 100 s beside its window
+    search = searched(1)[0]
+    assert measured.expected_s([search]) == pytest.approx(search.window_s + 8 * 30 + 100)
     assert measured.expected_s([FIRST, *OTHERS]) == pytest.approx(len(killed(1)) * (FIRST.window_s + 100))
+
+
+def test_skewed_runs_are_at_shares_of_what_was_sustained_and_wait_for_that_to_be_found():
+    searches = skewed(1)
+    assert {experiment.load.mode for experiment in searches} == {"sustainable"}
+    put_run(searches[0], {"runs": facts(searches[0], sustainable_rate=1000.0, unsustainable_rate=1100.0)})
+    then = skewed(1)
+    assert [experiment for experiment in then if experiment.load.mode == "sustainable"] == searches[1:]
+    known = [experiment for experiment in then if experiment.load.mode == "rate"]
+    assert sorted(experiment.load.rate for experiment in known) == [500] * 3 + [800] * 3
+    assert {experiment.workload.hot_sellers for experiment in known} == {0.1, 0.2, 0.3}
+    assert len({experiment.name for experiment in known}) == 6
