@@ -128,8 +128,8 @@ def _plot_restarts(table: pd.DataFrame) -> Figure:
     for axes, query in zip(panels, SHUFFLED, strict=True):
         rows = by_query(table, query)
         _draw_by_hot_share(axes, rows[rows["hot_share"].notna()], "restart_s")
-        axes.set(title=query.upper(), ylim=(0, None))
-    panels[0].set_ylabel("restart [s]")
+        axes.set(title=query.upper())
+    panels[0].set(ylabel="restart [s]", ylim=(0, None))
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
     return figure
 

@@ -69,8 +69,8 @@ def _plot(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 4.4), layout="constrained")
     for axes, workers in zip(figure.subplots(1, len(PARALLEL), sharey=True), PARALLEL, strict=True):
         draw_by_query(axes, table[table["workers"] == workers], "relative")
-        axes.set(title=f"{workers} worker{'s' * (workers > 1)}", ylim=(0, None))
-    figure.axes[0].set_ylabel("sustainable throughput / that without checkpoints")
+        axes.set(title=f"{workers} worker{'s' * (workers > 1)}")
+    figure.axes[0].set(ylabel="sustainable throughput / that without checkpoints", ylim=(0, None))
     figure.legend(*figure.axes[-1].get_legend_handles_labels(), loc="outside upper right", ncols=4)
     return figure
 
