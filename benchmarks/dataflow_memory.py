@@ -74,7 +74,7 @@ def _samples(cluster: Cluster, job: Job, journal: Path, seconds: float) -> Itera
 
 def _slot_mb(cluster: Cluster, host: str) -> float:
     """The largest of the Python processes of a host; the others are those that Spark forks from."""
-    pids = [pid for pid in members(f"{cluster.handle.token}/{host}/") if b"pyspark" in _command(pid)]
+    pids = [pid for pid in members(f"{cluster.handle.token}/{host}") if b"pyspark" in _command(pid)]
     return max(usage([pid]).rss_bytes for pid in pids) / MB
 
 

@@ -86,17 +86,14 @@ class Figures:
 @contextmanager
 def cluster_of(workers: int) -> Iterator[Cluster]:
     """A local cluster that is gone afterwards, with all that was written."""
-    spec, root = (
-        ClusterSpec(workers=workers, worker_memory_mb=512),
-        Path(tempfile.mkdtemp(prefix="aftershock-dataflow-")),
-    )
+    spec = ClusterSpec(workers=workers, worker_memory_mb=512)
     driver = driver_of(spec.driver)
-    handle = driver.provision(spec, "dataflow-benchmark", root)
-    try:
-        yield Cluster(driver, handle, root)
-    finally:
-        driver.destroy(handle)
-        shutil.rmtree(root)
+    with tempfile.TemporaryDirectory(prefix="aftershock-dataflow-") as root:
+        handle = driver.provision(spec, "dataflow-benchmark", Path(root))
+        try:
+            yield Cluster(driver, handle, Path(root))
+        finally:
+            driver.destroy(handle)
 
 
 def job_of(name: str, query: str, protocol: str, workers: int, root: Path, records: int = 1024) -> Job:
