@@ -1,6 +1,7 @@
 """How often the regression verdicts err: nights without a change, and nights after a slowdown, simulated.
 
-`regression_nights.py [HISTORIES]` prints the tables of docs/regressions.md (default: 50 histories of 200 nights).
+`regression_nights.py [HISTORIES]` prints the tables of docs/regressions.md (default: 50 histories of 200 nights, and the
+fewer the more experiments a night has).
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import numpy as np
 
 from results.metrics import METRICS
 from results.regression.history import BASELINE, CANDIDATES
-from results.regression.judging import Chances, Change, Pair, holm, measure, verdict
+from results.regression.judging import FALSE_ALARM, Chances, Change, Pair, holm, measure, verdict
 
 NIGHTS = 200
 SLOWER = 1.15
 TRIALS = 400
+EXPERIMENTS = (1, 10, 40)  # of a night, judged together
 DRAWS = 10_000
 SEED = 6
 
@@ -64,35 +66,39 @@ def pairs_of(history: Nights, night: int, names: Sequence[str] = FOLLOWED) -> li
     return [Pair(METRICS[name], ((history[name][split : night + 1], history[name][start:split]),)) for name in names]
 
 
-def verdicts_of(families: Sequence[list[Pair]], draws: int = DRAWS) -> Iterator[list[Change]]:
-    """The verdicts of each family of pairs, which are judged together."""
-    found: Iterator[Chances] = iter(measure([pair for family in families for pair in family], draws))
+def verdicts_of(families: Sequence[list[Pair]], others: int = 0, draws: int = DRAWS) -> Iterator[list[Change]]:
+    """The verdicts of each family of pairs, which are judged together and with `others` that show no change at all."""
+    level = FALSE_ALARM / (max(map(len, families)) + others)
+    found: Iterator[Chances] = iter(measure([pair for family in families for pair in family], level, draws))
     for family in families:
         own = [next(found) for _ in family]
-        corrected = holm([one.p_value for one in own])
-        yield [verdict(pair.metric, one, p) for pair, one, (p, _) in zip(family, own, corrected, strict=True)]
+        corrected = holm([one.p_value for one in own] + [1.0] * others)
+        yield [verdict(pair.metric, one, p) for pair, one, (p, _) in zip(family, own, corrected, strict=False)]
 
 
-def alarms(seed: int, histories: int) -> dict[Change, int]:
-    """Of nights without a change: how many had any metric worse, and how many any better."""
-    generator, first = np.random.default_rng(seed), CANDIDATES + BASELINE - 1
+def alarms(seed: int, histories: int, experiments: int = 1) -> dict[Change, int]:
+    """Of nights of experiments without a change: how many had any metric worse, and how many any better."""
+    first = CANDIDATES + BASELINE - 1
     counts = {Change.WORSE: 0, Change.BETTER: 0}
-    for _ in range(histories):
-        calm = nights(generator, first + NIGHTS)
-        for verdicts in verdicts_of([pairs_of(calm, night) for night in range(first, first + NIGHTS)]):
+    for number in range(histories):
+        generator = np.random.default_rng(seed + number)
+        calm = [nights(generator, first + NIGHTS) for _ in range(experiments)]
+        families = [[pair for one in calm for pair in pairs_of(one, night)] for night in range(first, first + NIGHTS)]
+        for verdicts in verdicts_of(families):
             for change in counts:
                 counts[change] += change in verdicts
     return counts
 
 
-def found_after(seed: int, histories: int, night: int) -> float:
-    """The share of slowdowns that are found after so many nights with them."""
+def found_after(seed: int, histories: int, night: int, experiments: int = 1) -> float:
+    """The share of slowdowns of one of the experiments that are found after so many nights with them."""
     generator = np.random.default_rng(seed)
     before = CANDIDATES + BASELINE
     families = [
         pairs_of(slower(nights(generator, before + night), before), before + night - 1) for _ in range(histories)
     ]
-    return float(np.mean([Change.WORSE in verdicts for verdicts in verdicts_of(families)]))
+    others = len(FOLLOWED) * (experiments - 1)
+    return float(np.mean([Change.WORSE in verdicts for verdicts in verdicts_of(families, others)]))
 
 
 def found_at(seed: int, histories: int, share: float, baseline: int = BASELINE) -> dict[Change, float]:
@@ -112,11 +118,15 @@ def _one_slow(generator: np.random.Generator, share: float, baseline: int) -> li
 
 
 def main(histories: int) -> None:
-    counts, total = alarms(SEED, histories), histories * NIGHTS
-    for change, count in counts.items():
-        print(f"unchanged: {count} of {total} nights {change}, {NIGHTS * count / total:.2f} in {NIGHTS} nights")
-    for night in range(1, 8):
-        print(f"everything 15 % slower, night {night}: found in {found_after(SEED, TRIALS, night):.1%}")
+    for experiments in EXPERIMENTS:
+        own = max(1, histories // experiments)
+        counts, total = alarms(SEED, own, experiments), own * NIGHTS
+        for change, count in counts.items():
+            rate = f"{NIGHTS * count / total:.2f} in {NIGHTS} nights"
+            print(f"{experiments} experiments unchanged: {count} of {total} nights {change}, {rate}", flush=True)
+        for night in range(1, 8):
+            found = found_after(SEED, TRIALS, night, experiments)
+            print(f"one of {experiments}: everything 15 % slower, night {night}: found in {found:.1%}", flush=True)
     for share in (0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1):
         row = [found_at(SEED, TRIALS, share, baseline)[Change.WORSE] for baseline in (5, 10, 20)]
         print(f"one metric 15 % slower, noise {share:.0%}: found in {' '.join(f'{found:.1%}' for found in row)}")

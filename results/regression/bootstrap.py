@@ -10,19 +10,23 @@ from seed to seed, do not add to the scatter.
 
 Medians, and sums of distances from them, are linear in the sorted pool once it is known which of its places were drawn.
 So the draws of one shape are made once, and each comparison takes two products of matrices.
+
+Where a small probability decides, more is drawn: `draws_for` says how much.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 
-DRAWS = 50_000
+DRAWS = 50_000  # at the least, and made together
+BEYOND = 10  # draws beyond the smallest probability that matters
+RARE = BEYOND / DRAWS  # probabilities from here on down take more draws
 SEED = 20_261_120  # the same values give the same verdict, whoever asks
 AT_ONCE = 100  # comparisons whose draws are in memory together
 TIE = 1 - 1e-6  # draws that equal what was seen count as reaching it, whatever the rounding
@@ -64,26 +68,52 @@ class Comparison:
         return distance / self.scatter if self.scatter else math.inf
 
 
+def draws_for(probability: float) -> int:
+    """How many draws tell a probability from a smaller one: `BEYOND` of them are expected to reach it."""
+    return max(DRAWS, math.ceil(BEYOND / probability))
+
+
 def chances(comparisons: Sequence[Comparison], distances: Sequence[Sequence[float]], draws: int = DRAWS) -> np.ndarray:
     """The probabilities of changes of at least these sizes, in either direction, where nothing has changed.
 
     Distances are on the scale of the values, as many for each comparison; so are the probabilities (comparisons x
     distances). They are never 0, since what was seen counts as one more draw.
     """
-    found = np.empty(np.shape(distances))
+    reached = np.zeros(np.shape(distances))
     for sizes, places in _by_shape(comparisons):
         own = [comparisons[place] for place in places]
-        drawn = _changes_drawn(sizes, draws, np.column_stack([comparison.pool for comparison in own]))
-        for column, sizes_seen in enumerate(zip(*(distances[place] for place in places), strict=True)):
-            seen = [comparison.in_scatters(abs(size)) for comparison, size in zip(own, sizes_seen, strict=True)]
-            found[places, column] = (1 + (drawn >= np.multiply(seen, TIE)).sum(axis=0)) / (draws + 1)
+        seen = [
+            [one.in_scatters(abs(size)) for size in distances[place]] for one, place in zip(own, places, strict=True)
+        ]
+        for drawn in _drawn(sizes, draws, own):
+            for column, sizes_seen in enumerate(zip(*seen, strict=True)):
+                reached[places, column] += (drawn >= np.multiply(sizes_seen, TIE)).sum(axis=0)
+    return (1 + reached) / (draws + 1)
+
+
+def reaches(comparisons: Sequence[Comparison], levels: Sequence[float], draws: int = DRAWS) -> list[float]:
+    """For each comparison the size from which on a change has a probability of at most its level by `chances`.
+
+    It is half the width of the interval of confidence 1 - level; infinite where the draws are too few for the level.
+    """
+    found = [math.inf] * len(comparisons)
+    ranks = [math.floor(level * (draws + 1)) for level in levels]
+    for sizes, places in _by_shape(comparisons):
+        own = [comparisons[place] for place in places]
+        largest = _largest(_drawn(sizes, draws, own), max(ranks[place] for place in places))
+        for column, place in enumerate(places):
+            if ranks[place]:
+                found[place] = float(largest[-ranks[place], column]) * comparisons[place].scatter
     return found
 
 
-def reach(comparison: Comparison, confidence: float, draws: int = DRAWS) -> float:
-    """The half width of the interval of the change that holds at this confidence."""
-    drawn = _changes_drawn(comparison.sizes, draws, comparison.pool[:, None])
-    return float(np.quantile(drawn, confidence)) * comparison.scatter
+def _largest(parts: Iterable[np.ndarray], count: int) -> np.ndarray:
+    """The `count` largest of each column over all parts, in rising order."""
+    kept = np.empty((0, 0), dtype=np.float32)
+    for part in parts:
+        together = np.concatenate([kept, part]) if kept.size else part
+        kept = np.partition(together, len(together) - count, axis=0)[len(together) - count :] if count else kept
+    return np.sort(kept, axis=0)
 
 
 def _by_shape(comparisons: Sequence[Comparison]) -> Iterator[tuple[Sizes, list[int]]]:
@@ -96,12 +126,19 @@ def _by_shape(comparisons: Sequence[Comparison]) -> Iterator[tuple[Sizes, list[i
             yield sizes, places[start : start + AT_ONCE]
 
 
-def _changes_drawn(sizes: Sizes, draws: int, pools: np.ndarray) -> np.ndarray:
+def _drawn(sizes: Sizes, draws: int, comparisons: Sequence[Comparison]) -> Iterator[np.ndarray]:
+    """The sizes of all changes drawn for comparisons of one shape (draws x comparisons), a part at a time."""
+    pools = np.column_stack([comparison.pool for comparison in comparisons])
+    for part, start in enumerate(range(0, draws, DRAWS)):
+        yield _changes_drawn(sizes, min(DRAWS, draws - start), pools, part)
+
+
+def _changes_drawn(sizes: Sizes, draws: int, pools: np.ndarray, part: int = 0) -> np.ndarray:
     """Sizes of the changes drawn from pools (values x comparisons), in units of the scatter drawn: draws x comparisons.
 
     A draw without any scatter shows no change, or an infinite one.
     """
-    change_of, scatter_of = _draws(sizes, draws)
+    change_of, scatter_of = _draws(sizes, draws, part)
     pools = pools.astype(np.float32)
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = np.abs(change_of @ pools) / (scatter_of @ pools)
@@ -109,9 +146,9 @@ def _changes_drawn(sizes: Sizes, draws: int, pools: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=4)
-def _draws(sizes: Sizes, draws: int) -> tuple[np.ndarray, np.ndarray]:
+def _draws(sizes: Sizes, draws: int, part: int) -> tuple[np.ndarray, np.ndarray]:
     """Weights (draws x values) that turn a sorted pool into the change and into the scatter of each draw."""
-    generator = np.random.default_rng(SEED)
+    generator = np.random.default_rng(SEED + part)
     total = sum(map(sum, sizes))
     change_of, scatter_of = np.zeros((2, draws, total), dtype=np.float32)
     for stratum in sizes:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from results.metrics import Better, Metric, Scale
-from results.regression.bootstrap import DRAWS, Comparison, Stratum, chances, reach
+from results.regression.bootstrap import DRAWS, RARE, Comparison, Stratum, chances, draws_for, reaches
 
 FALSE_ALARM = 0.01  # half of them better, half worse
 FALSE_SAME = 0.05
@@ -134,37 +134,73 @@ class Judgement:
 
 def judge(pairs: Sequence[Pair]) -> list[Judgement]:
     """Judge all pairs of one call together, with the interval of each change."""
-    found = measure([pair for pair in pairs if pair.enough])
+    judged = [pair for pair in pairs if pair.enough]
+    level = FALSE_ALARM / max(1, len(judged))
+    found = measure(judged, level)
     corrected = holm([one.p_value for one in found])
-    judged = iter(zip(found, corrected, strict=True))
-    return [_judgement(pair, *next(judged)) if pair.enough else _too_few(pair) for pair in pairs]
+    widths = _widths(judged, found, [own for _, own in corrected])
+    made = map(_judgement, judged, found, corrected, widths)
+    return [next(made) if pair.enough else _too_few(pair) for pair in pairs]
 
 
-def measure(pairs: Sequence[Pair], draws: int = DRAWS) -> list[Chances]:
-    """The probabilities for pairs with enough runs."""
-    found: list[Chances | None] = [_of_counts(pair) if pair.metric.scale is Scale.COUNT else None for pair in pairs]
-    places = [place for place, one in enumerate(found) if one is None]
+def measure(pairs: Sequence[Pair], level: float, draws: int = DRAWS) -> list[Chances]:
+    """The probabilities for pairs with enough runs, told apart down to `level`, the smallest that decides.
+
+    What few of the draws reach is looked at again with as many as that level needs, so that a change can be found
+    however many others are judged with it.
+    """
+    places = [place for place, pair in enumerate(pairs) if pair.metric.scale is not Scale.COUNT]
     comparisons = [pairs[place].comparison for place in places]
     changes = [comparison.change for comparison in comparisons]
     rooms = [max(0.0, margin(pairs[place].metric) - abs(change)) for place, change in zip(places, changes, strict=True)]
     both = chances(comparisons, list(zip(changes, rooms, strict=True)), draws).reshape(-1, 2)
-    for place, change, (p_value, p_room) in zip(places, changes, both.tolist(), strict=True):
-        found[place] = Chances(change, p_value, p_room / 2)
-    return [one for one in found if one is not None]
+    p_values = _told_apart(comparisons, both[:, 0], level, draws)
+    bootstrapped = map(Chances, changes, p_values.tolist(), (both[:, 1] / 2).tolist())
+    return [_of_counts(pair) if pair.metric.scale is Scale.COUNT else next(bootstrapped) for pair in pairs]
+
+
+def _told_apart(comparisons: Sequence[Comparison], p_values: np.ndarray, level: float, draws: int) -> np.ndarray:
+    more, told = draws_for(level), p_values.copy()
+    rare = np.flatnonzero(p_values <= RARE) if more > draws else []
+    if len(rare):
+        again = [comparisons[place] for place in rare]
+        told[rare] = chances(again, [[one.change] for one in again], more)[:, 0]
+    return told
+
+
+def _widths(pairs: Sequence[Pair], found: Sequence[Chances], levels: Sequence[float]) -> list[float | None]:
+    """Half the width of each interval, on the metric's scale; None for a count.
+
+    What is no `RARE` change has an interval of that level at the least: it takes no more draws, and holds "none" anyway.
+    """
+    places = [place for place, pair in enumerate(pairs) if pair.metric.scale is not Scale.COUNT]
+    rare = {place for place in places if found[place].p_value <= RARE}
+    widths: list[float | None] = [None] * len(pairs)
+    for own in (sorted(rare), [place for place in places if place not in rare]):
+        wanted = [levels[place] if place in rare else max(levels[place], RARE) for place in own]
+        comparisons = [pairs[place].comparison for place in own]
+        for place, width in zip(own, reaches(comparisons, wanted, draws_for(min(wanted, default=1))), strict=True):
+            widths[place] = width
+    return widths
 
 
 def _of_counts(pair: Pair) -> Chances:
-    """The exact rule of counts: what never happened must not happen; else only sets of runs that do not overlap differ.
+    """The exact rule of counts: what never happened must not happen; else it counts how many runs are beyond all others.
 
-    Of runs that have not changed, the candidates come out on top, or below, once in `math.comb` orders.
+    Where nothing has changed, every order of the runs is as likely as any other: that the k largest of all runs are
+    candidates has the probability C(candidates, k) / C(all, k), however the counts are distributed (Rosenbaum, Tables for
+    a nonparametric test of location, 1954). Fewer is told only if all candidates are below the baseline.
     """
     candidates, baseline = pair.candidates, pair.baseline
-    change = float(candidates.max() - baseline.max())
+    change, runs = float(candidates.max() - baseline.max()), len(candidates) + len(baseline)
     if not baseline.any() and candidates.any():
         return Chances(change, 0.0, 1.0)
-    if candidates.min() > baseline.max() or candidates.max() < baseline.min():
-        return Chances(change, 2 / math.comb(len(candidates) + len(baseline), len(candidates)), 1.0)
-    within = baseline.min() <= candidates.min() and candidates.max() <= baseline.max()
+    beyond = int((candidates > baseline.max()).sum())
+    if candidates.max() < baseline.min():
+        beyond = len(candidates)
+    if beyond:
+        return Chances(change, min(1.0, 2 * math.comb(len(candidates), beyond) / math.comb(runs, beyond)), 1.0)
+    within = baseline.min() <= candidates.min()
     return Chances(change, 1.0, 0.0 if within else 1.0)
 
 
@@ -192,13 +228,9 @@ def verdict(metric: Metric, found: Chances, p_value: float) -> Change:
     return Change.SAME if found.p_same <= FALSE_SAME else Change.UNKNOWN
 
 
-def _judgement(pair: Pair, found: Chances, corrected: tuple[float, float]) -> Judgement:
-    p_value, level = corrected
-    decided = verdict(pair.metric, found, p_value)
-    low = high = None
-    if pair.metric.scale is not Scale.COUNT:
-        width = reach(pair.comparison, 1 - level)
-        low, high = (_effect(pair.metric, found.change + sign * width) for sign in (-1, 1))
+def _judgement(pair: Pair, found: Chances, corrected: tuple[float, float], width: float | None) -> Judgement:
+    decided = verdict(pair.metric, found, corrected[0])
+    low, high = (None if width is None else _effect(pair.metric, found.change + sign * width) for sign in (-1, 1))
     return Judgement(
         pair.metric,
         decided,
@@ -206,9 +238,15 @@ def _judgement(pair: Pair, found: Chances, corrected: tuple[float, float]) -> Ju
         effect=_effect(pair.metric, found.change),
         low=low,
         high=high,
-        p_value=p_value,
-        why="noise hides whether it changed" if decided is Change.UNKNOWN else "",
+        p_value=corrected[0],
+        why=_doubt(pair) if decided is Change.UNKNOWN else "",
     )
+
+
+def _doubt(pair: Pair) -> str:
+    if pair.metric.scale is Scale.COUNT and (beyond := int((pair.candidates > pair.baseline.max()).sum())):
+        return f"more than ever before in {beyond} of {len(pair.candidates)} runs, which chance can do"
+    return "noise hides whether it changed"
 
 
 def _effect(metric: Metric, change: float) -> float | None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from results.regression import bootstrap
-from results.regression.bootstrap import Comparison, chances, reach
+from results.regression.bootstrap import Comparison, chances, draws_for, reaches
 
 
 def comparison(*strata):
@@ -62,7 +62,8 @@ def test_a_change_of_four_scatters_is_no_chance():
 def test_the_interval_holds_the_change_as_often_as_it_says():
     generator = np.random.default_rng(4)
     found = [Comparison(((generator.normal(size=5) + 1, generator.normal(size=20)),)) for _ in range(300)]
-    held = [abs(one.change - 1) <= reach(one, 0.9, draws=2000) for one in found]
+    widths = reaches(found, [0.1] * len(found), draws=2000)
+    held = [abs(one.change - 1) <= width for one, width in zip(found, widths, strict=True)]
     assert np.mean(held) == pytest.approx(0.9, abs=0.04)
 
 
@@ -70,14 +71,34 @@ def test_interval_and_probability_agree():
     generator = np.random.default_rng(6)
     one = comparison((generator.normal(size=5) + 2, generator.normal(size=12)))
     p_value = chances([one], [[one.change]])[0, 0]
-    assert reach(one, 1 - 2 * p_value) < abs(one.change) < reach(one, 1 - p_value / 2)
+    wide, narrow = reaches([one, one], [p_value / 2, 2 * p_value])
+    assert narrow < abs(one.change) < wide
+
+
+def test_more_draws_tell_smaller_probabilities_apart():
+    generator = np.random.default_rng(7)
+    found = [Comparison(((generator.normal(size=5) + 9, generator.normal(size=20)),)) for _ in range(3)]
+    changes = [[one.change] for one in found]
+    assert chances(found, changes).min() == 1 / (bootstrap.DRAWS + 1)
+    level = 2e-6
+    draws = draws_for(level)
+    assert draws == bootstrap.BEYOND / level
+    p_values = chances(found, changes, draws)[:, 0]
+    assert p_values.min() < level
+    widths = reaches(found, [level] * 3, draws)
+    assert [p <= level for p in p_values] == [abs(one.change) > width for one, width in zip(found, widths, strict=True)]
+
+
+def test_a_level_beyond_the_draws_leaves_the_interval_open():
+    one = comparison(([1, 2, 3], [1, 2, 3, 4, 5]))
+    assert reaches([one], [1e-6], draws=1000) == [np.inf]
 
 
 @pytest.mark.parametrize(("candidates", "p_value"), [(1.0, 1.0), (2.0, 1 / (bootstrap.DRAWS + 1))])
 def test_values_that_never_scatter_show_every_change(candidates, p_value):
     one = comparison(([candidates] * 5, [1.0] * 20))
     assert chances([one], [[one.change]])[0, 0] == pytest.approx(p_value)
-    assert reach(one, 0.999) == 0
+    assert reaches([one], [0.001]) == [0]
 
 
 def test_the_same_values_give_the_same_answer_alone_or_among_others():

@@ -95,7 +95,13 @@ ZEROS = [0] * 10
         ([50, 0, 9, 20, 0], [0, 30, 0, 90, 10, 60, 0, 40, 0, 20], Change.SAME),
         ([95, 96, 97, 98, 99], [0, 30, 0, 90, 10, 60, 0, 40, 0, 20], Change.WORSE),
         ([0, 0, 0, 0, 0], [5, 30, 8, 90, 10, 60, 7, 40, 6, 20], Change.BETTER),
-        ([95, 96, 97, 98, 30], [0, 30, 0, 90, 10, 60, 0, 40, 0, 20], Change.UNKNOWN),
+        (
+            [95, 96, 97, 98, 30],
+            [0, 30, 0, 90, 10, 60, 0, 40, 0, 20],
+            Change.WORSE,
+        ),  # 1 of 273, in either direction 1 of 137
+        ([95, 96, 97, 20, 30], [0, 30, 0, 90, 10, 60, 0, 40, 0, 20], Change.UNKNOWN),  # 2 of 46
+        ([0, 0, 0, 0, 9], [5, 30, 8, 90, 10, 60, 7, 40, 6, 20], Change.UNKNOWN),
         ([95, 96, 97], [0, 30, 0, 90, 10], Change.UNKNOWN),  # 1 of 28 sets of runs does as well by chance
         ([0, 0], ZEROS, Change.UNKNOWN),
     ],
@@ -114,6 +120,16 @@ def test_strata_take_the_difference_between_seeds_out():
 
 def test_counts_beyond_those_before_are_not_the_same_for_a_median_of_zero():
     assert judged(pair([0, 0, 0, 5000, 9000], [0] * 19 + [1], "lost")) == [Change.UNKNOWN]
+
+
+def test_counts_beyond_all_before_are_worse_as_rarely_as_they_say():
+    """By the exact rule on random orders of heavy-tailed counts: 4 of 5 beyond 20 others, 1 of 2,530."""
+    generator = np.random.default_rng(8)
+    counts = np.floor(generator.lognormal(4, 2, (20_000, 25)))
+    beyond = [judging._of_counts(pair(runs[:5], runs[5:], "lost")).p_value for runs in counts]
+    assert judging._of_counts(pair([9, 9, 9, 9, 0], [1] * 20, "lost")).p_value == pytest.approx(2 / 2530)
+    for level in (0.01, 0.1, 0.5):
+        assert np.mean(np.array(beyond) <= level) <= level / 2 + 0.002
 
 
 def test_a_stratum_that_lacks_a_side_does_not_count():
@@ -135,6 +151,19 @@ def test_more_metrics_need_more_evidence():
     doubtful = pair([109, 113, 110, 117, 111], [100, 104, 97, 99, 102, 95, 101, 98])
     assert judged(doubtful) == [Change.WORSE]
     assert judged(doubtful, *[pair(STEADY[:5])] * 60)[0] is not Change.WORSE
+
+
+def test_a_slowdown_is_found_among_any_number_of_metrics():
+    """Of 700 judged together each is held against .01 / 700, less than one of the usual draws."""
+    generator = np.random.default_rng(1)
+    usual = [
+        pair(np.exp(0.02 * generator.normal(size=5)), np.exp(0.02 * generator.normal(size=20))) for _ in range(699)
+    ]
+    slow = pair(1.3 * np.exp(0.02 * generator.normal(size=5)), np.exp(0.02 * generator.normal(size=20)))
+    found = judge([slow, *usual])
+    assert found[0].verdict is Change.WORSE
+    assert 0 < found[0].low < found[0].effect < found[0].high
+    assert Change.WORSE not in [one.verdict for one in found[1:]]
 
 
 @pytest.mark.parametrize(
