@@ -110,9 +110,13 @@ def _no_run_of(dag_run: str) -> str:
 
 def refusal(dag_run: str) -> str | None:
     """Why the first step of a DAG run of `benchmark` failed, if it did; to be asked within a task."""
+    return _told_by_begin(dag_run, tasks.ERROR)
+
+
+def _told_by_begin(dag_run: str, key: str) -> str | None:
     from airflow.sdk.execution_time.xcom import XCom
 
-    return XCom.get_one(key=tasks.ERROR, dag_id=BENCHMARK, task_id="begin", run_id=dag_run, map_index=-1)
+    return XCom.get_one(key=key, dag_id=BENCHMARK, task_id="begin", run_id=dag_run, map_index=-1)
 
 
 def _runs_of_cells(cells: list[Cell] | None) -> dict[str, Run]:
@@ -120,8 +124,20 @@ def _runs_of_cells(cells: list[Cell] | None) -> dict[str, Run]:
 
 
 def _runs_of(dag_runs: set[str]) -> dict[str, Run]:
-    """The finished runs of these DAG runs, of each the newest."""
+    """The finished runs of these DAG runs, of each that of its last try: one that was cleared has older runs, too."""
     from results import store
 
-    oldest_first = reversed(store.all_finished())
-    return {run.status()["dag_run"]: run for run in oldest_first if run.status().get("dag_run") in dag_runs}
+    opened_by = {dag_run: opened(dag_run) for dag_run in dag_runs}
+    return {
+        dag_run: store.finished(run_id)
+        for dag_run, run_id in opened_by.items()
+        if run_id is not None and store.is_finished(run_id)
+    }
+
+
+def opened(dag_run: str) -> str | None:
+    """The run that the first step of a DAG run of `benchmark` opened in its last try; to be asked within a task.
+
+    Airflow forgets what a task returned when the task is tried again.
+    """
+    return _told_by_begin(dag_run, "return_value")

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from aftershock import derive
 from experiments import spec
-from experiments.errors import BadInput
+from experiments.errors import BadInput, EnvironmentFailure
 from results import store
+from results.machine import experiment_digest
 from results.schema import SCHEMA_VERSION
 from results.store import Run
 
@@ -31,13 +32,25 @@ def recompute(run_id: str) -> Run:
     experiment = spec.validate(store.read_json(old.root / EXPERIMENT))
     with store.scratch() as folder:
         new = _with_its_logs(old, folder)
-        derive.tabulate(new, owner=None)
+        _tabulate(new)
         derive.predict(new, experiment)
         derive.validate(new, experiment)
         derive.report(new, experiment)
-        computed = {"schema_version": SCHEMA_VERSION, "recomputed_ns": time.time_ns()}
+        now = {"schema_version": SCHEMA_VERSION, "experiment_digest": experiment_digest(experiment)}
+        computed = now | {"recomputed_ns": time.time_ns()}
         store.write_json(new.root / "status.json", old.status() | computed)
         return store.replace(new)
+
+
+def _tabulate(new: Run) -> None:
+    """The tables; the log of a job that failed is kept, since the folder that it is in goes."""
+    try:
+        derive.tabulate(new, owner=None)
+    except EnvironmentFailure as failure:
+        kept = store.home() / "logs" / f"{new.run_id}-recompute.log"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(new.raw / "logs" / "build.log", kept)
+        raise EnvironmentFailure(failure.cause, f"see {kept}") from None
 
 
 def _with_its_logs(old: Run, folder: Path) -> Run:

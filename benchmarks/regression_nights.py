@@ -1,7 +1,7 @@
 """How often the regression verdicts err: nights without a change, and nights after a slowdown, simulated.
 
-`regression_nights.py [HISTORIES]` prints the tables of docs/regressions.md (default: 50 histories of 200 nights, and the
-fewer the more experiments a night has).
+`regression_nights.py [HISTORIES]` prints the tables of docs/regressions.md (default: 50 histories of 200 nights, and
+the fewer the more experiments a night has).
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from results.metrics import METRICS
+from results.metrics import METRICS, Scale
+from results.regression.change_points import change_points
 from results.regression.history import BASELINE, CANDIDATES
-from results.regression.judging import FALSE_ALARM, Chances, Change, Pair, holm, measure, verdict
+from results.regression.judging import FALSE_ALARM, Chances, Change, Pair, holm, margin, measure, on_scale, verdict
+from results.regression.regress import worse_places
 
 NIGHTS = 200
 SLOWER = 1.15
 TRIALS = 400
+LOOKED_AT = 60  # runs in which changes are looked for; of 400, as `regress` does, it would take hours
 EXPERIMENTS = (1, 10, 40)  # of a night, judged together
 DRAWS = 10_000
 SEED = 6
@@ -61,9 +64,21 @@ def slower(calm: Nights, since: int, times: float = SLOWER) -> Nights:
 
 
 def pairs_of(history: Nights, night: int, names: Sequence[str] = FOLLOWED) -> list[Pair]:
-    """What is judged after a night: the latest runs against those before them."""
-    split, start = night + 1 - CANDIDATES, max(0, night + 1 - CANDIDATES - BASELINE)
-    return [Pair(METRICS[name], ((history[name][split : night + 1], history[name][start:split]),)) for name in names]
+    """What is judged after a night: the latest runs against those before them that are on no worse level."""
+    split, worse = night + 1 - CANDIDATES, below(history, night, names)
+    usual = [place for place in range(split) if place not in worse][-BASELINE:]
+    return [Pair(METRICS[name], ((history[name][split : night + 1], history[name][usual]),)) for name in names]
+
+
+def below(history: Nights, night: int, names: Sequence[str]) -> set[int]:
+    """The places of the runs that are on a worse level of some metric than before, seen after a night."""
+    start = max(0, night + 1 - LOOKED_AT)
+    found = set()
+    for metric in (METRICS[name] for name in names if METRICS[name].scale is not Scale.COUNT):
+        values = on_scale(metric, history[metric.name][start : night + 1])
+        for places in worse_places(metric, change_points(values, margin(metric)), len(values)):
+            found.update(start + place for place in places)
+    return found
 
 
 def verdicts_of(families: Sequence[list[Pair]], others: int = 0, draws: int = DRAWS) -> Iterator[list[Change]]:

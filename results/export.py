@@ -25,7 +25,8 @@ def export(runs: Iterable[Run], out: Path, raw: bool = False) -> dict[str, Any]:
     """
     if out.exists():
         raise BadInput("--out", str(out), "a path where nothing is yet")
-    out.parent.mkdir(parents=True, exist_ok=True)
+    if not out.parent.is_dir():
+        raise BadInput("--out", str(out), "a path in a folder that exists")
     folder = out.with_name(f".{out.name}.new")
     folder.mkdir()
     try:

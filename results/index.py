@@ -14,21 +14,24 @@ import os
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from experiments.errors import AftershockError, EnvironmentFailure
+import pyarrow as pa
+
+from experiments.errors import EnvironmentFailure
 from results import store
 from results.findings import Utilization, number, table_or_empty, the_run, utilizations
 from results.metrics import METRICS, metrics_of
 from results.schema import SCHEMA_VERSION
-from results.store import ReadOnce, Run
+from results.store import UNREADABLE, ReadOnce, Run
 from results.verdict import WORST_FIRST, Verdict, worst
 
 log = logging.getLogger(__name__)
 VERSION = f"2 {SCHEMA_VERSION} {' '.join(METRICS)}"  # an index of another version is built again
-UNREADABLE, UNREAD = "unreadable", "not read yet"
+UNREAD = "not read yet"
 SETTLED = ("done", "failed")  # states of rows that hold; a run that could not be read is tried again
 NOTHING_MEASURED = Utilization(None, None, None, None, None)
 READERS = 4
@@ -156,25 +159,21 @@ def row_of(run: Run) -> Row:
         return head
     try:
         return replace(head, **_measured(ReadOnce.of(run)))
-    except (OSError, EnvironmentFailure, KeyError) as error:
+    except (EnvironmentFailure, OSError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
         return replace(head, state=UNREADABLE, error=_complaint(error))
 
 
 def _complaint(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"its tables are of another version: one lacks {error}"
-    return str(error)
+    return str(error) if isinstance(error, EnvironmentFailure) else f"its tables cannot be read ({error!r})"
 
 
 def _head(run: Run) -> Row:
     """What its status says of a run."""
-    try:
-        status = run.status()
-        about = {name: status.get(name) for name in ABOUT}
-        return Row(run.run_id, status["state"], status.get("experiment"), int(status["started_ns"]), **about)
-    except (OSError, EnvironmentFailure, KeyError, TypeError, ValueError, AttributeError) as error:
-        why = str(error) if isinstance(error, AftershockError) else f"status.json is damaged ({error!r})"
-        return Row(run.run_id, UNREADABLE, None, 0, error=why)
+    status = run.known_status()
+    about = {name: status.get(name) for name in ABOUT}
+    return Row(run.run_id, status["state"], status["experiment"], status["started_ns"], **about)
 
 
 def _measured(run: Run) -> dict[str, Any]:
@@ -202,9 +201,10 @@ def _stamps() -> dict[str, list[int]]:
     folder = store.home() / "runs"
     for entry in os.scandir(folder) if folder.is_dir() else ():
         status = Path(entry.path, "status.json")
-        if store.RUN_ID.fullmatch(entry.name) and status.is_file():
-            found = status.stat()
-            stamps[entry.name] = [found.st_mtime_ns, found.st_ino]
+        with suppress(OSError):  # a run that is removed meanwhile, or a folder that is not ours to read
+            if store.RUN_ID.fullmatch(entry.name) and status.is_file():
+                found = status.stat()
+                stamps[entry.name] = [found.st_mtime_ns, found.st_ino]
     return stamps
 
 

@@ -8,13 +8,10 @@ import os
 import platform
 import re
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel
 
 from experiments.spec import Experiment
 
-NOT_WHAT_IS_RUN = ("seed", "tolerances")
+NOT_WHAT_IS_RUN = {"seed", "tolerances"}
 DIGEST_DIGITS = 16
 GIB = 2**30
 
@@ -47,24 +44,9 @@ def _rounded(gib: float) -> float:
 def experiment_digest(experiment: Experiment) -> str:
     """A short text that two experiments share if they run the same: seed and tolerances do not matter.
 
-    Only values other than the defaults count, so that a field that a later version adds leaves digests as they are.
+    It is of the experiment with all defaults filled in: where a later version has another default, what it runs is
+    another thing. A field that a later version adds changes every digest, until the runs are computed again.
     """
-    stated = _stated(experiment, leave_out=NOT_WHAT_IS_RUN)
+    filled_in = experiment.model_copy(update={"faults": experiment.fault_spec})
+    stated = filled_in.model_dump(mode="json", exclude=NOT_WHAT_IS_RUN)
     return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()[:DIGEST_DIGITS]
-
-
-def _stated(value: Any, leave_out: tuple[str, ...] = ()) -> Any:
-    """A spec as plain values, each part with the name of its class: two classes may have the same fields."""
-    if isinstance(value, BaseModel):
-        fields = {name: field.get_default(call_default_factory=True) for name, field in _fields(value)}
-        set_ = {name: getattr(value, name) for name in fields if name not in leave_out}
-        return {type(value).__name__: {name: _stated(held) for name, held in set_.items() if held != fields[name]}}
-    if isinstance(value, dict):
-        return {str(name): _stated(held) for name, held in value.items()}
-    if isinstance(value, list | tuple):
-        return [_stated(held) for held in value]
-    return value
-
-
-def _fields(spec: BaseModel) -> Any:
-    return type(spec).model_fields.items()

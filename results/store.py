@@ -28,6 +28,7 @@ from results.reading import read_table
 from results.schema import SCHEMA_VERSION, TABLES, VERSION_KEY
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
+UNREADABLE = "unreadable"  # the state of a run whose status or tables cannot be read
 
 
 def home() -> Path:
@@ -82,6 +83,21 @@ class Run:
         experiment_digest, machine      (`results.machine`) runs that agree in both can be compared; old runs lack them
         """
         return read_json(self.root / "status.json")
+
+    def known_status(self) -> dict[str, Any]:
+        """The status, or of a run whose status cannot be read one of state "unreadable", whose `error` says why.
+
+        `started_ns` is 0 then, `experiment` None.
+        """
+        try:
+            status = self.status()
+            if not isinstance(status["state"], str) or not isinstance(status["started_ns"], int):
+                raise TypeError("state or started_ns is of another kind")
+            return {"run_id": self.run_id, "experiment": None, "error": None, **status}
+        except (EnvironmentFailure, OSError, LookupError, TypeError) as error:
+            why = str(error) if isinstance(error, EnvironmentFailure) else f"status.json is damaged ({error!r})"
+        unknown = {"experiment": None, "started_ns": 0, "ended_ns": None}
+        return {"run_id": self.run_id, "state": UNREADABLE, "error": why, **unknown}
 
     def table(self, name: str) -> pd.DataFrame:
         """Read one result table; raises `BadInput` for an unknown name, and else as `read_table` does."""
@@ -149,11 +165,11 @@ def all_live() -> list[str]:
 
 
 def all_finished() -> list[Run]:
-    """Every finished run, newest first; what else lies in the folder is passed over."""
+    """Every finished run, newest first, damaged ones last; what else lies in the folder is passed over."""
     folder = home() / "runs"
     names = [status.parent.name for status in folder.glob("*/status.json")]
-    found = [finished(name) for name in names if RUN_ID.fullmatch(name)]
-    return sorted(found, key=lambda run: run.status()["started_ns"], reverse=True)
+    found = [Run(name, folder / name) for name in names if RUN_ID.fullmatch(name)]
+    return sorted(found, key=lambda run: run.known_status()["started_ns"], reverse=True)
 
 
 def publish(run: Run) -> Run:

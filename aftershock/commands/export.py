@@ -23,5 +23,6 @@ def export_runs(arguments: argparse.Namespace) -> int:
     runs = [store.finished(run_id) for run_id in dict.fromkeys(arguments.run_ids)]
     manifest = export(runs, arguments.out.absolute(), arguments.raw)
     files = sum(len(run["files"]) for run in manifest["runs"])
-    show(arguments, manifest, f"{len(runs)} runs, {files} files: {arguments.out}")
+    count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+    show(arguments, manifest, f"{count}, {files} files: {arguments.out}")
     return PASSED

@@ -25,7 +25,8 @@ def prune(arguments: argparse.Namespace) -> int:
     from results.retention import removable
 
     _check(arguments)
-    runs, baselines = [run.status() for run in store.all_finished()], baseline_run_ids()
+    every = [run.known_status() for run in store.all_finished()]
+    runs, baselines = [status for status in every if status["state"] != store.UNREADABLE], baseline_run_ids()
     limits = (arguments.keep, arguments.older_than)
     doomed = removable(runs, *limits, protected=baselines, now_ns=time.time_ns())
     without_protection = removable(runs, *limits, protected=(), now_ns=time.time_ns())
@@ -36,7 +37,7 @@ def prune(arguments: argparse.Namespace) -> int:
     document = {
         "removed": doomed,
         "baselines_kept": spared,
-        "kept": len(runs) - len(doomed),
+        "kept": len(every) - len(doomed),
         "dry_run": arguments.dry_run,
     }
     lines = [f"{'would remove' if arguments.dry_run else 'removed'} {run_id}" for run_id in doomed]

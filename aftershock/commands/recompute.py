@@ -27,8 +27,10 @@ def recompute_runs(arguments: argparse.Namespace) -> int:
         run = recompute(arguments.run_id)
         show(arguments, run.status(), f"{run.run_id} was computed again: {run.report}")
         return PASSED
-    done = [run.run_id for run in store.all_finished() if run.status()["state"] == "done"]
-    failed = {}
+    every = [run.known_status() for run in store.all_finished()]
+    done = [status["run_id"] for status in every if status["state"] == "done"]
+    damaged = {status["run_id"]: status["error"] for status in every if status["state"] == store.UNREADABLE}
+    failed = dict(damaged)
     for number, run_id in enumerate(done, 1):
         print(f"{number} of {len(done)}: {run_id}", file=sys.stderr)
         try:
@@ -37,7 +39,7 @@ def recompute_runs(arguments: argparse.Namespace) -> int:
             failed[run_id] = str(error)
     again = [run_id for run_id in done if run_id not in failed]
     lines = [
-        f"{len(again)} of {len(done)} runs were computed again",
+        f"{len(again)} of {len(done) + len(damaged)} runs were computed again",
         *(f"not {id}: {why}" for id, why in failed.items()),
     ]
     show(arguments, {"recomputed": again, "failed": failed}, "\n".join(lines))

@@ -28,7 +28,7 @@ def show_results(arguments: argparse.Namespace) -> int:
     from results.terminal import summary
 
     if arguments.run_id is None:
-        runs = [run.status() for run in store.all_finished()]
+        runs = [run.known_status() for run in store.all_finished()]
         show(arguments, {"runs": runs}, listing(runs))
         return PASSED
     run = store.finished(arguments.run_id)

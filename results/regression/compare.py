@@ -15,14 +15,16 @@ from results.regression.regress import judge_splits
 def side_by_side(run_ids: Sequence[str]) -> dict[str, Any]:
     """What each run measured: `{runs: [{run_id, experiment, machine, metrics}], differ}`.
 
-    `differ` names what the runs do not have in common, which may be why their figures differ: "experiment", "machine".
+    `differ` names what the runs do not have in common, which may be why their figures differ: "experiment", "machine",
+    "seeds".
     Raises `BadInput` for fewer than two runs, and for one that is not there.
     """
-    if len(run_ids) < 2:
-        raise BadInput("run_id", " ".join(run_ids), "two runs or more")
     runs = _rows(run_ids)
+    if len(runs) < 2:
+        raise BadInput("run_id", " ".join(run_ids), "two runs or more, or runs --against others")
     names = ("run_id", "experiment", "machine", "metrics")
-    return {"runs": [{name: getattr(run, name) for name in names} for run in runs], "differ": _differences(runs)}
+    differ = _differences(*([run] for run in runs))
+    return {"runs": [{name: getattr(run, name) for name in names} for run in runs], "differ": differ}
 
 
 def against(run_ids: Sequence[str], baseline_ids: Sequence[str]) -> dict[str, Any]:
@@ -37,14 +39,23 @@ def against(run_ids: Sequence[str], baseline_ids: Sequence[str]) -> dict[str, An
     return {
         "verdict": overall([one.verdict for one in judgements]).value,
         "metrics": [one.row() for one in judgements],
-        "differ": _differences([*candidates, *baseline]),
+        "differ": _differences(candidates, baseline),
     }
 
 
 def _rows(run_ids: Sequence[str]) -> list[Row]:
-    return [row(store.finished(run_id)) for run_id in run_ids]
+    """Of each run what comparisons need; raises `BadInput` for one that is named twice or is not done."""
+    found = [row(store.finished(run_id)) for run_id in run_ids]
+    for place, one in enumerate(found):
+        if one.state != "done":
+            raise BadInput("run_id", one.run_id, f"runs that are done: this one is {one.state}")
+        if one.run_id in run_ids[:place]:
+            raise BadInput("run_id", one.run_id, "each run once")
+    return found
 
 
-def _differences(runs: Sequence[Row]) -> list[str]:
-    facts = {"experiment": {run.experiment_digest for run in runs}, "machine": {run.machine for run in runs}}
+def _differences(*sides: Sequence[Row]) -> list[str]:
+    every = [run for side in sides for run in side]
+    facts = {"experiment": {run.experiment_digest for run in every}, "machine": {run.machine for run in every}}
+    facts["seeds"] = {frozenset(run.facts.get("seed") for run in side) for side in sides}
     return [name for name, values in facts.items() if len(values) > 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -63,10 +64,14 @@ class Series:
 
 @dataclass(frozen=True)
 class Split:
-    """Candidates and baseline by stratum; `pinned` if the baseline was set by hand."""
+    """Candidates and baseline by stratum; `pinned` if the baseline was set by hand.
+
+    `reseeded` if the seeds were changed: runs under other seeds ran other plans of faults, and are not compared with.
+    """
 
     strata: tuple[tuple[tuple[Row, ...], tuple[Row, ...]], ...]
     pinned: bool
+    reseeded: bool = False
 
     @property
     def candidates(self) -> list[Row]:
@@ -105,24 +110,33 @@ def split(series: Series, set_aside: Collection[str], pins: Mapping[str, Sequenc
     Those `set_aside` are in no baseline but a pinned one.
     """
     pinned = {run.run_id for run in series.runs} & set(pins.get(series.experiment, ()))
-    strata = []
-    for runs in _often_run(series.runs):
+    strata, (groups, reseeded) = [], _comparable(series.runs)
+    for runs in groups:
         open_ = [run for run in runs if run.run_id not in pinned]
         candidates, earlier = open_[-CANDIDATES:], open_[:-CANDIDATES]
         usual = [run for run in earlier if run.run_id not in set_aside][-BASELINE:]
         chosen = [run for run in runs if run.run_id in pinned] if pinned else usual
         strata.append((tuple(candidates), tuple(chosen)))
-    return Split(tuple(strata), bool(pinned))
+    return Split(tuple(strata), bool(pinned), reseeded)
 
 
-def _often_run(runs: Sequence[Row]) -> list[Sequence[Row]]:
-    """The runs under each seed that comes back run after run; all of them together if none does.
+def _comparable(runs: Sequence[Row]) -> tuple[list[Sequence[Row]], bool]:
+    """The runs under each seed that comes back run after run, or all together if none does; and if seeds were changed.
 
-    A seed that has not been used lately is left out.
+    A seed that has not been used lately is left out. Where that is true of all that came back, only the runs since then
+    are comparable: a difference from those before may be that of the seeds.
     """
-    often = [own for own in _by_seed(runs).values() if len(own) >= OFTEN]
+    often = _often(runs)
     lately = runs[-CANDIDATES * len(often) :]
-    return [own for own in often if own[-1] in lately] or [runs]
+    used: list[Sequence[Row]] = [own for own in often if own[-1] in lately]
+    if used or not often:
+        return used or [runs], False
+    last = max(runs.index(own[-1]) for own in often)
+    return _comparable(runs[last + 1 :])[0], True
+
+
+def _often(runs: Sequence[Row]) -> list[list[Row]]:
+    return [own for own in _by_seed(runs).values() if len(own) >= OFTEN]
 
 
 def stratified(candidates: Sequence[Row], baseline: Sequence[Row]) -> Split:
@@ -151,15 +165,23 @@ def _values(metric: Metric, runs: Sequence[Row]) -> np.ndarray:
     return np.array([run.metrics[metric.name] for run in runs if metric.name in run.metrics], dtype=float)
 
 
-def levelled(metric: Metric, runs: Sequence[Row]) -> np.ndarray:
+def stretches(runs: Sequence[Row]) -> list[list[Row]]:
+    """The runs from one change of the seeds that come back to the next: within one, seeds and time are apart."""
+    places = {run.run_id: place for place, run in enumerate(runs)}
+    spans = [(places[own[0].run_id], places[own[-1].run_id]) for own in _often(runs)]
+    in_use = [tuple(first <= place <= last for first, last in spans) for place in range(len(runs))]
+    grouped = groupby(zip(in_use, runs, strict=True), key=lambda each: each[0])
+    return [[run for _, run in stretch] for _, stretch in grouped]
+
+
+def levelled(metric: Metric, stretch: Sequence[Row]) -> np.ndarray:
     """The values of runs that measured a metric, on its scale, with the usual difference between seeds taken out."""
-    values = on_scale(metric, _values(metric, runs))
+    values = on_scale(metric, _values(metric, stretch))
     usual = np.median(values)
-    seeds = np.array([run.facts.get("seed") for run in runs])
-    for seed in _by_seed(runs):
-        own = seeds == seed
-        if own.sum() >= OFTEN:
-            values[own] += usual - np.median(values[own])
+    seeds = np.array([run.facts.get("seed") for run in stretch])
+    for own_runs in _often(stretch):
+        own = seeds == own_runs[0].facts.get("seed")
+        values[own] += usual - np.median(values[own])
     return values
 
 

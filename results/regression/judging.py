@@ -171,7 +171,7 @@ def _told_apart(comparisons: Sequence[Comparison], p_values: np.ndarray, level: 
 def _widths(pairs: Sequence[Pair], found: Sequence[Chances], levels: Sequence[float]) -> list[float | None]:
     """Half the width of each interval, on the metric's scale; None for a count.
 
-    What is no `RARE` change has an interval of that level at the least: it takes no more draws, and holds "none" anyway.
+    What is no `RARE` change has an interval of that level at the least: it takes no more draws, and holds "none".
     """
     places = [place for place, pair in enumerate(pairs) if pair.metric.scale is not Scale.COUNT]
     rare = {place for place in places if found[place].p_value <= RARE}
@@ -185,11 +185,11 @@ def _widths(pairs: Sequence[Pair], found: Sequence[Chances], levels: Sequence[fl
 
 
 def _of_counts(pair: Pair) -> Chances:
-    """The exact rule of counts: what never happened must not happen; else it counts how many runs are beyond all others.
+    """The exact rule of counts: what never happened must not happen; else what matters is how many runs are beyond all.
 
     Where nothing has changed, every order of the runs is as likely as any other: that the k largest of all runs are
-    candidates has the probability C(candidates, k) / C(all, k), however the counts are distributed (Rosenbaum, Tables for
-    a nonparametric test of location, 1954). Fewer is told only if all candidates are below the baseline.
+    candidates has the probability C(candidates, k) / C(all, k), however the counts are distributed (Rosenbaum, Tables
+    for a nonparametric test of location, 1954). Fewer is told only if all candidates are below the baseline.
     """
     candidates, baseline = pair.candidates, pair.baseline
     change, runs = float(candidates.max() - baseline.max()), len(candidates) + len(baseline)

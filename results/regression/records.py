@@ -75,11 +75,14 @@ def keep(document: dict[str, Any], tables: dict[str, list[dict[str, Any]]]) -> R
     return recorded(regression_id)
 
 
+def entries() -> list[dict[str, Any]]:
+    """What was found of each experiment, in all recorded comparisons."""
+    return [entry for regression in all_recorded() for entry in regression.document()["experiments"]]
+
+
 def set_aside() -> set[str]:
     """The runs that were found to be worse: they are no baseline for later ones."""
-    documents = [regression.document() for regression in all_recorded()]
-    judged = [entry for document in documents for entry in document["experiments"]]
-    return {run_id for entry in judged if entry["verdict"] == Change.WORSE for run_id in entry["candidates"]}
+    return {run_id for entry in entries() if entry["verdict"] == Change.WORSE for run_id in entry["candidates"]}
 
 
 def _folder() -> Path:

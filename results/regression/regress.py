@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,28 +20,44 @@ from results.regression.records import Regression
 from results.regression.wording import sentence
 
 LONGEST_HISTORY = 400  # runs in which changes are looked for
+SERIES = ("experiment", "experiment_digest", "machine")  # what names one
 
 
 def regress(experiment: str | None = None) -> Regression:
-    """Judge the latest runs of every experiment, or of the one that is named, and record what was found.
+    """Judge the latest runs of the experiment that is named, or of every one with new runs, and record what was found.
 
-    Raises `BadInput` when there is no run to judge, or when `baselines.yaml` cannot be used.
+    Where nothing is new, what was judged last is judged again. Raises `BadInput` when there is no run to judge, or when
+    `baselines.yaml` cannot be used.
     """
     followed = history.latest_series(experiment)
+    if not followed and experiment is None:
+        raise BadInput("results regress", "no run", "a home with finished runs that say what they ran and where")
     if not followed:
         allowed = "the name of an experiment with finished runs that say what they ran and where"
-        raise BadInput("experiment", experiment or "all", allowed)
-    pins, aside = history.read_pins(), records.set_aside()
-    splits = [history.split(series, aside, pins) for series in followed]
-    judged = judge_splits(splits)
-    entries = [_entry(*each) for each in zip(followed, splits, judged, strict=True)]
+        raise BadInput("experiment", experiment, allowed)
+    due = _split(followed) if experiment else _due(_split(followed))
+    judged = list(zip(due, judge_splits([split for _, split in due]), strict=True))
     tables = {
-        "regression": [
-            {**_where(series), **one.row()} for series, own in zip(followed, judged, strict=True) for one in own
-        ],
-        "change_points": [row for series in followed for row in _changes(series)],
+        "regression": [{**_where(series), **one.row()} for (series, _), own in judged for one in own],
+        "change_points": [row for series, _ in due for row in _changes(series)],
     }
-    return records.keep(_document(entries), tables)
+    return records.keep(_document([_entry(*pair, own) for pair, own in judged]), tables)
+
+
+def _split(followed: Sequence[Series]) -> list[tuple[Series, Split]]:
+    """Each series with what of it is compared; runs found worse, or on a worse level than before, are no baseline."""
+    pins, aside = history.read_pins(), records.set_aside()
+    return [(series, history.split(series, aside | below(series), pins)) for series in followed]
+
+
+def _due(splits: list[tuple[Series, Split]]) -> list[tuple[Series, Split]]:
+    """Those with candidates that no verdict has been given on; if there are none, those of the last comparison."""
+    judged = {run_id for entry in records.entries() for run_id in entry["candidates"]}
+    new = [(series, split) for series, split in splits if any(run.run_id not in judged for run in split.candidates)]
+    if new:
+        return new
+    last = [{name: entry[name] for name in SERIES} for entry in records.all_recorded()[0].document()["experiments"]]
+    return [(series, split) for series, split in splits if _where(series) in last] or splits
 
 
 def judge_splits(splits: Sequence[Split]) -> list[list[Judgement]]:
@@ -47,7 +65,14 @@ def judge_splits(splits: Sequence[Split]) -> list[list[Judgement]]:
     pairs = [[history.pair(metric, split.strata) for metric in METRICS.values()] for split in splits]
     measured = [[pair for pair in own if pair.measured] for own in pairs]
     judgements = iter(judge([pair for own in measured for pair in own]))
-    return [[next(judgements) for _ in own] for own in measured]
+    return [[_told(next(judgements), split) for _ in own] for own, split in zip(measured, splits, strict=True)]
+
+
+def _told(one: Judgement, split: Split) -> Judgement:
+    """A judgement whose reason says, too, that the seeds were changed."""
+    if one.verdict is not Change.UNKNOWN or not split.reseeded:
+        return one
+    return replace(one, why=f"{one.why}; the seeds were changed, and runs before had other faults")
 
 
 def baseline_run_ids() -> set[str]:
@@ -55,11 +80,9 @@ def baseline_run_ids() -> set[str]:
 
     Also those that will be again once their tables are computed again, after a change of the schemas.
     """
-    pins, aside = history.read_pins(), records.set_aside()
-    followed = [series for outdated in (False, True) for series in history.all_series(outdated=outdated)]
-    splits = [history.split(series, aside, pins) for series in followed]
+    splits = [split for outdated in (False, True) for _, split in _split(history.all_series(outdated=outdated))]
     in_use = {run.run_id for split in splits if split.baseline for run in (*split.candidates, *split.baseline)}
-    return in_use.union(*pins.values())
+    return in_use.union(*history.read_pins().values())
 
 
 def _document(entries: list[dict[str, Any]]) -> dict[str, Any]:
@@ -82,7 +105,7 @@ def _entry(series: Series, split: Split, judgements: Sequence[Judgement]) -> dic
 
 
 def _where(series: Series) -> dict[str, str]:
-    return {"experiment": series.experiment, "experiment_digest": series.digest, "machine": series.machine}
+    return dict(zip(SERIES, (series.experiment, series.digest, series.machine), strict=True))
 
 
 def _changes(series: Series) -> Iterator[dict[str, Any]]:
@@ -90,15 +113,43 @@ def _changes(series: Series) -> Iterator[dict[str, Any]]:
 
 
 def changes(series: Series, metric: Metric) -> list[dict[str, Any]]:
-    """The changes in the history of a metric: none of a count, whose level is zero.
+    """The changes in the history of a metric: none of a count, whose level is zero, nor where the seeds were changed.
 
     metric, unit, run_id and started_ns (of the first run of the new level), verdict, before, after, p_value.
     """
+    return [_change(metric, stretch[one.place], one) for stretch, found in _levels(series, metric) for one in found]
+
+
+def below(series: Series) -> set[str]:
+    """The runs on a level of some metric that is worse than an earlier one, by the changes in its history."""
+    return {
+        stretch[place].run_id
+        for metric in METRICS.values()
+        for stretch, found in _levels(series, metric)
+        for places in worse_places(metric, found, len(stretch))
+        for place in places
+    }
+
+
+def worse_places(metric: Metric, found: Sequence[ChangePoint], end: int) -> Iterator[range]:
+    """The places, up to `end`, of values on a level worse than the best before it by the minimum effect or more."""
+    sign = 1 if metric.better is Better.LOWER else -1
+    best, ends = math.inf, [*(change.place for change in found), end][1:]
+    for change, until in zip(found, ends, strict=True):
+        best = min(best, sign * change.before)
+        if sign * change.after - best >= margin(metric):
+            yield range(change.place, until)
+
+
+def _levels(series: Series, metric: Metric) -> list[tuple[list[Row], list[ChangePoint]]]:
+    """The stretches of a history in which levels can be compared, each with the changes in it."""
     runs = [run for run in series.runs if metric.name in run.metrics][-LONGEST_HISTORY:]
-    if not runs or metric.scale is Scale.COUNT:
+    if metric.scale is Scale.COUNT:
         return []
-    found = change_points(history.levelled(metric, runs), margin(metric))
-    return [_change(metric, runs[change.place], change) for change in found]
+    return [
+        (stretch, change_points(history.levelled(metric, stretch), margin(metric)))
+        for stretch in history.stretches(runs)
+    ]
 
 
 def _change(metric: Metric, run: Row, change: ChangePoint) -> dict[str, Any]:

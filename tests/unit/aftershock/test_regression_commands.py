@@ -64,6 +64,12 @@ def test_compare_says_what_the_runs_do_not_share(call, as_json):
     }  # fmt: skip
 
 
+def test_compare_says_that_seeds_differ(as_json):
+    write_nights([6000.0])
+    write_nights([6000.0], prefix="other", seed=2)
+    assert as_json("results compare night-000 other-000")["differ"] == ["seeds"]
+
+
 def test_compare_judges_runs_against_a_baseline(call):
     names = slow_nights()
     words = f"results compare {' '.join(names[12:])} --against {' '.join(names[:12])}"

@@ -1,10 +1,15 @@
 """`aftershock results` with its further words: what each prints, and its exit code."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from aftershock import derive
+from experiments.errors import EnvironmentFailure
+from experiments.spec import Experiment
 from results import store
+from results.machine import experiment_digest
 from results.schema import SCHEMA_VERSION
 from tests.unit.results import synthetic
 
@@ -20,6 +25,7 @@ def test_an_export_names_what_it_wrote(call, as_json, two_runs, tmp_path):
         f"2 runs, 24 files: {tmp_path}/out.zip\n",
         "",
     )
+    assert call(f"results export run-1 --out {tmp_path}/one.zip")[1].startswith("1 run, 12 files:")
     found = as_json(f"results export run-2 --out {tmp_path}/out")
     assert [run["run_id"] for run in found["runs"]] == ["run-2"]
     assert json.loads((tmp_path / "out" / "manifest.json").read_text()) == found
@@ -40,6 +46,46 @@ def test_of_all_runs_those_that_cannot_be_computed_again_are_named(call, two_run
     assert {run.run_id for run in store.all_finished()} == {"run-1", "run-2"}
 
 
+def test_one_damaged_run_is_said_and_stops_nothing(call, as_json, two_runs):
+    (two_runs[0].root / "status.json").write_text("{")
+    listed = {run["run_id"]: run for run in as_json("results")["runs"]}
+    assert (listed["run-1"]["state"], listed["run-2"]["state"]) == ("unreadable", "done")
+    (line,) = [line for line in call("results")[1].splitlines() if "run-1" in line]
+    assert "damaged" in line
+    assert json.loads(call("results recompute all --json")[1])["failed"]["run-1"].count("damaged") == 1
+    assert as_json("results prune --keep 0")["removed"] == ["run-2"]
+
+
+def raw_run(home):
+    run = synthetic.make_run(home / "runs", run_id="run-3")
+    run.raw.mkdir()
+    store.write_json(run.root / "experiment.json", Experiment().model_dump(mode="json"))
+    return run
+
+
+def test_a_job_that_failed_leaves_its_log_where_it_says(call, home, monkeypatch):
+    def fail(run, owner):
+        (run.raw / "logs").mkdir()
+        (run.raw / "logs" / "build.log").write_text("OutOfMemoryError")
+        raise EnvironmentFailure("the job build failed (OutOfMemoryError)", "see build.log of the run")
+
+    monkeypatch.setattr(derive, "tabulate", fail)
+    run = raw_run(home)
+    before = run.status()
+    code, _, err = call("results recompute run-3")
+    log = Path(err.strip().split("see ")[1])
+    assert (code, log.read_text(), log.parent) == (3, "OutOfMemoryError", home / "logs")
+    assert run.status() == before
+
+
+def test_a_run_that_is_computed_again_says_what_it_ran_in_the_terms_of_now(call, home, monkeypatch):
+    for step in ("tabulate", "predict", "validate", "report"):
+        monkeypatch.setattr(derive, step, lambda *run, **owner: None)
+    run = raw_run(home)
+    assert call("results recompute run-3")[0] == 0
+    assert run.status()["experiment_digest"] == experiment_digest(Experiment())
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -54,6 +100,10 @@ def test_of_all_runs_those_that_cannot_be_computed_again_are_named(call, two_run
         ("results export run-1", "--out"),
         ("results export run-1 ../run-2 --out new", "'../run-2'"),
         ("results export run-1 --out README.md", "a path where nothing is yet"),
+        ("results export run-1 --out no/such/out.zip", "a path in a folder that exists"),
+        ("results compare all", "the id of a finished run"),
+        ("results compare run-1", "two runs or more"),
+        ("results compare run-1 run-2 run-1", "each run once"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(call, two_runs, words, named):

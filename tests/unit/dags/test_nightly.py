@@ -25,6 +25,23 @@ def dag():
     return DagBag(dag_folder=str(REPOSITORY / "dags" / "nightly.py")).dags["nightly"]
 
 
+@pytest.fixture(autouse=True)
+def opened(monkeypatch):
+    """The run that each DAG run opened in its last try, as Airflow keeps it."""
+    known = {}
+    monkeypatch.setattr(nightly, "opened", known.get)
+    return known
+
+
+@pytest.fixture
+def publish(publish, opened):
+    def published(*words, run_id, dag_run, **about):
+        opened[dag_run] = run_id
+        return publish(*words, run_id=run_id, dag_run=dag_run, **about)
+
+    return published
+
+
 @pytest.fixture
 def events():
     return defaultdict(SimpleNamespace)
@@ -90,11 +107,38 @@ def test_a_task_whose_dag_run_opened_no_run_says_why_and_where_to_look(home, mon
         ended(FIRST, "failed")
 
 
-def test_of_a_dag_run_that_was_cleared_the_newest_run_counts(publish):
+def test_of_a_dag_run_that_was_cleared_the_run_of_the_last_try_counts(publish):
     publish("failed", run_id="second", error="no disk", dag_run=FIRST, started_ns=2)
-    publish("done", GOOD, run_id="first", dag_run=FIRST, started_ns=1)
-    publish("done", GOOD, run_id="third", dag_run=FIRST, started_ns=3)
+    publish("done", GOOD, run_id="first", dag_run=FIRST, started_ns=3)
+    publish("done", GOOD, run_id="third", dag_run=FIRST, started_ns=1)  # after the clock was put back
     assert ended(FIRST, "success") == "third"
+
+
+def test_a_last_try_that_opened_no_run_is_not_answered_by_an_older_one(publish, opened, monkeypatch, events):
+    publish("done", GOOD, run_id="older", dag_run=FIRST)
+    del opened[FIRST]
+    monkeypatch.setattr(nightly, "refusal", {FIRST: "seed: -1 is not usable"}.get)
+    with pytest.raises(AirflowFailException, match="no run came of it"):
+        ended(FIRST, "failed")
+    with pytest.raises(AirflowSkipException):
+        nightly.publish(CELLS[:1], events)
+    with pytest.raises(AirflowFailException, match="1 of 1 runs are not good: no run came of it"):
+        nightly.judge(CELLS[:1])
+
+
+def test_a_last_try_whose_run_is_not_in_the_store_is_not_answered_by_an_older_one(publish, opened, monkeypatch):
+    publish("done", GOOD, run_id="older", dag_run=FIRST)
+    opened[FIRST] = "gone"
+    monkeypatch.setattr(nightly, "refusal", {}.get)
+    with pytest.raises(AirflowFailException, match="no run came of it"):
+        ended(FIRST, "failed")
+
+
+def test_one_damaged_run_stops_no_night(publish):
+    damaged = publish("done", GOOD, run_id="another", dag_run="another night")
+    (damaged.root / "status.json").write_text("{")
+    publish("done", GOOD, run_id="good", dag_run=FIRST)
+    nightly.judge(CELLS[:1])
 
 
 def test_tables_are_published_with_the_runs_that_have_them(publish, events):

@@ -27,7 +27,7 @@ def test_it_runs_when_a_night_has_published_its_tables(dag):
 
 
 def test_without_runs_there_is_nothing_to_compare(home):
-    with pytest.raises(AirflowFailException, match=r"^experiment: 'all' is not usable"):
+    with pytest.raises(AirflowFailException, match=r"^results regress: 'no run' is not usable"):
         regressing.compare(None)
 
 

@@ -8,6 +8,7 @@ import os
 from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from results import index, store
@@ -196,6 +197,26 @@ def test_a_damaged_table_costs_the_others_nothing():
     assert rows["one"].state == "done"
     assert rows["two"].state == UNREADABLE
     assert "table predictions of two is damaged" in rows["two"].error
+
+
+@pytest.mark.parametrize("error", [OSError("input/output error"), pa.ArrowNotImplementedError("no such codec"),
+                                   pa.ArrowInvalid("broken"), IndexError("none"), TypeError("another kind")],
+                         ids=repr)  # fmt: skip
+def test_whatever_is_wrong_with_a_table_costs_the_others_nothing(monkeypatch: pytest.MonkeyPatch, error: Exception):
+    write_run("one")
+    write_run("two")
+    read = store.Run.table
+
+    def table(run: store.Run, name: str):
+        if run.run_id == "two":
+            raise error
+        return read(run, name)
+
+    monkeypatch.setattr(store.Run, "table", table)
+    rows = {row.run_id: row for row in index.rows()}
+    assert rows["one"].state == "done"
+    assert rows["two"].state == UNREADABLE
+    assert str(error) in rows["two"].error
 
 
 def test_tables_of_another_version_are_said_to_be():

@@ -152,6 +152,7 @@ def two_runs(home):
 @pytest.mark.parametrize("raw", [False, True])
 def test_an_export_has_what_its_manifest_says(tmp_path, two_runs, name, raw):
     out = tmp_path / "new" / name
+    out.parent.mkdir()
     manifest = export(two_runs, out, raw)
     if name.endswith(".zip"):
         with zipfile.ZipFile(out) as archive:

@@ -44,6 +44,25 @@ def test_whatever_else_differs_does():
     assert len(set(digests)) == len(changes)
 
 
+def test_another_default_is_another_experiment(monkeypatch):
+    before = experiment_digest(Experiment())
+    field = Experiment.model_fields["window_s"]
+    monkeypatch.setattr(field, "default", 90.0)
+    Experiment.model_rebuild(force=True)
+    try:
+        assert Experiment().window_s == 90
+        assert experiment_digest(Experiment()) != before
+        assert experiment_digest(Experiment(window_s=240)) == before
+    finally:
+        monkeypatch.undo()
+        Experiment.model_rebuild(force=True)
+
+
+def test_what_is_left_to_the_window_and_the_cluster_is_filled_in():
+    spelt_out = {"duration": 240.0, "hosts": {f"worker-{number}": [] for number in (1, 2, 3)}}
+    assert experiment_digest(Experiment(faults=spelt_out)) == experiment_digest(Experiment())
+
+
 def test_every_example_has_a_digest_of_its_own():
     names = spec.available()
     assert len({experiment_digest(spec.load(name)) for name in names}) == len(names)

@@ -67,6 +67,26 @@ def test_what_is_no_run_is_passed_over(home):
         store.finished("stray")
 
 
+@pytest.mark.parametrize("text", ["{", "[]", "null", "{}", '{"state": "done", "started_ns": "soon"}'])
+def test_a_damaged_status_is_said_and_stops_no_list(text):
+    store.publish(live_run("run-1"))
+    damaged = store.publish(live_run("run-2", started_ns=9))
+    (damaged.root / "status.json").write_text(text)
+    assert [run.run_id for run in store.all_finished()] == ["run-1", "run-2"]
+    assert store.finished("run-1").known_status() == store.finished("run-1").status()
+    known = damaged.known_status()
+    assert (known["run_id"], known["state"], known["started_ns"]) == ("run-2", "unreadable", 0)
+    assert "status.json" in known["error"]
+    assert "damaged" in known["error"]
+
+
+def test_a_status_that_cannot_be_read_is_said():
+    run = store.publish(live_run("run-1"))
+    (run.root / "status.json").unlink()
+    (run.root / "status.json").mkdir()
+    assert "IsADirectoryError" in run.known_status()["error"]
+
+
 @pytest.mark.parametrize("run_id", ["", "..", "../runs/run-1", "a/b", "Run", "a b", "-a", "a" * 129, "a\n"])
 def test_a_run_id_is_never_a_path(run_id):
     for use in (store.finished, store.live, store.live_directory):

@@ -55,7 +55,8 @@ def test_seeds_that_come_back_are_compared_each_with_its_own():
     for seed, (candidates, baseline) in enumerate(found.strata, 1):
         assert ids(candidates) == [f"n{night}-s{seed}" for night in range(5, 10)]
         assert ids(baseline) == [f"n{night}-s{seed}" for night in range(5)]
-    values = history.levelled(METRICS["service_rate"], history.latest_series()[0].runs)
+    (alternating,) = [each for each in history.stretches(history.latest_series()[0].runs) if len(each) > 1]
+    values = history.levelled(METRICS["service_rate"], alternating)
     assert values == pytest.approx(values[0])
 
 
@@ -70,6 +71,34 @@ def test_a_seed_that_is_no_longer_used_is_left_out():
     names = write_nights(steady(12), first=10, seed=2)
     assert ids(the_split().candidates) == names[-5:]
     assert ids(the_split().baseline) == names[:-5]
+
+
+def test_new_seeds_are_not_held_against_the_old_ones():
+    write_nights(steady(20), prefix="old", seed=1)
+    names = write_nights(steady(7), first=20, seed=2)
+    found = the_split()
+    assert (ids(found.candidates), ids(found.baseline), found.reseeded) == (names[-5:], names[:2], True)
+    names += write_nights(steady(5), first=27, seed=2)
+    assert (ids(the_split().baseline), the_split().reseeded) == (names[:-5], False)
+
+
+def test_seeds_that_are_new_each_night_are_compared_since_the_old_one_was_given_up():
+    write_nights(steady(20), prefix="old", seed=1)
+    names = [f"night-{number:03d}" for number in range(12)]
+    for number, name in enumerate(names):
+        write_run(name, 20 + number, seed=20 + number)
+    found = the_split()
+    assert (ids(found.candidates), ids(found.baseline), found.reseeded) == (names[-5:], names[:-5], True)
+
+
+def test_a_history_falls_into_stretches_of_the_same_seeds():
+    for night in range(30):
+        for seed in (1, 2) if night < 15 else (2, 3):
+            write_run(f"n{night:02d}-s{seed}", night + seed / 10, seed=seed)
+    (series,) = history.latest_series()
+    found = [{run.facts["seed"] for run in stretch} for stretch in history.stretches(series.runs) if len(stretch) > 2]
+    assert found == [{1, 2}, {2, 3}]
+    assert [run for stretch in history.stretches(series.runs) for run in stretch] == list(series.runs)
 
 
 @pytest.mark.parametrize(

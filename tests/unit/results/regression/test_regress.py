@@ -1,12 +1,15 @@
 """A regression, from runs to what is recorded of it."""
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from experiments.errors import BadInput
 from results import store
+from results.metrics import METRICS
 from results.regression import records
-from results.regression.regress import baseline_run_ids, regress
+from results.regression.change_points import ChangePoint
+from results.regression.regress import baseline_run_ids, regress, worse_places
 from results.schema import REGRESSION_TABLES, VERSION_KEY
 from tests.unit.results.regression.past import steady, write_nights, write_run
 
@@ -48,9 +51,7 @@ def test_a_speedup_is_better_and_unchanged_runs_are_the_same():
     assert regress().document()["verdict"] == "better"
     write_nights(steady(30, seed=3), prefix="q1", experiment="nexmark-q1", experiment_digest="d7")
     found = regress()
-    assert {row["experiment"]: row["verdict"] for row in found.rows("regression")} == {
-        "wordcount": "better", "nexmark-q1": "same"
-    }  # fmt: skip
+    assert {row["experiment"]: row["verdict"] for row in found.rows("regression")} == {"nexmark-q1": "same"}
     assert regress("nexmark-q1").document()["verdict"] == "same"
 
 
@@ -84,6 +85,72 @@ def test_a_slowdown_stays_worse_and_never_becomes_its_own_baseline():
     assert {f"night-{night:03d}" for night in range(26, 34)} <= aside
     candidates = {f"night-{night:03d}" for night in range(29, 34)}
     assert aside & baseline_run_ids() == candidates
+
+
+def test_a_slowdown_that_nobody_judged_becomes_no_baseline():
+    """Forty slow nights without a comparison: all of the latest 20 before the candidates are slow."""
+    names = write_nights([*steady(20), *steady(40, 6000 / 1.15, seed=2)])
+    document = regress().document()
+    assert document["verdict"] == "worse"
+    assert document["experiments"][0]["baseline"] == names[:20]
+    assert names[20] not in baseline_run_ids()
+
+
+def test_what_was_slow_and_was_mended_is_no_baseline_either():
+    names = write_nights([*steady(15), *steady(15, 6000 / 1.15, seed=2), *steady(15, seed=3)])
+    assert regress().document()["experiments"][0]["baseline"] == names[5:15] + names[30:40]
+
+
+@pytest.mark.parametrize(
+    ("steps", "worse"),
+    [
+        ([(10, 1.0, 1.2)], [(10, 30)]),
+        ([(10, 1.0, 0.8)], []),
+        ([(5, 1.0, 1.2), (20, 1.2, 1.0)], [(5, 20)]),
+        ([(5, 1.0, 1.2), (20, 1.2, 1.15)], [(5, 20), (20, 30)]),
+        ([(5, 1.0, 0.8), (20, 0.8, 1.0)], [(20, 30)]),
+    ],
+)
+def test_a_level_is_worse_by_the_best_one_before(steps, worse):
+    found = [ChangePoint(place, np.log(before), np.log(after), 0.001) for place, before, after in steps]
+    places = list(worse_places(METRICS["checkpoint_s"], found, 30))
+    assert places == [range(*each) for each in worse]
+
+
+def test_a_change_of_seeds_is_no_change_of_the_level():
+    write_nights(steady(20), seed=1)
+    write_nights(steady(7, 3000, seed=2), first=20, seed=2)
+    found = regress()
+    assert found.document()["verdict"] == "unknown"
+    (row,) = found.rows("regression")
+    assert row["why"].endswith("the seeds were changed, and runs before had other faults")
+    assert found.rows("change_points") == []
+
+
+def test_a_change_is_found_beside_one_of_seeds():
+    """Seeds 1 and 2 until night 15, then 2 and 3; all become slower at night 22."""
+    for night in range(30):
+        for seed in (1, 2) if night < 15 else (2, 3):
+            rate = (
+                6000 * (1.3 if seed == 3 else 1) / (1.3 if night >= 22 else 1) * (1 + 0.01 * ((7 * night + seed) % 5))
+            )
+            write_run(f"n{night:02d}-s{seed}", night + seed / 10, seed=seed, facts={"service_rate": rate})
+    (change,) = regress().rows("change_points")
+    assert (change["run_id"], change["verdict"]) == ("n22-s2", "worse")
+
+
+def test_only_what_has_new_runs_is_judged():
+    write_nights(steady(10))
+    write_nights(steady(10), prefix="q1", experiment="nexmark-q1", experiment_digest="d7")
+
+    def judged(experiment=None):
+        return {entry["experiment"] for entry in regress(experiment).document()["experiments"]}
+
+    assert judged() == {"wordcount", "nexmark-q1"}
+    write_nights(steady(1, seed=2), first=10)
+    assert judged() == {"wordcount"}
+    assert judged() == {"wordcount"}, "asked again, the same is said again"
+    assert judged("nexmark-q1") == {"nexmark-q1"}
 
 
 def test_after_a_repair_all_is_the_same_again():
