@@ -169,7 +169,12 @@ def all_finished() -> list[Run]:
     folder = home() / "runs"
     names = [status.parent.name for status in folder.glob("*/status.json")]
     found = [Run(name, folder / name) for name in names if RUN_ID.fullmatch(name)]
-    return sorted(found, key=lambda run: run.known_status()["started_ns"], reverse=True)
+    return sorted(found, key=_age, reverse=True)
+
+
+def _age(run: Run) -> tuple[bool, int]:
+    status = run.known_status()
+    return status["state"] != UNREADABLE, status["started_ns"]
 
 
 def publish(run: Run) -> Run:
