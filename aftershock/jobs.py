@@ -17,6 +17,8 @@ from infra.services import REPOSITORY
 from results.store import Run
 
 LIMIT_S = 900
+# Such a job mostly starts: what the second compiler makes of it only pays from some three million records on.
+JAVA = f"{spark.COLLECTOR} {spark.FIRST_COMPILER}"
 
 
 def run_tables_job(name: str, run: Run, *arguments: str, owner: Handle | None) -> None:
@@ -34,7 +36,7 @@ def run_tables_job(name: str, run: Run, *arguments: str, owner: Handle | None) -
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "4",
     }
-    command = spark.submit_command("local[*]", program, str(run.root), *arguments, memory="1536m", conf=conf)
+    command = spark.submit_command("local[*]", program, str(run.root), *arguments, memory="1536m", java=JAVA, conf=conf)
     log = run.raw / "logs" / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     environment = {

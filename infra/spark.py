@@ -10,7 +10,8 @@ from infra.services import MASTER_PORT
 
 # A worker that finds no master tries again every 5 to 15 s; Spark's own numbers are 6, then ten more every 30 to 90 s.
 RETRIES = "-Dspark.worker.initialRegistrationRetries=60 -Dspark.worker.maxRegistrationRetries=120"
-DAEMON_OPTIONS = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -Dspark.deploy.maxExecutorRetries=-1 {RETRIES}"
+COLLECTOR, FIRST_COMPILER = "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"
+DAEMON_OPTIONS = f"{COLLECTOR} {FIRST_COMPILER} -Xss512k -Dspark.deploy.maxExecutorRetries=-1 {RETRIES}"
 RECOVERY_LIMIT_S = 10  # a master that was started again waits so long for workers and drivers that died meanwhile
 
 
@@ -55,10 +56,10 @@ def worker_command(worker: Host, master: str, work: Path) -> list[str]:
 
 
 def submit_command(
-    master: str, program: Path, *arguments: str, memory: str = "768m", conf: dict[str, str]
+    master: str, program: Path, *arguments: str, memory: str = "768m", java: str = COLLECTOR, conf: dict[str, str]
 ) -> list[str]:
-    """spark-submit of a Python program in client mode."""
-    options = ["--master", master, "--driver-memory", memory, "--driver-java-options", "-XX:+UseSerialGC"]
+    """spark-submit of a Python program in client mode; `java`: options of the driver's JVM."""
+    options = ["--master", master, "--driver-memory", memory, "--driver-java-options", java]
     for name, value in conf.items():
         options += ["--conf", f"{name}={value}"]
     return [str(home() / "bin" / "spark-submit"), *options, str(program), *arguments]
