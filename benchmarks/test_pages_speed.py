@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 
 from plugins.access import may_read_results
 from plugins.pages import create_app
-from results import charts, store
+from results import charts, index, store
 from tests.e2e.example_run import START_NS, write_run, write_table
 
 RUNS, LONGEST_S = 1000, 1.0
@@ -36,10 +36,14 @@ def test_a_thousand_runs_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     server = FastAPI()
     server.mount("/aftershock", app)
     browser = TestClient(server)
-    addresses = ("", "", "?sort=-utilization&page=7", "?verdict=fail&engine=structured-streaming&sort=run")
+    addresses = ("", "?sort=-utilization&page=7", "?verdict=fail&engine=structured-streaming&sort=run")
+    first_s = _seconds(lambda: browser.get("/aftershock/"))
+    index.rows()  # what a thread of the first list does meanwhile
     took_s = [_seconds(lambda address=address: browser.get(f"/aftershock/{address}")) for address in addresses]
-    print(f"index built in {took_s[0]:.1f} s; lists in {', '.join(f'{each:.3f}' for each in took_s[1:])} s")
-    assert max(took_s[1:]) < LONGEST_S
+    print(
+        f"first list, without an index, in {first_s:.3f} s; others in {', '.join(f'{each:.3f}' for each in took_s)} s"
+    )
+    assert max(first_s, *took_s) < LONGEST_S
 
 
 def test_the_timeline_of_ten_minutes_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
