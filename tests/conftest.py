@@ -19,8 +19,8 @@ os.environ["AIRFLOW_HOME"] = AIRFLOW_HOME.name
 
 HERE = Path(__file__).parent
 
-# The same examples every time: what is drawn follows from each test alone.
-settings.register_profile("seeded", derandomize=True)
+# The same examples every time, however long they take: what is drawn follows from each test alone.
+settings.register_profile("seeded", derandomize=True, deadline=None)
 settings.load_profile("seeded")
 
 
