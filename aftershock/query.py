@@ -8,7 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from experiments.engines import Engine, Protocol
+from experiments.engines import OF_THE_TESTBED, Engine, Protocol
 from experiments.spec import Experiment, LoadMode
 from infra import spark
 from infra.cluster import Handle
@@ -47,7 +47,7 @@ def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path, even
         "broker": handle.broker,
         "master": handle.master,
         "workload": experiment.workload.model_dump(mode="json"),
-        "engine": experiment.engine.model_dump(mode="json", exclude={"protocol", "records_per_message"}),
+        "engine": experiment.engine.model_dump(mode="json", exclude=set(OF_THE_TESTBED)),
         "workers": experiment.cluster.workers,
         "cores": experiment.cores,
         "checkpoint": str(checkpoint),
@@ -72,7 +72,8 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         parallelism=engine.partitions,
         input=InputSpec(InputKind.KAFKA, None, at=handle.broker),
         output=OutputSpec(OutputKind.KAFKA, delivery, handle.broker),
-        store=str(store),
+        store=f"{engine.store}/{run_id}" if engine.store else str(store),
+        store_endpoint=engine.store_endpoint,
         checkpoint_interval_s=engine.checkpoint_interval_s,
         limits=Limits(records_per_message=engine.records_per_message_run),
     ).to_json()

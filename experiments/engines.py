@@ -9,11 +9,17 @@ from typing import Annotated
 from pydantic import Field
 
 from experiments.fault_kinds import FaultKind
+from experiments.field_types import Spelling
 from experiments.parsing import Misfit, Positive, Spec
 from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
 
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
 RECORDS_PER_MESSAGE = 1024
+BUCKET = Spelling(
+    r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
+)
+ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, without a user")
+OF_THE_TESTBED = ("protocol", "records_per_message", "store", "store_endpoint")
 
 
 class Engine(StrEnum):
@@ -53,6 +59,14 @@ class EngineSpec(Spec):
         int | None, Field(ge=1, le=1_000_000, description="dataflow: at most so many records in a message; 1024")
     ] = None
 
+    store: Annotated[
+        Annotated[str, BUCKET] | None,
+        Field(description="dataflow: s3://BUCKET/PREFIX for checkpoints; by default a directory of the cluster"),
+    ] = None
+    store_endpoint: Annotated[
+        Annotated[str, ENDPOINT] | None, Field(description="dataflow: of S3, unless it is that of AWS")
+    ] = None
+
     @property
     def protocol_run(self) -> Protocol:
         """The protocol of the testbed, given or by default."""
@@ -88,6 +102,8 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
         raise Misfit("engine.trigger", engine.trigger.value, "left out with engine dataflow, which has no triggers")
     if engine.recovery is not RecoveryMode.QUERY:
         raise Misfit("engine.recovery", engine.recovery.value, "left out with engine dataflow: its protocol recovers")
+    if engine.store_endpoint and not engine.store:
+        raise Misfit("engine.store_endpoint", engine.store_endpoint, "left out without engine.store")
     if engine.partitions < cores:
         allowed = f"at least {cores} with engine dataflow: each of workers x worker_cores slots needs a partition"
         raise Misfit("engine.partitions", engine.partitions, allowed)
@@ -100,7 +116,7 @@ def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, core
     if isinstance(workload, ReachabilitySpec):
         allowed = "any other with engine structured-streaming, which knows no cycles"
         raise Misfit("workload.name", workload.name.value, allowed)
-    for name in ("protocol", "records_per_message"):
+    for name in OF_THE_TESTBED:
         if (value := getattr(engine, name)) is not None:
             raise Misfit(f"engine.{name}", str(value), "left out with engine structured-streaming: dataflow has it")
     if engine.trigger is TriggerMode.REAL_TIME:

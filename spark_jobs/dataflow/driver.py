@@ -120,6 +120,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, asked.stop)
     spark = _session(job)
     try:
+        job.object_store().check()
         for path in calibration:
             found = calibrate(job, lambda part, log: run(spark, part, log, asked), journal, path.with_suffix(".jsonl"))
             path.write_text(json.dumps(found), encoding="utf-8")
@@ -136,17 +137,19 @@ def main() -> None:
 
 
 def run(spark: SparkSession, job: Job, journal: Journal, asked: Asked) -> None:
-    """Run a job to its end; raises `EnvironmentFailure` when it can't go on."""
+    """Run a job to its end, when nothing needs its checkpoints; raises `EnvironmentFailure` when it can't go on."""
     token = secrets.token_hex(16)
     server = Server(job, token, spark.conf.get("spark.driver.host"), journal)
     stage = Stage(spark, job.to_json(), server.address, token)
     watch = Watch(spark, stage, server, journal, asked)
     stage.start()
     try:
-        server.serve(watch.stopping)
+        ended = server.serve(watch.stopping)
     finally:
         server.close()
         stage.join(ENDING_S)
+    if ended:
+        job.object_store().clear()
     if stage.failure is not None:
         raise EnvironmentFailure(f"the stage of slots failed: {stage.failure}", "look at the executors' logs")
 

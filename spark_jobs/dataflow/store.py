@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
+from uuid import uuid4
 from zlib import crc32
 
 import pyarrow as pa
@@ -49,6 +50,22 @@ class ObjectStore(ABC):
         if seal != expected:
             raise UnreadableObject(key, "its checksum differs")
         return data
+
+    def check(self) -> None:
+        """Raises `EnvironmentFailure` for a store that takes nothing, or doesn't give it back."""
+        key, content = f"check/{uuid4().hex}-0", b"content"
+        self.put(key, [content])
+        try:
+            if self.get(key) != content:
+                raise UnreadableObject(key, "it differs")
+        except UnreadableObject as error:
+            raise EnvironmentFailure(str(error), "look at the store") from error
+        self.delete(key)
+
+    def clear(self) -> None:
+        """Delete all objects."""
+        for key in self.keys():
+            self.delete(key)
 
     @abstractmethod
     def delete(self, key: str) -> None:

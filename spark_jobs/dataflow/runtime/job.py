@@ -68,7 +68,8 @@ class Job:
     slots, parallelism      tasks that host partitions, and partitions of each operator
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
     silence_limit_s         a slot that says nothing for so long is given up
-    store                   the folder of checkpoints and logs, which every host can reach
+    store                   where checkpoints and logs are: a folder that every host can reach, or s3://BUCKET/PREFIX
+    store_endpoint          of S3, unless it is that of AWS
     """
 
     run_id: str
@@ -82,6 +83,7 @@ class Job:
     checkpoint_interval_s: float = 5.0
     silence_limit_s: float = 5.0
     limits: Limits = field(default_factory=Limits)
+    store_endpoint: str | None = None
 
     def __post_init__(self) -> None:
         """Raises `BadInput` for what can't be run."""
@@ -103,7 +105,11 @@ class Job:
         return lay_out(dataflow(self.workload, self.parallelism, self.output.delivery))
 
     def object_store(self) -> ObjectStore:
-        return DirectoryStore(Path(self.store))
+        if not self.store.startswith("s3://"):
+            return DirectoryStore(Path(self.store))
+        from spark_jobs.dataflow.s3 import S3Store  # here, since it takes a while to import
+
+        return S3Store(self.store, self.store_endpoint)
 
     def to_json(self) -> dict[str, Any]:
         document = asdict(self)

@@ -91,6 +91,7 @@ class Server:
         self._named = self._ready_epoch = self._failures = 0
         self._broken: dict[Guest, tuple[float, int]] = {}
         self._stillness = Stillness()
+        self._undeleted: tuple[str, ...] = ()
         self._committed, self._draining = self._coordinator.history.stable, False
         self._round: tuple[int, set[int]] = (0, set())
         self._next_round_s = self._next_progress_s = 0.0
@@ -250,15 +251,19 @@ class Server:
             self._guests[name].say(Peers(sweep.epoch, addresses, slot))
 
     def _delete(self, keys: tuple[str, ...]) -> None:
-        for key in keys:
-            self._store.delete(key)
+        """What the store does not delete now it is asked for again with the next ones."""
+        pending, self._undeleted = (*self._undeleted, *keys), ()
+        for number, key in enumerate(pending):
+            try:
+                self._store.delete(key)
+            except EnvironmentFailure:
+                self._undeleted = pending[number:]
+                return
 
     def _sweep(self, sweep: Sweep) -> None:
         """Objects are named for the epoch in which they were written."""
         stored = self._store.keys()
-        for key in stored:
-            if key not in sweep.keep and int(key.rsplit("-", 1)[1]) < sweep.epoch:
-                self._store.delete(key)
+        self._delete(tuple(k for k in stored if k not in sweep.keep and int(k.rsplit("-", 1)[1]) < sweep.epoch))
 
     # What the journal gets.
 

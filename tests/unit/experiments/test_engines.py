@@ -30,6 +30,8 @@ def test_the_testbed_has_defaults_of_its_own():
         ("workload.query=q5", "workload.query", "q1, q3, q8, q12 with engine dataflow"),
         ("workload={}", "workload.name", "nexmark or reachability with engine dataflow"),
         ("workload={name: reachability}", "engine.protocol", "uncoordinated, .* would wait for its own marker"),
+        ("engine.store=/tmp/x", "engine.store", "s3://"),
+        ("engine.store_endpoint=http://127.0.0.1:9000", "engine.store_endpoint", "left out without engine.store"),
         ("engine.partitions=1", "engine.partitions", "at least 2 with engine dataflow"),
         ("engine.trigger=real-time", "engine.trigger", "left out with engine dataflow"),
         ("engine.recovery=task", "engine.recovery", "left out with engine dataflow"),

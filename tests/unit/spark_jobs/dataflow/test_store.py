@@ -1,47 +1,123 @@
-"""Objects are written whole, and spoilt ones are never taken for good."""
+"""The contract of all object stores: objects are written whole, and spoilt ones are never taken for good."""
 
+import socket
+from uuid import uuid4
+
+import boto3
 import pytest
 
 from experiments.errors import EnvironmentFailure
+from spark_jobs.dataflow import s3
+from spark_jobs.dataflow.s3 import S3Store
 from spark_jobs.dataflow.store import DirectoryStore, MemoryStore, UnreadableObject
+from tests.object_stores import BUCKET, HERE, s3_server
 
 
-@pytest.fixture(params=["memory", "directory"])
-def store(request, tmp_path):
-    return MemoryStore() if request.param == "memory" else DirectoryStore(tmp_path / "objects")
+@pytest.fixture(scope="module")
+def endpoint():
+    with s3_server() as address:
+        yield address
+
+
+class Memory:
+    """A store, and its bytes as they lie there."""
+
+    def __init__(self):
+        self.store = MemoryStore()
+
+    def read(self, key):
+        return self.store.objects[key]
+
+    def write(self, key, data):
+        self.store.objects[key] = data
+
+
+class Directory:
+    def __init__(self, root):
+        self.store, self._root = DirectoryStore(root), root
+
+    def read(self, key):
+        return (self._root / key).read_bytes()
+
+    def write(self, key, data):
+        (self._root / key).write_bytes(data)
+
+
+class S3:
+    def __init__(self, endpoint):
+        self._prefix = f"runs/{uuid4().hex}"
+        self.store = S3Store(f"s3://{BUCKET}/{self._prefix}", endpoint)
+        self._client = boto3.client("s3", "us-east-1", endpoint_url=endpoint)
+
+    def read(self, key):
+        return self._client.get_object(Bucket=BUCKET, Key=f"{self._prefix}/{key}")["Body"].read()
+
+    def write(self, key, data):
+        self._client.put_object(Bucket=BUCKET, Key=f"{self._prefix}/{key}", Body=data)
+
+
+@pytest.fixture(params=["memory", "directory", "s3"])
+def place(request, tmp_path):
+    if request.param == "s3":
+        return S3(request.getfixturevalue("endpoint"))
+    return Memory() if request.param == "memory" else Directory(tmp_path / "objects")
+
+
+@pytest.fixture
+def store(place):
+    return place.store
 
 
 def test_objects_come_back_and_go(store):
-    store.put("count.0/state-1-1", [b"one"])
+    store.put("count.0/state-1-1", [b"one", b"", b"two"])
     store.put("count.0/log-1-1", [b""])
-    assert store.get("count.0/state-1-1") == b"one"
+    assert (store.get("count.0/state-1-1"), store.get("count.0/log-1-1")) == (b"onetwo", b"")
     assert store.keys() == ["count.0/log-1-1", "count.0/state-1-1"]
     store.delete("count.0/state-1-1")
     store.delete("count.0/state-1-1")
     with pytest.raises(UnreadableObject, match="state-1-1"):
         store.get("count.0/state-1-1")
+    store.check()
+    assert store.keys() == ["count.0/log-1-1"], "a check leaves nothing"
+    store.clear()
+    assert store.keys() == []
 
 
-SPOILT = {"cut short": lambda data: data[:-1], "emptied": lambda data: b"", "changed": lambda data: data[:-1] + b"?"}
+SPOILT = {"cut short": lambda data: data[:-1], "emptied": lambda data: b"", "changed": lambda data: b"?" + data[1:]}
 
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
-def test_a_spoilt_object_is_refused(tmp_path, spoil):
-    store = DirectoryStore(tmp_path)
-    store.put("a/b", [b"content"])
-    path = tmp_path / "a" / "b"
-    path.write_bytes(spoil(path.read_bytes()))
+def test_a_spoilt_object_is_refused(place, spoil):
+    place.store.put("a/b", [b"content"])
+    place.write("a/b", spoil(place.read("a/b")))
     with pytest.raises(UnreadableObject, match="checksum"):
-        store.get("a/b")
+        place.store.get("a/b")
 
 
-def test_an_object_in_another_s_place_is_refused(tmp_path):
-    store = DirectoryStore(tmp_path)
-    store.put("a/state-1-1", [b"old"])
-    store.put("a/state-2-1", [b"new"])
-    (tmp_path / "a/state-1-1").replace(tmp_path / "a/state-2-1")
+def test_an_object_in_another_s_place_is_refused(place):
+    place.store.put("a/state-1-1", [b"old"])
+    place.store.put("a/state-2-1", [b"new"])
+    place.write("a/state-2-1", place.read("a/state-1-1"))
     with pytest.raises(UnreadableObject, match="checksum"):
-        store.get("a/state-2-1")
+        place.store.get("a/state-2-1")
+
+
+def test_stores_of_two_runs_do_not_see_each_other(endpoint):
+    first, second = (S3Store(f"s3://{BUCKET}/run-{number}", endpoint) for number in (1, 11))
+    second.put("a/b", [b"content"])
+    assert first.keys() == []
+    first.clear()
+    assert second.get("a/b") == b"content"
+
+
+def test_more_objects_than_a_page_has_are_all_there(endpoint):
+    store = S3Store(f"s3://{BUCKET}/many", endpoint)
+    page = store._client.list_objects_v2
+    store._client.list_objects_v2 = lambda **options: page(**options, MaxKeys=2)
+    names = [f"a/log-{number}-1" for number in range(5)]
+    for name in names:
+        store.put(name, [b""])
+    assert store.keys() == names
 
 
 def test_a_write_that_was_cut_short_is_no_object(tmp_path):
@@ -60,3 +136,48 @@ def test_a_store_that_refuses_says_so_and_leaves_nothing(tmp_path):
     with pytest.raises(EnvironmentFailure, match="taken/b can't be written"):
         DirectoryStore(tmp_path).put("taken/b", [b"content"])
     assert DirectoryStore(tmp_path).keys() == ["taken"]
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    calling = s3.CALLING.merge(s3.Config(retries={"total_max_attempts": 1}, connect_timeout=1, read_timeout=1))
+    monkeypatch.setattr(s3, "CALLING", calling)
+
+
+def one_line(failure):
+    assert "\n" not in str(failure.value)
+
+
+def test_a_bucket_that_is_not_there_is_told_before_a_run(endpoint, quick):
+    with pytest.raises(EnvironmentFailure, match=r"can.t be written at s3://nobody/runs: .*NoSuchBucket") as failure:
+        S3Store("s3://nobody/runs", endpoint).check()
+    one_line(failure)
+
+
+def test_an_s3_that_is_out_of_reach_refuses_writes_and_is_no_missing_object(endpoint, quick):
+    with socket.socket() as taken:
+        taken.bind((HERE, 0))  # nobody listens
+        store = S3Store(f"s3://{BUCKET}/runs", "http://{}:{}".format(*taken.getsockname()), patience_s=0.0)
+        for attempt in (lambda: store.put("a/b", [b"content"]), lambda: store.get("a/b"), store.keys):
+            with pytest.raises(
+                EnvironmentFailure, match=r"at s3://checkpoints/runs: .*connect to the endpoint"
+            ) as failure:
+                attempt()
+            one_line(failure)
+
+
+def test_what_must_be_read_is_asked_for_until_s3_answers(endpoint, monkeypatch):
+    store, refusals = S3Store(f"s3://{BUCKET}/patient", endpoint), [503, 503]
+    store.put("a/b", [b"content"])
+    monkeypatch.setattr(s3, "AGAIN_S", 0.0)
+    answer = store._client.get_object
+
+    def reluctant(**options):
+        if refusals:
+            code = refusals.pop()
+            raise s3.ClientError({"Error": {"Code": str(code), "Message": "slow down"}}, "GetObject")
+        return answer(**options)
+
+    store._client.get_object = reluctant
+    assert store.get("a/b") == b"content"
+    assert not refusals
