@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.engines import Protocol
-from experiments.errors import BadInput
 from experiments.spec import Experiment
 from experiments.workloads import NexmarkSpec
 from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT
@@ -44,20 +43,11 @@ def measured(
 
     An experiment without a run has one row, of which nothing but the cell is known. Each row has query, protocol,
     workers, replicate (the seed), run_id and `simulated`, which is false of all that was measured. `finish` has the
-    last word on the table. Where an experiment cannot be described by now, nothing is run, and why is what it lacks.
+    last word on the table.
     """
 
-    def described(size: int) -> Sequence[Experiment]:
-        try:
-            return needs(size)
-        except BadInput:
-            return ()
-
     def compute(size: int, tell: Callable[[int, int], None]) -> pd.DataFrame:
-        try:
-            found = cells(needs(size))
-        except BadInput as lack:
-            raise NotEnough(f"what it needs cannot be run yet: {lack}") from None
+        found = cells(needs(size))
         taken = [list(of_cell(cell)) if cell.run else [] for cell in found]
         if not any(cell.run for cell in found):
             raise NotEnough(f"none of its {len(found)} runs has been done on this machine with tables of this version")
@@ -66,7 +56,7 @@ def measured(
         rows = [facts(cell) | row for cell, rows in zip(found, taken, strict=True) for row in rows or [{}]]
         return finish(pd.DataFrame(rows))
 
-    return Reproduction(id, what, compute=compute, plot=plot, checks=checks, size=REPLICATES, needs=described)
+    return Reproduction(id, what, compute=compute, plot=plot, checks=checks, size=REPLICATES, needs=needs)
 
 
 def facts(cell: Cell) -> Row:
