@@ -54,11 +54,12 @@ def _around(table: pd.DataFrame, query: str, percentile: str) -> pd.DataFrame:
     for (protocol, replicate), run in rows.groupby(["protocol", "replicate"], sort=False):
         before, after = run[run["second"] < KILL_AT_S][percentile], run[run["second"] >= KILL_AT_S][percentile]
         settled = run[run["second"] >= WINDOW_S - SETTLED_S][percentile]
-        if not (len(before) and len(settled)):
-            lack = f"of {query} {protocol} #{replicate} no results came before the kill, or in the last {SETTLED_S:g} s"
-            raise NotEnough(lack)
-        usual = before.median()
-        found.append({"run": f"{protocol} #{replicate}", "peak": after.max() / usual, "end": settled.median() / usual})
+        if not len(before):
+            raise NotEnough(f"of {query} {protocol} #{replicate} no results came before the kill")
+        usual_s = before.median()
+        peak_s = after.max() if len(after) else WINDOW_S - KILL_AT_S  # what has not come out is at least so late
+        end_s = settled.median() if len(settled) else SETTLED_S
+        found.append({"run": f"{protocol} #{replicate}", "peak": peak_s / usual_s, "end": end_s / usual_s})
     return pd.DataFrame(found)
 
 

@@ -110,6 +110,15 @@ def test_what_lacks_a_run_is_unknown_by_name_and_the_rest_is_judged(tmp_path):
     assert rows["q8"]["detail"] == "mean is not known of q8 UNC 2w #1"
 
 
+def test_a_run_from_which_nothing_comes_any_more_has_not_returned_to_normal(tmp_path):
+    before = [
+        {"query": "q1", "protocol": "UNC", "workers": 2, "replicate": 1, "second": at, "p50_s": 8.0} for at in (1, 9)
+    ]
+    asked = {check.name: check for check in CATALOGUE["checkmate/fig-09"].checks}["q1.returns_to_normal"]
+    row, _ = judge(open_context(tmp_path), asked, Computed("it", pd.DataFrame(before)))
+    assert (row["verdict"], row["observed"]) == ("fail", "UNC #1 2.50")
+
+
 def test_tables_and_figures_share_runs():
     for experiment in missing_runs("checkmate/fig-08"):
         put_run(experiment, CASES["checkmate/table-3"].good(experiment))
