@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -13,14 +12,13 @@ from typing import Any
 from tests.integration.spark_jobs.exact_results import Verdict, judged
 from tests.integration.spark_jobs.kills.moments import AMID_RECOVERY, Moment, moment_at
 from tests.integration.spark_jobs.kills.rig import Rig
-from tests.integration.spark_jobs.kills.watching import NS, Entry, Stage, Standing, Watch
+from tests.integration.spark_jobs.kills.watching import Entry, Stage, Standing, Watch
 
 POLL_S = 0.0005
 LONGEST_DELAY_S = 0.5  # of a blow at random
 MOMENT_LIMIT_S = 6.0  # a moment that has not come by then is let go, and the blow falls all the same
 NOTICE_LIMIT_S = 1.0
 PAUSE_SHARE, ALL_SHARE, REPLACED_SHARE = 0.08, 0.06, 0.5
-QUIET_S, QUIET_CHECKPOINTS = 1.5, 3
 
 
 class Means(Enum):
@@ -182,17 +180,15 @@ class Campaign:
 
     def _end(self) -> dict[str, int]:
         """Where the sources were when everything was out."""
-        is_over = self._is_quiet if self._rig.job.layout().cyclic else self._is_finished
-        if not self._go_on(until=is_over, limit_s=self._limit_s):
+        found: list[Entry] = []
+
+        def is_finished() -> bool:
+            found.extend(entry for entry in self._watch.entries[-3:] if entry["event"] == "finished")
+            return bool(found)
+
+        if not self._go_on(until=is_finished, limit_s=self._limit_s):
             raise Stuck(f"not at its end in {self._limit_s:g} s")
-        told = [entry for entry in self._watch.entries if entry["event"] in ("finished", "progress")]
-        return told[-1]["positions"]
-
-    def _is_finished(self) -> bool:
-        return any(entry["event"] == "finished" for entry in self._watch.entries[-3:])
-
-    def _is_quiet(self) -> bool:
-        return is_quiet(self._watch.entries, {each.name for each in self._rig.job.layout().partitions})
+        return found[0]["positions"]
 
     def _blows(self) -> list[Blow]:
         standing, entries = Standing(self._rig.job.slots), sorted(self._watch.entries, key=lambda each: each["at_ns"])
@@ -204,21 +200,3 @@ class Campaign:
             amid_round = [Moment.ALIGNING] if not self._rig.sees_alignment and standing.in_round else []
             blows.append(Blow(at_ns, means, victims, aim, moment_at(standing, at_ns, [*seen, *amid_round])))
         return blows
-
-
-def is_quiet(entries: list[Entry], partitions: set[str]) -> bool:
-    """On a cycle no end is known. It is over when for a while no record has moved, every partition has stored
-    checkpoints since, and then all output up to a line was out."""
-    since = entries[max(n for n, each in enumerate(entries) if each["event"] in ("ready", "draining")) :]
-    reports = [each for each in since if each["event"] == "progress" and set(each["tallies"]) == partitions]
-    still = [each for each in reports if _moved(each) == _moved(reports[-1])]
-    if not still or still[-1]["at_ns"] - still[0]["at_ns"] < QUIET_S * NS:
-        return False
-    later = [each for each in since if each["at_ns"] >= still[0]["at_ns"]]
-    commits = [n for n, each in enumerate(later) if each["event"] == "committed"]
-    stored = Counter(each["partition"] for each in later[: max(commits, default=0)] if each["event"] == "checkpoint")
-    return all(stored[name] >= QUIET_CHECKPOINTS for name in partitions)
-
-
-def _moved(report: Entry) -> int:
-    return sum(tally["records_in"] + tally["records_out"] for tally in report["tallies"].values())

@@ -7,7 +7,6 @@ import pytest
 
 from spark_jobs.dataflow.runtime.sinks import Files
 from tests.integration.spark_jobs.exact_results import Verdict, exact, judged
-from tests.integration.spark_jobs.kills.campaign import is_quiet
 from tests.integration.spark_jobs.kills.figures import Recovery, checkpoints, recoveries
 from tests.integration.spark_jobs.kills.jobs import job_of
 from tests.integration.spark_jobs.kills.moments import REPLAYED_NS, Moment, moment_at
@@ -82,30 +81,6 @@ def test_checkpoints_beyond_the_line_of_a_recovery_are_invalid_once():
         stored("x", 1), stored("x", 2), stored("y", 1), recovering(x=1, y=1), recovering(x=1, y=1), stored("x", 2)
     )
     assert checkpoints(entries) == (4, 1, 40)
-
-
-def report(records):
-    return "progress", {"tallies": {"x": {"records_in": records, "records_out": 0}}}
-
-
-COMMITTED = "committed", {}
-THREE = (stored("x", 1), stored("x", 2), stored("x", 3))
-
-
-@pytest.mark.parametrize(
-    ("then", "is_over"),
-    [
-        ((), False),
-        ((report(5), *THREE, report(6), COMMITTED), False),
-        ((report(5), *THREE, report(5)), False),
-        ((report(5), *THREE[:2], report(5), COMMITTED), False),
-        ((*THREE, report(5), report(5), report(5), COMMITTED), False),
-        ((report(5), *THREE, report(5), COMMITTED), True),
-        ((report(5), *THREE, report(5), COMMITTED, READY), False),
-    ],
-)
-def test_a_cycle_is_at_its_end_when_nothing_has_moved_and_all_since_is_out(then, is_over):
-    assert is_quiet(journal(READY, ("draining", {}), *then), {"x"}) is is_over
 
 
 def test_what_is_lost_doubled_or_wrong_is_seen(tmp_path):
