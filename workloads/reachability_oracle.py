@@ -22,15 +22,17 @@ def oracle(records: DataFrame, spec: ReachabilitySpec) -> DataFrame:
     """Every path in the graph that these events leave, found by a search in this process."""
     links, sources = (_changes(records, kind, schema) for kind, schema in (("link", LINKS), ("source", SOURCES)))
     found = paths(links, sources)
-    keys = [f"{root} {path}" for (root, _, path), times in found.items() for _ in range(times)]
-    columns = ([0] * len(keys), [0] * len(keys), keys, [PATH] * len(keys))
+    copies = [(f"{root} {path}", times) for (root, _, path), times in found.items() for _ in range(abs(times))]
+    keys, values = [key for key, _ in copies], [PATH if times > 0 else LESS_THAN_NONE for _, times in copies]
+    columns = ([0] * len(keys), [0] * len(keys), keys, values)
     return records.sparkSession.createDataFrame(pa.table(list(columns), schema=RESULTS))
 
 
 def collected(changes: DataFrame) -> DataFrame:
     """The paths that the changes in the output topic add up to: each as often as it is there.
 
-    One that is there less than no times, since a change is missing or came twice, is in it with another value.
+    One that is there less than no times is in it with another value. That is right where a deletion was read whose
+    creation was not, since partitions of the input need not end together; else a change is missing or came twice.
     """
     record = ["start_ms", "end_ms", "key"]
     times = F.sum(F.col("value").cast("long")).alias("times")

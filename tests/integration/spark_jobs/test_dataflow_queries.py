@@ -113,3 +113,14 @@ def test_the_changes_of_the_cyclic_query_add_up_to_what_a_search_finds(spark: Sp
     assert judged(spark, [*others, there, there]) == (paths, paths + 1, 0, 1, 0)
     less = (*there[:3], "-2")
     assert judged(spark, [*changes, less]) == (paths, paths, 0, 0, 1)
+
+
+def test_a_deletion_whose_creation_was_not_read_leaves_the_same_for_both(spark: SparkSession) -> None:
+    read = [
+        b'{"kind":"link","link":1,"start":5,"end":6,"change":-1}',
+        b'{"kind":"source","root":1,"node":5,"path":"5","change":1}',
+    ]
+    exact = oracle_of(spark.createDataFrame([(value,) for value in read], "value binary"), GRAPH)
+    sink = collected(spark.createDataFrame([(0, 0, "1 5>6", "-1", 0)], f"{CHANGES}, arrived_ms long"), GRAPH)
+    (row,) = quality(sink, exact, closed(GRAPH, END_OF_TIME_MS, {})).collect()
+    assert tuple(row[name] for name in ("exact", "emitted", "lost", "duplicated", "wrong")) == (1, 1, 0, 0, 0)
