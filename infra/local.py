@@ -95,7 +95,8 @@ class LocalDriver:
 
 def _free_subnet() -> int:
     """The first 127.0.N.0/24 that no cluster of ours uses and whose gateway ports are free."""
-    taken = {int(mark[1:].partition("-")[0]) for mark in marks(TOKEN_LETTER)}
+    numbers = (mark.removeprefix(TOKEN_LETTER).partition("-")[0] for mark in marks(TOKEN_LETTER))
+    taken = {int(number) for number in numbers if number.isdecimal()}  # a mark of somebody else's may begin alike
     busy: set[int] = set()
     for subnet in sorted(set(range(1, 255)) - taken):
         found = [port for port in gateway.GATEWAY_PORTS if is_taken(f"127.0.{subnet}.1", port)]
