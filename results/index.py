@@ -212,14 +212,21 @@ def _load() -> dict[str, Any]:
     try:
         document = store.read_json(_path())
         entries = document["runs"] if document["version"] == VERSION else {}
-        for entry in entries.values():
-            _from_json(entry["row"]), entry["stamp"]
+        return {run_id: entry for run_id, entry in entries.items() if _fits(run_id, entry)}
     except FileNotFoundError:
         return {}
     except (OSError, EnvironmentFailure, KeyError, TypeError, AttributeError) as error:
         log.warning("the index of runs is built again: %s", error)
         return {}
-    return entries
+
+
+def _fits(run_id: str, entry: dict[str, Any]) -> bool:
+    """Whether an entry is one of this run; one that is not is as good as none."""
+    try:
+        return entry["stamp"] is not None and _from_json(entry["row"]).run_id == run_id
+    except (LookupError, TypeError, AttributeError) as error:
+        log.warning("%s is read again, since its row of the index is damaged: %r", run_id, error)
+        return False
 
 
 def _save(entries: dict[str, Any]) -> None:
@@ -230,4 +237,17 @@ def _save(entries: dict[str, Any]) -> None:
 
 
 def _from_json(document: dict[str, Any]) -> Row:
-    return Row(**document | {"utilization": Utilization(**document["utilization"])})
+    """A row as `asdict` wrote it; raises `TypeError`, `LookupError` or `AttributeError` for anything else."""
+    row = Row(**document | {"utilization": Utilization(**document["utilization"])})
+    store.check_status(document)
+    texts = (row.state, *row.verdicts, *row.metrics, *row.facts)
+    numbers = (*row.verdicts.values(), *row.metrics.values())
+    used = row.utilization
+    maybe = (used.measured, used.predicted, used.low, used.high, *row.facts.values())
+    if not all(isinstance(each, str) for each in (*texts, used.model or "")):
+        raise TypeError("a name is no text")
+    if not all(isinstance(each, int | float) for each in numbers):
+        raise TypeError("a figure is no number")
+    if not all(isinstance(each, str | int | float | None) for each in maybe):
+        raise TypeError("a fact is neither text nor number")
+    return row

@@ -29,6 +29,9 @@ from results.schema import SCHEMA_VERSION, TABLES, VERSION_KEY
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 UNREADABLE = "unreadable"  # the state of a run whose status or tables cannot be read
+WORDS = ("experiment", "error", "dag_run", "machine", "experiment_digest")  # of a status: text or None
+WHOLE_IF_KNOWN = ("ended_ns", "schema_version")
+END_OF_TIME_NS = 2**63  # in the year 2262: a table's column of times goes no further
 
 
 def home() -> Path:
@@ -91,9 +94,8 @@ class Run:
         """
         try:
             status = self.status()
-            if not isinstance(status["state"], str) or not isinstance(status["started_ns"], int):
-                raise TypeError("state or started_ns is of another kind")
-            return {"run_id": self.run_id, "experiment": None, "error": None, **status}
+            check_status(status)
+            return {"experiment": None, "error": None, **status, "run_id": self.run_id}
         except (EnvironmentFailure, OSError, LookupError, TypeError) as error:
             why = str(error) if isinstance(error, EnvironmentFailure) else f"status.json is damaged ({error!r})"
         unknown = {"experiment": None, "started_ns": 0, "ended_ns": None}
@@ -116,6 +118,20 @@ class Run:
 
     def has(self, name: str) -> bool:
         return (self.tables / f"{name}.parquet").exists()
+
+
+def check_status(status: dict[str, Any]) -> None:
+    """Raises `TypeError` or `LookupError` for a status whose fields are not as `Run.status` describes them."""
+    as_told = {"state": isinstance(status["state"], str), "started_ns": _is_whole(status["started_ns"])}
+    as_told |= {name: isinstance(status.get(name), str | None) for name in WORDS}
+    as_told |= {name: status.get(name) is None or _is_whole(status[name]) for name in WHOLE_IF_KNOWN}
+    if odd := [name for name, fits in as_told.items() if not fits]:
+        raise TypeError(f"{', '.join(odd)}: of another kind")
+
+
+def _is_whole(value: object) -> bool:
+    """Whether a value is a whole number from 0 that can also be a time."""
+    return type(value) is int and 0 <= value < END_OF_TIME_NS
 
 
 class ReadOnce(Run):

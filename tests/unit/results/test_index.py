@@ -161,6 +161,31 @@ def test_a_damaged_index_is_built_again(damage: str):
     assert json.loads(_index_file().read_text())["version"] == index.VERSION
 
 
+@pytest.mark.parametrize(
+    ("field", "damage"),
+    [
+        *(("started_ns", damage) for damage in ("x", None, 10**30, -1)),
+        *(("experiment", ["x"]), ("state", 7), ("run_id", "another"), ("schema_version", "x"), ("error", 5)),
+        *(("facts", None), ("facts", {"faults": [1]}), ("metrics", {"utilization": "x"}), ("metrics", 5)),
+        *(("verdicts", {"pass": "x"}), ("utilization", None), ("utilization", {})),
+        ("utilization", {"measured": [], "predicted": None, "low": None, "high": None, "model": None}),
+    ],
+)
+def test_a_damaged_row_is_read_again_and_the_others_are_not(
+    monkeypatch: pytest.MonkeyPatch, field: str, damage: object
+):
+    write_run("one")
+    write_failed_run("two", "no disk")
+    rows = index.rows()
+    document = json.loads(_index_file().read_text())
+    document["runs"]["one"]["row"][field] = damage
+    _index_file().write_text(json.dumps(document))
+    read = _read_by(monkeypatch)
+    assert select(index.rows(), Selection()) == rows
+    assert index.rows() == rows
+    assert read == ["one"]
+
+
 def test_an_index_of_another_version_is_built_again(monkeypatch: pytest.MonkeyPatch):
     write_failed_run("one", "no disk")
     index.rows()
@@ -178,7 +203,13 @@ def test_an_index_that_cannot_be_kept_still_lists():
     assert [row.run_id for row in index.rows()] == ["one"]
 
 
-@pytest.mark.parametrize("status", ["", "[]", "{}", '{"state": "done", "started_ns": "soon"}', '{"state": "done"}'])
+@pytest.mark.parametrize(
+    "status",
+    [
+        *("", "[]", "{}", '{"state": "done", "started_ns": "soon"}', '{"state": "done"}'),
+        '{"state": "done", "started_ns": 1, "experiment": ["x"]}',
+    ],
+)
 def test_a_damaged_status_costs_the_others_nothing(status: str):
     write_run("one")
     broken = write_failed_run("two", "no disk")

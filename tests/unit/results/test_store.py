@@ -8,6 +8,7 @@ import pytest
 
 from experiments.errors import BadInput
 from results import store
+from results.listing import listing
 from results.schema import SCHEMA_VERSION, TABLES, VERSION_KEY
 
 
@@ -67,7 +68,20 @@ def test_what_is_no_run_is_passed_over(home):
         store.finished("stray")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "null", "{}", '{"state": "done", "started_ns": "soon"}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{", "[]", "null", "{}", "7", '{"state": "done", "started_ns": "soon"}', '{"state": 3, "started_ns": 1}'),
+        *(
+            json.dumps({"state": "done", "started_ns": 1} | odd)
+            for odd in (
+                *({"started_ns": 10**30}, {"started_ns": -1}, {"started_ns": 1.5}, {"started_ns": True}),
+                *({"ended_ns": "x"}, {"ended_ns": 10**30}, {"schema_version": "1"}, {"experiment": ["x"]}),
+                *({"experiment": 5}, {"dag_run": {}}, {"machine": [1]}, {"experiment_digest": 1}, {"error": [1]}),
+            )
+        ),
+    ],
+)
 def test_a_damaged_status_is_said_and_stops_no_list(text):
     store.publish(live_run("run-1"))
     damaged = store.publish(live_run("run-2", started_ns=9))
@@ -78,6 +92,7 @@ def test_a_damaged_status_is_said_and_stops_no_list(text):
     assert (known["run_id"], known["state"], known["started_ns"]) == ("run-2", "unreadable", 0)
     assert "status.json" in known["error"]
     assert "damaged" in known["error"]
+    assert "run-2" in listing([run.known_status() for run in store.all_finished()])
 
 
 def test_a_status_that_cannot_be_read_is_said():
