@@ -16,7 +16,7 @@ from aftershock.bench import Bench
 from aftershock.query import reads
 from experiments.errors import EnvironmentFailure
 from infra.journal import Journal
-from models.sustainable.lag import FEWEST_SAMPLES, Judged, Sample, is_overwhelmed, judge
+from models.sustainable.lag import Judged, Sample, is_overwhelmed, judge
 from models.sustainable.search import Search
 from results import store
 from workloads.schedule import Schedule
@@ -94,22 +94,26 @@ def _begin(bench: Bench, number: int, ended: Schedule, rate: float) -> Probe:
 def _watch(bench: Bench, probe: Probe, journal: Journal) -> Judged:
     """Wait until the probe is over, or the query overwhelmed, and judge it."""
     rate, interval_s = probe.schedule.rate, bench.experiment.engine.checkpoint_interval_s
-
-    def lag() -> int:
-        return probe.schedule.due_count(time.time_ns()) - _read(bench)[-1][1]
+    seen = _seen(bench, probe)
 
     def is_over() -> bool:
-        return time.time_ns() >= probe.ended_ns or is_overwhelmed(rate, interval_s, lag())
+        nonlocal seen  # what ends the probe is what it is judged by
+        seen = _seen(bench, probe)
+        return seen.ended_ns == probe.ended_ns or is_overwhelmed(rate, interval_s, seen.lag[-1][1])
 
     limit_s = (probe.ended_ns - time.time_ns()) / NS + SLACK_S
     bench.wait(f"probe {probe.number}, {rate:,.0f} records/s", is_over, SERVICES, limit_s)
-    ended_ns = min(time.time_ns(), probe.ended_ns)
-    watched_ns = probe.watched_ns if ended_ns == probe.ended_ns else probe.started_ns
-    seen = Seen(probe.schedule, watched_ns, ended_ns, _read(bench), _delivered(bench))
     judged = judge(rate, interval_s, seen.lag, seen.unread)
     about = {"probe": probe.number, "rate": rate, "started_ns": probe.started_ns}
     journal.write("probe", **about, **seen.figures, **asdict(judged))
     return judged
+
+
+def _seen(bench: Bench, probe: Probe) -> Seen:
+    """What a probe shows by now: in its window once that is over, from its start as long as it is not."""
+    ended_ns = min(time.time_ns(), probe.ended_ns)
+    watched_ns = probe.watched_ns if ended_ns == probe.ended_ns else probe.started_ns
+    return Seen(probe.schedule, watched_ns, ended_ns, _read(bench), _delivered(bench))
 
 
 @dataclass(frozen=True)
@@ -124,9 +128,10 @@ class Seen:
 
     @property
     def _samples(self) -> Counts:
-        """The reports in between; if they are too few to tell, the end is one, too."""
-        inside = [(at_ns, count) for at_ns, count in self.read if self.watched_ns <= at_ns <= self.ended_ns]
-        return inside if len(inside) >= FEWEST_SAMPLES else [*inside, (self.ended_ns, self.read[-1][1])]
+        """The reports in between, and the end with what was read by then: a query that is stuck reports nothing."""
+        known = [(at_ns, count) for at_ns, count in self.read if at_ns <= self.ended_ns]
+        inside = [(at_ns, count) for at_ns, count in known if self.watched_ns <= at_ns < self.ended_ns]
+        return [*inside, (self.ended_ns, known[-1][1])]
 
     @property
     def lag(self) -> list[Sample]:

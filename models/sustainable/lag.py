@@ -18,6 +18,7 @@ FEWEST_SAMPLES = 3
 DEVIATIONS = 2.0  # of S, as far as chance goes: one-sided 98 %
 MOST_GROWTH = 0.02  # of the rate: a query that falls behind by more does not keep up
 MOST_INTERVALS, LEAST_LIMIT_S = 2.0, 2.0  # lag is low if it is worth no more checkpoint intervals or seconds of input
+STUCK = 2.0  # times that limit at the end: a batch of that length can be under way, and what came meanwhile waits
 OVERWHELMED = 2.5  # times that limit, and nothing more needs to be seen
 
 Sample = tuple[float, float]
@@ -76,21 +77,29 @@ def is_overwhelmed(rate: float, interval_s: float, lag: float) -> bool:
 def judge(rate: float, interval_s: float, lag: Sequence[Sample], unread: Sequence[Sample]) -> Judged:
     """The outcome of a probe at `rate` [records/s], from what was sampled in its window; neither series is empty.
 
-    lag     records that were due and had not been read
+    lag     records that were due and had not been read; the last sample is of the end of the probe
     unread  those of them that the broker had: without what the generator still owed
 
     A query whose lag is bounded was given its records in time. One that leaves ever more unread cannot even follow what
     it was given. Where lag is not bounded, but what is unread is, it was the generator that did not keep its schedule.
+    Growth and level pass over a few samples, and so over a query that stops near the end: how far behind it is there
+    counts by itself, and is the query's doing if the broker had most of that.
     """
     slope, level = growth(lag), median(records for _, records in lag)
-    trouble = _unbounded(rate, interval_s, lag)
+    left = _left(rate, interval_s, lag[-1][1])
+    trouble = _unbounded(rate, interval_s, lag) or left
     if trouble is None and slope is None:
         return Judged(Outcome.VOID, f"fewer than {FEWEST_SAMPLES} commits", slope, level)
     if trouble is None:
         return Judged(Outcome.SUSTAINED, "lag is bounded", slope, level)
-    if fault := _unbounded(rate, interval_s, unread):
+    if fault := _unbounded(rate, interval_s, unread) or (left if unread[-1][1] > lag[-1][1] / 2 else None):
         return Judged(Outcome.NOT_SUSTAINED, fault, slope, level)
     return Judged(Outcome.VOID, f"{trouble}, but the query read what it was given", slope, level)
+
+
+def _left(rate: float, interval_s: float, lag: float) -> str | None:
+    """What is wrong with the lag [records] that a probe ends with."""
+    return f"it ends with {lag / rate:.1f} s of input left" if lag > STUCK * limit_s(interval_s) * rate else None
 
 
 def _unbounded(rate: float, interval_s: float, samples: Sequence[Sample]) -> str | None:

@@ -7,7 +7,7 @@ from aftershock.query import reads
 from aftershock.sustainable import Seen
 from experiments.errors import EnvironmentFailure
 from experiments.spec import Experiment
-from infra.journal import read_journal
+from infra.journal import Journal, read_journal
 from results import store
 from workloads.schedule import Schedule
 
@@ -135,17 +135,54 @@ def test_lag_counts_from_due_and_unread_from_delivered():
     }  # fmt: skip
 
 
-def test_where_reports_are_few_the_end_counts_too():
-    read = [(START_NS + NS, 90), (START_NS + 3 * NS, 90)]
+def test_the_end_counts_too_with_what_was_read_by_then():
+    read = [(START_NS + second * NS, 90) for second in range(1, 6)] + [(START_NS + 11 * NS, 1000)]
     seen = Seen(Schedule(START_NS, 100.0), START_NS + 2 * NS, START_NS + 10 * NS, read, [(START_NS, 0)])
-    assert seen.lag == [(1, 210), (8, 910)]
+    assert seen.lag == [(0, 110), (1, 210), (2, 310), (3, 410), (8, 910)]
+
+
+class StuckBench(SimulatedBench):
+    """A query of micro-batches, one a second, that is in time until it commits nothing more."""
+
+    def __init__(self, folder, clock, until_s):
+        super().__init__(folder, clock, 1e9)
+        self.experiment = Experiment(engine={"checkpoint_interval_s": 1})
+        self.until_ns = START_NS + until_s * NS
+
+    def journal(self, name):
+        if name == "generator":
+            return super().journal(name)
+        ends = [int(read) for at_ns, _, read in self.counts[::2]]
+        moments = [at_ns for at_ns, *_ in self.counts[::2]]
+        batches = zip(moments, [0, *ends], ends, strict=False)
+        return [batch(*each) for each in batches if each[0] <= self.until_ns and each[2] > each[1]]
+
+
+@pytest.mark.parametrize(
+    ("until_s", "outcome"),
+    [
+        (8, "not-sustained"),  # most commits are in time, then so much is due that the probe is cut
+        (9, "not-sustained"),  # not cut, but 5 s of input are left at the end
+        (11, "sustained"),  # 3 s are: a batch may be under way
+        (14, "sustained"),
+    ],
+)
+def test_a_query_that_stops_within_its_probe_has_not_sustained_it(tmp_path, clock, until_s, outcome):
+    start_ns, end_ns = START_NS + 4 * NS, START_NS + 14 * NS
+    probe = sustainable.Probe(0, Schedule(START_NS, 1000.0, 3), START_NS, start_ns, end_ns)
+    journal = Journal(tmp_path / "search.jsonl")
+    judged = sustainable._watch(StuckBench(tmp_path, clock, until_s), probe, journal)
+    assert judged.outcome == outcome, judged.why
+    (entry,) = read_journal(tmp_path / "search.jsonl")
+    assert (entry["ended_ns"] < end_ns) == (until_s == 8)
+
+
+def batch(at_ns, start, end):
+    source = {"startOffset": {"input": {"0": start}}, "endOffset": {"input": {"0": end}}}
+    return {"event": "progress", "at_ns": at_ns, "progress": {"numInputRows": end - start, "sources": [source]}}
 
 
 def test_micro_batches_are_added_up_and_reports_of_the_testbed_are_not():
-    def batch(at_ns, start, end):
-        source = {"startOffset": {"input": {"0": start}}, "endOffset": {"input": {"0": end}}}
-        return {"event": "progress", "at_ns": at_ns, "progress": {"numInputRows": end - start, "sources": [source]}}
-
     journal = [{"event": "ready", "at_ns": 1}, batch(2, 0, 10), batch(3, 10, 10), batch(4, 10, 25)]
     assert reads(Experiment(), journal) == [(2, 10), (4, 25)]
     testbed = [

@@ -130,6 +130,12 @@ def test_a_generator_that_falls_behind_is_never_taken_for_a_query_that_does():
     assert judge(1000, INTERVAL_S, lag, left_some).outcome is NOT_SUSTAINED, "it could not even follow what came"
 
 
+@pytest.mark.parametrize(("unread", "outcome"), [(1000.0, VOID), (4000.0, NOT_SUSTAINED)])
+def test_what_is_left_at_the_end_is_the_doing_of_who_has_most_of_it(unread, outcome):
+    before = [(float(second), 10.0) for second in range(10)]
+    assert judge(1000, INTERVAL_S, [*before, (14.0, 4100.0)], [*before, (14.0, unread)]).outcome is outcome
+
+
 @pytest.mark.parametrize(("unread", "outcome"), [(1900.0, VOID), (2100.0, NOT_SUSTAINED)])
 def test_of_two_commits_only_the_last_is_known(unread, outcome):
     samples = [(3.0, 10.0), (9.0, unread)]
