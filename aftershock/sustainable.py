@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import asdict, dataclass
+from math import inf
 from typing import TypeAlias
 
 import numpy as np
@@ -28,7 +29,8 @@ LOAD_FILE = "generator.json"
 SERVICES = {"broker", "spark-master", "query", "generator"}
 LEAD_S = 1.0  # from an order to when it takes effect: the generator must have seen it by then
 SETTLE_INTERVALS, SETTLE_S = 2.0, 4.0  # before lag is watched: as many checkpoint intervals, or seconds if that is more
-SLACK_S, DRAIN_LIMIT_S = 60.0, 300.0
+SLACK_S = 60.0
+STILL_S, STILL_INTERVALS = 300.0, 30.0  # without a commit, to read what is left: one batch may have all of it
 Counts: TypeAlias = list[tuple[int, int]]
 
 
@@ -52,7 +54,8 @@ def set_load(bench: Bench, schedule: Schedule) -> None:
 def find(bench: Bench, schedule: Schedule) -> int:
     """Search, then begin the load that the measurement window is to have; returns the moment of that [ns].
 
-    `schedule` is what the generator follows until then. Raises `EnvironmentFailure` if no rate was sustained.
+    `schedule` is what the generator follows until then. Raises `EnvironmentFailure` if no rate was sustained, if the query
+    does not get on with what a probe left it, or the broker refuses records.
     """
     load, journal = bench.experiment.load, Journal(bench.journal_path("search"))
     search = Search(load.rate, load.precision, load.probes)
@@ -74,12 +77,30 @@ def _drained(bench: Bench, schedule: Schedule) -> Schedule:
     ended = schedule.ending(time.time_ns() + round(LEAD_S * NS))
     set_load(bench, ended)
     due = ended.due_count(ended.end_ns) - len(bench.experiment.workload.input_topics)  # each may owe the last one
+    still_s = max(STILL_S, STILL_INTERVALS * bench.experiment.engine.checkpoint_interval_s)
+    moved_ns, known = ended.end_ns, -1
 
     def is_read() -> bool:
-        return time.time_ns() > ended.end_ns and _read(bench)[-1][1] >= due
+        nonlocal moved_ns, known
+        _refuse_losses(bench)
+        read = _read(bench)[-1][1]
+        if read != known:
+            moved_ns, known = time.time_ns(), read
+        elif time.time_ns() - moved_ns > still_s * NS:
+            reason = f"for {still_s:.0f} s the query has read none of the {due - read:,} records that are left to it"
+            raise EnvironmentFailure(reason, "load.rate is far above what the query does: lower it")
+        return time.time_ns() > ended.end_ns and read >= due
 
-    bench.wait("the query to read what is left", is_read, SERVICES, DRAIN_LIMIT_S)
+    bench.wait("the query to read what is left", is_read, SERVICES, inf)
     return ended
+
+
+def _refuse_losses(bench: Bench) -> None:
+    """Raises `EnvironmentFailure` if the broker refused records: what is due can then never be read."""
+    sent = [entry for entry in bench.journal("generator") if entry["event"] == "sent"]
+    if sent and sent[-1]["failed"]:
+        reason = f"the broker refused {sent[-1]['failed']:,} records, which the query can never read"
+        raise EnvironmentFailure(reason, "see generator.log and the broker's logs of the run")
 
 
 def _begin(bench: Bench, number: int, ended: Schedule, rate: float) -> Probe:

@@ -36,6 +36,7 @@ class SimulatedBench:
     def __init__(self, folder, clock, reads, delivers=1e9, **load):
         self.clock, self.reads, self.delivers, self.gateway, self.folder = clock, reads, delivers, folder, folder
         self.experiment = Experiment(load={"mode": "sustainable", "rate": 1000, **load}, **TESTBED)
+        self.failed = 0
         self.schedule = Schedule(clock.now_ns, 1000.0, 3)
         self.counts = [(clock.now_ns, 0.0, 0.0)]  # moment, delivered, read
         store.write_json(folder / "generator.json", {"schedule": vars(self.schedule)})
@@ -45,7 +46,8 @@ class SimulatedBench:
 
     def journal(self, name):
         if name == "generator":
-            return [{"event": "sent", "at_ns": at_ns, "delivered": int(sent)} for at_ns, sent, _ in self.counts]
+            sent = {"event": "sent", "failed": self.failed}
+            return [sent | {"at_ns": at_ns, "delivered": int(count)} for at_ns, count, _ in self.counts]
         about = {"event": "progress", "phase": "running"}
         return [{**about, "at_ns": at_ns, "positions": {"bids.0": int(read)}} for at_ns, _, read in self.counts]
 
@@ -119,6 +121,30 @@ def test_a_generator_that_delivers_less_leaves_the_bracket_open(tmp_path, clock)
 def test_a_query_that_reads_nothing_in_time_ends_the_run_in_one_line(tmp_path, clock):
     with pytest.raises(EnvironmentFailure, match="no rate was sustained: 2 probes from 1000 records/s on"):
         sustainable.find(SimulatedBench(tmp_path, clock, 100, probes=2), Schedule(START_NS, 1000.0, 3))
+
+
+def test_a_query_that_reads_on_is_waited_for_however_long_it_takes(tmp_path, clock):
+    bench = SimulatedBench(tmp_path, clock, 100, rate=10_000, probes=2, precision=1)
+    with pytest.raises(EnvironmentFailure, match="no rate was sustained: 2 probes"):
+        sustainable.find(bench, bench.schedule)
+    first, second = read_journal(bench.journal_path("search"))[:2]
+    assert second["started_ns"] - first["ended_ns"] > 500 * NS
+    assert second["lag_begin"] < 5000
+
+
+def test_a_query_that_reads_nothing_more_is_given_up_with_what_to_change(tmp_path, clock):
+    bench = SimulatedBench(tmp_path, clock, 0)
+    with pytest.raises(EnvironmentFailure, match="for 300 s the query has read none of the .* left to it") as failure:
+        sustainable.find(bench, Schedule(START_NS, 1000.0, 3))
+    assert "load.rate is far above what the query does" in str(failure.value)
+    assert clock.now_ns - START_NS == pytest.approx(300 * NS, abs=5 * NS)
+
+
+def test_records_that_the_broker_refused_are_not_waited_for(tmp_path, clock):
+    bench = SimulatedBench(tmp_path, clock, 3000)
+    bench.failed = 1200
+    with pytest.raises(EnvironmentFailure, match="the broker refused 1,200 records"):
+        sustainable.find(bench, bench.schedule)
 
 
 def test_lag_counts_from_due_and_unread_from_delivered():
