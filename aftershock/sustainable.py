@@ -54,8 +54,8 @@ def set_load(bench: Bench, schedule: Schedule) -> None:
 def find(bench: Bench, schedule: Schedule) -> int:
     """Search, then begin the load that the measurement window is to have; returns the moment of that [ns].
 
-    `schedule` is what the generator follows until then. Raises `EnvironmentFailure` if no rate was sustained, if the query
-    does not get on with what a probe left it, or the broker refuses records.
+    `schedule` is what the generator follows until then. Raises `EnvironmentFailure` if no rate was sustained, if the
+    query does not get on with what a probe left it, or the broker refuses records.
     """
     load, journal = bench.experiment.load, Journal(bench.journal_path("search"))
     search = Search(load.rate, load.precision, load.probes)

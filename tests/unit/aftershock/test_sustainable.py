@@ -134,7 +134,7 @@ def test_a_query_that_reads_on_is_waited_for_however_long_it_takes(tmp_path, clo
 
 def test_a_query_that_reads_nothing_more_is_given_up_with_what_to_change(tmp_path, clock):
     bench = SimulatedBench(tmp_path, clock, 0)
-    with pytest.raises(EnvironmentFailure, match="for 300 s the query has read none of the .* left to it") as failure:
+    with pytest.raises(EnvironmentFailure, match="for 300 s the query has read none of the ") as failure:
         sustainable.find(bench, Schedule(START_NS, 1000.0, 3))
     assert "load.rate is far above what the query does" in str(failure.value)
     assert clock.now_ns - START_NS == pytest.approx(300 * NS, abs=5 * NS)
