@@ -14,12 +14,17 @@ from tests.integration.spark_jobs.kills.jobs import CYCLIC, job_of, moments_of
 from tests.integration.spark_jobs.kills.slots import Slots
 
 KILLS, LIMIT_S = 6, 120.0
-CASES = {"coordinated": ("q12", 3), "uncoordinated": ("q8", 2), "communication-induced": (CYCLIC, 4)}
+# Of each a query, a seed, and the fewest records that are compared: a fifth of what there were at a load of 12.
+CASES = {
+    "coordinated": ("q12", 3, 100),
+    "uncoordinated": ("q8", 2, 50),
+    "communication-induced": (CYCLIC, 4, 10),
+}
 
 
 @pytest.mark.parametrize("protocol", CASES)
 def test_every_result_is_there_once_whatever_happens_to_slots(tmp_path: Path, protocol: str) -> None:
-    query, seed = CASES[protocol]
+    query, seed, fewest = CASES[protocol]
     job = job_of(query, protocol, seed, tmp_path, slots=2, kills=KILLS)
     rig = Slots(job, tmp_path)
     try:
@@ -28,5 +33,5 @@ def test_every_result_is_there_once_whatever_happens_to_slots(tmp_path: Path, pr
         rig.close()
     assert sum(blow.kills for blow in episode.blows) >= KILLS
     assert episode.own_deaths == 0
-    assert episode.verdict.compared
+    assert episode.verdict.compared >= fewest
     assert episode.verdict.exact, episode.verdict

@@ -74,13 +74,13 @@ class Campaign:
         self._killed = 0
 
     def run(self, kills: int) -> Episode:
-        """So many kills at least, then the end of the run, amid which there is one more."""
-        while self._killed < kills - 1:
+        """So many kills at least, then the end of the run, amid which there is one more if it does not come sooner."""
+        while self._killed < kills:
             self._blow(self._random.choice(self._moments))
         self._rest(checkpoints=0)
         self._rig.drain()
         self._strike(Moment.RUNNING, Means.KILL)
-        positions = self._end()
+        positions = self._end()["positions"]
         self._watch.close()
         return Episode(self._blows(), judged(self._rig.job, positions), self._watch.entries, self._rig.own_deaths)
 
@@ -101,7 +101,7 @@ class Campaign:
 
     def _strike(self, aim: Moment, means: Means) -> None:
         candidates = self._wait_for(aim) or self._rig.victims()
-        if not candidates:
+        if not candidates or self._watch.end:
             return
         losses, at_ns = self._watch.losses, time.time_ns()
         victim = self._random.choice(candidates)
@@ -166,29 +166,26 @@ class Campaign:
             self._watch.follow()
             if until():
                 return True
-            if time.monotonic() > deadline_s:
+            if self._watch.end or time.monotonic() > deadline_s:
                 return False
             if self._rig.has_ended():
                 self._watch.follow()
                 if until():
                     return True
+                if self._watch.end:
+                    return False
                 raise Stuck(f"the coordinator is gone; see {self._rig.journal}")
             self._rig.revive()
             time.sleep(POLL_S)
 
     # The end.
 
-    def _end(self) -> dict[str, int]:
-        """Where the sources were when everything was out."""
-        found: list[Entry] = []
-
-        def is_finished() -> bool:
-            found.extend(entry for entry in self._watch.entries[-3:] if entry["event"] == "finished")
-            return bool(found)
-
-        if not self._go_on(until=is_finished, limit_s=self._limit_s):
+    def _end(self) -> Entry:
+        """The entry that says that everything is out, and where that has the sources."""
+        self._go_on(until=lambda: self._watch.end is not None, limit_s=self._limit_s)
+        if self._watch.end is None:
             raise Stuck(f"not at its end in {self._limit_s:g} s")
-        return found[0]["positions"]
+        return self._watch.end
 
     def _blows(self) -> list[Blow]:
         standing, entries = Standing(self._rig.job.slots), sorted(self._watch.entries, key=lambda each: each["at_ns"])
@@ -197,6 +194,8 @@ class Campaign:
             while taken < len(entries) and entries[taken]["at_ns"] <= at_ns:
                 standing.take(entries[taken])
                 taken += 1
+            if standing.end:
+                break  # it missed: the output was complete
             amid_round = [Moment.ALIGNING] if not self._rig.sees_alignment and standing.in_round else []
             blows.append(Blow(at_ns, means, victims, aim, moment_at(standing, at_ns, [*seen, *amid_round])))
         return blows

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import secrets
 import signal
+import time
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -21,13 +22,16 @@ from spark_jobs.dataflow.runtime.wire import Address
 from tests.integration.spark_jobs.kills.moments import Moment, writers
 from tests.integration.spark_jobs.kills.rig import Rig
 
-HERE, START_LIMIT_S, END_LIMIT_S = "127.0.0.1", 60.0, 10.0
+HERE, START_LIMIT_S, END_LIMIT_S, END_LOOK_S = "127.0.0.1", 60.0, 10.0, 0.02
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([__name__])
 
 
 def coordinate(document: dict[str, Any], journal: Path, token: str, told: Connection) -> None:
-    """What the driver program does, but for Spark: ends when told to, by files beside the journal."""
+    """What the driver program does, but for Spark: ends when told to, by files beside the journal.
+
+    Once all output is out it waits for that, its slots with it, so that a blow that comes late finds somebody.
+    """
     job, drain, stop = Job.from_json(document), journal.with_name("drain"), journal.with_name("stop")
     server = Server(job, token, HERE, Journal(journal))
     told.send(server.address)
@@ -42,6 +46,8 @@ def coordinate(document: dict[str, Any], journal: Path, token: str, told: Connec
 
     try:
         server.serve(stopping)
+        while not stop.exists():
+            time.sleep(END_LOOK_S)
     finally:
         server.close()
 
@@ -88,6 +94,8 @@ class Slots(Rig):
         mine, theirs = PROCESSES.Pipe()
         self._coordinator = self._start(coordinate, job.to_json(), self.journal, token, theirs)
         if not mine.poll(START_LIMIT_S):
+            self._coordinator.kill()
+            self._coordinator.join()
             raise TimeoutError("the coordinator has not begun")
         self._given = (job.to_json(), mine.recv(), token)
         self._slots: dict[int, BaseProcess] = {}

@@ -26,11 +26,13 @@ class Standing:
 
     stored   the checkpoints that were stored since all went on
     losses   how many slots were lost
+    end      the entry that says that the output is complete, once it is there
     """
 
     def __init__(self, slots: int) -> None:
         self._slots, self._there = slots, set[str]()
         self.stage, self.ready_ns, self.stored, self.losses, self.in_round = Stage.WAITING, 0, 0, 0, False
+        self.end: Entry | None = None
 
     def take(self, entry: Entry) -> None:
         event = entry["event"]
@@ -49,6 +51,8 @@ class Standing:
             self.stored += 1
         elif event in ("round-started", "round-stored"):
             self.in_round = event == "round-started"
+        elif event == "finished":
+            self.end = entry
 
 
 class Watch(Standing):

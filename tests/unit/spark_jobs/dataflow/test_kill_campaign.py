@@ -1,5 +1,9 @@
 """What the campaign of kills makes of a journal and of an output: that it would see what it looks for."""
 
+import json
+import multiprocessing
+import signal
+import time
 from itertools import count
 
 import pyarrow as pa
@@ -7,9 +11,12 @@ import pytest
 
 from spark_jobs.dataflow.runtime.sinks import Files
 from tests.integration.spark_jobs.exact_results import Verdict, exact, judged
+from tests.integration.spark_jobs.kills import slots
+from tests.integration.spark_jobs.kills.campaign import Campaign, Stuck
 from tests.integration.spark_jobs.kills.figures import Recovery, checkpoints, recoveries
 from tests.integration.spark_jobs.kills.jobs import job_of
 from tests.integration.spark_jobs.kills.moments import REPLAYED_NS, Moment, moment_at
+from tests.integration.spark_jobs.kills.rig import Rig
 from tests.integration.spark_jobs.kills.watching import Standing
 
 S = 10**9
@@ -97,3 +104,80 @@ def test_what_is_lost_doubled_or_wrong_is_seen(tmp_path):
     assert judged(job, ends) == Verdict(rows.num_rows, lost=0, doubled=1, wrong=0)
     outlet.publish(4, [first.set_column(2, "bids", pa.array([0]))])
     assert judged(job, ends) == Verdict(rows.num_rows, lost=0, doubled=1, wrong=1)
+
+
+class Quick(Rig):
+    """A run that recovers at once, and whose coordinator is gone once it drains; it `ends` if all is out by then."""
+
+    def __init__(self, job, root, ends):
+        super().__init__(job, root / "journal.jsonl")
+        self._ends, self._gone = ends, False
+        self._write(joined("a"))
+        self._go()
+
+    def victims(self):
+        return ["a"]
+
+    def revive(self):
+        pass
+
+    def kill(self, victims):
+        assert not self._gone, "nobody is there any more"
+        self._write(lost("a"), joined("a"))
+        self._go()
+        return []
+
+    def is_now(self, moment):
+        return None
+
+    def has_ended(self):
+        return self._gone
+
+    def drain(self):
+        self._gone = True
+        if self._ends:
+            self._write(("finished", {"positions": {"bids.0": 1}}))
+
+    def close(self):
+        pass
+
+    def _go(self):
+        self._write(recovering(x=0), READY, *(stored("x", number) for number in range(20)))
+
+    def _write(self, *events):
+        with self.journal.open("a") as file:
+            for name, fields in events:
+                file.write(json.dumps({"event": name, "at_ns": time.time_ns(), **fields}) + "\n")
+
+
+def campaign(tmp_path, ends):
+    job = job_of("q12", "coordinated", 1, tmp_path, slots=1, kills=2)
+    return Campaign(Quick(job, tmp_path, ends), [Moment.RUNNING], seed=1, limit_s=10.0)
+
+
+def test_a_run_that_is_over_before_its_last_kill_was_not_struck_by_it(tmp_path):
+    episode = campaign(tmp_path, ends=True).run(kills=2)
+    assert [blow.kills for blow in episode.blows] == [1, 1]
+    assert episode.verdict.lost == episode.verdict.compared > 0, "judged by where the end has the sources"
+
+
+def test_a_coordinator_that_is_gone_before_the_end_is_told(tmp_path):
+    with pytest.raises(Stuck, match="the coordinator is gone"):
+        campaign(tmp_path, ends=False).run(kills=2)
+
+
+def mute(*_):
+    """In place of a coordinator."""
+    signal.pause()
+
+
+def test_a_coordinator_that_does_not_begin_is_not_left_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(slots, "coordinate", mute)
+    monkeypatch.setattr(slots, "START_LIMIT_S", 0.0)
+    before = multiprocessing.active_children()
+    with pytest.raises(TimeoutError, match="not begun"):
+        slots.Slots(job_of("q12", "coordinated", 1, tmp_path, slots=1, kills=1), tmp_path)
+    left = [each for each in multiprocessing.active_children() if each not in before]
+    for each in left:
+        each.kill()
+    assert left == []
