@@ -69,11 +69,14 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def delete(self, key: str) -> None:
-        """Delete an object; nothing happens if it is not there."""
+        """Delete an object; nothing happens if it is not there. Raises `EnvironmentFailure` if the store refuses."""
 
     @abstractmethod
     def keys(self) -> list[str]:
-        """The keys of all objects, in order, and of what was begun and never became one: its writer may be dead."""
+        """The keys of all objects, in order, and of what was begun and never became one: its writer may be dead.
+
+        Raises `EnvironmentFailure` if the store refuses.
+        """
 
     @abstractmethod
     def _write(self, key: str, pieces: Iterable[Piece]) -> None: ...
@@ -110,10 +113,16 @@ class DirectoryStore(ObjectStore):
         self._root = root
 
     def delete(self, key: str) -> None:
-        (self._root / key).unlink(missing_ok=True)
+        try:
+            (self._root / key).unlink(missing_ok=True)
+        except OSError as error:
+            raise EnvironmentFailure(f"the object {key} can't be deleted: {error}", "look at the store") from error
 
     def keys(self) -> list[str]:
-        return sorted(str(path.relative_to(self._root)) for path in self._root.rglob("*") if path.is_file())
+        try:
+            return sorted(str(path.relative_to(self._root)) for path in self._root.rglob("*") if path.is_file())
+        except OSError as error:
+            raise EnvironmentFailure(f"the objects in {self._root} can't be listed: {error}", "look there") from error
 
     def _write(self, key: str, pieces: Iterable[Piece]) -> None:
         path = self._root / key

@@ -7,7 +7,6 @@ import selectors
 import socket
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from experiments.errors import EnvironmentFailure
@@ -17,6 +16,7 @@ from spark_jobs.dataflow.control import Go, Restore, Round, Stored, decode_messa
 from spark_jobs.dataflow.coordinator import Coordinator, Phase
 from spark_jobs.dataflow.effects import Delete, Order, Sweep
 from spark_jobs.dataflow.operators import Sink, Source
+from spark_jobs.dataflow.runtime.janitor import Janitor
 from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.messages import (
     Broken,
@@ -75,6 +75,7 @@ class Server:
     committed                    all output up to a line is out, and will not be undone: where that has the sources
     progress                     twice a second: what partitions have counted, where sources are; of slots together the
                                  bytes sent, CPU time, idle time, and time for checkpoints
+    undeleted                    what the store said that would not delete, or list, what nobody needs
     draining                     it was asked to end, so the sources do
     finished                     the output is complete: where that has the sources
     """
@@ -84,14 +85,13 @@ class Server:
         self._job, self._token, self._journal = job, token, journal
         self._layout = job.layout()
         self._coordinator = Coordinator(self._layout, job.protocol_class, job.slots)
-        self._store, self._janitor = job.object_store(), ThreadPoolExecutor(1)
+        self._janitor = Janitor(job.object_store(), journal)
         self._listener = Listener(self.selector, host, self._on_connection)
         self.address: Address = self._listener.address
         self._guests: dict[str, Guest] = {}
         self._named = self._ready_epoch = self._failures = 0
         self._broken: dict[Guest, tuple[float, int]] = {}
         self._stillness = Stillness()
-        self._undeleted: tuple[str, ...] = ()
         self._committed, self._draining = self._coordinator.history.stable, False
         self._round: tuple[int, set[int]] = (0, set())
         self._next_round_s = self._next_progress_s = 0.0
@@ -130,7 +130,7 @@ class Server:
             guest.link.flush()
             guest.link.close()
         self._listener.close()
-        self._janitor.shutdown(wait=True)
+        self._janitor.close()
 
     # What guests do.
 
@@ -234,7 +234,7 @@ class Server:
                     if worker in self._guests:
                         self._guests[worker].link.send(block(partition, encode_message(message)))
                 case Delete(keys):
-                    self._janitor.submit(self._delete, keys)
+                    self._janitor.delete(keys)
                 case Sweep():
                     self._begin_epoch(effect)
 
@@ -242,28 +242,13 @@ class Server:
         line = self._coordinator.history.line
         numbers = {self._name(at.partition): at.number for at in line}
         self._journal.write("recovering", epoch=sweep.epoch, line=numbers, positions=self._sources_at(line))
-        self._janitor.submit(self._sweep, sweep)
+        self._janitor.sweep(sweep)
         hosts = self._coordinator.placement.hosts
         if not self._coordinator.placement.complete:
             return  # somebody was lost in the meantime: this epoch is over already
         addresses = tuple(self._guests[hosts[slot]].hello.address for slot in range(self._job.slots))
         for slot, name in hosts.items():
             self._guests[name].say(Peers(sweep.epoch, addresses, slot))
-
-    def _delete(self, keys: tuple[str, ...]) -> None:
-        """What the store does not delete now it is asked for again with the next ones."""
-        pending, self._undeleted = (*self._undeleted, *keys), ()
-        for number, key in enumerate(pending):
-            try:
-                self._store.delete(key)
-            except EnvironmentFailure:
-                self._undeleted = pending[number:]
-                return
-
-    def _sweep(self, sweep: Sweep) -> None:
-        """Objects are named for the epoch in which they were written."""
-        stored = self._store.keys()
-        self._delete(tuple(k for k in stored if k not in sweep.keep and int(k.rsplit("-", 1)[1]) < sweep.epoch))
 
     # What the journal gets.
 
