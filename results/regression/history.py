@@ -124,15 +124,19 @@ def _comparable(runs: Sequence[Row]) -> tuple[list[Sequence[Row]], bool]:
     """The runs under each seed that comes back run after run, or all together if none does; and if seeds were changed.
 
     A seed that has not been used lately is left out. Where that is true of all that came back, only the runs since then
-    are comparable: a difference from those before may be that of the seeds.
+    are comparable: a difference from those before may be that of the seeds. Where the latest run is under a seed that
+    has not come back often enough, the latest such runs are a group, too small to hold a baseline.
     """
     often = _often(runs)
     lately = runs[-CANDIDATES * len(often) :]
     used: list[Sequence[Row]] = [own for own in often if own[-1] in lately]
-    if used or not often:
-        return used or [runs], False
-    last = max(runs.index(own[-1]) for own in often)
-    return _comparable(runs[last + 1 :])[0], True
+    if not often:
+        return [runs], False
+    if not used:
+        last = max(runs.index(own[-1]) for own in often)
+        return _comparable(runs[last + 1 :])[0], True
+    new = [run for run in lately if not any(run in own for own in used)][-CANDIDATES:]
+    return ([*used, new], True) if runs[-1] in new else (used, False)
 
 
 def _often(runs: Sequence[Row]) -> list[list[Row]]:

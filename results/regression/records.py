@@ -31,7 +31,7 @@ class Regression:
     def document(self) -> dict[str, Any]:
         """What was compared, and the verdicts.
 
-        regression_id, recorded_ns, verdict (of all together);
+        regression_id, recorded_ns, verdict (of all together), asked_for (the experiment that was named, or null);
         experiments     a list of {experiment, experiment_digest, machine, verdict, candidates and baseline (run ids),
                         pinned (whether the baseline was), sentences (what became worse or better, and by how much)}
         """
@@ -75,14 +75,16 @@ def keep(document: dict[str, Any], tables: dict[str, list[dict[str, Any]]]) -> R
     return recorded(regression_id)
 
 
-def entries() -> list[dict[str, Any]]:
-    """What was found of each experiment, in all recorded comparisons."""
-    return [entry for regression in all_recorded() for entry in regression.document()["experiments"]]
+def documents() -> list[dict[str, Any]]:
+    """What every recorded comparison found, newest first."""
+    found = [regression.document() for regression in all_recorded()]
+    return sorted(found, key=lambda document: document["recorded_ns"], reverse=True)  # an id tells seconds only
 
 
 def set_aside() -> set[str]:
     """The runs that were found to be worse: they are no baseline for later ones."""
-    return {run_id for entry in entries() if entry["verdict"] == Change.WORSE for run_id in entry["candidates"]}
+    entries = [entry for document in documents() for entry in document["experiments"]]
+    return {run_id for entry in entries if entry["verdict"] == Change.WORSE for run_id in entry["candidates"]}
 
 
 def _folder() -> Path:

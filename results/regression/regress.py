@@ -26,8 +26,9 @@ SERIES = ("experiment", "experiment_digest", "machine")  # what names one
 def regress(experiment: str | None = None) -> Regression:
     """Judge the latest runs of the experiment that is named, or of every one with new runs, and record what was found.
 
-    Where nothing is new, what was judged last is judged again. Raises `BadInput` when there is no run to judge, or when
-    `baselines.yaml` cannot be used.
+    New is what no call without a name has judged: a look at one experiment takes nothing from the night's comparison.
+    Where nothing is new, what such a call judged last is judged again. Raises `BadInput` when there is no run to judge,
+    or when `baselines.yaml` cannot be used.
     """
     followed = history.latest_series(experiment)
     if not followed and experiment is None:
@@ -41,7 +42,7 @@ def regress(experiment: str | None = None) -> Regression:
         "regression": [{**_where(series), **one.row()} for (series, _), own in judged for one in own],
         "change_points": [row for series, _ in due for row in _changes(series)],
     }
-    return records.keep(_document([_entry(*pair, own) for pair, own in judged]), tables)
+    return records.keep(_document(experiment, [_entry(*pair, own) for pair, own in judged]), tables)
 
 
 def _split(followed: Sequence[Series]) -> list[tuple[Series, Split]]:
@@ -51,12 +52,13 @@ def _split(followed: Sequence[Series]) -> list[tuple[Series, Split]]:
 
 
 def _due(splits: list[tuple[Series, Split]]) -> list[tuple[Series, Split]]:
-    """Those with candidates that no verdict has been given on; if there are none, those of the last comparison."""
-    judged = {run_id for entry in records.entries() for run_id in entry["candidates"]}
+    """Those with candidates that no comparison of all has judged; if there are none, those of the last one."""
+    compared = [document["experiments"] for document in records.documents() if document.get("asked_for") is None]
+    judged = {run_id for entries in compared for entry in entries for run_id in entry["candidates"]}
     new = [(series, split) for series, split in splits if any(run.run_id not in judged for run in split.candidates)]
-    if new:
-        return new
-    last = [{name: entry[name] for name in SERIES} for entry in records.all_recorded()[0].document()["experiments"]]
+    if new or not compared:
+        return new or splits
+    last = [{name: entry[name] for name in SERIES} for entry in compared[0]]
     return [(series, split) for series, split in splits if _where(series) in last] or splits
 
 
@@ -69,10 +71,12 @@ def judge_splits(splits: Sequence[Split]) -> list[list[Judgement]]:
 
 
 def _told(one: Judgement, split: Split) -> Judgement:
-    """A judgement whose reason says, too, that the seeds were changed."""
-    if one.verdict is not Change.UNKNOWN or not split.reseeded:
+    """A judgement that says, too, that the seeds were changed; what is held against nothing is not called the same."""
+    blind = any(candidates and not baseline for candidates, baseline in split.strata)
+    if not split.reseeded or one.verdict is Change.WORSE or (one.verdict is not Change.UNKNOWN and not blind):
         return one
-    return replace(one, why=f"{one.why}; the seeds were changed, and runs before had other faults")
+    reasons = [one.why, "the seeds were changed, and runs before had other faults"]
+    return replace(one, verdict=Change.UNKNOWN, why="; ".join(filter(None, reasons)))
 
 
 def baseline_run_ids() -> set[str]:
@@ -85,11 +89,11 @@ def baseline_run_ids() -> set[str]:
     return in_use.union(*history.read_pins().values())
 
 
-def _document(entries: list[dict[str, Any]]) -> dict[str, Any]:
+def _document(asked_for: str | None, entries: list[dict[str, Any]]) -> dict[str, Any]:
     regression_id = f"regression-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     verdict = overall([Change(entry["verdict"]) for entry in entries])
     head = {"regression_id": regression_id, "recorded_ns": time.time_ns(), "verdict": verdict.value}
-    return {**head, "experiments": entries}
+    return {**head, "asked_for": asked_for, "experiments": entries}
 
 
 def _entry(series: Series, split: Split, judgements: Sequence[Judgement]) -> dict[str, Any]:

@@ -127,6 +127,26 @@ def test_a_change_of_seeds_is_no_change_of_the_level():
     assert found.rows("change_points") == []
 
 
+@pytest.mark.parametrize("count", range(1, 8))
+def test_runs_under_a_new_seed_are_unknown_until_it_has_come_back(count):
+    """However bad they are: whether that is the seed's doing nobody can say, but they are looked at."""
+    write_nights(steady(30))
+    assert regress().document()["verdict"] == "same"
+    new = write_nights(steady(count, 2000, seed=2), first=30, seed=2)
+    found = regress()
+    (entry,) = found.document()["experiments"]
+    assert (entry["verdict"], entry["candidates"][-1]) == ("unknown", new[-1])
+    assert "the seeds were changed" in found.rows("regression")[0]["why"]
+
+
+def test_a_slowdown_is_found_beside_a_seed_that_was_added():
+    for night in range(25):
+        rate = 6000 * (1 + 0.01 * (7 * night % 5)) / (1.3 if night >= 20 else 1)
+        write_run(f"n{night:02d}-s1", night, seed=1, facts={"service_rate": rate})
+    write_run("n24-s2", 24.5, seed=2, facts={"service_rate": 6000.0})
+    assert regress().document()["verdict"] == "worse"
+
+
 def test_a_change_is_found_beside_one_of_seeds():
     """Seeds 1 and 2 until night 15, then 2 and 3; all become slower at night 22."""
     for night in range(30):
@@ -151,6 +171,23 @@ def test_only_what_has_new_runs_is_judged():
     assert judged() == {"wordcount"}
     assert judged() == {"wordcount"}, "asked again, the same is said again"
     assert judged("nexmark-q1") == {"nexmark-q1"}
+
+
+def test_a_look_at_one_experiment_does_not_silence_the_night():
+    write_nights(steady(30))
+    write_nights(steady(30), prefix="q1", experiment="nexmark-q1", experiment_digest="d7")
+    regress()
+    write_nights(steady(5, 3000, seed=2), first=30)
+    write_nights(steady(1, seed=2), first=30, prefix="q1", experiment="nexmark-q1", experiment_digest="d7")
+    assert regress("wordcount").document()["verdict"] == "worse"
+    found = regress().document()
+    assert (found["verdict"], len(found["experiments"])) == ("worse", 2)
+
+
+def test_runs_that_are_all_pinned_are_unknown(home):
+    names = write_nights(steady(5))
+    (home / "baselines.yaml").write_text(f"wordcount: [{', '.join(names)}]\n")
+    assert [regress().document()["verdict"] for _ in range(2)] == ["unknown", "unknown"]
 
 
 def test_after_a_repair_all_is_the_same_again():
