@@ -43,13 +43,16 @@ def recompute(run_id: str) -> Run:
 
 
 def _tabulate(new: Run) -> None:
-    """The tables; the log of a job that failed is kept, since the folder that it is in goes."""
+    """The tables; the log of a failed job is kept, since the folder that it is in goes; not every failure has one."""
     try:
         derive.tabulate(new, owner=None)
     except EnvironmentFailure as failure:
+        log = new.raw / "logs" / "build.log"
+        if not log.is_file():
+            raise
         kept = store.home() / "logs" / f"{new.run_id}-recompute.log"
         kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(new.raw / "logs" / "build.log", kept)
+        shutil.copy(log, kept)
         raise EnvironmentFailure(failure.cause, f"see {kept}") from None
 
 

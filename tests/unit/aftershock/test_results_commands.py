@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aftershock import derive
+from aftershock import derive, jobs
 from experiments.errors import EnvironmentFailure
 from experiments.spec import Experiment
 from results import store
@@ -76,6 +76,18 @@ def test_a_job_that_failed_leaves_its_log_where_it_says(call, home, monkeypatch)
     log = Path(err.strip().split("see ")[1])
     assert (code, log.read_text(), log.parent) == (3, "OutOfMemoryError", home / "logs")
     assert run.status() == before
+
+
+def test_a_failure_before_there_is_a_log_is_told_as_it_is(call, home, monkeypatch):
+    def fail():
+        raise EnvironmentFailure("the jars cannot be fetched", "go online")
+
+    monkeypatch.setattr(jobs, "ensure_jars", fail)
+    raw_run(home)
+    code, _, err = call("results recompute run-3")
+    assert code == 3
+    assert "the jars cannot be fetched" in err
+    assert "run-3" in json.loads(call("results recompute all --json")[1])["failed"]
 
 
 def test_a_run_that_is_computed_again_says_what_it_ran_in_the_terms_of_now(call, home, monkeypatch):
