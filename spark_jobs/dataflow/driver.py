@@ -32,6 +32,7 @@ from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.server import Server
 from spark_jobs.dataflow.runtime.slot import Slot
 from spark_jobs.dataflow.runtime.wire import Address
+from spark_jobs.dataflow.store import ObjectStore
 from spark_jobs.streaming.job import EXECUTOR_OPTIONS, live_executors
 
 WATCH_S, ENDING_S = 0.1, 10.0
@@ -137,7 +138,7 @@ def main() -> None:
 
 
 def run(spark: SparkSession, job: Job, journal: Journal, asked: Asked) -> None:
-    """Run a job to its end, when nothing needs its checkpoints; raises `EnvironmentFailure` when it can't go on."""
+    """Run a job to its end; raises `EnvironmentFailure` when it can't go on."""
     token = secrets.token_hex(16)
     server = Server(job, token, spark.conf.get("spark.driver.host"), journal)
     stage = Stage(spark, job.to_json(), server.address, token)
@@ -149,9 +150,17 @@ def run(spark: SparkSession, job: Job, journal: Journal, asked: Asked) -> None:
         server.close()
         stage.join(ENDING_S)
     if ended:
-        job.object_store().clear()
+        clear(job.object_store(), journal)
     if stage.failure is not None:
         raise EnvironmentFailure(f"the stage of slots failed: {stage.failure}", "look at the executors' logs")
+
+
+def clear(store: ObjectStore, journal: Journal) -> None:
+    """Delete what a run that came to its end stored. It has not failed if the store refuses: the journal tells."""
+    try:
+        store.clear()
+    except EnvironmentFailure as refusal:
+        journal.write("undeleted", error=str(refusal))
 
 
 def _session(job: Job) -> SparkSession:

@@ -24,6 +24,7 @@ CALLING = Config(
     connect_timeout=3, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 3}, max_pool_connections=4
 )
 PATIENCE_S, AGAIN_S = 120.0, 1.0  # for what must be read
+MOST_DELETED = 1000  # by one request
 MISSING = {"NoSuchKey", "404"}
 
 T = TypeVar("T")
@@ -48,6 +49,18 @@ class S3Store(ObjectStore):
 
     def delete(self, key: str) -> None:
         self._ask(f"the object {key} can't be deleted", self._client.delete_object, Key=self._prefix + key)
+
+    def clear(self) -> None:
+        keys = self.keys()
+        for start in range(0, len(keys), MOST_DELETED):
+            self._delete_together(keys[start : start + MOST_DELETED])
+
+    def _delete_together(self, keys: list[str]) -> None:
+        objects = {"Objects": [{"Key": self._prefix + key} for key in keys], "Quiet": True}
+        answer = self._ask(f"{len(keys)} objects can't be deleted", self._client.delete_objects, Delete=objects)
+        if refused := answer.get("Errors"):
+            first = refused[0]
+            raise self._failure(f"{len(refused)} objects can't be deleted", f"{first['Key']}: {first['Code']}")
 
     def keys(self) -> list[str]:
         def listed() -> list[str]:
@@ -78,14 +91,17 @@ class S3Store(ObjectStore):
                 raise UnreadableObject(key, "it is not there") from error
             raise
 
-    def _ask(self, refusal: str, call: Callable[..., Any], **what: Any) -> None:
-        self._tried(refusal, lambda: call(Bucket=self._bucket, **what))
+    def _ask(self, refusal: str, call: Callable[..., Any], **what: Any) -> Any:
+        return self._tried(refusal, lambda: call(Bucket=self._bucket, **what))
 
     def _tried(self, refusal: str, call: Callable[[], T]) -> T:
         try:
             return call()
         except (BotoCoreError, ClientError) as error:
-            raise EnvironmentFailure(
-                f"{refusal} at {self._place}: {' '.join(str(error).split())}",
-                "look at the object store, and at the credentials in this host's environment",
-            ) from error
+            raise self._failure(refusal, str(error)) from error
+
+    def _failure(self, refusal: str, cause: str) -> EnvironmentFailure:
+        return EnvironmentFailure(
+            f"{refusal} at {self._place}: {' '.join(cause.split())}",
+            "look at the object store, and at the credentials in this host's environment",
+        )

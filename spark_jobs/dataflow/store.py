@@ -63,7 +63,7 @@ class ObjectStore(ABC):
         self.delete(key)
 
     def clear(self) -> None:
-        """Delete all objects."""
+        """Delete all objects; raises `EnvironmentFailure` if the store refuses."""
         for key in self.keys():
             self.delete(key)
 

@@ -7,7 +7,9 @@ import boto3
 import pytest
 
 from experiments.errors import EnvironmentFailure
+from infra.journal import Journal, read_journal
 from spark_jobs.dataflow import s3
+from spark_jobs.dataflow.driver import clear
 from spark_jobs.dataflow.s3 import S3Store
 from spark_jobs.dataflow.store import DirectoryStore, MemoryStore, UnreadableObject
 from tests.object_stores import BUCKET, HERE, s3_server
@@ -118,6 +120,38 @@ def test_more_objects_than_a_page_has_are_all_there(endpoint):
     for name in names:
         store.put(name, [b""])
     assert store.keys() == names
+
+
+def test_a_store_in_s3_is_cleared_by_few_requests(endpoint, monkeypatch):
+    monkeypatch.setattr(s3, "MOST_DELETED", 2)
+    store, requests = S3Store(f"s3://{BUCKET}/cleared", endpoint), []
+    store._client.meta.events.register("before-call.s3", lambda model, **_: requests.append(model.name))
+    for number in range(5):
+        store.put(f"a/log-{number}-1", [b""])
+    store.clear()
+    assert store.keys() == []
+    assert [name for name in requests if name.startswith("Delete")] == 3 * ["DeleteObjects"]
+
+
+def test_an_object_that_s3_does_not_delete_with_the_others_is_told(endpoint):
+    store = S3Store(f"s3://{BUCKET}/refused", endpoint)
+    store.put("a/b", [b"content"])
+    refusal = {"Errors": [{"Key": "refused/a/b", "Code": "AccessDenied", "Message": "no"}]}
+    store._client.delete_objects = lambda **_: refusal
+    with pytest.raises(EnvironmentFailure, match=r"1 objects can't be deleted at .*refused/a/b: AccessDenied"):
+        store.clear()
+
+
+def test_a_run_that_came_to_its_end_has_not_failed_if_its_objects_stay(tmp_path):
+    class Refusing(MemoryStore):
+        def delete(self, key):
+            raise EnvironmentFailure(f"the object {key} can't be deleted", "wait")
+
+    store, journal = Refusing(), tmp_path / "journal.jsonl"
+    store.put("a/b", [b"content"])
+    clear(store, Journal(journal))
+    (told,) = read_journal(journal)
+    assert (told["event"], told["error"]) == ("undeleted", "the object a/b can't be deleted; wait")
 
 
 def test_a_write_that_was_cut_short_is_no_object(tmp_path):
