@@ -6,12 +6,15 @@ Whoever looks at a journal again and again follows it (`Followed`), and reads wh
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
+
+log = logging.getLogger(__name__)
 
 
 class Journal:
@@ -64,7 +67,8 @@ class Followed(Generic[DigestT]):
     """A journal that others write, taken into a digest as it grows; not for several threads at once.
 
     Each look reads on from the end of the last whole line that it knows. A journal that has become another (shorter, a
-    new file, or with other contents there) is taken in from its beginning, into a new digest.
+    new file, or with other contents there) is taken in from its beginning, into a new digest. An entry that the digest
+    cannot use is left out and said once in the log.
     """
 
     def __init__(self, path: Path, begin: Callable[[], DigestT]) -> None:
@@ -93,7 +97,13 @@ class Followed(Generic[DigestT]):
                 break
             self._at, self._last_line = self._at + len(line), line
             if entry := _entry(line):
-                self._digest.take(entry)
+                self._take(entry)
+
+    def _take(self, entry: dict[str, Any]) -> None:
+        try:
+            self._digest.take(entry)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            log.warning("%s: an entry is left out, since it cannot be used (%r): %s", self._path, error, entry)
 
     def _goes_on(self, file: BinaryIO) -> bool:
         """Whether the last line that was read is still where it was."""

@@ -107,6 +107,17 @@ def test_a_line_is_taken_in_when_it_is_whole(tmp_path, followed):
     assert followed.look().found == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("line", ['{"event": "tick", "at_ns": 1}', "5", '["tick"]', '"tick"'])
+def test_an_entry_that_cannot_be_used_is_left_out_and_said_once(tmp_path, followed, caplog, line):
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.write(line + "\n")
+    Journal(tmp_path / "log.jsonl").write("tick", number=3)
+    assert followed.look().found == [0, 1, 2, 3]
+    assert followed.look().found == [0, 1, 2, 3]
+    (said,) = caplog.messages
+    assert str(tmp_path / "log.jsonl") in said
+
+
 @pytest.mark.parametrize("again", [1, 3, 5])
 def test_a_journal_that_was_truncated_and_written_again_is_taken_in_anew(tmp_path, followed, again):
     followed.look()
