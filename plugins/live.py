@@ -18,7 +18,7 @@ router = APIRouter()
 
 @router.get("/live")
 def list_live(request: Request) -> HTMLResponse:
-    return render(request, "live.html", section="live", runs=[live.state_of(run_id) for run_id in store.all_live()])
+    return render(request, "live.html", section="live", runs=live.all_states())
 
 
 @router.get("/live/{run_id}")
@@ -49,12 +49,12 @@ def abort(request: Request, run_id: str) -> HTMLResponse:
 
 @router.get("/dag-runs/{dag_run}")
 def run_of_dag_run(request: Request, dag_run: str) -> Response:
-    """The page of the run that a DAG run made, live or finished."""
+    """The page of the run that a DAG run made: the live one, since one that was cleared has finished runs, too."""
     base = request.scope["root_path"]
+    running = [run_id for run_id in store.all_live() if store.live(run_id).known_status().get("dag_run") == dag_run]
+    if running:
+        return RedirectResponse(f"{base}/live/{running[0]}", 303)
     finished = [row.run_id for row in index.rows(limit_s=0.0) if row.dag_run == dag_run]
     if finished:
         return RedirectResponse(f"{base}/runs/{finished[0]}", 303)
-    running = [run_id for run_id in store.all_live() if store.live(run_id).status().get("dag_run") == dag_run]
-    if running:
-        return RedirectResponse(f"{base}/live/{running[0]}", 303)
     return render(request, "error.html", 404, status_code=404, reason="This DAG run made no run.", login=None)

@@ -135,6 +135,58 @@ def test_the_list_and_the_dag_run_lead_to_the_live_run(browser: TestClient):
     assert (moved.status_code, moved.headers["Location"]) == (303, f"/aftershock/live/{LIVE}")
 
 
+def _tear_status(run: store.Run) -> None:
+    (run.root / "status.json").write_text("{")
+
+
+def _refuse_experiment(run: store.Run) -> None:
+    store.write_json(run.root / "experiment.json", {"window_s": -1})
+
+
+def _empty_plan(run: store.Run) -> None:
+    store.write_json(run.raw / "plan.json", {"events": []})
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [(_tear_status, "status.json"), (_refuse_experiment, "window_s"), (_empty_plan, "window_start_ns")],
+)
+def test_a_live_run_that_cannot_be_looked_at_costs_the_others_nothing(
+    browser: TestClient, damage: Callable[[store.Run], None], told: str
+):
+    damage(write_live_run("odd"))
+    page = browser.get("/aftershock/live")
+    assert page.status_code == 200
+    assert re.search(rf'href="/aftershock/live/odd">.*cannot be looked at: .*{told}', page.text)
+    assert re.search(rf'href="/aftershock/live/{LIVE}">.*measuring', page.text)
+    assert browser.get(f"/aftershock/dag-runs/{LIVE_DAG_RUN}").status_code == 303
+
+
+def test_a_run_that_ends_while_the_list_is_made_is_not_in_it(browser: TestClient, monkeypatch: pytest.MonkeyPatch):
+    write_live_run("ending")
+    look = live.state_of
+
+    def ends_first(run_id: str) -> dict:
+        if run_id == "ending":
+            store.publish(store.live(run_id))
+        return look(run_id)
+
+    monkeypatch.setattr(live, "state_of", ends_first)
+    page = browser.get("/aftershock/live")
+    assert page.status_code == 200
+    assert "live/ending" not in page.text
+    assert f"live/{LIVE}" in page.text
+
+
+def test_a_dag_run_that_was_cleared_leads_to_its_live_run_and_then_to_the_finished_one(browser: TestClient):
+    older = write_failed_run("older", "no disk")
+    store.write_json(older.root / "status.json", older.status() | {"dag_run": LIVE_DAG_RUN})
+    address = f"/aftershock/dag-runs/{LIVE_DAG_RUN}"
+    assert browser.get(address).headers["Location"] == f"/aftershock/live/{LIVE}"
+    store.discard(store.live_directory(LIVE))
+    assert browser.get(address).headers["Location"] == "/aftershock/runs/older"
+
+
 def test_a_run_that_has_ended_leads_to_its_results(browser: TestClient):
     write_failed_run("over", "no disk")
     assert browser.get("/aftershock/live/over").headers["Location"] == "/aftershock/runs/over"
