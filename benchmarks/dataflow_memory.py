@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -73,8 +74,13 @@ def _samples(cluster: Cluster, job: Job, journal: Path, seconds: float) -> Itera
 
 
 def _slot_mb(cluster: Cluster, host: str) -> float:
-    """The largest of the Python processes of a host; the others are those that Spark forks from."""
+    """The largest of the Python processes of a host; the others are those that Spark forks from.
+
+    Without any the program ends.
+    """
     pids = [pid for pid in members(f"{cluster.handle.token}/{host}") if b"pyspark" in _command(pid)]
+    if not pids:
+        sys.exit(f"{host} has no slot: it was lost; see {cluster.handle.directory(host) / 'logs'}")
     return max(usage([pid]).rss_bytes for pid in pids) / MB
 
 
@@ -86,8 +92,11 @@ def _command(pid: int) -> bytes:
 
 
 def _behind_s(job: Job, journal: Path) -> float:
-    """How much later than due the sources read."""
-    last = [entry for entry in read_journal(journal) if entry["event"] == "progress"][-1]
+    """How much later than due the sources read; all that is due, while nothing was reported."""
+    reports = [entry for entry in read_journal(journal) if entry["event"] == "progress"]
+    if not reports:
+        return (time.time_ns() - job.input.start_ns) / 1e9
+    last = reports[-1]
     read = events_read(last["positions"]) * Generated.block_events(job.input.rate)
     return (last["at_ns"] - job.input.start_ns) / 1e9 - read / job.input.rate
 

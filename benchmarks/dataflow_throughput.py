@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -113,7 +114,7 @@ def job_of(name: str, query: str, protocol: str, workers: int, root: Path, recor
 
 
 def measured(cluster: Cluster, job: Job, window_s: float) -> Figures:
-    """Run a job for a window that begins when it is warm."""
+    """Run a job for a window that begins when it is warm; ends the program if that was no window to measure in."""
     journal = cluster.start(job)
     time.sleep(WARM_S + window_s)
     cluster.stop(job)
@@ -164,6 +165,8 @@ def _line(job: Job, found: Figures, base: Figures) -> str:
 
 
 def _figures(job: Job, progress: list[dict]) -> Figures:
+    if len(progress) < 2:
+        sys.exit(f"{job.run_id}: no window to measure in: a slot was lost, or has hardly reported since it is warm")
     first, last = progress[0], progress[-1]
     blocks = events_read(last["positions"]) - events_read(first["positions"])
     events = blocks * Generated.block_events(job.input.rate)

@@ -1,0 +1,34 @@
+"""What the testbed's benchmarks say when there is nothing to measure."""
+
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+from secrets import token_hex
+
+import pytest
+
+from benchmarks.dataflow_memory import _behind_s, _slot_mb
+from benchmarks.dataflow_throughput import Cluster, _figures, job_of
+from infra.cluster import Handle
+
+JOB = job_of("q1-none-0", "q1", "none", 2, Path("root"))
+REPORT = {"at_ns": 1, "positions": {}, "cpu_s": 1.0, "sent_bytes": 0, "tallies": {}}
+
+
+@pytest.mark.parametrize("reports", [[], [REPORT]])
+def test_a_window_without_reports_is_told_in_one_line(reports):
+    with pytest.raises(SystemExit, match="q1-none-0: no window to measure in"):
+        _figures(JOB, reports)
+
+
+def test_a_host_whose_slot_was_lost_is_told_in_one_line(tmp_path):
+    handle = Handle("run-1", "local", token_hex(8), str(tmp_path))
+    logs = re.escape(str(tmp_path / "hosts" / "worker-1" / "logs"))
+    with pytest.raises(SystemExit, match=f"worker-1 has no slot: .*{logs}"):
+        _slot_mb(Cluster(None, handle, tmp_path), "worker-1")
+
+
+def test_sources_that_have_reported_nothing_are_behind_all_that_is_due(tmp_path):
+    job = replace(JOB, input=replace(JOB.input, start_ns=time.time_ns() - 9 * 10**9))
+    assert _behind_s(job, tmp_path / "journal.jsonl") >= 9.0
