@@ -48,11 +48,11 @@ class Pair:
 
     @cached_property
     def candidates(self) -> np.ndarray:
-        return np.concatenate([NOTHING, *(candidates for candidates, _ in self._comparable)])
+        return np.concatenate([NOTHING, *(candidates for candidates, _ in self.comparable)])
 
     @cached_property
     def baseline(self) -> np.ndarray:
-        return np.concatenate([NOTHING, *(baseline for _, baseline in self._comparable)])
+        return np.concatenate([NOTHING, *(baseline for _, baseline in self.comparable)])
 
     @property
     def enough(self) -> bool:
@@ -69,12 +69,13 @@ class Pair:
         return Comparison(
             tuple(
                 (on_scale(self.metric, candidates), on_scale(self.metric, baseline))
-                for candidates, baseline in self._comparable
+                for candidates, baseline in self.comparable
             )
         )
 
     @property
-    def _comparable(self) -> list[Stratum]:
+    def comparable(self) -> list[Stratum]:
+        """The strata that have both."""
         return [stratum for stratum in self.strata if all(map(len, stratum))]
 
 
@@ -108,8 +109,8 @@ class Judgement:
     """What was found on one metric.
 
     `effect` is relative for a metric on the scale `ratio` (.15 is 15 % more), else in its unit, and for a count that of
-    the largest values; `low` and `high` bound it at the confidence at which the verdict was reached. `p_value` is
-    corrected for the number of metrics.
+    the largest values, in the stratum where it is largest; `low` and `high` bound it at the confidence at which the
+    verdict was reached. `p_value` is corrected for the number of metrics.
     """
 
     metric: Metric
@@ -187,21 +188,36 @@ def _widths(pairs: Sequence[Pair], found: Sequence[Chances], levels: Sequence[fl
 def _of_counts(pair: Pair) -> Chances:
     """The exact rule of counts: what never happened must not happen; else what matters is how many runs are beyond all.
 
-    Where nothing has changed, every order of the runs is as likely as any other: that the k largest of all runs are
-    candidates has the probability C(candidates, k) / C(all, k), however the counts are distributed (Rosenbaum, Tables
-    for a nonparametric test of location, 1954). Fewer is told only if all candidates are below the baseline.
+    Where nothing has changed, every order of the runs of a stratum is as likely as any other: that the k largest of
+    them are candidates has the probability C(candidates, k) / C(all, k), however the counts are distributed (Rosenbaum,
+    Tables for a nonparametric test of location, 1954). Candidates beyond the baseline of their own stratum are added
+    up over the strata, which do not depend on each other. Fewer is told only if all candidates are below.
     """
-    candidates, baseline = pair.candidates, pair.baseline
-    change, runs = float(candidates.max() - baseline.max()), len(candidates) + len(baseline)
-    if not baseline.any() and candidates.any():
+    change = max(float(candidates.max() - baseline.max()) for candidates, baseline in pair.comparable)
+    if not pair.baseline.any() and pair.candidates.any():
         return Chances(change, 0.0, 1.0)
-    beyond = int((candidates > baseline.max()).sum())
-    if candidates.max() < baseline.min():
-        beyond = len(candidates)
+    beyond = _beyond(pair)
+    if all(candidates.max() < baseline.min() for candidates, baseline in pair.comparable):
+        beyond = len(pair.candidates)
     if beyond:
-        return Chances(change, min(1.0, 2 * math.comb(len(candidates), beyond) / math.comb(runs, beyond)), 1.0)
-    within = baseline.min() <= candidates.min()
+        return Chances(change, min(1.0, 2 * _as_many_beyond(pair, beyond)), 1.0)
+    within = all(baseline.min() <= candidates.min() for candidates, baseline in pair.comparable)
     return Chances(change, 1.0, 0.0 if within else 1.0)
+
+
+def _beyond(pair: Pair) -> int:
+    """How many candidates are above the whole baseline of their stratum."""
+    return sum(int((candidates > baseline.max()).sum()) for candidates, baseline in pair.comparable)
+
+
+def _as_many_beyond(pair: Pair, beyond: int) -> float:
+    """The probability that chance puts so many candidates or more above the baselines of their strata."""
+    numbers = np.ones(1)  # the probability of each number beyond, over the strata so far
+    for candidates, baseline in pair.comparable:
+        own, runs = len(candidates), len(candidates) + len(baseline)
+        as_many = [math.comb(own, k) / math.comb(runs, k) for k in range(own + 1)]
+        numbers = np.convolve(numbers, -np.diff([*as_many, 0.0]))
+    return float(numbers[beyond:].sum())
 
 
 def holm(p_values: Sequence[float]) -> list[tuple[float, float]]:
@@ -244,7 +260,7 @@ def _judgement(pair: Pair, found: Chances, corrected: tuple[float, float], width
 
 
 def _doubt(pair: Pair) -> str:
-    if pair.metric.scale is Scale.COUNT and (beyond := int((pair.candidates > pair.baseline.max()).sum())):
+    if pair.metric.scale is Scale.COUNT and (beyond := _beyond(pair)):
         return f"more than ever before in {beyond} of {len(pair.candidates)} runs, which chance can do"
     return "noise hides whether it changed"
 

@@ -1,5 +1,7 @@
 """Verdicts: what is worse, better, the same, or unknown, and how often they are wrong."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -130,6 +132,24 @@ def test_counts_beyond_all_before_are_worse_as_rarely_as_they_say():
     assert judging._of_counts(pair([9, 9, 9, 9, 0], [1] * 20, "lost")).p_value == pytest.approx(2 / 2530)
     for level in (0.01, 0.1, 0.5):
         assert np.mean(np.array(beyond) <= level) <= level / 2 + 0.002
+
+
+def test_counts_are_compared_within_their_strata():
+    """One seed that has results twice is not held against others that never have: p = .00087 if all were pooled."""
+    loud, quiet = (np.full(5, 9.0), np.ones(5)), (np.zeros(5), np.zeros(20))
+    found = judging._of_counts(Pair(METRICS["lost"], (loud, *[quiet] * 4)))
+    assert found.p_value >= 2 / math.comb(10, 5)
+    generator = np.random.default_rng(9)
+    chance = np.zeros(20_000)
+    for candidates, baseline in [(5, 5), *[(5, 20)] * 4]:
+        runs = generator.random((len(chance), candidates + baseline))
+        chance += (runs[:, :candidates] > runs[:, candidates:].max(axis=1, keepdims=True)).sum(axis=1)
+    assert found.p_value / 2 == pytest.approx(np.mean(chance >= 5), abs=0.005)
+
+
+def test_counts_can_rise_under_one_seed_below_those_of_another():
+    rising, high = (np.full(5, 9.0), np.ones(20)), (np.full(5, 50.0), np.full(20, 90.0))
+    assert judged(Pair(METRICS["lost"], (rising, high))) == [Change.WORSE]
 
 
 def test_a_stratum_that_lacks_a_side_does_not_count():
