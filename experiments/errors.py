@@ -1,5 +1,7 @@
 """The errors that reach a user: one line, with the cause and the remedy."""
 
+from experiments.secrets import carries_secret, is_not_shown
+
 
 class AftershockError(Exception):
     """Root of every error that is shown to a user as one line; `exit_code` is the command line's."""
@@ -8,12 +10,14 @@ class AftershockError(Exception):
 
 
 class BadInput(AftershockError):
-    """The user's input cannot be used: names the field, the value and what is allowed."""
+    """The user's input cannot be used: names the field, the value unless it may be a secret, and what is allowed."""
 
     exit_code = 2
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
-        super().__init__(f"{field}: {_short(repr(value))} is not usable; allowed: {allowed}")
+        field = field.partition("=")[0] if carries_secret(field) else field
+        shown = "(not shown)" if is_not_shown(field, value) else _short(repr(value))
+        super().__init__(f"{field}: {shown} is not usable; allowed: {allowed}")
         self.field, self.value, self.allowed = field, value, allowed
 
 

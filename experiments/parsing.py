@@ -68,7 +68,7 @@ def read_mapping(path: Path, field: str, source: str, alternative: str = "") -> 
     except OSError as error:
         raise BadInput(field, source, f"a readable YAML file ({error.strerror}){alternative}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadInput(field, source, f"valid YAML ({' '.join(str(error).split())})") from None
+        raise BadInput(field, source, f"valid YAML ({_complaint(error)})") from None
     except RecursionError:
         raise BadInput(field, source, "YAML that is not nested this deeply") from None
     if document is None:
@@ -76,6 +76,16 @@ def read_mapping(path: Path, field: str, source: str, alternative: str = "") -> 
     if not isinstance(document, dict):
         raise BadInput(field, source, "a YAML mapping of fields")
     return document
+
+
+def _complaint(error: Exception) -> str:
+    """Where YAML ends to be valid and why, in words of the parser's only: what stands there could be a secret."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return " ".join(str(error).split())
+    problem = str(error.problem)
+    if not isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError):
+        problem = problem.partition(" '")[0]  # of an alias or a tag, the name
+    return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {problem}"
 
 
 def read_json(path: Path, field: str) -> dict[str, Any]:

@@ -15,14 +15,21 @@ INSTEAD = (
 )
 _SECRET = re.compile(
     r"secret|passw|passphrase|pwd|token(?!i[sz])|credential|(access|account|api|private|signing|encryption)[._-]?key"
-    r"|jaas[._-]?config",
+    r"|jaas[._-]?config|bearer|amz-signature|(^|[._-])(pass|pw|sig|sas)$|azure\.sas\.",
     re.IGNORECASE,
 )
 _SAYS_WHERE_OR_HOW = re.compile(
-    r"(file|path|dir|class|types?|providers?|mechanism|algorithm|enabled|interval|ratio|lifetime)$", re.IGNORECASE
+    r"(file|path|dir|class|types?|providers?|mechanism|algorithm|enabled|interval|ratio|lifetime)$"
+    r"|(?<![a-z])(max|min|num|number|count)[\w.-]*tokens$",
+    re.IGNORECASE,
 )
-_SETTING = re.compile(r"([\w.-]+)\s*=\s*\S")
+_SETTING = re.compile(r"""([\w.-]+)(?:\s*=|\\?["']\s*[:=]|\s*:(?=\s))\s*\S""")  # a=b, "a": b, a: b
+_OPTION = re.compile(r"(?:^|\s)(--?[\w.-]+)\s+[^\s-]")  # --a b, in one text
+_AUTHORIZATION = re.compile(
+    r"""authorization["'\\]*\s*[:=]["'\\\s]*(?!true|false|["'\\\s])\S|\bbearer\s+\S""", re.IGNORECASE
+)
 _LOGIN_IN_ADDRESS = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+_OF_A_JOB = re.compile(r"\bworkload\.(conf|arguments)(\.|$)")  # fields whose values are never shown
 
 
 def is_secretive(name: str) -> bool:
@@ -31,8 +38,23 @@ def is_secretive(name: str) -> bool:
 
 
 def carries_secret(value: str) -> bool:
-    """Whether a value holds a login in an address, or settings of its own of which one is a secret."""
-    return bool(_LOGIN_IN_ADDRESS.search(value)) or any(map(is_secretive, _SETTING.findall(value)))
+    """Whether a text holds a login in an address, an authorization, or settings of its own of which one is a secret."""
+    if _LOGIN_IN_ADDRESS.search(value) or _AUTHORIZATION.search(value):
+        return True
+    return any(map(is_secretive, _SETTING.findall(value) + _OPTION.findall(value)))
+
+
+def is_not_shown(field: str, value: object) -> bool:
+    """Whether a message about a field may not repeat its value, since that could be a secret or hold one."""
+    return bool(_OF_A_JOB.search(field)) or is_secretive(field) or _holds_secret(value)
+
+
+def _holds_secret(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(is_secretive(str(name)) or _holds_secret(item) for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return secret_argument([str(item) for item in value]) is not None or any(map(_holds_secret, value))
+    return carries_secret(str(value))
 
 
 def secret_setting(settings: Mapping[str, str]) -> str | None:

@@ -232,25 +232,25 @@ def _apply(document: dict[str, Any], override: str) -> None:
     *parents, leaf = key.split(".")
     node: Any = document
     for parent in parents:
-        node = _child(node, parent, override)
+        node = _child(node, parent, key)
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:
-        raise BadInput("--set", override, "a YAML value after =") from None
+        raise BadInput("--set", key, "a YAML value after =") from None
     if isinstance(node, list):
-        node[_index(node, leaf, override)] = value
+        node[_index(node, leaf, key)] = value
     else:
         node[leaf] = value
 
 
-def _child(node: Any, name: str, override: str) -> Any:
-    child = node[_index(node, name, override)] if isinstance(node, list) else node.setdefault(name, {})
+def _child(node: Any, name: str, key: str) -> Any:
+    child = node[_index(node, name, key)] if isinstance(node, list) else node.setdefault(name, {})
     if not isinstance(child, dict | list):
-        raise BadInput("--set", override, f"a field below a mapping; {name} is a value")
+        raise BadInput("--set", key, f"a field below a mapping; {name} is a value")
     return child
 
 
-def _index(node: list[Any], name: str, override: str) -> int:
+def _index(node: list[Any], name: str, key: str) -> int:
     if name.isdigit() and int(name) < len(node):
         return int(name)
-    raise BadInput("--set", override, f"a position from 0 to {len(node) - 1}")
+    raise BadInput("--set", key, f"a position from 0 to {len(node) - 1}")

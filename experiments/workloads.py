@@ -17,7 +17,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, TypeAdapter, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    TypeAdapter,
+    field_validator,
+    model_validator,
+)
 
 from experiments.field_types import Spelling
 from experiments.parsing import Misfit, Spec, user_path
@@ -304,6 +313,25 @@ class OwnJobSpec(Spec):
     def has_oracle(self) -> bool:
         return self.oracle is not None
 
+    @field_validator("conf", mode="before")
+    @classmethod
+    def _no_setting_is_a_secret(cls, conf: Any) -> Any:
+        """Before all else, so that a secret of the wrong type is told to be a secret."""
+        if isinstance(conf, dict):
+            name = secret_setting({str(name): str(value) for name, value in conf.items()})
+            if name is not None:
+                raise Misfit(name, conf, INSTEAD)
+        return conf
+
+    @field_validator("arguments", mode="before")
+    @classmethod
+    def _no_argument_is_a_secret(cls, arguments: Any) -> Any:
+        if isinstance(arguments, list | tuple):
+            index = secret_argument(list(map(str, arguments)))
+            if index is not None:
+                raise Misfit(str(index), arguments, INSTEAD)
+        return arguments
+
     @model_validator(mode="after")
     def _placeholders_are_known(self) -> OwnJobSpec:
         for index, argument in enumerate(self.arguments):
@@ -313,14 +341,6 @@ class OwnJobSpec(Spec):
                     raise Misfit(f"arguments.{index}", argument, f"of placeholders: {known}")
                 if name == "output_topic" and self.output_topic is None:
                     raise Misfit("output_topic", None, "a topic: an argument asks for it")
-        return self
-
-    @model_validator(mode="after")
-    def _nothing_is_a_secret(self) -> OwnJobSpec:
-        if (name := secret_setting(self.conf)) is not None:
-            raise Misfit(f"conf.{name}", "(not shown)", INSTEAD)
-        if (index := secret_argument(self.arguments)) is not None:
-            raise Misfit(f"arguments.{index}", "(not shown)", INSTEAD)
         return self
 
     @model_validator(mode="after")
