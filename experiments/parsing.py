@@ -37,9 +37,9 @@ class Misfit(ValueError):
 
 
 class Spec(BaseModel):
-    """Base of every part of a spec: an unknown field or a wrong type is an error, and specs are values."""
+    """Base of every part of a spec: an unknown field, a wrong type or no finite number is wrong; specs are values."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False, allow_inf_nan=False)
 
     @field_validator("*", mode="before")
     @classmethod
