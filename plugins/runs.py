@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import asdict
 from datetime import date
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingRes
 
 from plugins import present
 from plugins.files import Folder, data_docs_index, report_file, send, served_files, table_file
+from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results import charts, index, store
 from results.findings import headline
@@ -21,9 +21,7 @@ from results.selection import NEWEST_FIRST, SORTS, Selection, choices, select
 from results.verdict import WORST_FIRST
 
 RUNS_PER_PAGE = 50
-READING_S = 0.3  # that a list waits for runs which nobody has listed before
 DRAWN = ("utilization", "timeline", "ledger", "recoveries", "latency")  # by the charts, which need no image
-READER = "aftershock-index"  # the thread that reads what a list did not wait for
 SORT_PATTERN = f"^-?({'|'.join(SORTS)})$"
 
 router = APIRouter()
@@ -55,10 +53,7 @@ def list_runs(
     sort: Annotated[str, Query(pattern=SORT_PATTERN)] = NEWEST_FIRST,
     page: int = 1,
 ) -> HTMLResponse:
-    every = index.rows(READING_S)
-    unread = sum(row.state == index.UNREAD for row in every)
-    if unread or any(row.state == index.UNREADABLE for row in every):
-        threading.Thread(target=index.complete, name=READER, daemon=True).start()
+    every = known_runs()
     found = select(every, wanted, sort)
     last = max(1, -(-len(found) // RUNS_PER_PAGE))
     page = min(max(page, 1), last)
@@ -69,7 +64,7 @@ def list_runs(
         rows=found[(page - 1) * RUNS_PER_PAGE : page * RUNS_PER_PAGE],
         count=len(found),
         total=len(every),
-        unread=unread,
+        unread=unread_in(every),
         page=page,
         last=last,
         sort=sort,

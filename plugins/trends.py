@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse
 
 from plugins import present
+from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results.metrics import METRICS, Metric
 from results.regression import records, wording
-from results.regression.history import Series, all_series
+from results.regression.history import Series, series_of
 from results.regression.regress import changes
 
 router = APIRouter()
 
 
-def the_series(experiment: str = "", machine: str = "", digest: str = "") -> Series | None:
-    """The history that the address names: by default the one of the latest run; None where there is none."""
+@dataclass(frozen=True)
+class Histories:
+    """All histories; the one that the address names, None where there is none; how many runs are not read yet."""
+
+    every: list[Series]
+    shown: Series | None
+    unread: int
+
+
+def histories(experiment: str = "", machine: str = "", digest: str = "") -> Histories:
+    """The histories of the runs that are known; the one of the latest run is shown where the address names none."""
     wanted = {"experiment": experiment, "machine": machine, "digest": digest}
-    found = [
-        each for each in all_series() if all(not text or getattr(each, name) == text for name, text in wanted.items())
-    ]
-    return found[0] if found else None
+    listed = known_runs()
+    every = series_of(listed)
+    found = [each for each in every if all(not text or getattr(each, name) == text for name, text in wanted.items())]
+    return Histories(every, found[0] if found else None, unread_in(listed))
 
 
 def the_metric(metric: Annotated[str, Query()] = "utilization") -> Metric:
@@ -32,17 +43,19 @@ def the_metric(metric: Annotated[str, Query()] = "utilization") -> Metric:
     return METRICS[metric]
 
 
-ShownSeries = Annotated[Series | None, Depends(the_series)]
+KnownHistories = Annotated[Histories, Depends(histories)]
 ShownMetric = Annotated[Metric, Depends(the_metric)]
 
 
 @router.get("/history")
-def history(request: Request, series: ShownSeries, metric: ShownMetric) -> HTMLResponse:
+def history(request: Request, known: KnownHistories, metric: ShownMetric) -> HTMLResponse:
+    series = known.shown
     return render(
         request,
         "history.html",
         section="history",
-        every=all_series(),
+        every=known.every,
+        unread=known.unread,
         series=series,
         metric=metric,
         metrics=METRICS,
@@ -52,7 +65,8 @@ def history(request: Request, series: ShownSeries, metric: ShownMetric) -> HTMLR
 
 
 @router.get("/history.json")
-def history_chart(series: ShownSeries, metric: ShownMetric) -> dict[str, Any]:
+def history_chart(known: KnownHistories, metric: ShownMetric) -> dict[str, Any]:
+    series = known.shown
     runs = [] if series is None else [run for run in series.runs if metric.name in run.metrics]
     if series is None or not runs:
         return {"history": None}

@@ -32,7 +32,6 @@ from results.verdict import WORST_FIRST, Verdict, worst
 log = logging.getLogger(__name__)
 VERSION = f"2 {SCHEMA_VERSION} {' '.join(METRICS)}"  # an index of another version is built again
 UNREAD = "not read yet"
-SETTLED = ("done", "failed")  # states of rows that hold; a run that could not be read is tried again
 NOTHING_MEASURED = Utilization(None, None, None, None, None)
 READERS = 4
 PIECE = 8  # runs that are read between two looks at the clock
@@ -85,12 +84,13 @@ class Row:
 def rows(limit_s: float = math.inf) -> list[Row]:
     """The row of every finished run, newest first; only runs that the index does not know yet are read.
 
-    With a limit no run is begun to be read after so long, the newest being the first, and none that could not be read
-    before; what is left is `UNREAD`.
+    With a limit no run is begun to be read after so long, the newest being the first; what is left is `UNREAD`. A run
+    that could not be read is tried again when its tables are others, and whenever there is no limit.
     """
-    entries = _entries()
-    if limit_s == math.inf:
-        entries.kept = {name: each for name, each in entries.kept.items() if each["row"]["state"] in SETTLED}
+    return _rows(_entries(again=limit_s == math.inf), limit_s)
+
+
+def _rows(entries: _Entries, limit_s: float) -> list[Row]:
     unread = _newest_first([_head(_run(name)) for name in entries.stamps if name not in entries.kept])
     unread = entries.read(unread, time.monotonic() + limit_s)
     left = [row if row.state == UNREADABLE else replace(row, state=UNREAD) for row in unread]
@@ -105,7 +105,7 @@ def complete() -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return
-        rows()
+        _rows(_entries(again=False), math.inf)
 
 
 @dataclass
@@ -114,7 +114,8 @@ class _Entries:
 
     kept: dict[str, dict[str, Any]]
     stamps: dict[str, list[int]]
-    stale: bool  # whether the file says something else
+    known: dict[str, dict[str, Any]]  # what the file says
+    stale: bool  # whether that is something else
 
     def read(self, unread: list[Row], deadline_s: float) -> list[Row]:
         """Read these runs in their order until the deadline (of `time.monotonic`); returns those that are left."""
@@ -122,25 +123,45 @@ class _Entries:
         with ThreadPoolExecutor(READERS) as readers:
             while unread and time.monotonic() < deadline_s:
                 piece, unread = unread[:PIECE], unread[PIECE:]
-                for row in readers.map(row_of, [_run(head.run_id) for head in piece]):
-                    self.kept[row.run_id] = {"stamp": self.stamps[row.run_id], "row": asdict(row)}
-                self.stale = True
-                if time.monotonic() - kept_at_s > KEPT_EACH_S:
+                for run_id, entry in readers.map(self._read_one, piece):
+                    self.stale |= entry != self.known.get(run_id)
+                    self.kept[run_id] = entry
+                if self.stale and time.monotonic() - kept_at_s > KEPT_EACH_S:
                     self.keep()
                     kept_at_s = time.monotonic()
         if self.stale:
             self.keep()
         return unread
 
+    def _read_one(self, head: Row) -> tuple[str, dict[str, Any]]:
+        run = _run(head.run_id)
+        tables = _tables_stamp(run)  # as they were before they were read
+        row = row_of(run)
+        told = {"tables": tables} if row.state == UNREADABLE else {}
+        return head.run_id, {"stamp": self.stamps[head.run_id], "row": asdict(row)} | told
+
     def keep(self) -> None:
         _save(self.kept)
         self.stale = False
 
 
-def _entries() -> _Entries:
+def _entries(*, again: bool) -> _Entries:
+    """The index as it is kept; without the runs that could not be read, if they are to be read `again`."""
     known, stamps = _load(), _stamps()
-    kept = {run_id: entry for run_id, entry in known.items() if entry["stamp"] == stamps.get(run_id)}
-    return _Entries(kept, stamps, stale=len(kept) < len(known))
+    present = _present(known, stamps)
+    kept = {run_id: entry for run_id, entry in present.items() if _holds(run_id, entry, again=again)}
+    return _Entries(kept, stamps, known, stale=len(present) < len(known))
+
+
+def _present(entries: dict[str, Any], stamps: dict[str, list[int]]) -> dict[str, Any]:
+    return {run_id: entry for run_id, entry in entries.items() if entry["stamp"] == stamps.get(run_id)}
+
+
+def _holds(run_id: str, entry: dict[str, Any], *, again: bool) -> bool:
+    """Whether an entry of a run that has not been replaced still says what reading the run would say."""
+    if entry["row"]["state"] != UNREADABLE:
+        return True
+    return not again and entry.get("tables") == _tables_stamp(_run(run_id))
 
 
 def _run(run_id: str) -> Run:
@@ -208,6 +229,15 @@ def _stamps() -> dict[str, list[int]]:
     return stamps
 
 
+def _tables_stamp(run: Run) -> list[list[Any]]:
+    """Which files the tables of a run are; empty if that cannot be told."""
+    try:
+        found = [(entry.name, entry.stat()) for entry in os.scandir(run.tables)]
+    except OSError:
+        return []
+    return sorted([name, about.st_ctime_ns, about.st_ino] for name, about in found)
+
+
 def _load() -> dict[str, Any]:
     try:
         document = store.read_json(_path())
@@ -230,8 +260,13 @@ def _fits(run_id: str, entry: dict[str, Any]) -> bool:
 
 
 def _save(entries: dict[str, Any]) -> None:
+    """Keep these entries, and those that others have kept meanwhile of runs that there are."""
     try:
-        store.write_json(_path(), {"version": VERSION, "runs": entries})
+        with (store.home() / "runs-index.saving").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            stamps = _stamps()
+            merged = _present(_load(), stamps) | _present(entries, stamps)
+            store.write_json(_path(), {"version": VERSION, "runs": merged})
     except OSError as error:
         log.warning("the index of runs cannot be kept: %s", error)
 

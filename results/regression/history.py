@@ -38,11 +38,11 @@ class Row:
     metrics: Mapping[str, float]
 
 
-def rows() -> list[Row]:
-    """Every finished run that can be read, newest first."""
+def _rows(listed: Iterable[index.Row]) -> list[Row]:
+    """Those of the listed runs that could be read."""
     names = Row.__annotations__
-    known = (each for each in index.rows() if each.state != index.UNREADABLE)
-    return [Row(**{name: getattr(each, name) for name in names}) for each in known]
+    read = (each for each in listed if each.state not in (index.UNREADABLE, index.UNREAD))
+    return [Row(**{name: getattr(each, name) for name in names}) for each in read]
 
 
 def row(run: store.Run) -> Row:
@@ -83,13 +83,18 @@ class Split:
 
 
 def all_series(experiment: str | None = None, *, outdated: bool = False) -> list[Series]:
-    """Every history, that of the latest runs first; of one experiment only if it is named.
+    """Every history, as `series_of`, of all finished runs; of one experiment only if it is named."""
+    return series_of(index.rows(), experiment, outdated=outdated)
+
+
+def series_of(listed: Iterable[index.Row], experiment: str | None = None, *, outdated: bool = False) -> list[Series]:
+    """The histories of runs that are listed newest first, that of the latest runs first.
 
     Runs of older versions are in none: those that do not say what they ran or where, and unless `outdated` those whose
     tables are of another schema version, until they are computed again (`aftershock results recompute`).
     """
     found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
-    for run in rows():
+    for run in _rows(listed):
         comparable = run.state == "done" and (outdated or run.schema_version == SCHEMA_VERSION)
         if comparable and run.experiment_digest and run.machine and experiment in (None, run.experiment):
             found[str(run.experiment), run.experiment_digest, run.machine].append(run)

@@ -17,7 +17,7 @@ from airflow.models.base import Base
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from plugins import runs
+from plugins import known_runs
 from plugins.pages import create_app
 
 
@@ -51,7 +51,7 @@ def _connect() -> None:
 def api_server(airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     """The pages mounted as Airflow mounts them, behind its middleware, over an empty run store."""
     monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(runs, "READING_S", math.inf)  # how busy the machine is must not matter
+    monkeypatch.setattr(known_runs, "READING_S", math.inf)  # how busy the machine is must not matter
     server = FastAPI(openapi_url=None)
     server.mount("/aftershock", create_app())
     init_auth_manager(server)

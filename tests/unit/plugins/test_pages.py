@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from html.parser import HTMLParser
@@ -9,9 +10,10 @@ from html.parser import HTMLParser
 import pytest
 from fastapi.testclient import TestClient
 
-from plugins import runs
+from plugins import known_runs
 from plugins.present import ROWS_SHOWN, cell, plot_title, shown_plots, time_text
 from plugins.runs import RUNS_PER_PAGE
+from results import index
 from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table
 
 
@@ -117,17 +119,30 @@ def test_a_failed_run_shows_its_error(browser: TestClient):
 def test_a_list_says_which_runs_are_not_read_yet_and_has_them_read(
     browser: TestClient, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(runs, "READING_S", 0.0)
+    monkeypatch.setattr(known_runs, "READING_S", 0.0)
     for name in ("one", "two"):
         write_run(name)
     page = get(browser, "/aftershock/")
     assert "2 of these runs are not read yet" in page.words
     assert "0.812" not in page.words
-    for reader in [thread for thread in threading.enumerate() if thread.name == runs.READER]:
+    for reader in [thread for thread in threading.enumerate() if thread.name == known_runs.READER]:
         reader.join()
     page = get(browser, "/aftershock/")
     assert "not read yet" not in page.words
     assert "0.812" in page.words
+
+
+def test_a_history_waits_for_no_run_either(browser: TestClient, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(known_runs, "READING_S", 0.0)
+    listed: list[float] = []
+    rows = index.rows
+    monkeypatch.setattr(index, "rows", lambda limit_s=math.inf: listed.append(limit_s) or rows(limit_s))
+    write_run("one")
+    assert "Not read yet, so in no history: 1 of" in get(browser, "/aftershock/history").words
+    assert listed == [0.0], "once for each request"
+    for reader in [thread for thread in threading.enumerate() if thread.name == known_runs.READER]:
+        reader.join()
+    assert "Not read yet" not in get(browser, "/aftershock/history").words
 
 
 @pytest.mark.parametrize("attack", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'])

@@ -119,15 +119,46 @@ def test_within_a_limit_the_newest_runs_are_read_and_kept(monkeypatch: pytest.Mo
     assert read == ["run-1", "run-0"]
 
 
-def test_a_run_that_could_not_be_read_holds_nobody_up_and_is_tried_again_by_who_can_wait():
+def test_a_run_that_could_not_be_read_is_tried_again_when_its_tables_are_others():
     broken = write_run("one")
     whole = (broken.tables / "runs.parquet").read_bytes()
     (broken.tables / "runs.parquet").write_bytes(b"nothing")
     assert [row.state for row in index.rows()] == [UNREADABLE]
     (broken.tables / "runs.parquet").write_bytes(whole)
-    assert [row.state for row in index.rows(limit_s=60.0)] == [UNREADABLE]
+    assert [row.state for row in index.rows(limit_s=0.0)] == [UNREAD]
     index.complete()
     assert [row.state for row in index.rows(limit_s=0.0)] == ["done"]
+
+
+def test_a_run_that_cannot_be_read_is_not_read_at_each_look(monkeypatch: pytest.MonkeyPatch):
+    broken = write_run("one")
+    (broken.tables / "runs.parquet").write_bytes(b"nothing")
+    rows = index.rows()
+    kept = _index_file().stat()
+    read = _read_by(monkeypatch)
+    assert index.rows(limit_s=60.0) == rows
+    index.complete()
+    assert read == []
+    assert index.rows() == rows
+    assert read == ["one"], "who can wait tries again: the disk may have been at fault"
+    assert _index_file().stat() == kept, "nothing has changed, so nothing is written"
+
+
+def test_what_another_has_read_meanwhile_is_not_lost(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(index, "PIECE", 1)
+    for name in ("one", "two"):
+        write_failed_run(name, "no disk")
+    row_of = index.row_of
+
+    def another_reads_meanwhile(run: store.Run) -> Row:
+        monkeypatch.setattr(index, "row_of", row_of)
+        write_failed_run("three", "no disk")
+        index.rows()
+        return row_of(run)
+
+    monkeypatch.setattr(index, "row_of", another_reads_meanwhile)
+    index.rows()
+    assert set(json.loads(_index_file().read_text())["runs"]) == {"one", "two", "three"}
 
 
 def test_two_do_not_complete_the_index_at_once(monkeypatch: pytest.MonkeyPatch):

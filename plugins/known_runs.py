@@ -1,0 +1,23 @@
+"""The runs as pages list them: none waits for a thousand runs to be read."""
+
+from __future__ import annotations
+
+import threading
+
+from results import index
+
+READING_S = 0.3  # that a page waits for runs which nobody has listed before
+READER = "aftershock-index"  # the thread that reads what a page did not wait for
+
+
+def known_runs() -> list[index.Row]:
+    """The row of every finished run, newest first; those that are not read yet are read by a thread meanwhile."""
+    every = index.rows(READING_S)
+    if unread_in(every):
+        threading.Thread(target=index.complete, name=READER, daemon=True).start()
+    return every
+
+
+def unread_in(rows: list[index.Row]) -> int:
+    """How many of these runs are not read yet."""
+    return sum(row.state == index.UNREAD for row in rows)
