@@ -38,6 +38,7 @@ DETAILS = {
     "load_rate": "Load [records/s]",
     "sustainable_rate": "Sustainable rate [records/s]",
     "unsustainable_rate": "Lowest rate that was not [records/s]",
+    "search_end": "What ended the search",
     "utilization_by_records": "Utilization by records",
 }
 

@@ -50,6 +50,7 @@ TABLES: dict[str, pa.Schema] = {
         *_must(WHOLE, "faults", "records_committed"),
         *_may(TEXT, "protocol"),
         *_may(REAL, "message_overhead", "sustainable_rate", "unsustainable_rate"),
+        *_may(TEXT, "search_end"),
     ),
     "probes": _table(
         *_must(WHOLE, "probe"),

@@ -28,7 +28,8 @@ Sample = tuple[float, float]
 class Outcome(StrEnum):
     SUSTAINED = "sustained"
     NOT_SUSTAINED = "not-sustained"
-    VOID = "void"  # nothing is known of the query
+    VOID = "void"  # nothing is known of the query: the generator did not deliver what was due
+    UNSEEN = "unseen"  # neither: it committed too seldom to tell
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def judge(rate: float, interval_s: float, lag: Sequence[Sample], unread: Sequenc
     left = _left(rate, interval_s, lag[-1][1])
     trouble = _unbounded(rate, interval_s, lag) or left
     if trouble is None and slope is None:
-        return Judged(Outcome.VOID, f"fewer than {FEWEST_SAMPLES} commits", slope, level)
+        return Judged(Outcome.UNSEEN, f"fewer than {FEWEST_SAMPLES} commits", slope, level)
     if trouble is None:
         return Judged(Outcome.SUSTAINED, "lag is bounded", slope, level)
     if fault := _unbounded(rate, interval_s, unread) or (left if unread[-1][1] > lag[-1][1] / 2 else None):

@@ -11,7 +11,7 @@ from math import sqrt
 
 from models.sustainable.lag import Outcome
 
-MOST_VOIDS = 2  # at one rate, one after the other: then it is no hiccup that the generator cannot deliver it
+MOST_VOIDS = 2  # at one rate, one after the other: then it is no hiccup that nothing is seen of the query
 
 
 class End(StrEnum):
@@ -20,6 +20,7 @@ class End(StrEnum):
     CLOSED = "closed"  # the bracket is as narrow as it should be
     PROBES = "probes"  # as many rates were tried as may be
     GENERATOR = "generator"  # the next rate is more than the generator delivers
+    COMMITS = "commits"  # at the next rate the query commits too seldom to be judged
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,9 @@ class Search:
 
     first         the rate to begin with [records/s]
     precision     the bracket is closed when `high` exceeds `low` by no more than this share
-    most          how many probes there may be, void ones included
+    most          how many probes there may be, those included that told nothing
     low, high     the highest rate that was sustained and the lowest that was not, the first always below the second
+    voids, untold how many probes at `rate` have told nothing, and what came of the last of them
     """
 
     first: float
@@ -39,6 +41,7 @@ class Search:
     high: float | None = None
     probes: int = 0
     voids: int = 0
+    untold: Outcome | None = None
 
     @property
     def rate(self) -> float:
@@ -53,7 +56,7 @@ class Search:
         if self.low is not None and self.high is not None and self.high <= self.low * (1 + self.precision):
             return End.CLOSED
         if self.voids >= MOST_VOIDS:
-            return End.GENERATOR
+            return End.COMMITS if self.untold is Outcome.UNSEEN else End.GENERATOR
         return End.PROBES if self.probes >= self.most else None
 
     def after(self, outcome: Outcome) -> Search:
@@ -64,5 +67,5 @@ class Search:
                 return replace(told, low=self.rate)
             case Outcome.NOT_SUSTAINED:
                 return replace(told, high=self.rate)
-            case Outcome.VOID:
-                return replace(told, voids=self.voids + 1)
+            case Outcome.VOID | Outcome.UNSEEN:
+                return replace(told, voids=self.voids + 1, untold=outcome)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from experiments.engines import Engine, Protocol, RecoveryMode
 from experiments.spec import Experiment, LoadMode
-from models.sustainable.lag import MOST_GROWTH, Outcome
+from models.sustainable.lag import MOST_GROWTH, STUCK, Outcome, limit_s
 from results.checks import evidence as derive
 from results.checks.evidence import Evidence
 from results.checks.rules import Rule, TableCheck, between, in_set, pairs_equal, present
@@ -135,6 +135,11 @@ NEEDED_FOR = {
 
 def _prediction(evidence: Evidence) -> pd.Series:
     return derive.predicted_utilization(evidence).iloc[0]
+
+
+def _level_limit_s(evidence: Evidence) -> float:
+    """Of lag in a window, which is seen every second: not after batches only, as in a probe, but amid them, too."""
+    return STUCK * limit_s(evidence.experiment.engine.checkpoint_interval_s)
 
 
 CHECKS: tuple[Check, ...] = (
@@ -280,10 +285,14 @@ CHECKS: tuple[Check, ...] = (
         name="sustainable.sustained",
         table="throughput",
         subject=derive.growth_of_lag,
-        rules=lambda evidence: [in_set("grows", False)],
-        observed=lambda frame: f"lag grows by {frame['growth'].iat[0]:.1%} of the load in the window",
+        rules=lambda evidence: [in_set("grows", False), between("level_s", None, _level_limit_s(evidence))],
+        observed=lambda frame: (
+            f"lag grows by {frame['growth'].iat[0]:.1%} of the load in the window, "
+            f"and is worth {frame['level_s'].iat[0]:.1f} s of it"
+        ),
         expected=lambda evidence: (
-            f"at most {MOST_GROWTH:.0%}, at {evidence.experiment.load.share:.0%} of the rate found"
+            f"at most {MOST_GROWTH:.0%} and {_level_limit_s(evidence):g} s, "
+            f"at {evidence.experiment.load.share:.0%} of the rate found"
         ),
         applies=lambda experiment: searches(experiment) and not has_faults(experiment),
     ),

@@ -15,6 +15,7 @@ from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
 from models.sustainable.lag import grows, growth
+from models.sustainable.search import End
 from results.checks.rules import NotEnough
 from results.findings import judged_utilization, took_effect
 from results.schema import TABLES, FaultOutcome
@@ -22,6 +23,11 @@ from results.store import Run
 
 FEWEST_FAULTS = 5  # below this, chance decides how far measured and predicted utilization lie apart
 HOST_START_S = 30.0  # a healed host counts as back when its worker runs again, which takes it some seconds
+OPEN_ENDS = {
+    End.PROBES: "load.probes were used up",
+    End.GENERATOR: "the generator did not deliver the next rate",
+    End.COMMITS: "at the next rate the query commits too seldom to be judged",
+}
 PYTHON_TYPES = {pa.string(): "str", pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool"}
 
 
@@ -187,17 +193,22 @@ def both_estimates(evidence: Evidence) -> pd.DataFrame:
 def bracket(evidence: Evidence) -> pd.DataFrame:
     """Return one row: the highest rate that was sustained, the lowest that was not, and by how much they differ."""
     run = evidence.the_run()
-    low, high = run["sustainable_rate"], run["unsustainable_rate"]
-    if pd.isna(low) or pd.isna(high):
-        raise NotEnough(f"no rate was {'sustained' if pd.isna(low) else 'seen that the query cannot sustain'}")
+    low, high, end = run["sustainable_rate"], run["unsustainable_rate"], run["search_end"]
+    if pd.isna(low):
+        raise NotEnough("no rate was sustained")
+    if pd.isna(end) or end != End.CLOSED:
+        ended = OPEN_ENDS.get(end, "nothing says why it ended")
+        raise NotEnough(f"{'no rate failed' if pd.isna(high) else 'the bracket is not closed'}: {ended}")
     return pd.DataFrame({"low": [float(low)], "high": [float(high)], "gap": [float(high / low - 1)]})
 
 
 def growth_of_lag(evidence: Evidence) -> pd.DataFrame:
-    """Return one row: whether lag grows over the window, and by how much as a share of the load."""
+    """Return one row: whether lag grows over the window, by how much as a share of the load, and its median [s]."""
     seconds, load_rate = evidence.rows("throughput", "the window has no whole second"), evidence.the_run()["load_rate"]
     samples = list(zip(seconds["second"].astype(float), seconds["lag_records"].astype(float), strict=True))
     slope = growth(samples)
     if slope is None or pd.isna(load_rate):
         raise NotEnough("the window is too short to tell whether lag grows")
-    return pd.DataFrame({"grows": [grows(samples, float(load_rate))], "growth": [slope / float(load_rate)]})
+    rate = float(load_rate)
+    level_s = float(seconds["lag_records"].median()) / rate
+    return pd.DataFrame({"grows": [grows(samples, rate)], "growth": [slope / rate], "level_s": [level_s]})

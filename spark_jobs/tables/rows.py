@@ -16,6 +16,7 @@ from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, Segment
 
 Row = tuple[object, ...]
+Bracket = tuple[float | None, float | None, str | None]
 
 
 def faults(plan: dict[str, Any], injector: list[dict[str, Any]]) -> list[Row]:
@@ -163,7 +164,7 @@ def run(
     service_rate: float | None,
     load_rate: float | None,
     message_overhead: float | None = None,
-    bracket: tuple[float | None, float | None] = (None, None),
+    bracket: Bracket = (None, None, None),
 ) -> Row:
     """The run's one row. `service_rate` [1/s] is of its undisturbed batches, `bracket` around the sustainable one."""
     start_ns, end_ns = plan["window_start_ns"], plan["window_end_ns"]
@@ -209,9 +210,10 @@ def probes(search: list[dict[str, Any]]) -> list[Row]:
     return [tuple(entry[name] for name in (*moments, *counts)) for entry in search if entry["event"] == "probe"]
 
 
-def bracket(search: list[dict[str, Any]]) -> tuple[float | None, float | None]:
-    """The highest rate that was sustained, and the lowest that was not; None where there is none [1/s]."""
-    return next(((entry["low"], entry["high"]) for entry in search if entry["event"] == "found"), (None, None))
+def bracket(search: list[dict[str, Any]]) -> Bracket:
+    """The highest rate that was sustained, the lowest that was not [1/s], why there was no more; None where unknown."""
+    ends = ((entry["low"], entry["high"], entry["end"]) for entry in search if entry["event"] == "found")
+    return next(ends, (None, None, None))
 
 
 def _share(batch: Batch, start_ns: int, end_ns: int) -> float:

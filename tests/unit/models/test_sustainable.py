@@ -11,7 +11,7 @@ from models.sustainable.lag import MOST_GROWTH, Outcome, grows, growth, is_overw
 from models.sustainable.search import End, Search
 
 INTERVAL_S = 1.0
-SUSTAINED, NOT_SUSTAINED, VOID = Outcome.SUSTAINED, Outcome.NOT_SUSTAINED, Outcome.VOID
+SUSTAINED, NOT_SUSTAINED, VOID, UNSEEN = Outcome.SUSTAINED, Outcome.NOT_SUSTAINED, Outcome.VOID, Outcome.UNSEEN
 CAPACITIES, PRECISIONS = st.floats(1.0, 1e6), st.floats(0.005, 0.5)
 
 
@@ -67,6 +67,7 @@ def test_a_void_probe_is_tried_once_more_and_a_second_one_ends_the_search():
     once = Search(1000, 0.05, 20).after(SUSTAINED).after(VOID)
     assert (once.rate, once.end, once.low, once.high) == (2000, None, 1000, None)
     assert once.after(VOID).end is End.GENERATOR
+    assert once.after(UNSEEN).end is End.COMMITS, "the query commits too seldom, which is not the generator's doing"
     assert once.after(SUSTAINED).after(VOID).end is None, "void probes of different rates do not add up"
 
 
@@ -136,7 +137,7 @@ def test_what_is_left_at_the_end_is_the_doing_of_who_has_most_of_it(unread, outc
     assert judge(1000, INTERVAL_S, [*before, (14.0, 4100.0)], [*before, (14.0, unread)]).outcome is outcome
 
 
-@pytest.mark.parametrize(("unread", "outcome"), [(1900.0, VOID), (2100.0, NOT_SUSTAINED)])
+@pytest.mark.parametrize(("unread", "outcome"), [(1900.0, UNSEEN), (2100.0, NOT_SUSTAINED)])
 def test_of_two_commits_only_the_last_is_known(unread, outcome):
     samples = [(3.0, 10.0), (9.0, unread)]
     judged = judge(1000, INTERVAL_S, samples, samples)

@@ -134,9 +134,11 @@ def test_a_run_of_many_faults_is_held_against_the_prediction_itself(tmp_path, to
     assert verdicts.loc["utilization.within_tolerance", "verdict"] == verdict
 
 
-def searching_run(tmp_path: Path, low: float | None = 5657.0, high: float | None = 5907.0) -> Run:
+def searching_run(
+    tmp_path: Path, low: float | None = 5657.0, high: float | None = 5907.0, end: str | None = "closed"
+) -> Run:
     """A run without faults whose load lag kept up with, at a share of the rate that it found."""
-    found = {"sustainable_rate": low, "unsustainable_rate": high}
+    found = {"sustainable_rate": low, "unsustainable_rate": high, "search_end": end}
     changes = {"runs": lambda frame: frame.assign(**found), "throughput": put_all("lag_records", 900.0)}
     run = synthetic.make_run(tmp_path, kills=(), changes=changes)
     synthetic.write_table(run, "probes", synthetic.probes())
@@ -162,15 +164,21 @@ def test_a_search_that_closed_passes_every_check_of_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "verdict", "detail"),
+    ("low", "high", "end", "verdict", "detail"),
     [
-        (5657.0, 6169.0, "fail", "gap"),
-        (5657.0, None, "unknown", "no rate was seen that the query cannot sustain"),
-        (None, 500.0, "unknown", "no rate was sustained"),
+        (5657.0, 6169.0, "closed", "fail", "gap"),
+        (5657.0, 6169.0, "probes", "unknown", "the bracket is not closed: load.probes were used up"),
+        (5657.0, 6169.0, "generator", "unknown", "the bracket is not closed: the generator did not deliver"),
+        (5657.0, 6169.0, "commits", "unknown", "the query commits too seldom"),
+        (5657.0, 6169.0, None, "unknown", "nothing says why it ended"),
+        (5657.0, None, "generator", "unknown", "no rate failed: the generator did not deliver the next rate"),
+        (None, 500.0, "probes", "unknown", "no rate was sustained"),
     ],
 )
-def test_an_open_bracket_does_not_pass(tmp_path: Path, low: float, high: float, verdict: str, detail: str) -> None:
-    row = verdict_of("sustainable.bracketed", searching_run(tmp_path, low, high), tmp_path, SEARCHING)
+def test_an_open_bracket_does_not_pass(
+    tmp_path: Path, low: float, high: float, end: str | None, verdict: str, detail: str
+) -> None:
+    row = verdict_of("sustainable.bracketed", searching_run(tmp_path, low, high, end), tmp_path, SEARCHING)
     assert row["verdict"] == verdict
     assert detail in row["detail"]
 
@@ -179,7 +187,18 @@ def test_lag_that_grows_in_the_window_fails_the_rate_that_was_found(tmp_path: Pa
     run = searching_run(tmp_path)
     synthetic.write_table(run, "throughput", run.table("throughput").pipe(growing_lag))
     row = verdict_of("sustainable.sustained", run, tmp_path, SEARCHING)
-    assert (row["verdict"], row["observed"]) == ("fail", "lag grows by 3.0% of the load in the window")
+    assert row["verdict"] == "fail"
+    assert row["observed"].startswith("lag grows by 3.0% of the load in the window")
+
+
+@pytest.mark.parametrize(("intervals", "verdict"), [(3.9, "pass"), (4.1, "fail")])
+def test_lag_that_stays_high_in_the_window_fails_the_rate_that_was_found(tmp_path, intervals, verdict) -> None:
+    run = searching_run(tmp_path)
+    high = intervals * synthetic.experiment().engine.checkpoint_interval_s * 1.1 * synthetic.RATE
+    synthetic.write_table(run, "throughput", run.table("throughput").assign(lag_records=high))
+    row = verdict_of("sustainable.sustained", run, tmp_path, SEARCHING)
+    assert row["verdict"] == verdict
+    assert row["observed"].startswith("lag grows by 0.0% of the load")
 
 
 def growing_lag(frame: pd.DataFrame) -> pd.DataFrame:

@@ -220,16 +220,16 @@ def test_the_run_names_what_it_ran():
 
 
 PROBED = {"watched_ns": 4, "ended_ns": 9, "due": 500, "delivered": 500, "read": 480.0, "lag_begin": 5, "lag_end": 25}
-PROBED |= {"event": "probe", "lag": 15, "growth": None, "outcome": "void", "why": "fewer than 3 commits"}
+PROBED |= {"event": "probe", "lag": 15, "growth": None, "outcome": "unseen", "why": "fewer than 3 commits"}
 
 
 def test_every_probe_is_a_row_and_the_run_has_the_bracket():
     search = [PROBED | {"probe": number, "rate": 100.0 * number, "started_ns": number} for number in (0, 1)]
     found = {"event": "found", "low": 100.0, "high": 104.0, "end": "closed"}
     first, second = named("probes", rows.probes([*search, found]))
-    assert (first["probe"], second["rate"], second["lag_median"], second["verdict"]) == (0, 100.0, 15, "void")
-    assert rows.bracket([*search, found]) == (100.0, 104.0)
-    assert rows.bracket([]) == rows.bracket(search) == (None, None)
+    assert (first["probe"], second["rate"], second["lag_median"], second["verdict"]) == (0, 100.0, 15, "unseen")
+    assert rows.bracket([*search, found]) == (100.0, 104.0, "closed")
+    assert rows.bracket([]) == rows.bracket(search) == (None, None, None)
 
 
 def test_the_ledger_in_seconds():
