@@ -149,8 +149,14 @@ def _often(runs: Sequence[Row]) -> list[list[Row]]:
 
 
 def stratified(candidates: Sequence[Row], baseline: Sequence[Row]) -> Split:
-    """Two sets of runs, by seed if each seed has enough runs on both sides; else all of them are one stratum."""
+    """Two sets of runs, by seed if each seed has enough runs on both sides; else all of them are one stratum.
+
+    Where a seed that comes back on one side is not on the other, a difference may be that of the seeds: nothing is
+    compared.
+    """
     ours, theirs = _by_seed(candidates), _by_seed(baseline)
+    if any(len((ours | theirs)[seed]) > 1 for seed in ours.keys() ^ theirs.keys()):
+        return Split(((tuple(candidates), ()), ((), tuple(baseline))), pinned=True, reseeded=True)
     enough = ours.keys() == theirs.keys() and all(
         len(runs) >= FEWEST_CANDIDATES and len(theirs[seed]) >= FEWEST_BASELINE for seed, runs in ours.items()
     )

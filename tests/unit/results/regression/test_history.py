@@ -151,3 +151,13 @@ def test_bad_pins_are_refused_in_one_line(home, text):
     with pytest.raises(BadInput, match=r"baselines\.yaml") as refused:
         history.read_pins()
     assert "\n" not in str(refused.value)
+
+
+def test_runs_named_by_hand_under_other_seeds_are_not_compared():
+    write_nights(steady(5), prefix="old", seed=1)
+    write_nights(steady(3, 2000), prefix="new", first=5, seed=2)
+    runs = history.latest_series()[0].runs
+    found = history.stratified(runs[5:], runs[:5])
+    assert found.reseeded
+    assert not any(all(sides) for sides in found.strata)
+    assert len(history.stratified(runs[2:5], runs[:2]).strata) == 1
