@@ -136,7 +136,8 @@ def test_a_run_of_an_earlier_version_says_how_it_can_be_shown(call, home):
 def test_results_shows_a_run_as_the_benchmark_does(call, as_json, home):
     run = synthetic.make_run(home / "runs", run_id="run-1")
     found = as_json("results run-1")
-    assert list(found) == ["run_id", "verdicts", "utilization", "ledger", "faults", "recoveries", "quality"]
+    names = ["run_id", "verdicts", "utilization", "sustainable", "ledger", "faults", "recoveries", "quality"]
+    assert list(found) == names
     assert found["run_id"] == "run-1"
     assert sum(v for k, v in found["ledger"].items() if k != "window") == pytest.approx(found["ledger"]["window"])
     assert len(found["faults"]) == len(run.table("faults"))
