@@ -33,15 +33,17 @@ def missing(
 
 
 def reproduce(id: str, size: int | None) -> dict[str, Any]:
-    """Rebuild a table or figure of a paper; returns its document. Fails with each check that failed."""
+    """Rebuild a table or figure of a paper; returns its document. Fails unless all checks passed."""
     from reproductions import reproduce as reproductions
 
     with tasks.told_in_one_line():
         found = reproductions.reproduce(id, size=size)
     for verdict in found.verdicts:
         log.info("%-7s %s", verdict["verdict"], tasks.sentence(verdict))
-    failed = [tasks.sentence(verdict) for verdict in found.verdicts if verdict["verdict"] == "fail"]
-    if failed:
-        told = f"{len(failed)} of {len(found.verdicts)} checks failed: {'; '.join(failed)}"
+    failed = [tasks.sentence(each) for each in found.verdicts if each["verdict"] == "fail"]
+    unknown = [f"{each['check']}: {each['detail']}" for each in found.verdicts if each["verdict"] == "unknown"]
+    if failed or unknown:
+        counts = f"{len(failed)} failed and {len(unknown)} unknown of {len(found.verdicts)} checks"
+        told = f"{counts}: {'; '.join([*failed, *unknown])}"
         raise AirflowFailException(f"{id}: {told}; {links.page('reproductions')}")
     return found.document()

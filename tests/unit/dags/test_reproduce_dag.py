@@ -77,9 +77,14 @@ def test_a_size_that_cannot_be_chosen_is_refused_in_one_line(home):
 def test_a_check_that_fails_fails_the_task_with_what_was_seen(home, monkeypatch):
     rows = [
         {"check": "maximum", "verdict": "fail", "observed": "0.7", "expected": "0.7541"},
-        {"check": "place", "verdict": "unknown", "observed": None, "expected": "46 min"},
+        {"check": "place", "verdict": "unknown", "observed": None, "expected": "46 min", "detail": "no run of it"},
     ]
     monkeypatch.setattr(reproductions, "reproduce", lambda id, size: SimpleNamespace(verdicts=rows))
-    told = r"^utilization/fig-04: 1 of 2 checks failed: maximum: observed 0\.7, expected 0\.7541; http.*/reproductions$"
-    with pytest.raises(AirflowFailException, match=told):
+    told = r"1 failed and 1 unknown of 2 checks: maximum: observed 0\.7, expected 0\.7541; place: no run of it"
+    with pytest.raises(AirflowFailException, match=rf"^utilization/fig-04: {told}; http.*/reproductions$"):
         reproducing.reproduce("utilization/fig-04", None)
+
+
+def test_what_is_unknown_fails_the_task(home):
+    with pytest.raises(AirflowFailException, match=r"0 failed and 8 unknown of 8 .*none of its 12 runs has been done"):
+        reproducing.reproduce("checkmate/table-3", None)
