@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aftershock import orchestrate
-from experiments.errors import AftershockError
+from experiments.errors import BadInput
 from experiments.spec import Experiment
 from reproductions import measured
 from reproductions.reproduce import folder_of, missing_runs
 
 
 def run_missing(id: str, size: int | None, out: Path | None) -> None:
-    """Run what a table or figure lacks, each experiment once; one that fails is told in one line, and the others go on.
+    """Run what a table or figure lacks, each experiment once; a run that fails is told in one line, others go on.
 
     Runs that are finished are not repeated, so that an interrupted call goes on where it stopped. Raises `BadInput` for
-    what could not be reproduced, or not written to `out`, before anything is run.
+    what could not be reproduced, or not written to `out`, before anything is run, and `EnvironmentFailure` at the first
+    experiment of which no run comes, since the machine would fail the others too.
     """
     if missing_runs(id, size):
         folder_of(id, out)
@@ -34,7 +35,7 @@ def _run_all(id: str, experiments: Sequence[Experiment]) -> None:
         _say(f"{id}: run {number} of {len(experiments)}, {experiment.name}")
         try:
             status = orchestrate.run(experiment).status()
-        except AftershockError as error:
+        except BadInput as error:
             _say(f"{id}: no run of {experiment.name}: {error}")
         else:
             if status["state"] != "done":

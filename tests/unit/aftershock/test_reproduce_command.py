@@ -6,7 +6,7 @@ import json
 import pytest
 
 from aftershock import orchestrate
-from experiments.errors import EnvironmentFailure
+from experiments.errors import BadInput, EnvironmentFailure
 from reproductions import catalogue, reproduce
 from results.checks.rules import NotEnough
 from tests.unit.reproductions.checkmate_shapes import CASES
@@ -101,12 +101,20 @@ def test_runs_that_are_missing_are_run_once_and_the_interrupted_rest_later(call,
 
 def test_a_run_that_fails_is_told_in_one_line_and_what_it_would_have_shown_is_unknown(call, tmp_path, runs):
     names = [experiment.name for experiment in reproduce.missing_runs("checkmate/table-3")]
-    runs.broken[names[0]] = EnvironmentFailure("no port is free", "end something")
+    runs.broken[names[0]] = BadInput("cluster.workers", 2, "1")
     code, out, err = call(f"reproduce checkmate/table-3 --out {tmp_path}")
     assert (code, runs.made) == (1, names)
-    assert f"checkmate/table-3: no run of {names[0]}: no port is free" in err
+    assert f"checkmate/table-3: no run of {names[0]}: cluster.workers: 2 is not usable" in err
     assert "? q1.coordinated_all_valid" in out
     assert "✓ q3.coordinated_all_valid" in out
+
+
+def test_where_the_machine_gives_no_run_nothing_else_is_tried(call, tmp_path, runs):
+    names = [experiment.name for experiment in reproduce.missing_runs("checkmate/table-3")]
+    runs.broken[names[1]] = EnvironmentFailure("no space is left", "free some")
+    code, _, err = call(f"reproduce checkmate/table-3 --out {tmp_path}")
+    assert (code, runs.made) == (3, names[:2])
+    assert err.endswith("aftershock: no space is left; free some\n")
 
 
 def test_without_leave_nothing_is_run(call, tmp_path, runs, monkeypatch):
