@@ -17,7 +17,10 @@ CONFIDENCE = 0.95
 
 
 class Ratio(NamedTuple):
-    """A ratio with the limits within which it lies at 95 % confidence, and between what it is."""
+    """A ratio with the limits within which it lies at 95 % confidence, and between what it is.
+
+    How far those can be trusted is up to what they come from: see `mean_of_runs`.
+    """
 
     what: str
     ratio: float
@@ -44,7 +47,9 @@ def mean_of_runs(rows: pd.DataFrame) -> Mean:
     """Mean over the runs of one cell, of whose samples each row has `samples`, `mean` and `std`.
 
     The standard error is that of the samples within runs, or that of the runs' means among each other if it is
-    larger. Raises `NotEnough` where neither can be told: a single run with a single sample.
+    larger. Of one run it is that within the run alone: it takes samples for independent, which those of neighbouring
+    seconds are not, and knows nothing of how runs differ, so that limits from it are too narrow.
+    Raises `NotEnough` where neither can be told: a single run with a single sample.
     """
     count = rows["samples"].sum()
     mean = float((rows["mean"] * rows["samples"]).sum() / count)

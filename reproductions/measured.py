@@ -11,7 +11,7 @@ import pandas as pd
 from experiments.spec import Experiment, LoadMode
 from results import index, store
 from results.machine import experiment_digest, machine_class
-from results.schema import SCHEMA_VERSION
+from results.schema import SCHEMA_VERSION, FaultOutcome
 from results.store import Run
 
 USUAL_EXTRA_S = 120.0  # beside its window, of a run where none has been seen
@@ -31,13 +31,37 @@ class Cell(NamedTuple):
 def cells(experiments: Iterable[Experiment]) -> list[Cell]:
     """Each experiment with its newest run that is done, under its seed, on a machine such as this one.
 
-    A run whose tables are of another version cannot be used; `aftershock results recompute` makes them anew.
+    A run whose tables are of another version cannot be used; `aftershock results recompute` makes them anew. Nor can
+    one in which what the experiment asks for did not happen: a search that ended before anything had failed, a fault
+    that was not injected, or one after which nothing recovered.
     """
-    newest: dict[tuple[str | None, object], str] = {}
+    found: dict[tuple[str | None, object], list[index.Row]] = {}
     for row in _usable():
-        newest.setdefault((row.experiment_digest, row.facts.get("seed")), row.run_id)
+        found.setdefault((row.experiment_digest, row.facts.get("seed")), []).append(row)
     keys = [(each, (experiment_digest(each), each.seed)) for each in experiments]
-    return [Cell(each, store.finished(newest[key]) if key in newest else None) for each, key in keys]
+    return [Cell(each, _newest_as_asked(each, found.get(key, []))) for each, key in keys]
+
+
+def _newest_as_asked(experiment: Experiment, rows: Iterable[index.Row]) -> Run | None:
+    """The first of these runs of an experiment in which what it asks for has happened."""
+    closed = (row for row in rows if _bracket_is_closed(experiment, row))
+    runs = (store.finished(row.run_id) for row in closed)
+    return next((run for run in runs if _faults_were_felt(run)), None)
+
+
+def _bracket_is_closed(experiment: Experiment, row: index.Row) -> bool:
+    """Whether a search has found a rate that is sustained and one that is not; true of what is no search."""
+    found = (row.facts.get("sustainable_rate"), row.facts.get("unsustainable_rate"))
+    return experiment.load.mode is not LoadMode.SUSTAINABLE or None not in found
+
+
+def _faults_were_felt(run: Run) -> bool:
+    """Whether all planned faults were injected, and something recovered from them; true where none was planned."""
+    outcomes = run.table("faults")["outcome"] if run.has("faults") else pd.Series(dtype=str)
+    if outcomes.empty:
+        return True
+    recovered = run.has("recoveries") and run.table("recoveries")["fault"].notna().any()
+    return bool((outcomes == FaultOutcome.INJECTED).all() and recovered)
 
 
 def missing(experiments: Iterable[Experiment]) -> list[Experiment]:

@@ -12,6 +12,7 @@ from experiments.errors import BadInput
 from reproductions.checkmate.checkpoints import checkpoint_times, taken_checkpoints
 from reproductions.checkmate.experiments import CYCLIC_PROTOCOLS, SHORT, WORKERS, cyclic, on_cycle
 from reproductions.checkmate.measuring import CIC, COOR, LOOKS, UNC, Row, complete, facts, measured
+from reproductions.checkmate.recoveries import recovery_times
 from reproductions.measured import Cell
 from reproductions.reproduction import Check, holds
 from results.checks.rules import NotEnough, between, in_set
@@ -29,14 +30,14 @@ QUANTITIES = {"checkpoint_ms": "checkpoint time [ms]", "restart_ms": "restart [m
 
 def on_the_cycle(cell: Cell) -> Iterator[Row]:
     """What a run lost, doubled and got wrong; checkpoint time and restart [ms], and the share of invalid ones."""
-    quality, recoveries, taken = cell.table("quality"), cell.table("recoveries"), taken_checkpoints(cell)
-    if not (len(quality) and len(recoveries) and len(taken)):
+    quality, restarts, taken = cell.table("quality"), list(recovery_times(cell)), taken_checkpoints(cell)
+    if not (len(quality) and restarts and len(taken)):
         return
     (times,) = checkpoint_times(cell)
     counts = {name: int(quality[name].sum()) for name in ("exact", "lost", "duplicated", "wrong")}
     measured_ = {
         "checkpoint_ms": 1000 * times["mean"],
-        "restart_ms": 1000 * float(recoveries["restart_s"].astype(float).iat[0]),
+        "restart_ms": 1000 * restarts[0]["restart_s"],
         "invalid_percent": 100 * float(taken["invalid"].astype(float).mean()),
     }
     yield counts | measured_ | dict(zip(PRINTED_COLUMNS, PRINTED[facts(cell)["protocol"]], strict=True))
@@ -70,7 +71,7 @@ def _exact(protocol: str) -> Check:
         found,
         [in_set(name, 0) for name in names],
         lambda rows: ", ".join(f"{rows[name].sum():.0f} {name}" for name in names) + f" of {rows['exact'].sum():.0f}",
-        f"{protocol}: every path once after a kill",
+        f"{protocol}: the changes of every path add up to one after a kill",
     )
 
 

@@ -58,8 +58,9 @@ def searched(size: int) -> list[Experiment]:
 
 
 def _search(query: NexmarkQuery, protocol: Protocol, workers: int) -> Experiment:
+    """At one record per message, so that the query gives in long before the generator does."""
     load = {"mode": "sustainable", "rate": RATE, "precision": 0.1, "probes": 8, "probe_s": 6 * INTERVAL_S}
-    return on_testbed("search", query, protocol, workers, load=load, window_s=10.0)
+    return on_testbed("search", query, protocol, workers, records_per_message=1, load=load, window_s=10.0)
 
 
 def skewed(size: int) -> list[Experiment]:
@@ -85,7 +86,7 @@ def _at_shares(size: int, purpose: str, shares: tuple[float, ...], **fields: Any
         for hot, share in product(HOT_SHARES, shares):
             load = {"mode": "rate", "rate": round(share * rate)}
             settings = {"hot_share": hot, "name_ending": f"-hot{hot * 100:.0f}{load_ending(share)}", "load": load}
-            made = on_testbed(purpose, query, protocol, **settings, **fields)
+            made = on_testbed(purpose, query, protocol, records_per_message=1, **settings, **fields)
             found.append(made.model_copy(update={"seed": search.seed}))
     return found
 

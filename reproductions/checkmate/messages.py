@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
-from reproductions.checkmate.experiments import QUERIES, WORKERS, killed, one_record
+from reproductions.checkmate.experiments import WORKERS, killed, one_record
 from reproductions.checkmate.measuring import CIC, COOR, NAMES, UNC, Row, complete, draw_by_query, facts, measured
 from reproductions.measured import Cell
 from reproductions.reproduction import Check, holds
@@ -94,7 +94,9 @@ REPRODUCTIONS = (
                 "cic.grows_with_workers",
                 _growth,
                 [between("growth", MORE, None)],
-                lambda rows: f"by {rows['growth'].min():.3f} to {rows['growth'].max():.3f} in {len(QUERIES)} queries",
+                lambda rows: (
+                    f"by {rows['growth'].min():.3f} to {rows['growth'].max():.3f} in {rows['query'].nunique()} queries"
+                ),
                 f"CIC adds more on {WORKERS} workers than on 1, each query, at one record per message",
             ),
             holds(

@@ -37,6 +37,40 @@ def test_a_run_that_cannot_be_compared_is_none(status):
     assert measured.missing([FIRST]) == [FIRST]
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "faults", "counts"),
+    [
+        (["injected"], [None, 0], True),
+        (["injected"], [None], False),
+        (["injected"], [], False),
+        (["missing"], [0], False),
+    ],
+    ids=str,
+)
+def test_a_run_in_which_the_fault_was_not_felt_is_none(outcomes, faults, counts):
+    about = {"fault": 0, "kind": "kill", "targets": "worker-1", "cause": "events", "planned_ns": START_NS}
+    put_run(
+        FIRST,
+        {
+            "faults": [about | {"outcome": outcome} for outcome in outcomes],
+            "recoveries": [
+                {"recovery": i, "fault": fault, "faults": 1, "death_ns": 0} for i, fault in enumerate(faults)
+            ],
+        },
+    )
+    assert measured.missing([FIRST]) == ([] if counts else [FIRST])
+
+
+def test_a_search_in_which_nothing_failed_is_none_and_nothing_is_run_at_shares_of_it():
+    for search in skewed(1):
+        put_run(search, {"runs": facts(search, sustainable_rate=1000.0)})
+    assert {experiment.load.mode for experiment in skewed(1)} == {"sustainable"}
+    assert len(measured.missing(skewed(1))) == 9
+    closed = skewed(1)[0]
+    put_run(closed, {"runs": facts(closed, sustainable_rate=900.0, unsustainable_rate=990.0)}, START_NS - 1)
+    assert closed not in measured.missing([closed])
+
+
 def test_another_seed_is_another_run():
     put_run(FIRST, {})
     again = FIRST.model_copy(update={"seed": 2})
