@@ -1,4 +1,4 @@
-"""A served Airflow with a home of its own, and requests to its API."""
+"""A served Airflow with a home of its own, or its API server alone, and requests to its API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from results import store
 from tests.e2e.web import free_port, request
 
 PROGRAM = Path(sys.executable).with_name("aftershock")
-LIMIT_S = 900
+LIMIT_S, UP_LIMIT_S = 900, 240
 ENDED = ("success", "failed")
 
 
@@ -93,3 +93,41 @@ def served_airflow(home: Path, **variables: str) -> Iterator[Server]:
             process.communicate(timeout=120)
             for live in store.home().glob("live/*/cluster/handle.json"):  # a run that a failing test has left
                 steps.teardown(live.parent.parent.name, "left by its test")
+
+
+@contextmanager
+def api_server(home: Path) -> Iterator[str]:
+    """The address of an API server of its own over this home, which the environment names; it runs no DAG."""
+    port = free_port()
+    variables = airflow_environment.environment(port)
+    airflow_environment.ensure_database(variables)
+    log_path = home / "api-server.log"
+    with log_path.open("w") as log:
+        command = [airflow_environment.airflow_program(), "api-server"]
+        process = subprocess.Popen(command, env=variables, stdout=log, stderr=log, start_new_session=True)
+        try:
+            _wait_until_healthy(port, process, log_path)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            _stop(process)
+
+
+def _wait_until_healthy(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + UP_LIMIT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            if request(f"http://127.0.0.1:{port}", "/api/v2/monitor/health")[0] == 200:
+                return
+        except OSError:
+            pass
+        time.sleep(0.5)
+    pytest.fail(f"the API server did not come up:\n{log.read_text()[-3000:]}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(timeout=30)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import http.client
 import os
-import signal
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,6 +16,7 @@ from experiments import spec
 from results import index
 from results.checks import validate
 from results.report import write_report
+from tests.e2e.airflow_server import api_server
 from tests.e2e.browser import PATIENCE_S, logged_in_browser, needs_chromium, screenshot
 from tests.e2e.example_run import (
     DAG_RUN,
@@ -31,7 +29,7 @@ from tests.e2e.example_run import (
     write_failed_run,
     write_run,
 )
-from tests.e2e.web import free_port, request
+from tests.e2e.web import request
 
 
 @pytest.fixture(scope="module")
@@ -48,38 +46,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         write_failed_run("wordcount-two", "the broker is gone; see raw/broker.log", started_ns=START_NS - 10**12)
         write_everything()
         index.rows()
-        port = free_port()
-        variables = airflow_environment.environment(port)
-        airflow_environment.ensure_database(variables)
-        with (home / "api-server.log").open("w") as log:
-            command = [airflow_environment.airflow_program(), "api-server"]
-            process = subprocess.Popen(command, env=variables, stdout=log, stderr=log, start_new_session=True)
-            try:
-                _wait_until_healthy(port, process, home / "api-server.log")
-                yield f"http://127.0.0.1:{port}"
-            finally:
-                _stop(process)
-
-
-def _wait_until_healthy(port: int, process: subprocess.Popen, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            if request(f"http://127.0.0.1:{port}", "/api/v2/monitor/health")[0] == 200:
-                return
-        except OSError:
-            pass
-        time.sleep(0.5)
-    pytest.fail(f"the API server did not come up:\n{log.read_text()[-3000:]}")
-
-
-def _stop(process: subprocess.Popen) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(timeout=30)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            continue
+        with api_server(home) as address:
+            yield address
 
 
 @pytest.fixture(scope="module")
