@@ -9,6 +9,7 @@ python -m pytest benchmarks/test_pages_speed.py -s
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from tests.e2e.airflow_server import api_server
 from tests.e2e.browser import logged_in_browser, needs_chromium
 from tests.e2e.example_run import START_NS, write_run, write_table
 
-RUNS, LONGEST_S = 1000, 1.0
+RUNS, LONGEST_S, READ_LIMIT_S = 1000, 1.0, 300.0
 WINDOW_S, INTERVAL_S, FAULTS, HOSTS, SEED = 600, 5, 20, 4, 1
 FILTERED = "?verdict=fail&engine=structured-streaming&sort=run"
 LONG = "long"
@@ -112,13 +113,14 @@ def page(logged_in: BrowserContext) -> Iterator[Page]:
 
 def loaded_s(page: Page, address: str) -> float:
     page.goto(address, wait_until="load")
-    page.wait_for_function("performance.getEntriesByType('navigation')[0].loadEventEnd > 0")
-    return page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000
+    while not (took_ms := page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")):
+        page.wait_for_timeout(10)
+    return took_ms / 1000
 
 
 def drawn_s(page: Page, address: str) -> float:
     page.goto(address)
-    page.wait_for_function("window.drawnAt")
+    page.locator("[data-chart=timeline][data-drawn-ms]").wait_for()
     return page.evaluate("window.drawnAt") / 1000
 
 
@@ -126,23 +128,25 @@ def drawn_s(page: Page, address: str) -> float:
 def test_the_timeline_of_ten_minutes_is_drawn(page: Page, server: str):
     took_s = [drawn_s(page, f"{server}/aftershock/runs/{LONG}") for _ in range(6)]
     _tell("timeline of ten minutes", took_s)
-    assert np.median(took_s) < LONGEST_S
+    assert max(took_s) < LONGEST_S
 
 
 @needs_chromium
 def test_a_thousand_runs_are_listed(page: Page, server: str, home: Path):
-    _tell("first list, no index", [loaded_s(page, f"{server}/aftershock/")])
+    took_s = [loaded_s(page, f"{server}/aftershock/")]
     assert page.locator("table.runs tbody tr").count() == 50
     assert "1,001 runs" in page.locator("nav[aria-label='Pages of runs']").inner_text()
-    took_s = [loaded_s(page, f"{server}/aftershock/")]
+    deadline_s = time.monotonic() + READ_LIMIT_S
     while "not read yet" in page.content():
-        took_s.append(loaded_s(page, f"{server}/aftershock/"))
+        assert time.monotonic() < deadline_s
         page.wait_for_timeout(500)
-    _tell("lists while runs are read", took_s)
+        took_s.append(loaded_s(page, f"{server}/aftershock/"))
+    _tell("lists without an index, and while runs are read", took_s)
     assert {row.state for row in index.rows(limit_s=0.0)} == {"done"}
-    took_s = [loaded_s(page, f"{server}/aftershock/{which}") for which in ("", "?sort=-utilization&page=7", FILTERED)]
-    _tell("lists with the index", took_s)
-    assert np.median(took_s) < LONGEST_S
+    addresses = ("", "?sort=-utilization&page=7", FILTERED)
+    indexed_s = [loaded_s(page, f"{server}/aftershock/{which}") for which in addresses]
+    _tell("lists with the index", indexed_s)
+    assert max(*took_s, *indexed_s) < LONGEST_S
 
 
 def _tell(what: str, took_s: list[float]) -> None:
