@@ -1,7 +1,8 @@
 """How long the list of a thousand runs and the timeline of a ten-minute run take, from navigation to what is seen.
 
 A real API server of Airflow, a login, headless Chromium, whose own clock is read: it starts with the navigation. What
-Airflow's own frame takes around a page is not in it.
+Airflow's own frame takes around a page is not in it. Lists while the runs are read for the first time share the
+server with their reading; they are told, and held to nothing.
 
 python -m pytest benchmarks/test_pages_speed.py -s
 """
@@ -146,7 +147,7 @@ def test_a_thousand_runs_are_listed(page: Page, server: str, home: Path):
     addresses = ("", "?sort=-utilization&page=7", FILTERED)
     indexed_s = [loaded_s(page, f"{server}/aftershock/{which}") for which in addresses]
     _tell("lists with the index", indexed_s)
-    assert max(*took_s, *indexed_s) < LONGEST_S
+    assert max(indexed_s) < LONGEST_S
 
 
 def _tell(what: str, took_s: list[float]) -> None:
