@@ -33,5 +33,5 @@ lint: setup  ## style and import rules
 	@$(BIN)/ruff format --check
 	@$(BIN)/lint-imports
 
-unit: setup  ## unit tests only (seconds)
+unit: setup  ## unit tests only (minutes)
 	@$(BIN)/pytest -n auto tests/unit

@@ -250,3 +250,10 @@ def test_the_command_itself_exits_with_the_code(home):
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     listed = subprocess.run([*command[:4], "--json"], capture_output=True, text=True, check=False)
     assert (listed.returncode, json.loads(listed.stdout), listed.stderr) == (0, {"runs": []}, "")
+
+
+@pytest.mark.parametrize("workers", ["0", "201", "10 1000000000"])
+def test_simulated_clusters_are_bounded(call, workers):
+    code, out, err = call(f"simulate protocols --workers {workers}")
+    assert (code, out) == (2, "")
+    assert "allowed: whole numbers from 1 to 200" in err
