@@ -77,6 +77,14 @@ class EngineSpec(Spec):
         """The bound on messages of the testbed, given or by default."""
         return self.records_per_message or RECORDS_PER_MESSAGE
 
+    @property
+    def filled_in(self) -> EngineSpec:
+        """With what it leaves open and this engine decides."""
+        if self.name is not Engine.DATAFLOW:
+            return self
+        decided = {"protocol": self.protocol_run, "records_per_message": self.records_per_message_run}
+        return self.model_copy(update=decided)
+
 
 def check_engine(
     engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind], *, saturating: bool

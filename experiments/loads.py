@@ -43,6 +43,12 @@ class LoadSpec(Spec):
         Field(description="mode sustainable: how long lag is watched at a rate; 8 checkpoint intervals, at least 10"),
     ] = None
 
+    @property
+    def used(self) -> frozenset[str]:
+        """The fields that this mode looks at."""
+        few = {LoadMode.SATURATING: {"mode"}, LoadMode.RATE: {"mode", "rate"}}
+        return frozenset(few.get(self.mode, type(self).model_fields))
+
     def probe_run_s(self, checkpoint_interval_s: float) -> float:
         """For how long lag is watched, given or by default [s]."""
         return self.probe_s or max(PROBE_S, PROBE_INTERVALS * checkpoint_interval_s)

@@ -44,9 +44,12 @@ def _rounded(gib: float) -> float:
 def experiment_digest(experiment: Experiment) -> str:
     """A short text that two experiments share if they run the same: seed and tolerances do not matter.
 
-    It is of the experiment with all defaults filled in: where a later version has another default, what it runs is
-    another thing. A field that a later version adds changes every digest, until the runs are computed again.
+    It is of the experiment with everything filled in that it leaves open, and without what its load mode does not look
+    at: where a later version has another default, what it runs is another thing. A field that a later version adds
+    changes every digest, until the runs are computed again.
     """
-    filled_in = experiment.model_copy(update={"faults": experiment.fault_spec})
-    stated = filled_in.model_dump(mode="json", exclude=NOT_WHAT_IS_RUN)
+    load = experiment.load.model_copy(update={"probe_s": experiment.probe_s})
+    decided = {"faults": experiment.fault_spec, "engine": experiment.engine.filled_in, "load": load}
+    stated = experiment.model_copy(update=decided).model_dump(mode="json", exclude=NOT_WHAT_IS_RUN)
+    stated["load"] = {name: value for name, value in stated["load"].items() if name in load.used}
     return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()[:DIGEST_DIGITS]

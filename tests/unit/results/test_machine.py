@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from experiments import spec
+from experiments import engines, loads, spec
 from experiments.spec import Experiment
 from results.machine import _rounded, experiment_digest, machine_class
 
@@ -71,3 +71,34 @@ def test_every_example_has_a_digest_of_its_own():
 def test_two_kinds_of_the_same_part_differ_though_neither_states_a_field():
     defaults = [Experiment.model_validate({"workload": {"name": name}}) for name in ("wordcount", "nexmark")]
     assert len({experiment_digest(found) for found in defaults}) == 2
+
+
+TESTBED = {"workload": {"name": "nexmark", "query": "q12"}, "engine": {"name": "dataflow"}}
+SEARCH = {"load": {"mode": "sustainable"}}
+
+
+def digest(*changes, **engine):
+    document = {}
+    for change in changes:
+        document |= change
+    if engine:
+        document["engine"] = {**document.get("engine", {}), **engine}
+    return experiment_digest(Experiment.model_validate(document))
+
+
+def test_what_an_engine_or_a_search_decides_is_part_of_what_is_run(monkeypatch):
+    open_, stated = digest(TESTBED), digest(TESTBED, protocol="coordinated", records_per_message=1024)
+    assert open_ == stated
+    searched = digest(SEARCH)
+    monkeypatch.setattr(engines, "RECORDS_PER_MESSAGE", 7)
+    monkeypatch.setattr(loads, "PROBE_INTERVALS", 20)
+    assert digest(TESTBED) != open_
+    assert digest(TESTBED, protocol="coordinated", records_per_message=1024) == open_
+    assert digest(SEARCH) != searched
+
+
+def test_fields_that_a_load_mode_does_not_look_at_do_not_matter():
+    assert digest({"load": {"rate": 77, "probes": 14}}) == digest()
+    assert digest({"load": {"mode": "rate", "probes": 14}}) == digest({"load": {"mode": "rate"}})
+    assert digest({"load": {"mode": "rate", "rate": 77}}) != digest({"load": {"mode": "rate"}})
+    assert digest({"load": {"mode": "sustainable", "probes": 14}}) != digest(SEARCH)
