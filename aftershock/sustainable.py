@@ -66,6 +66,8 @@ def find(bench: Bench, schedule: Schedule) -> int:
         log.info("probe %d, %.0f records/s: %s, %s", probe.number, schedule.rate, judged.outcome.value, judged.why)
         search = search.after(judged.outcome)
     journal.write("found", low=search.low, high=search.high, end=search.end.value)
+    found = [f"{rate:,.0f}" if rate else "none" for rate in (search.low, search.high)]
+    log.info("records/s sustained: %s, not sustained: %s (search ended by %s)", *found, search.end.value)
     if search.low is None:
         tried = f"{search.probes} probes from {load.rate:g} records/s on"
         raise EnvironmentFailure(f"no rate was sustained: {tried}", "set load.rate to what the query can surely do")

@@ -9,9 +9,9 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
@@ -138,7 +138,33 @@ def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
             raise BadInput(".".join(filter(None, [*path, misfit.field])), misfit.value, str(misfit)) from None
         field = ".".join(path) or whole
         value = None if first["type"] == "missing" else first["input"]
-        raise BadInput(field, value, _allowed(first)) from None
+        raise BadInput(field, value, _allowed(first) + _known(model, first)) from None
+
+
+def _known(model: type[Spec], problem: dict[str, Any]) -> str:
+    """Of a field that there is not, those that there are in its place, as far as the place has one form only."""
+    if problem["type"] != "extra_forbidden":
+        return ""
+    forms = [model]
+    for part in problem["loc"][:-1]:
+        if isinstance(part, str) and len(forms) == 1 and part in forms[0].model_fields:
+            forms = list(_specs_in(forms[0].model_fields[part].annotation))
+        elif isinstance(part, str):
+            forms = [form for form in forms if part.strip("<>") in _tags(form)]
+    return f"; known are {', '.join(forms[0].model_fields)}" if len(forms) == 1 else ""
+
+
+def _specs_in(annotation: Any) -> Iterator[type[Spec]]:
+    if isinstance(annotation, type) and issubclass(annotation, Spec):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _specs_in(part)
+
+
+def _tags(form: type[Spec]) -> set[str]:
+    """What pydantic may call this form of a union: its class, or the value that tells it from the others."""
+    name = form.model_fields.get("name")
+    return {form.__name__, *map(str, get_args(name.annotation) if name else ())}
 
 
 def _telling(error: ValidationError) -> dict[str, Any]:
@@ -172,7 +198,7 @@ ALLOWED = {  # in a user's words, for the problems that pydantic tells in its ow
     "too_short": "{min_length} or more",
     "string_too_short": "a text that is not empty",
     "invalid_key": "a text as the name of a field",
-    "extra_forbidden": "no such field; docs/ and the examples show the known ones",
+    "extra_forbidden": "no such field",
 }
 
 

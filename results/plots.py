@@ -211,7 +211,8 @@ def _mark_events(axes: Axes, run: Run, *, legend: bool = True) -> None:
     for i, (death, ready) in enumerate(moments):
         axes.axvspan(death, ready, color=ORANGE, alpha=0.3, lw=0, label="recovery" if legend and not i else None)
     _mark_kills(axes, run, None, label="fault" if legend else None)
-    done = seconds_from(start_ns, table_or_empty(run, "checkpoints")["completed_ns"])
+    completed = seconds_from(start_ns, table_or_empty(run, "checkpoints")["completed_ns"])
+    done = completed[(completed >= 0) & (completed <= facts["window_s"])]
     if len(done):  # an empty line, not clipped, has no extent, and the layout gives up on it
         axes.plot(
             done, np.zeros(len(done)), "|", color=GREEN, ms=9, mew=1.4, clip_on=False,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from experiments import spec
 from experiments.errors import BadInput
 from experiments.faults import FaultSpec
+from experiments.parsing import parse
 from experiments.spec import Experiment
 from experiments.workloads import NexmarkQuery, NexmarkSpec, WordCountSpec
 
@@ -270,3 +271,16 @@ def test_a_workload_is_chosen_by_its_name(experiment_file):
     assert chosen == NexmarkSpec(query=NexmarkQuery.Q8)
     assert (chosen.title, chosen.depth, chosen.by_record) == ("nexmark q8", 1, True)
     assert isinstance(spec.load(experiment_file).workload, WordCountSpec)
+
+
+@pytest.mark.parametrize(
+    ("document", "known"),
+    [
+        ({"engine": {"chekpoint_interval_s": 4}}, "known are name, checkpoint_interval_s,"),
+        ({"wokload": {}}, "known are name, cluster, workload,"),
+        ({"workload": {"name": "nexmark", "depth": 2}}, "known are window_s, slide_s, name, query,"),
+    ],
+)
+def test_a_field_that_there_is_not_is_told_those_that_there_are(document, known):
+    with pytest.raises(BadInput, match=known):
+        parse(Experiment, document, "experiment")

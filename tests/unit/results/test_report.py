@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from PIL import Image
 
-from results.plots import PLOTS, write_plots
+from results.plots import PLOTS, timeline, write_plots
 from results.report import write_report
 from results.schema import TABLES
 from results.store import Run
@@ -96,3 +97,12 @@ def test_a_report_without_any_table_is_still_a_page(tmp_path: Path) -> None:
 def test_a_window_of_a_day_does_not_make_a_giant_page(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, window_s=20_000.0)
     assert write_report(run, synthetic.experiment()).stat().st_size < 4_000_000
+
+
+def test_checkpoints_beside_the_window_are_not_drawn(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path)
+    inside = run.table("checkpoints")
+    outside = inside.head(2).assign(completed_ns=[0, 2 * int(inside["completed_ns"].max())])
+    synthetic.write_table(run, "checkpoints", pd.concat([inside, outside], ignore_index=True))
+    drawn = [line for axes in timeline(run).axes for line in axes.get_lines() if line.get_label() == "checkpoint"]
+    assert {len(line.get_xdata()) for line in drawn} == {len(inside)}
