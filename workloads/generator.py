@@ -26,6 +26,7 @@ from workloads.inputs import Input, Keys, Stream, streams
 from workloads.schedule import Schedule
 
 TICK_S = 0.02
+MOST_AT_ONCE = 50_000  # records of a feed until schedule and signals are looked at: some tenths of a second
 POLL_EVERY = 5000  # records between two looks at the broker's answers
 SETTINGS = {"linger.ms": 20, "batch.num.messages": 50_000, "queue.buffering.max.messages": 2_000_000, "acks": "all"}
 # When the broker dies and comes back, each partition must go on as if nothing had been: nothing twice, nothing swapped.
@@ -84,6 +85,7 @@ class Generator:
         found = streams(self._workload, self.schedule)
         broker = config["broker"]
         self._feeds = [Feed(broker, each.topic, each.values, each.schedule, each.keys) for each in found]
+        self._following: Schedule | None = None  # once all that the present schedule made due is sent
         journal.write("started", **asdict(self.schedule))
 
     def _read(self) -> tuple[tuple[int, int], dict[str, Any]]:
@@ -91,22 +93,31 @@ class Generator:
         with self._path.open(encoding="utf-8") as file:
             return _stamp(os.fstat(file.fileno())), json.load(file)
 
-    def send(self) -> None:
-        """Send what is due, by the newest schedule."""
-        if _stamp(self._path.stat()) != self._stamp:
-            self._reschedule()
-        for feed in self._feeds:
-            feed.send_until(feed.schedule.due_count(time.time_ns()))
+    def send(self) -> bool:
+        """Send what is due by now, or at most `MOST_AT_ONCE` records of each feed; returns whether more is due.
 
-    def _reschedule(self) -> None:
-        self._stamp, config = self._read()
-        schedule = Schedule(**config["schedule"])
-        for feed in self._feeds:
-            if self.schedule.end_ns is not None:
-                feed.send_until(feed.schedule.due_count(self.schedule.end_ns))
+        Whoever asked for another schedule asked for it ahead: so often is it looked for that no feed outruns its end.
+        """
+        if self._following is None and _stamp(self._path.stat()) != self._stamp:
+            self._stamp, config = self._read()
+            self._following = Schedule(**config["schedule"])
+        until_ns = time.time_ns() if self._following is None else self.schedule.end_ns
+        if until_ns is not None and self._send_some(until_ns):
+            return True
+        if self._following is not None:
+            self._follow(self._following)
+        return False
+
+    def _send_some(self, until_ns: int) -> bool:
+        due = [feed.schedule.due_count(until_ns) for feed in self._feeds]
+        for feed, count in zip(self._feeds, due, strict=True):
+            feed.send_until(min(count, feed.sent + MOST_AT_ONCE))
+        return any(feed.sent < count for feed, count in zip(self._feeds, due, strict=True))
+
+    def _follow(self, schedule: Schedule) -> None:
         for feed, stream in zip(self._feeds, streams(self._workload, schedule), strict=True):
             feed.follow(stream)
-        self.schedule = schedule
+        self.schedule, self._following = schedule, None
         self._journal.write("rescheduled", **asdict(schedule))
 
     def report(self) -> None:
@@ -131,11 +142,12 @@ def run(config_path: Path, journal: Journal) -> None:
     signal.signal(signal.SIGTERM, lambda number, _frame: stopping.append(number))
     next_line = time.monotonic()
     while not stopping:
-        generator.send()
+        more = generator.send()
         if time.monotonic() >= next_line:
             next_line += 1.0
             generator.report()
-        time.sleep(TICK_S)
+        if not more:
+            time.sleep(TICK_S)
     generator.finish()
 
 

@@ -49,6 +49,12 @@ def bench(tmp_path, monkeypatch):
     return Bench()
 
 
+def turns(sender, times=4):
+    """The loop of the program: another schedule is noticed in one turn and followed in the next."""
+    for _ in range(times):
+        sender.send()
+
+
 def test_another_rate_goes_on_with_the_next_record(bench):
     first = Schedule(START_NS, 100.0, 2)
     bench.ask(first)
@@ -60,12 +66,12 @@ def test_another_rate_goes_on_with_the_next_record(bench):
     ended = first.ending(START_NS + 2 * 10**9)
     bench.ask(ended)
     bench.at(3.0)
-    sender.send()
+    turns(sender)
     assert feed.sent == 200, "nothing is due after the end"
     second = ended.then(START_NS + 5 * 10**9, 1000.0)
     bench.ask(second)
     bench.at(6.0)
-    sender.send()
+    turns(sender)
     sender.report()
     assert feed.sent == 1200
     assert [partition for _, partition, _ in feed.records] == [p % 2 for p in range(1200)]
@@ -86,11 +92,28 @@ def test_a_late_generator_first_sends_what_the_ended_schedule_made_due(bench):
     sender = generator.Generator(bench.path, Journal(bench.journal))
     bench.ask(first.ending(START_NS + 10**9))
     bench.at(0.5)
-    sender.send()
+    turns(sender)
     bench.ask(first.ending(START_NS + 10**9).then(START_NS + 4 * 10**9, 10.0))
     bench.at(5.0)
-    sender.send()
+    turns(sender)
     records = sender._feeds[0].records
     assert len(records) == 110
     assert records[99][2] - START_NS // 10**6 == pytest.approx(990, abs=1)
     assert records[100][2] - START_NS // 10**6 == pytest.approx(4000, abs=1)
+
+
+def test_what_is_due_goes_out_in_parts_so_that_an_end_is_seen_in_time(bench, monkeypatch):
+    """Far behind, the first part takes until after the end that was asked for meanwhile: no feed sends beyond it."""
+    monkeypatch.setattr(generator, "MOST_AT_ONCE", 1000)
+    first = Schedule(START_NS, 1000.0, 2)
+    bench.ask(first)
+    sender = generator.Generator(bench.path, Journal(bench.journal))
+    bench.at(3.0)
+    assert sender.send(), "more is due"
+    (feed,) = sender._feeds
+    assert feed.sent == 1000
+    bench.ask(first.ending(START_NS + 4 * 10**9))
+    bench.at(9.0)
+    turns(sender, times=20)
+    assert feed.sent == 4000
+    assert not sender.send()
