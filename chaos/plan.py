@@ -14,7 +14,7 @@ from chaos.clocks import clocks
 from chaos.events import FaultEvent, listed_events
 from experiments import documents
 from experiments.documents import Document
-from experiments.errors import BadInput
+from experiments.errors import BadInput, in_file
 from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
 from experiments.parsing import parse, read_mapping
@@ -28,7 +28,8 @@ def load_fault_spec(path: str | Path) -> FaultSpec:
     """
     document = read_mapping(Path(path), "faults", str(path))
     documents.require(Document.FAULTS, document, "faults", str(path))
-    return with_trace(parse(FaultSpec, document, "faults"))
+    with in_file(str(path)):
+        return with_trace(parse(FaultSpec, document, "faults"))
 
 
 def plan(spec: FaultSpec, seed: int) -> list[FaultEvent]:

@@ -1,5 +1,8 @@
 """The errors that reach a user: one line, with the cause and the remedy."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
 from experiments.secrets import carries_secret, is_not_shown
 
 
@@ -10,15 +13,38 @@ class AftershockError(Exception):
 
 
 class BadInput(AftershockError):
-    """The user's input cannot be used: names the field, the value unless it may be a secret, and what is allowed."""
+    """The user's input cannot be used: names the field, the value unless it may be a secret, and what is allowed.
+
+    `source` is the file that the field stands in; "" of what stands in none, or where only the caller knows it.
+    """
 
     exit_code = 2
 
-    def __init__(self, field: str, value: object, allowed: str) -> None:
+    def __init__(self, field: str, value: object, allowed: str, source: str = "") -> None:
         field = field.partition("=")[0] if carries_secret(field) else field
         shown = "(not shown)" if is_not_shown(field, value) else _short(repr(value))
-        super().__init__(f"{field}: {shown} is not usable; allowed: {allowed}")
-        self.field, self.value, self.allowed = field, value, allowed
+        where = f"{source}: {field}" if source else field
+        super().__init__(f"{where}: {shown} is not usable; allowed: {allowed}")
+        self.field, self.value, self.allowed, self.source = field, value, allowed, source
+
+
+@contextmanager
+def in_file(source: str, set_elsewhere: Sequence[str] = ()) -> Iterator[None]:
+    """Within, what is wrong is told with the file that it stands in; another file, if one was told already, stays.
+
+    Fields that were set elsewhere, and what is above or below them, are not the file's.
+    """
+    try:
+        yield
+    except BadInput as problem:
+        if problem.source or any(_is_within(problem.field, f) or _is_within(f, problem.field) for f in set_elsewhere):
+            raise
+        raise BadInput(problem.field, problem.value, problem.allowed, source) from None
+
+
+def _is_within(field: str, other: str) -> bool:
+    """Whether a field is the other one, or below it."""
+    return f"{field}.".startswith(f"{other}.")
 
 
 class EnvironmentFailure(AftershockError):

@@ -23,7 +23,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from experiments import documents
 from experiments.documents import Document
-from experiments.errors import BadInput
+from experiments.errors import BadInput, in_file
 from experiments.field_types import Spelling
 from experiments.parsing import Misfit, Spec, parse, read_json
 from experiments.spec import Role
@@ -160,11 +160,9 @@ def load(path: Path, field: str = "inventory") -> Inventory:
     """
     document = read_json(path, field)
     documents.require(Document.INVENTORY, document, field, str(path))
-    try:
+    with in_file(str(path)):
         inventory = parse(Inventory, document, "hosts")
         hosts = [_with_key(host, path.parent, f"hosts.{index}.key_file") for index, host in enumerate(inventory.hosts)]
-    except BadInput as problem:
-        raise BadInput(f"{path}: {problem.field}", problem.value, problem.allowed) from None
     return inventory.model_copy(update={"hosts": tuple(hosts)})
 
 

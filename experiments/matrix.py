@@ -18,7 +18,7 @@ from pydantic import Field
 
 from experiments import documents, spec
 from experiments.documents import Document
-from experiments.errors import BadInput
+from experiments.errors import BadInput, in_file
 from experiments.field_types import Spelling
 from experiments.parsing import Spec, parse, read_mapping, repeated
 
@@ -65,7 +65,8 @@ def load(source: str = "nightly") -> list[spec.Experiment]:
     known = ", ".join(sorted(path.stem for path in MATRICES.glob("*.yaml")))
     document = read_mapping(path, "matrix", source, f", or one of {known}")
     documents.require(Document.MATRIX, document, "matrix", source)
-    return cells(parse(Matrix, document, "matrix"))
+    with in_file(source):
+        return cells(parse(Matrix, document, "matrix"))
 
 
 def cells(matrix: Matrix) -> list[spec.Experiment]:
@@ -99,7 +100,7 @@ def _cell(matrix: Matrix, names: tuple[str, ...], seed: int) -> spec.Experiment:
     try:
         return spec.validate(document | {"name": name, "seed": seed})
     except BadInput as error:
-        raise BadInput(f"{name}: {error.field}", error.value, error.allowed) from None
+        raise BadInput(f"{name}: {error.field}", error.value, error.allowed, error.source) from None
 
 
 def _check_writers(parts: dict[str, Part]) -> None:

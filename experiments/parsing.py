@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from experiments.errors import BadInput
+from experiments.errors import BadInput, in_file
 from experiments.field_types import number_of
 
 NO_FIELD = re.compile(r"<.*>|\[key\]")  # the tags of a union's forms, and what pydantic says of a bad key
@@ -64,7 +64,8 @@ def user_path(text: str) -> Path:
 def read_mapping(path: Path, field: str, source: str, alternative: str = "") -> dict[str, Any]:
     """Read a YAML mapping (an empty file is an empty one); raises `BadInput` about `field` and its `source`."""
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_OneValueAKey)
+        with in_file(source):
+            document = yaml.load(path.read_text(encoding="utf-8"), Loader=_OneValueAKey)
     except OSError as error:
         raise BadInput(field, source, f"a readable YAML file ({error.strerror}){alternative}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -91,7 +92,8 @@ def _complaint(error: Exception) -> str:
 def read_json(path: Path, field: str) -> dict[str, Any]:
     """Read a JSON object; raises `BadInput` about `field`. NaN and Infinity are read, and refused by the fields."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_one_value_a_key)
+        with in_file(str(path)):
+            document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_one_value_a_key)
     except OSError as error:
         raise BadInput(field, str(path), f"a readable JSON file ({error.strerror})") from None
     except ValueError as error:

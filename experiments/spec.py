@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from experiments import documents
 from experiments.documents import Document
 from experiments.engines import Engine, EngineSpec, Protocol, RecoveryMode, TriggerMode, check_engine
-from experiments.errors import BadInput
+from experiments.errors import BadInput, in_file
 from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
 from experiments.field_types import Spelling
@@ -184,14 +184,15 @@ def available() -> list[str]:
 def load(source: str = "wordcount", overrides: list[str] | None = None) -> Experiment:
     """Load an experiment from a YAML file, or by the name of an example, with `a.b=value` overrides applied.
 
-    Raises `BadInput` naming the field, its value and what is allowed.
+    Raises `BadInput` naming the file (not for what an override has set), the field, its value and what is allowed.
     """
     path = EXAMPLES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else Path(source)
     document = read_mapping(path, "experiment", source, f", or one of {', '.join(available())}")
     documents.require(Document.EXPERIMENT, document, "experiment", source)
     for override in overrides or []:
         _apply(document, override)
-    return validate(document)
+    with in_file(source, set_elsewhere=[override.partition("=")[0] for override in overrides or []]):
+        return validate(document)
 
 
 def validate(document: dict[str, Any]) -> Experiment:

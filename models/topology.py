@@ -21,7 +21,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from experiments import documents
 from experiments.documents import Document
-from experiments.errors import BadInput
+from experiments.errors import BadInput, in_file
 from experiments.parsing import Misfit, Spec, parse, read_json, repeated
 
 Rate = Annotated[float, Field(strict=True, ge=1e-100, le=1e100, allow_inf_nan=False)]  # sums, ratios stay finite
@@ -206,7 +206,8 @@ def load_topology(path: str | Path) -> Topology:
     """Load a topology from a JSON file; raises `BadInput` naming the field, its value and what is allowed."""
     document = read_json(Path(path), "topology")
     documents.require(Document.TOPOLOGY, document, "topology", str(path))
-    return parse_topology(document)
+    with in_file(str(path)):
+        return parse_topology(document)
 
 
 def parse_topology(document: dict[str, Any]) -> Topology:

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from aftershock.commands.declare import PASSED, add_seed, command, require_seed, show
+from experiments.errors import in_file
 from experiments.fault_kinds import FaultOptions
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def plan_faults(arguments: argparse.Namespace) -> int:
 
     require_seed(arguments.seed)
     spec = load_fault_spec(arguments.faults)
-    events = plan(spec, arguments.seed)
+    with in_file(arguments.faults):
+        events = plan(spec, arguments.seed)
     law, held = implied(spec), drawn(spec, events)
     document = {"events": [event.to_json() for event in events], "implied": law.to_json(), "drawn": held.to_json()}
     text = "" if arguments.json else "\n".join([*_rows(document["events"]), "", *_tolls(law, held)])

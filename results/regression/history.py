@@ -213,7 +213,7 @@ def read_pins() -> dict[str, list[str]]:
 
 def _check_pins(path: Path, experiment: object, run_ids: object) -> None:
     if not isinstance(run_ids, list) or not run_ids:
-        raise BadInput(f"{path.name}: {experiment}", run_ids, "a list of run ids")
+        raise BadInput(str(experiment), run_ids, "a list of run ids", path.name)
     for run_id in run_ids:
         if not isinstance(run_id, str) or not store.RUN_ID.fullmatch(run_id) or not store.is_finished(run_id):
-            raise BadInput(f"{path.name}: {experiment}", run_id, "the ids of finished runs")
+            raise BadInput(str(experiment), run_id, "the ids of finished runs", path.name)

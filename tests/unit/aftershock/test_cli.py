@@ -231,6 +231,7 @@ def test_a_fault_spec_that_cannot_be_used_is_named(call, faults, text, named):
     code, out, err = call(f"plan faults {faults} --seed 1 --json")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert named in err
+    assert str(faults) in err
 
 
 def test_a_reader_that_stops_early_is_no_failure(tmp_path):

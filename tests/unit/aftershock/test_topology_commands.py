@@ -136,4 +136,5 @@ def test_a_topology_that_cannot_be_used_is_named(call, topology, document, chang
     topology.write_text(json.dumps(document | change), encoding="utf-8")
     code, out, err = call(f"predict fidelity {topology} --failed clicks.0 --json")
     assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"aftershock: {topology}: ")
     assert named in err

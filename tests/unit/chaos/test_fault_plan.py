@@ -329,6 +329,7 @@ def test_a_bad_fault_spec_is_one_line_that_names_the_field(tmp_path, field, text
     with pytest.raises(BadInput) as caught:
         load_fault_spec(path)
     assert caught.value.field == field
+    assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

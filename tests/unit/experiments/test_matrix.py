@@ -78,6 +78,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, change, field, allowed):
         matrix.load(str(path))
     assert refused.value.field == field
     assert allowed in refused.value.allowed
+    assert str(refused.value).startswith(f"{path}: {field}: ")
     assert "\n" not in str(refused.value)
 
 

@@ -31,6 +31,7 @@ def test_json(document, text, field, allowed):
     with pytest.raises(BadInput) as error:
         read_json(document(text), "topology")
     assert error.value.field == field
+    assert str(document(text)) in str(error.value)
     assert allowed in error.value.allowed
     assert "\n" not in str(error.value)
 
@@ -50,6 +51,7 @@ def test_yaml(document, text, field, allowed):
     with pytest.raises(BadInput) as error:
         read_mapping(document(text), "faults", "document")
     assert error.value.field == field
+    assert "document" in str(error.value)
     assert allowed in error.value.allowed
     assert "\n" not in str(error.value)
 

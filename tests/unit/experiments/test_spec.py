@@ -132,6 +132,29 @@ def test_a_mistake_is_named_in_one_line(experiment_file, override, field, allowe
     assert mistake.value.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "overrides", "told"),
+    [
+        ("engine: {intervall_s: 3}", [], "mine.yaml: engine.intervall_s: 3 is not usable; allowed: no such field"),
+        ("engine: {intervall_s: 3}", ["engine.partitions=4"], "mine.yaml: engine.intervall_s: 3"),
+        ("window_s: 20\nwindow_s: 30", [], "mine.yaml: window_s: 'given twice'"),
+        ("faults: {duration: 90}", ["window_s=60"], "mine.yaml: faults.duration: 90.0"),
+        ("faults: {trace: nowhere.csv}", [], "mine.yaml: faults.trace: 'nowhere.csv'"),
+        ("faults: {duration: 30}", ["faults.duration=999"], "faults.duration: 999.0"),
+        ("load: {rate: 5}", ["load={rate: -5}"], "load.rate: -5"),
+        ("load: {rate: 5}", ["load.nothing.below=1"], "load.nothing: {'below': 1}"),
+    ],
+)
+def test_a_mistake_in_a_file_is_told_with_the_file_and_that_of_an_override_without(
+    tmp_path, monkeypatch, text, overrides, told
+):
+    (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput) as mistake:
+        spec.load("mine.yaml", overrides)
+    assert str(mistake.value).startswith(told)
+
+
 SUSTAINABLE = "load={mode: sustainable}"
 
 
