@@ -34,13 +34,7 @@ class LocalDriver:
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Create the hosts and start what runs on them, as `infra.startup.provision` says."""
-
-        def lay_out() -> Handle:
-            subnet = _free_subnet()
-            network = f"127.0.{subnet}"
-            return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=network)
-
-        return startup.provision(self, spec, root, lay_out, make_hosts=lambda handle: None)
+        return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), make_hosts=lambda handle: None)
 
     def inspect(self, handle: Handle) -> list[HostState]:
         """Which hosts have live processes, and how many."""
@@ -91,6 +85,12 @@ class LocalDriver:
         if survivors := proof.left["survivors"]:
             cause = f"{survivors} processes of run {handle.run_id} survive SIGKILL"
             raise EnvironmentFailure(cause, "look for them with ps, then destroy again")
+
+
+def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
+    """The handle of a cluster on a free subnet, which is its own once a process of the cluster runs."""
+    subnet = _free_subnet()
+    return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=f"127.0.{subnet}")
 
 
 def _free_subnet() -> int:

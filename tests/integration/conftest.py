@@ -12,10 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from experiments.spec import ClusterSpec
+from infra import gateway, kafka, startup
 from infra.cluster import HANDLE_FILE, Driver, Handle
 from infra.jars import ensure_jars
 from infra.jvm import find_java
-from infra.local import LocalDriver
+from infra.local import LocalDriver, lay_out
+from infra.services import BROKER_PORT
 from spark_jobs.streaming.job import STATE_STORE
 
 ONE_WORKER = ClusterSpec(workers=1, worker_memory_mb=512)
@@ -46,6 +48,22 @@ def cluster(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> It
     root: Path = tmp_path_factory.mktemp("cluster")
     with provisioned(driver, ONE_WORKER, root) as handle:
         yield handle
+
+
+@pytest.fixture(scope="module")
+def broker(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:
+    """A cluster of which only the broker runs; the tests of a module share it and leave it up."""
+    with startup.one_at_a_time():
+        handle = lay_out(ONE_WORKER, new_run_id(), tmp_path_factory.mktemp("broker"))
+        logs = handle.directory(handle.gateway.name) / "logs"
+        logs.mkdir(parents=True)
+        gateway.start_broker(driver, handle)
+    try:
+        gateway.wait_port(handle.gateway.address, BROKER_PORT, logs / "broker.log")
+        kafka.wait_ready(handle.broker, logs / "broker.log")
+        yield handle
+    finally:
+        driver.destroy(handle)
 
 
 @pytest.fixture(scope="module")

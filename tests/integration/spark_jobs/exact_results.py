@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from experiments.workloads import NexmarkQuery, ReachabilitySpec
 from spark_jobs.dataflow.runtime.job import InputKind, Job
@@ -66,6 +67,29 @@ def emitted(job: Job) -> Counter[tuple]:
     for table in published(Path(job.output.at)):
         rows.update(zip(*(column.to_pylist() for column in table.columns), strict=True))
     return _added_up(rows) if isinstance(job.workload, ReachabilitySpec) else rows
+
+
+def messages_out(job: Job, isolation: str = "read_committed") -> Counter[bytes]:
+    """The values in its output topic, as readers of that isolation see them now."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": job.output.at,
+            "group.id": "test",
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.assign([TopicPartition(job.output.topic, number, 0) for number in range(job.parallelism)])
+    values: Counter[bytes] = Counter()
+    unread = job.parallelism
+    while unread:
+        for each in consumer.consume(10_000, 0.2):
+            if each.error() is None:
+                values[each.value()] += 1
+            elif each.error().code() == KafkaError._PARTITION_EOF:
+                unread -= 1
+    consumer.close()
+    return values
 
 
 def _added_up(changes: Counter[tuple]) -> Counter[tuple]:

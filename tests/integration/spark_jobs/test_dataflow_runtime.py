@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterSpec
@@ -25,7 +24,7 @@ from spark_jobs.dataflow.queries import as_messages
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
 from spark_jobs.streaming.topics import INPUT, OUTPUT
 from tests.integration.conftest import new_run_id
-from tests.integration.spark_jobs.exact_results import exact, judged
+from tests.integration.spark_jobs.exact_results import exact, judged, messages_out
 from tests.integration.spark_jobs.submitting import PROGRAM, submit
 from tests.unit.marked_processes import wait_for
 
@@ -82,19 +81,6 @@ def wanted_messages(job: Job, positions: dict[str, int]) -> Counter[bytes]:
     columns = zip(*exact(job, positions), strict=True)
     rows = pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names=names)
     return Counter(value.encode() for _, value in as_messages(job.workload, rows, partitions=2))
-
-
-def messages_out(job: Job) -> Counter[bytes]:
-    """The committed values of the output topic."""
-    consumer = Consumer({"bootstrap.servers": job.output.at, "group.id": "test", "isolation.level": "read_committed"})
-    places = [TopicPartition(OUTPUT, number, 0) for number in range(2)]
-    ends = {place.partition: consumer.get_watermark_offsets(place)[1] for place in places}
-    consumer.assign(places)
-    values: Counter[bytes] = Counter()
-    while any(place.offset < ends[place.partition] for place in consumer.position(places)):
-        values.update(each.value() for each in consumer.consume(10_000, 0.2) if each.error() is None)
-    consumer.close()
-    return values
 
 
 def strike_amid(driver: LocalDriver, cluster: Handle, journal: Path) -> dict[str, int]:

@@ -1,0 +1,170 @@
+"""Both ends of the testbed at a real broker: a sink that is overtaken, and a broker that goes away for a while."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+
+from experiments.fault_kinds import FaultKind
+from experiments.workloads import NexmarkQuery, NexmarkSpec
+from infra import kafka
+from infra.cluster import Handle
+from infra.local import LocalDriver
+from spark_jobs.dataflow.operators import Delivery, Sink, Source
+from spark_jobs.dataflow.queries import as_messages
+from spark_jobs.dataflow.runtime import topics
+from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from spark_jobs.dataflow.runtime.sinks import Superseded
+from spark_jobs.dataflow.runtime.sources import stream_of
+from spark_jobs.dataflow.runtime.topics import KafkaEvents, KafkaResults
+from tests.integration.spark_jobs.exact_results import messages_out
+from workloads.inputs import records
+from workloads.nexmark.stream import events_of
+from workloads.schedule import Schedule
+
+ROWS, EVENTS, SCHEDULE = 50, 2000, Schedule(0, 10_000.0)
+READ_LIMIT_S = 60.0
+BEGIN, WRITE, OFFSETS, COMMIT = "begin_transaction", "produce", "send_offsets_to_transaction", "commit_transaction"
+
+
+class Interrupted:
+    """A producer to which something happens once, before a step, when the broker has all that it was given."""
+
+    def __init__(self, producer: Producer, step: str, happening: Callable[[], Any]) -> None:
+        self._producer, self._step, self._happening = producer, step, happening
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self._step:
+            self._step = ""
+            self._producer.flush()
+            self._happening()
+        return getattr(self._producer, name)
+
+
+def interrupt(sink: KafkaResults, step: str, happening: Callable[[], Any]) -> None:
+    sink._producer = Interrupted(sink._producer, step, happening)
+
+
+def job_at(broker: Handle, name: str, parallelism: int) -> Job:
+    """From and to topics of its own, which are there."""
+    names = {f"input-{name}": parallelism, f"output-{name}": parallelism}
+    kafka.create_topics(broker.broker, names)
+    return Job(
+        run_id=name,
+        workload=NexmarkSpec(query=NexmarkQuery.Q1),
+        protocol="coordinated",
+        slots=1,
+        parallelism=parallelism,
+        input=InputSpec(InputKind.KAFKA, None, at=broker.broker, topic=f"input-{name}"),
+        output=OutputSpec(OutputKind.KAFKA, Delivery.EXACTLY_ONCE, broker.broker, f"output-{name}"),
+        store=str(Path(broker.root) / "store"),
+    )
+
+
+def sinks(job: Job) -> Iterator[KafkaResults]:
+    return (KafkaResults(job, each) for each in job.layout().partitions if isinstance(each.element, Sink))
+
+
+def output(number: int, writer: str) -> pa.RecordBatch:
+    """What a sink publishes for a checkpoint: no two of different number or writer have a row in common."""
+    given = {name: [number] * ROWS for name in ("at_ns", "auction", "bidder", "euros_milli")}
+    return pa.RecordBatch.from_pydict({"position": range(ROWS), **given, "extra": [writer] * ROWS})
+
+
+def values(job: Job, *batches: pa.RecordBatch) -> Counter[bytes]:
+    return Counter(value.encode() for each in batches for _, value in as_messages(job.workload, each, job.parallelism))
+
+
+@pytest.mark.parametrize("step", [BEGIN, WRITE, OFFSETS, COMMIT])
+def test_a_sink_that_is_overtaken_amid_a_transaction_gets_nothing_out_any_more(broker: Handle, step: str) -> None:
+    job = job_at(broker, f"overtaken-{step}", parallelism=1)
+    (old,), (new,) = sinks(job), sinks(job)
+    old.publish(1, [output(1, "old")])
+    interrupt(old, step, lambda: new.publish(2, [output(2, "new")]))
+    with pytest.raises(Superseded):
+        old.publish(2, [output(2, "old")])
+    new.publish(2, [output(2, "again")])
+    new.publish(3, [output(3, "new")])
+    out = values(job, output(1, "old"), output(2, "new"), output(3, "new"))
+    assert messages_out(job) == out
+    cut_off = values(job, output(2, "old")) if step in (OFFSETS, COMMIT) else Counter()
+    assert messages_out(job, "read_uncommitted") == out + cut_off, "the broker had what the old one wrote"
+
+
+def test_what_the_one_before_got_out_is_not_published_again(broker: Handle) -> None:
+    job = job_at(broker, "finished", parallelism=1)
+    (old,), (new,) = sinks(job), sinks(job)
+    old.publish(1, [output(1, "old")])
+    old.publish(2, [output(2, "old")])
+    for number in (1, 2, 3):
+        new.publish(number, [output(number, "new")])
+    assert messages_out(job) == values(job, output(1, "old"), output(2, "old"), output(3, "new"))
+
+
+def test_while_the_broker_is_away_sinks_and_a_reader_wait_and_then_all_is_out_once(
+    driver: LocalDriver, broker: Handle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each sink is at another step of its transaction when the broker dies, and goes on at once."""
+    monkeypatch.setattr(topics, "ANSWER_S", 3.0)  # librdkafka may never answer: what is waited for is the next attempt
+    steps = (WRITE, OFFSETS, COMMIT)
+    job = job_at(broker, "away", parallelism=len(steps))
+    produce(job, 0, EVENTS)
+    feed = next(KafkaEvents(job, each) for each in job.layout().partitions if isinstance(each.element, Source))
+    before = read(feed, 0, EVENTS)
+
+    def outage() -> None:
+        assert driver.aim(broker, "gateway", FaultKind.BROKER_KILL).fire().holds
+        driver.heal(broker, "gateway", FaultKind.BROKER_KILL)
+
+    together = threading.Barrier(len(steps), outage)
+
+    def publish(sink: KafkaResults, step: str) -> None:
+        sink.publish(1, [output(1, step)])
+        interrupt(sink, step, together.wait)
+        for number in (2, 3):
+            sink.publish(number, [output(number, step)])
+
+    with ThreadPoolExecutor(len(steps)) as pool:
+        list(pool.map(publish, sinks(job), steps))
+    assert messages_out(job) == values(job, *(output(number, step) for number in (1, 2, 3) for step in steps))
+    produce(job, EVENTS, 2 * EVENTS)
+    assert before + read(feed, EVENTS, 2 * EVENTS) == bids(job, 2 * EVENTS)
+    feed.close()
+
+
+def produce(job: Job, start: int, stop: int) -> None:
+    """Events into the first partition of the input, where their positions are their offsets."""
+    producer = Producer({"bootstrap.servers": job.input.at, "enable.idempotence": True})
+    for value in records(job.workload, SCHEDULE)(start, stop):
+        producer.produce(job.input.topic, value, partition=0)
+    assert producer.flush(READ_LIMIT_S) == 0
+
+
+def read(feed: KafkaEvents, position: int, until: int) -> list[tuple[int, int]]:
+    """Position in the input and price of each bid between two offsets, once all are there."""
+    found, deadline_s = list[tuple[int, int]](), time.monotonic() + READ_LIMIT_S
+    while position < until:
+        assert time.monotonic() < deadline_s
+        given = feed.read(position, until)
+        if given is None:
+            time.sleep(0.01)
+            continue
+        batch, position, _ = given
+        if batch is not None:
+            found += zip(batch["position"].to_pylist(), batch["price"].to_pylist(), strict=True)
+    return found
+
+
+def bids(job: Job, stop: int) -> list[tuple[int, int]]:
+    made = events_of(stream_of(job.workload, SCHEDULE), "bids", 0, stop)
+    places = (offset * job.parallelism for offset in made["position"].to_pylist())
+    return list(zip(places, made["price"].to_pylist(), strict=True))
