@@ -118,15 +118,28 @@ def _values_check(table: str) -> Check:
         table=table,
         subject=lambda evidence: evidence.rows(table, f"table {table} has no rows"),
         rules=lambda evidence: value_rules(table),
-        observed=lambda frame: f"{len(frame):,} row{'s' * (len(frame) != 1)}",
+        observed=_rows,
         expected=lambda evidence: "no value missing or out of range",
         applies=NEEDED_FOR.get(table, lambda experiment: True),
     )
 
 
+def _rows(frame: pd.DataFrame) -> str:
+    return f"{len(frame):,} row{'s' * (len(frame) != 1)}"
+
+
+def _recoveries_seen(frame: pd.DataFrame) -> str:
+    return f"no recovery, {frame['outage_s'].iat[0]:g} s of outages" if "outage_s" in frame else _rows(frame)
+
+
+def _recovery_rules(evidence: Evidence) -> list[Rule]:
+    """On the recoveries, or on what stands for their absence."""
+    return [in_set("outage_s", 0.0)] if evidence.table("recoveries").empty else value_rules("recoveries")
+
+
 HAVE_THE_TABLE = {"quality": has_oracle, "partition_checkpoints": is_dataflow, "probes": searches}
 NEEDED_FOR = {
-    **dict.fromkeys(("faults", "fault_fit", "recoveries"), has_faults),
+    **dict.fromkeys(("faults", "fault_fit"), has_faults),
     "partition_checkpoints": takes_checkpoints,
     "probes": searches,
     "quality": has_oracle,
@@ -143,7 +156,17 @@ def _level_limit_s(evidence: Evidence) -> float:
 
 
 CHECKS: tuple[Check, ...] = (
-    *(check(table) for table in JUDGED_TABLES for check in (_schema_check, _values_check)),
+    *map(_schema_check, JUDGED_TABLES),
+    *(_values_check(table) for table in JUDGED_TABLES if table != "recoveries"),
+    Check(
+        name="recoveries.values",
+        table="recoveries",
+        subject=derive.recoveries,
+        rules=_recovery_rules,
+        observed=_recoveries_seen,
+        expected=lambda evidence: "no value missing or out of range; no outage without a recovery",
+        applies=has_faults,
+    ),
     Check(
         name="ledger.adds_up",
         table="ledger",

@@ -17,7 +17,7 @@ from experiments.spec import Experiment
 from models.sustainable.lag import grows, growth
 from models.sustainable.search import End
 from results.checks.rules import NotEnough
-from results.findings import judged_utilization, took_effect
+from results.findings import FAILURE_CLASSES, judged_utilization, took_effect
 from results.schema import TABLES, FaultOutcome
 from results.store import Run
 
@@ -138,6 +138,23 @@ def _struck_again(fault: pd.Series, among: pd.DataFrame) -> bool:
     soon = later[later["actual_ns"] < fault["healed_ns"] + int(HOST_START_S * 1e9)]
     hosts = set(fault["targets"].split(","))
     return any(hosts & set(targets.split(",")) for targets in soon["targets"])
+
+
+def recoveries(evidence: Evidence) -> pd.DataFrame:
+    """Return the recoveries, or of a run that needed none one row: `outage_s`, the ledger's seconds of outages.
+
+    A run needs none where no fault that took effect loses work by itself, and the query went on through those that did.
+    """
+    found = evidence.table("recoveries")
+    if not found.empty:
+        return found
+    struck = took_effect(evidence.table("faults"))
+    if struck.empty:
+        raise NotEnough("no fault took effect: there was nothing to recover from")
+    if any(FaultKind(kind).loses_work for kind in struck["kind"]):
+        raise NotEnough("table recoveries has no rows, but a fault that loses work took effect")
+    ledger = evidence.rows("ledger", "the ledger has no segments")
+    return pd.DataFrame({"outage_s": [float(ledger.loc[ledger["class"].isin(FAILURE_CLASSES), "seconds"].sum())]})
 
 
 def fit_to_law(evidence: Evidence) -> pd.DataFrame:

@@ -267,6 +267,33 @@ def test_a_kill_whose_heal_was_due_after_the_end_need_not_be_healed(tmp_path: Pa
     assert verdict_of("faults.healed", run, tmp_path)["verdict"] == "fail"
 
 
+def no_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.iloc[:0]
+
+
+def no_outage(ledger: pd.DataFrame) -> pd.DataFrame:
+    return ledger[ledger["class"].isin(["useful", "checkpoint"])]
+
+
+@pytest.mark.parametrize(
+    ("faults", "ledger", "verdict", "told"),
+    [
+        (every("kind", "broker-kill"), no_outage, "pass", "no recovery, 0 s of outages"),
+        (every("kind", "broker-kill"), lambda same: same, "fail", "outage_s: 1 of 1 rows"),
+        (put("kind", 0, "broker-kill"), no_outage, "unknown", "a fault that loses work took effect"),
+        (every("outcome", "absorbed"), no_outage, "unknown", "no fault took effect"),
+        (no_rows, no_outage, "unknown", "no fault took effect"),
+        (every("kind", "broker-kill"), no_rows, "unknown", "the ledger has no segments"),
+    ],
+)
+def test_no_recovery_is_sound_only_where_none_was_needed(
+    faults: synthetic.Change, ledger: synthetic.Change, verdict: str, told: str, tmp_path: Path
+) -> None:
+    changes = {"recoveries": no_rows, "faults": faults, "ledger": ledger}
+    row = verdict_of("recoveries.values", synthetic.make_run(tmp_path, changes=changes), tmp_path)
+    assert (row["verdict"], told in row["observed"] if verdict == "pass" else told in row["detail"]) == (verdict, True)
+
+
 def test_lateness_is_judged_at_p99(tmp_path: Path) -> None:
     """One late kill in 100 is allowed, two are not."""
     kills = tuple(10.0 + 11 * i for i in range(101))
