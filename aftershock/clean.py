@@ -1,4 +1,4 @@
-"""Removes what dead runs left on this machine, and publishes those of this home as failed.
+"""Removes what dead runs left on this machine and in S3, and publishes those of this home as failed.
 
 A run is dead when the processes that worked on it have died (its lease is free), or when its cluster's handle is gone.
 """
@@ -12,7 +12,9 @@ from typing import Any
 
 from aftershock import lease, orchestrate, steps
 from aftershock.lease import Lease
-from experiments.errors import BadInput
+from experiments.engines import EngineSpec
+from experiments.errors import BadInput, EnvironmentFailure
+from experiments.parsing import parse
 from infra import leftovers, startup
 from infra.leftovers import Traces
 from results import store
@@ -21,22 +23,43 @@ REASON = "whoever ran it has died; removed by `aftershock clean`"
 
 
 @dataclass(frozen=True)
+class Emptied:
+    """A place in S3 where a run had left objects, and how many."""
+
+    run_id: str
+    place: str
+    objects: int
+
+
+@dataclass(frozen=True)
 class Cleaning:
-    """What was removed, what was left alone and why, and the runs that were published as failed."""
+    """What was removed, what was left alone and why, and the runs that were published as failed.
+
+    emptied   places in S3 that had objects; `refused` has an error for each run whose objects S3 did not delete
+    """
 
     removed: list[Traces]
     kept: list[tuple[Traces, str]]
     published: list[str]
+    emptied: list[Emptied]
+    refused: list[EnvironmentFailure]
 
     def to_json(self) -> dict[str, Any]:
         kept = [{**asdict(traces), "reason": reason} for traces, reason in self.kept]
-        return {"removed": [asdict(traces) for traces in self.removed], "kept": kept, "published": self.published}
+        return {
+            "removed": [asdict(traces) for traces in self.removed],
+            "kept": kept,
+            "published": self.published,
+            "emptied": [asdict(each) for each in self.emptied],
+            "refused": [str(error) for error in self.refused],
+        }
 
 
 def clean(run_id: str | None = None) -> Cleaning:
     """Remove the traces of every dead run, and of the run named, which nobody must be working on.
 
-    Raises `BadInput` for a named run that is no live one of this home, or that somebody works on.
+    What they checkpointed to S3 is deleted after that, and of a finished run only if it is named. Raises `BadInput` for
+    a named run that is no run of this home, or a finished one that had no store in S3, or one that somebody works on.
     """
     named = _check_named(run_id) if run_id else None
     removed, kept = [], []
@@ -52,16 +75,41 @@ def clean(run_id: str | None = None) -> Cleaning:
     for run in published:
         steps.teardown(run, REASON)
         orchestrate.forget(run)
-    return Cleaning(removed, kept, published)
+    return Cleaning(removed, kept, published, *_empty({*published, *([run_id] if run_id else [])}))
 
 
 def _check_named(run_id: str) -> Path:
     live_directory = store.live_directory(run_id)
-    if not live_directory.is_dir():
-        raise BadInput("run_id", run_id, f"a live run: {', '.join(_live_runs()) or 'there is none'}")
+    if not live_directory.is_dir() and not _engine(run_id).store:
+        live = ", ".join(_live_runs()) or "there is none"
+        raise BadInput("run_id", run_id, f"a live run: {live}; or a finished one with engine.store, which S3 may hold")
     if lease.state_of(live_directory) is Lease.HELD:
         raise BadInput("run_id", run_id, "a run that nobody works on; end this one with Ctrl-C")
     return live_directory
+
+
+def _engine(run_id: str) -> EngineSpec:
+    """The engine of a finished run; that of a run which is not there, or never had an experiment, has no store."""
+    path = store.home() / "runs" / run_id / "experiment.json"
+    document = store.read_json(path)["engine"] if path.is_file() else {}
+    return parse(EngineSpec, document, "engine")
+
+
+def _empty(run_ids: set[str]) -> tuple[list[Emptied], list[EnvironmentFailure]]:
+    """Delete what these finished runs left in S3, with the credentials of this process's environment."""
+    emptied, refused = [], []
+    for run_id in sorted(run_ids):
+        engine = _engine(run_id)
+        if place := engine.objects_of(run_id):
+            from spark_jobs.dataflow.s3 import S3Store  # here, since it takes a while to import
+
+            try:
+                if objects := S3Store(place, engine.store_endpoint).clear():
+                    emptied.append(Emptied(run_id, place, objects))
+            except EnvironmentFailure as error:
+                remedy = f"{error.remedy}, then `aftershock clean {run_id}`"
+                refused.append(EnvironmentFailure(f"run {run_id}: {error.cause}", remedy))
+    return emptied, refused
 
 
 def _live_runs() -> list[str]:

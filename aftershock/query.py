@@ -72,7 +72,7 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         parallelism=engine.partitions,
         input=InputSpec(InputKind.KAFKA, None, at=handle.broker),
         output=OutputSpec(OutputKind.KAFKA, delivery, handle.broker),
-        store=f"{engine.store}/{run_id}" if engine.store else str(store),
+        store=engine.objects_of(run_id) or str(store),
         store_endpoint=engine.store_endpoint,
         checkpoint_interval_s=engine.checkpoint_interval_s,
         limits=Limits(records_per_message=engine.records_per_message_run),

@@ -77,6 +77,10 @@ class EngineSpec(Spec):
         """The bound on messages of the testbed, given or by default."""
         return self.records_per_message or RECORDS_PER_MESSAGE
 
+    def objects_of(self, run_id: str) -> str | None:
+        """Where in S3 the testbed keeps what a run checkpoints; None if that is a directory of the cluster."""
+        return f"{self.store}/{run_id}" if self.store else None
+
     @property
     def filled_in(self) -> EngineSpec:
         """With what it leaves open and this engine decides."""

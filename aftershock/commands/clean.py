@@ -1,8 +1,9 @@
-"""`aftershock clean`: remove what dead runs left on this machine."""
+"""`aftershock clean`: remove what dead runs left on this machine and in S3."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any
 
 from aftershock.commands.declare import PASSED, command, show
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> None:
-    declared = command(commands, "clean", "remove what dead runs left on this machine", clean_up)
-    text = "also a live run that was not begun by `aftershock benchmark`, when it is over"
+    declared = command(commands, "clean", "remove what dead runs left on this machine and in S3", clean_up)
+    text = "a run that is over: a live one that `aftershock benchmark` did not begin, or one that left objects in S3"
     declared.add_argument("run_id", nargs="?", help=text)
 
 
@@ -23,13 +24,16 @@ def clean_up(arguments: argparse.Namespace) -> int:
 
     cleaning = clean(arguments.run_id)
     show(arguments, cleaning.to_json(), "\n".join(_lines(cleaning)))
-    return PASSED
+    for error in cleaning.refused:
+        print(f"aftershock: {error}", file=sys.stderr)
+    return cleaning.refused[0].exit_code if cleaning.refused else PASSED
 
 
 def _lines(cleaning: Cleaning) -> list[str]:
     lines = [f"removed {_named(traces)}" for traces in cleaning.removed]
     lines += [f"run {run_id} was published as failed" for run_id in cleaning.published]
-    lines = lines or ["nothing to remove"]
+    lines += [f"deleted {each.objects} objects of run {each.run_id} at {each.place}" for each in cleaning.emptied]
+    lines = lines or ["nothing was removed" if cleaning.refused else "nothing to remove"]
     return lines + [f"left alone {_named(traces)}: {reason}" for traces, reason in cleaning.kept]
 
 

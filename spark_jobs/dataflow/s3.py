@@ -50,10 +50,11 @@ class S3Store(ObjectStore):
     def delete(self, key: str) -> None:
         self._ask(f"the object {key} can't be deleted", self._client.delete_object, Key=self._prefix + key)
 
-    def clear(self) -> None:
+    def clear(self) -> int:
         keys = self.keys()
         for start in range(0, len(keys), MOST_DELETED):
             self._delete_together(keys[start : start + MOST_DELETED])
+        return len(keys)
 
     def _delete_together(self, keys: list[str]) -> None:
         objects = {"Objects": [{"Key": self._prefix + key} for key in keys], "Quiet": True}

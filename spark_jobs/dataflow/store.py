@@ -62,10 +62,12 @@ class ObjectStore(ABC):
             raise EnvironmentFailure(str(error), "look at the store") from error
         self.delete(key)
 
-    def clear(self) -> None:
-        """Delete all objects; raises `EnvironmentFailure` if the store refuses."""
-        for key in self.keys():
+    def clear(self) -> int:
+        """Delete all objects and return how many there were; raises `EnvironmentFailure` if the store refuses."""
+        keys = self.keys()
+        for key in keys:
             self.delete(key)
+        return len(keys)
 
     @abstractmethod
     def delete(self, key: str) -> None:

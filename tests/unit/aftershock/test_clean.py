@@ -1,4 +1,7 @@
-"""Whose traces may be removed, by real processes and real locks. Removing itself is an integration test."""
+"""Whose traces may be removed, by real processes and real locks, and what is left in S3.
+
+Removing traces is an integration test.
+"""
 
 import fcntl
 import json
@@ -10,7 +13,7 @@ import sys
 
 import pytest
 
-from aftershock import clean, lease
+from aftershock import clean, cli, lease
 from aftershock.lease import Lease
 from experiments.errors import BadInput
 from infra import leftovers
@@ -18,6 +21,9 @@ from infra.cluster import HANDLE_FILE
 from infra.leftovers import Traces
 from infra.processes import MARK, ROOT, members
 from infra.services import REPOSITORY
+from results import store
+from spark_jobs.dataflow.s3 import S3Store
+from tests.object_stores import BUCKET, s3_server
 from tests.unit.marked_processes import wait_for
 
 HOLD = """
@@ -114,3 +120,90 @@ def test_only_live_runs_that_nobody_works_on_can_be_named(run, monkeypatch):
         pytest.raises(BadInput, match="run_id: 'run-1' is not usable; allowed: a run that nobody works on"),
     ):
         clean.clean("run-1")
+
+
+@pytest.fixture
+def no_traces(tmp_path, monkeypatch):
+    """A home of its own, on a machine where no run has left anything."""
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    monkeypatch.setattr(leftovers, "find", list)
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    with s3_server() as address:
+        yield address
+
+
+PLACE = f"s3://{BUCKET}/aftershock"
+
+
+def write_run(root, engine):
+    store.write_json(root / "experiment.json", {"engine": engine})
+    store.write_json(root / "status.json", {"run_id": "run-1", "state": "failed"})
+
+
+def finished(run_id, engine):
+    write_run(store.home() / "runs" / run_id, engine)
+
+
+def in_s3(endpoint, place=PLACE):
+    return {"name": "dataflow", "store": place, "store_endpoint": endpoint}
+
+
+def objects_of(run_id, endpoint, *keys):
+    objects = S3Store(f"{PLACE}/{run_id}", endpoint)
+    for key in keys:
+        objects.put(key, [b"content"])
+    return objects
+
+
+def test_what_a_finished_run_left_in_s3_is_deleted_once_it_is_named(no_traces, endpoint, capsys):
+    finished("run-1", in_s3(endpoint))
+    mine = objects_of("run-1", endpoint, "count.0/state-1-1", "count.0/log-1-1")
+    other = objects_of("run-11", endpoint, "count.0/state-1-1")
+    assert cli.main(["clean"]) == 0
+    assert len(mine.keys()) == 2, "nobody has named it"
+    assert cli.main(["clean", "run-1"]) == 0
+    assert cli.main(["clean", "run-1"]) == 0
+    said = ["nothing to remove", f"deleted 2 objects of run run-1 at {PLACE}/run-1", "nothing to remove"]
+    assert capsys.readouterr().out.splitlines() == said
+    assert (mine.keys(), other.clear()) == ([], 1)
+
+
+def test_a_dead_run_is_published_and_its_objects_are_deleted(no_traces, endpoint, capsys, tmp_path):
+    write_run(store.live("run-2").root, in_s3(endpoint))
+    (tmp_path / "live" / ".run-2.lease").touch()
+    objects = objects_of("run-2", endpoint, "count.0/state-1-1")
+    assert cli.main(["clean", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["published"], told["refused"]) == (["run-2"], [])
+    assert told["emptied"] == [{"run_id": "run-2", "place": f"{PLACE}/run-2", "objects": 1}]
+    assert objects.keys() == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "place", "told"),
+    [
+        ((), "s3://nobody/runs", "NoSuchBucket"),
+        (("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), PLACE, "Unable to locate credentials"),
+    ],
+)
+def test_s3_that_refuses_is_one_line_that_names_the_run(no_traces, endpoint, capsys, monkeypatch, missing, place, told):
+    for variable in missing:
+        monkeypatch.delenv(variable)
+    finished("run-1", in_s3(endpoint, place))
+    assert cli.main(["clean", "run-1"]) == 3
+    out, err = capsys.readouterr()
+    assert out == "nothing was removed\n"
+    (line,) = err.splitlines()
+    assert line.startswith(f"aftershock: run run-1: its objects can't be listed at {place}/run-1: ")
+    assert told in line
+    assert line.endswith("; look at the object store, and at the credentials in this host's environment, then "
+                         "`aftershock clean run-1`")  # fmt: skip
+
+
+def test_a_finished_run_without_s3_left_nothing_there(no_traces, capsys):
+    finished("run-1", {})
+    assert cli.main(["clean", "run-1"]) == 2
+    assert "or a finished one with engine.store" in capsys.readouterr().err
