@@ -97,9 +97,12 @@ class Bench:
         if not missing:
             return None
         path = self.gateway / "logs" / f"{missing[0]}.log"
-        return EnvironmentFailure(
-            f"{missing[0]} on the gateway died ({complaint(path)})", f"see {path.name} of the run"
-        )
+        why = self._last_words(missing[0]) or complaint(path)
+        return EnvironmentFailure(f"{missing[0]} on the gateway died ({why})", f"see {path.name} of the run")
+
+    def _last_words(self, service: str) -> str | None:
+        """Why a service gave up, if it told its journal; of several lives the first, from which the others follow."""
+        return next((entry["error"] for entry in self.journal(service) if entry["event"] == "failed"), None)
 
     def running(self) -> set[str]:
         """The services of the gateway that run."""

@@ -6,8 +6,10 @@ import pytest
 
 from aftershock import steps
 from experiments.errors import BadInput, EnvironmentFailure
-from experiments.spec import Experiment
+from experiments.spec import ClusterSpec, Experiment
+from infra import startup
 from infra.cluster import HANDLE_FILE
+from infra.journal import Journal
 from results import store
 from results.machine import experiment_digest, machine_class
 from results.schema import SCHEMA_VERSION
@@ -147,3 +149,21 @@ def test_a_service_that_ended_after_what_was_awaited_did_not_die(monkeypatch):
     bench.wait("its aim", lambda: armed_at(2), {"injector"}, 60.0)
     with pytest.raises(EnvironmentFailure, match="it died"):
         bench.wait("its aim", lambda: armed_at(-1), {"injector"}, 60.0)
+
+
+def test_a_service_that_gave_up_is_told_in_its_own_first_words(monkeypatch):
+    steps.begin(DOCUMENT, "run-1")
+    bench = steps.Bench("run-1")
+    bench.root.mkdir()
+    startup.handle_of(ClusterSpec(), "run-1", bench.root, letter="s", subnet=250, network="127.0.250").save()
+    logs = bench.gateway / "logs"
+    logs.mkdir(parents=True)
+    (logs / "query.log").write_text("Error: of no interest\n")
+    monkeypatch.setattr(steps.Bench, "running", lambda self: {"broker"})
+    assert "query on the gateway died (Error: of no interest)" in str(bench.dead_service({"query"}))
+    journal = Journal(bench.journal_path("query"))
+    journal.write("failed", error="an object can't be written at s3://nobody/runs: NoSuchBucket; look there")
+    journal.write("failed", error="the coordinator died, and all that it knew of checkpoints with it")
+    words = "an object can't be written at s3://nobody/runs: NoSuchBucket; look there"
+    told = f"query on the gateway died ({words}); see query.log of the run"
+    assert str(bench.dead_service({"query", "broker"})) == told
