@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -104,11 +103,21 @@ def commits_ns(experiment: Experiment, journal: Iterable[dict[str, Any]]) -> lis
     return [e["at_ns"] for e in journal if e["event"] == wanted and any(e["positions"].values())]
 
 
-def reads(experiment: Experiment, journal: Iterable[dict[str, Any]]) -> list[tuple[int, int]]:
-    """When [ns] the query had read how many records, by its journal: by micro-batch, or by report of the testbed."""
-    if experiment.engine.name is Engine.DATAFLOW:
-        reports = [e for e in journal if e["event"] == "progress" and e["phase"] == "running" and e["positions"]]
-        return [(entry["at_ns"], events_read(entry["positions"])) for entry in reports]
-    batches = [e for e in journal if e["event"] == "progress" and e["progress"]["numInputRows"]]
-    counts = accumulate(records_read(entry["progress"]) for entry in batches)
-    return [(entry["at_ns"], count) for entry, count in zip(batches, counts, strict=True)]
+class Reads:
+    """When [ns] the query had read how many records: a digest of its journal (`infra.journal.Digest`).
+
+    Each micro-batch tells it, or each report of the testbed; the first of `counts` says that it began with none.
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._by_report = experiment.engine.name is Engine.DATAFLOW
+        self.counts: list[tuple[int, int]] = [(0, 0)]
+
+    def take(self, entry: dict[str, Any]) -> None:
+        if entry["event"] != "progress":
+            return
+        if self._by_report:
+            if entry["phase"] == "running" and entry["positions"]:
+                self.counts.append((entry["at_ns"], events_read(entry["positions"])))
+        elif entry["progress"]["numInputRows"]:
+            self.counts.append((entry["at_ns"], self.counts[-1][1] + records_read(entry["progress"])))

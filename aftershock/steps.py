@@ -304,6 +304,6 @@ def _happened(bench: Bench, journal: str, event: str) -> bool:
     return any(entry["event"] == event for entry in bench.journal(journal))
 
 
-def _commits(bench: Bench, after_ns: int = 0) -> int:
+def _commits(bench: Bench, after_ns: int) -> int:
     """How often the query has committed something since."""
     return sum(at_ns > after_ns for at_ns in commits_ns(bench.experiment, bench.journal("query")))

@@ -8,15 +8,16 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import inf
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from aftershock.bench import Bench
-from aftershock.query import reads
+from aftershock.query import Reads
 from experiments.errors import EnvironmentFailure
-from infra.journal import Journal
+from infra.journal import Followed, Journal
 from models.sustainable.lag import Judged, Sample, is_overwhelmed, judge
 from models.sustainable.search import Search
 from results import store
@@ -45,6 +46,41 @@ class Probe:
     ended_ns: int
 
 
+class Deliveries:
+    """How many records the broker had by when [ns], and how many it refused: a digest of the generator's journal."""
+
+    def __init__(self) -> None:
+        self.counts: Counts = [(0, 0)]
+        self.refused = 0
+
+    def take(self, entry: dict[str, Any]) -> None:
+        if entry["event"] == "sent":
+            self.counts.append((entry["at_ns"], entry["delivered"]))
+            self.refused = entry["failed"]
+
+
+class Looks:
+    """What a run's journals say by now; followed, lest a search disturb the query the more the longer it takes."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._query = Followed(bench.journal_path("query"), partial(Reads, bench.experiment))
+        self._generator = Followed(bench.journal_path("generator"), Deliveries)
+
+    @property
+    def read(self) -> Counts:
+        return self._query.look().counts
+
+    @property
+    def delivered(self) -> Counts:
+        return self._generator.look().counts
+
+    def refuse_losses(self) -> None:
+        """Raises `EnvironmentFailure` if the broker refused records: what is due can then never be read."""
+        if refused := self._generator.look().refused:
+            reason = f"the broker refused {refused:,} records, which the query can never read"
+            raise EnvironmentFailure(reason, "see generator.log and the broker's logs of the run")
+
+
 def set_load(bench: Bench, schedule: Schedule) -> None:
     """Have the generator go on by this schedule."""
     path = bench.gateway / LOAD_FILE
@@ -57,12 +93,12 @@ def find(bench: Bench, schedule: Schedule) -> int:
     `schedule` is what the generator follows until then. Raises `EnvironmentFailure` if no rate was sustained, if the
     query does not get on with what a probe left it, or the broker refuses records.
     """
-    load, journal = bench.experiment.load, Journal(bench.journal_path("search"))
+    load, journal, looks = bench.experiment.load, Journal(bench.journal_path("search")), Looks(bench)
     search = Search(load.rate, load.precision, load.probes)
     while search.end is None:
-        probe = _begin(bench, search.probes, _drained(bench, schedule), search.rate)
+        probe = _begin(bench, search.probes, _drained(bench, looks, schedule), search.rate)
         schedule = probe.schedule
-        judged = _watch(bench, probe, journal)
+        judged = _watch(bench, looks, probe, journal)
         log.info("probe %d, %.0f records/s: %s, %s", probe.number, schedule.rate, judged.outcome.value, judged.why)
         search = search.after(judged.outcome)
     journal.write("found", low=search.low, high=search.high, end=search.end.value)
@@ -71,10 +107,10 @@ def find(bench: Bench, schedule: Schedule) -> int:
     if search.low is None:
         tried = f"{search.probes} probes from {load.rate:g} records/s on"
         raise EnvironmentFailure(f"no rate was sustained: {tried}", "set load.rate to what the query can surely do")
-    return _begin(bench, search.probes, _drained(bench, schedule), load.share * search.low).started_ns
+    return _begin(bench, search.probes, _drained(bench, looks, schedule), load.share * search.low).started_ns
 
 
-def _drained(bench: Bench, schedule: Schedule) -> Schedule:
+def _drained(bench: Bench, looks: Looks, schedule: Schedule) -> Schedule:
     """The schedule with its end, once the query has read all that it made due."""
     ended = schedule.ending(time.time_ns() + round(LEAD_S * NS))
     set_load(bench, ended)
@@ -84,8 +120,8 @@ def _drained(bench: Bench, schedule: Schedule) -> Schedule:
 
     def is_read() -> bool:
         nonlocal moved_ns, known
-        _refuse_losses(bench)
-        read = _read(bench)[-1][1]
+        looks.refuse_losses()
+        read = looks.read[-1][1]
         if read != known:
             moved_ns, known = time.time_ns(), read
         elif time.time_ns() - moved_ns > still_s * NS:
@@ -97,14 +133,6 @@ def _drained(bench: Bench, schedule: Schedule) -> Schedule:
     return ended
 
 
-def _refuse_losses(bench: Bench) -> None:
-    """Raises `EnvironmentFailure` if the broker refused records: what is due can then never be read."""
-    sent = [entry for entry in bench.journal("generator") if entry["event"] == "sent"]
-    if sent and sent[-1]["failed"]:
-        reason = f"the broker refused {sent[-1]['failed']:,} records, which the query can never read"
-        raise EnvironmentFailure(reason, "see generator.log and the broker's logs of the run")
-
-
 def _begin(bench: Bench, number: int, ended: Schedule, rate: float) -> Probe:
     started_ns = time.time_ns() + round(LEAD_S * NS)
     schedule = ended.then(started_ns, rate)
@@ -114,14 +142,14 @@ def _begin(bench: Bench, number: int, ended: Schedule, rate: float) -> Probe:
     return Probe(number, schedule, started_ns, watched_ns, watched_ns + round(bench.experiment.probe_s * NS))
 
 
-def _watch(bench: Bench, probe: Probe, journal: Journal) -> Judged:
+def _watch(bench: Bench, looks: Looks, probe: Probe, journal: Journal) -> Judged:
     """Wait until the probe is over, or the query overwhelmed, and judge it."""
     rate, interval_s = probe.schedule.rate, bench.experiment.engine.checkpoint_interval_s
-    seen = _seen(bench, probe)
+    seen = _seen(looks, probe)
 
     def is_over() -> bool:
         nonlocal seen  # what ends the probe is what it is judged by
-        seen = _seen(bench, probe)
+        seen = _seen(looks, probe)
         return seen.ended_ns == probe.ended_ns or is_overwhelmed(rate, interval_s, seen.lag[-1][1])
 
     limit_s = (probe.ended_ns - time.time_ns()) / NS + SLACK_S
@@ -132,11 +160,11 @@ def _watch(bench: Bench, probe: Probe, journal: Journal) -> Judged:
     return judged
 
 
-def _seen(bench: Bench, probe: Probe) -> Seen:
+def _seen(looks: Looks, probe: Probe) -> Seen:
     """What a probe shows by now: in its window once that is over, from its start as long as it is not."""
     ended_ns = min(time.time_ns(), probe.ended_ns)
     watched_ns = probe.watched_ns if ended_ns == probe.ended_ns else probe.started_ns
-    return Seen(probe.schedule, watched_ns, ended_ns, _read(bench), _delivered(bench))
+    return Seen(probe.schedule, watched_ns, ended_ns, looks.read, looks.delivered)
 
 
 @dataclass(frozen=True)
@@ -179,12 +207,3 @@ class Seen:
 def _at(counts: Counts, at_ns: int) -> float:
     """A count at a moment, evenly between those that are known; after the last, the last."""
     return float(np.interp(at_ns, *zip(*counts, strict=True)))
-
-
-def _read(bench: Bench) -> Counts:
-    return [(0, 0), *reads(bench.experiment, bench.journal("query"))]
-
-
-def _delivered(bench: Bench) -> Counts:
-    """How many records the broker had by when [ns], by the generator's journal."""
-    return [(0, 0), *((e["at_ns"], e["delivered"]) for e in bench.journal("generator") if e["event"] == "sent")]

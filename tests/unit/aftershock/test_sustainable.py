@@ -3,7 +3,7 @@
 import pytest
 
 from aftershock import sustainable
-from aftershock.query import reads
+from aftershock.query import Reads
 from aftershock.sustainable import Seen
 from experiments.errors import EnvironmentFailure
 from experiments.spec import Experiment
@@ -40,16 +40,16 @@ class SimulatedBench:
         self.schedule = Schedule(clock.now_ns, 1000.0, 3)
         self.counts = [(clock.now_ns, 0.0, 0.0)]  # moment, delivered, read
         store.write_json(folder / "generator.json", {"schedule": vars(self.schedule)})
+        self.journals = {name: Journal(self.journal_path(name)) for name in ("generator", "query")}
 
     def journal_path(self, name):
         return self.folder / f"{name}.jsonl"
 
-    def journal(self, name):
-        if name == "generator":
-            sent = {"event": "sent", "failed": self.failed}
-            return [sent | {"at_ns": at_ns, "delivered": int(count)} for at_ns, count, _ in self.counts]
-        about = {"event": "progress", "phase": "running"}
-        return [{**about, "at_ns": at_ns, "positions": {"bids.0": int(read)}} for at_ns, _, read in self.counts]
+    def tell(self):
+        """What both write of the last tick."""
+        at_ns, delivered, read = self.counts[-1]
+        self.journals["generator"].write("sent", at_ns, delivered=int(delivered), failed=self.failed)
+        self.journals["query"].write("progress", at_ns, phase="running", positions={"bids.0": int(read)})
 
     def wait(self, what, met, services, limit_s):
         last_ns = self.clock.now_ns + limit_s * NS
@@ -63,6 +63,7 @@ class SimulatedBench:
         _, delivered, read = self.counts[-1]
         delivered = max(delivered, min(schedule.due_count(self.clock.now_ns), delivered + self.delivers / 2))
         self.counts.append((self.clock.now_ns, delivered, min(delivered, read + self.reads / 2)))
+        self.tell()
 
 
 @pytest.fixture
@@ -173,15 +174,14 @@ class StuckBench(SimulatedBench):
     def __init__(self, folder, clock, until_s):
         super().__init__(folder, clock, 1e9)
         self.experiment = Experiment(engine={"checkpoint_interval_s": 1})
-        self.until_ns = START_NS + until_s * NS
+        self.until_ns, self.committed = START_NS + until_s * NS, 0
 
-    def journal(self, name):
-        if name == "generator":
-            return super().journal(name)
-        ends = [int(read) for at_ns, _, read in self.counts[::2]]
-        moments = [at_ns for at_ns, *_ in self.counts[::2]]
-        batches = zip(moments, [0, *ends], ends, strict=False)
-        return [batch(*each) for each in batches if each[0] <= self.until_ns and each[2] > each[1]]
+    def tell(self):
+        at_ns, delivered, read = self.counts[-1]
+        self.journals["generator"].write("sent", at_ns, delivered=int(delivered), failed=self.failed)
+        if at_ns <= self.until_ns and len(self.counts) % 2 and int(read) > self.committed:
+            self.journals["query"].write(**batch(at_ns, self.committed, int(read)))
+            self.committed = int(read)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,8 @@ def test_a_query_that_stops_within_its_probe_has_not_sustained_it(tmp_path, cloc
     start_ns, end_ns = START_NS + 4 * NS, START_NS + 14 * NS
     probe = sustainable.Probe(0, Schedule(START_NS, 1000.0, 3), START_NS, start_ns, end_ns)
     journal = Journal(tmp_path / "search.jsonl")
-    judged = sustainable._watch(StuckBench(tmp_path, clock, until_s), probe, journal)
+    bench = StuckBench(tmp_path, clock, until_s)
+    judged = sustainable._watch(bench, sustainable.Looks(bench), probe, journal)
     assert judged.outcome == outcome, judged.why
     (entry,) = read_journal(tmp_path / "search.jsonl")
     assert (entry["ended_ns"] < end_ns) == (until_s == 8)
@@ -206,6 +207,16 @@ def test_a_query_that_stops_within_its_probe_has_not_sustained_it(tmp_path, cloc
 def batch(at_ns, start, end):
     source = {"startOffset": {"input": {"0": start}}, "endOffset": {"input": {"0": end}}}
     return {"event": "progress", "at_ns": at_ns, "progress": {"numInputRows": end - start, "sources": [source]}}
+
+
+def reads(experiment, journal):
+    """What is made of a journal, after the beginning with nothing."""
+    found = Reads(experiment)
+    for entry in journal:
+        found.take(entry)
+    begun, *counts = found.counts
+    assert begun == (0, 0)
+    return counts
 
 
 def test_micro_batches_are_added_up_and_reports_of_the_testbed_are_not():
