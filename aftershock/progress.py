@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aftershock.bench import Bench
-from aftershock.pace import pace_of
+from aftershock.watch import Faults, journals
 
 RUNNING_SERVICES = {"broker", "spark-master", "query", "generator"}
 
@@ -22,25 +22,21 @@ class Progress:
 
 
 def progress(run_id: str) -> Progress:
-    """Look at a run's journals and services; cheap, and safe to call from anywhere at any time."""
+    """Look at a run's journals and services; cheap, and safe to call from anywhere at any time.
+
+    Whoever looks again in the same process reads only what the journals have got since.
+    """
     bench = Bench(run_id)
     window = bench.plan
     now_ns = time.time_ns()
     elapsed_ns = min(now_ns, window["window_end_ns"]) - window["window_start_ns"]
     failure = bench.aborted or bench.dead_injector() or bench.dead_service(RUNNING_SERVICES)
     clock = f"{max(elapsed_ns, 0) / 1e9:4.0f} s of {bench.experiment.window_s:.0f} s"
-    line = f"{clock} | {_doing(bench)} | {_faults(bench, window)}"
+    with journals(run_id) as seen:
+        line = f"{clock} | {seen.query} | {_told(seen.faults, window)}"
     return Progress(line, now_ns >= window["window_end_ns"], str(failure) if failure else None)
 
 
-def _doing(bench: Bench) -> str:
-    pace = pace_of(bench.experiment)
-    for entry in bench.journal("query"):
-        pace.take(entry)
-    return str(pace)
-
-
-def _faults(bench: Bench, plan: dict[str, Any]) -> str:
-    events = [entry["event"] for entry in bench.journal("injector")]
+def _told(faults: Faults, plan: dict[str, Any]) -> str:
     strikes = sum(len(event["targets"]) for event in plan["events"])
-    return f"{events.count('injected')} of {strikes} faults, {events.count('healed')} undone"
+    return f"{faults.injected} of {strikes} faults, {faults.healed} undone"
