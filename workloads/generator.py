@@ -22,7 +22,7 @@ from confluent_kafka import Producer
 
 from experiments.workloads import read_workload
 from infra.journal import Journal
-from workloads.inputs import Input, Keys, Stream, streams
+from workloads.inputs import Input, Keys, Stream, sources
 from workloads.schedule import Schedule
 
 TICK_S = 0.02
@@ -81,9 +81,8 @@ class Generator:
     def __init__(self, config_path: Path, journal: Journal) -> None:
         self._path, self._journal = config_path, journal
         self._stamp, config = self._read()
-        self._workload, self.schedule = read_workload(config["workload"]), Schedule(**config["schedule"])
-        found = streams(self._workload, self.schedule)
-        broker = config["broker"]
+        self._sources, self.schedule = sources(read_workload(config["workload"])), Schedule(**config["schedule"])
+        broker, found = config["broker"], [source.under(self.schedule) for source in self._sources]
         self._feeds = [Feed(broker, each.topic, each.values, each.schedule, each.keys) for each in found]
         self._following: Schedule | None = None  # once all that the present schedule made due is sent
         journal.write("started", **asdict(self.schedule))
@@ -115,8 +114,8 @@ class Generator:
         return any(feed.sent < count for feed, count in zip(self._feeds, due, strict=True))
 
     def _follow(self, schedule: Schedule) -> None:
-        for feed, stream in zip(self._feeds, streams(self._workload, schedule), strict=True):
-            feed.follow(stream)
+        for feed, source in zip(self._feeds, self._sources, strict=True):
+            feed.follow(source.under(schedule))
         self.schedule, self._following = schedule, None
         self._journal.write("rescheduled", **asdict(schedule))
 

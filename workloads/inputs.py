@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -34,26 +35,47 @@ class Stream:
     keys: Keys | None = None
 
 
+@dataclass(frozen=True)
+class Source:
+    """What one topic is sent, whatever the schedule; number `number` of so many topics that take turns."""
+
+    topic: str
+    values: Callable[[Schedule], Input]
+    keys: Keys | None = None
+    number: int = 0
+    of: int = 1
+
+    def under(self, schedule: Schedule) -> Stream:
+        own = schedule.turn(self.number, self.of)
+        return Stream(self.topic, self.values(own), own, self.keys)
+
+
 def records(spec: GeneratedSpec, schedule: Schedule) -> Input:
     """The input of a workload under a schedule; raises `BadInput` when the spec names what is not there."""
     return INPUTS[spec.name](spec, schedule)
 
 
 def streams(spec: WorkloadSpec, schedule: Schedule) -> list[Stream]:
-    """The input of any workload by topic; those of an own job take turns, so that all together keep the schedule."""
+    """The input of any workload by topic; raises `BadInput` when the spec names what is not there."""
+    return [source.under(schedule) for source in sources(spec)]
+
+
+def sources(spec: WorkloadSpec) -> list[Source]:
+    """What the topics of any workload are sent; those of an own job take turns, so that all together keep a schedule.
+
+    Files of records are read here, whatever the schedules to come; raises `BadInput` for one that can't be.
+    """
     if not isinstance(spec, OwnJobSpec):
-        return [Stream(topic, records(spec, schedule), schedule) for topic in spec.input_topics]
-    return [
-        _stream(topic, source, schedule.turn(number, len(spec.inputs)))
-        for number, (topic, source) in enumerate(spec.inputs.items())
-    ]
+        return [Source(topic, partial(records, spec)) for topic in spec.input_topics]
+    turns = len(spec.inputs)
+    return [Source(topic, *_of(topic, each), number, turns) for number, (topic, each) in enumerate(spec.inputs.items())]
 
 
-def _stream(topic: str, source: InputSpec, schedule: Schedule) -> Stream:
+def _of(topic: str, source: InputSpec) -> tuple[Callable[[Schedule], Input], Keys | None]:
     """Of a source that is replayed there is nothing before its records have been copied into a file."""
     if source.workload:
-        return Stream(topic, records(source.workload, schedule), schedule)
+        return partial(records, source.workload), None
     if source.replay:
-        return Stream(topic, lambda start, stop: [], schedule)
+        return lambda _schedule: lambda _start, _stop: [], None
     found = recorded.read(Path(source.file or ""), f"workload.inputs.{topic}.file")
-    return Stream(topic, found.values_by(schedule), schedule, found.keys_by_position())
+    return found.values_by, found.keys_by_position()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,11 +29,15 @@ class Recorded:
     def values_by(self, schedule: Schedule) -> Callable[[int, int], list[bytes]]:
         """Values by position, from the beginning again when there are no more, with their placeholders filled in."""
         count = len(self.values)
-        if not (self.text and any(mark in value for value in self.values for mark in (DUE, DUE_MS, NUMBER))):
+        if not self._has_placeholders:
             return lambda start, stop: [self.values[position % count] for position in range(start, stop)]
         return lambda start, stop: [
             dated(self.values[position % count], position, schedule) for position in range(start, stop)
         ]
+
+    @cached_property
+    def _has_placeholders(self) -> bool:
+        return self.text and any(mark in value for value in self.values for mark in (DUE, DUE_MS, NUMBER))
 
     def keys_by_position(self) -> Callable[[int, int], list[bytes | None]] | None:
         keys = self.keys

@@ -8,7 +8,7 @@ import pytest
 from experiments.errors import BadInput
 from experiments.workloads import InputSpec, OwnJobSpec
 from workloads import recorded
-from workloads.inputs import streams
+from workloads.inputs import sources, streams
 from workloads.schedule import Schedule
 
 START_NS = 1_795_173_799_675_000_000
@@ -30,6 +30,17 @@ def test_a_line_is_a_record_and_the_file_comes_round_again(lines):
     (stream,) = streams(job(orders=lines), SCHEDULE)
     assert (stream.topic, stream.schedule, stream.keys) == ("orders", SCHEDULE, None)
     assert stream.values(2, 5) == [b'{"order": 3}', b'{"order": 1}', b'{"order": 2}']
+
+
+def test_a_file_is_read_once_however_often_the_schedule_is_another(tmp_path):
+    path = tmp_path / "dated.jsonl"
+    path.write_text('{"ms": {due_ms}}\n', encoding="utf-8")
+    (source,) = sources(job(orders=InputSpec(file=str(path))))
+    path.unlink()
+    for schedule in (SCHEDULE, Schedule(START_NS + 10**9, 50.0, 3)):
+        stream = source.under(schedule)
+        assert stream.schedule == schedule
+        assert stream.values(1, 2) == [b'{"ms": %d}' % schedule.due_ms(1)]
 
 
 def test_topics_take_turns_and_keep_the_schedule_together(lines):
