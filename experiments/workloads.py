@@ -53,23 +53,39 @@ class WorkloadName(StrEnum):
     OWN_JOB = "own-job"
 
 
-class Windowed(Spec):
-    """Windows of event time: `window_s` long, one beginning every `slide_s`."""
+class Workload(Spec):
+    """What runs ask of any workload, with what most of them answer."""
 
-    window_s: Milliseconds
-    slide_s: Milliseconds
+    @property
+    def title(self) -> str:
+        return self.name.value
 
     @property
     def input_topics(self) -> tuple[str, ...]:
         return (INPUT,)
 
     @property
-    def output_topic(self) -> str:
-        return OUTPUT
-
-    @property
     def has_oracle(self) -> bool:
         return True
+
+    @property
+    def by_record(self) -> bool:
+        return False
+
+    @property
+    def settling_ms(self) -> int:
+        return 0
+
+
+class Windowed(Workload):
+    """Windows of event time: `window_s` long, one beginning every `slide_s`."""
+
+    window_s: Milliseconds
+    slide_s: Milliseconds
+
+    @property
+    def output_topic(self) -> str:
+        return OUTPUT
 
     @property
     def window_ms(self) -> int:
@@ -103,16 +119,8 @@ class WordCountSpec(Windowed):
     corpus_mb: Annotated[float, Field(gt=0, le=1024)] = 4.0
 
     @property
-    def title(self) -> str:
-        return self.name.value
-
-    @property
     def by_record(self) -> bool:
         return self.depth == 0
-
-    @property
-    def settling_ms(self) -> int:
-        return 0
 
 
 class NexmarkQuery(StrEnum):
@@ -178,7 +186,7 @@ class NexmarkSpec(Windowed):
         return self.window_ms if self.query is NexmarkQuery.Q9 else 0
 
 
-class ReachabilitySpec(Spec):
+class ReachabilitySpec(Workload):
     """The cyclic query of `checkmate`, for the protocol testbed, which alone knows cycles: paths in a changing graph.
 
     Its results are changes to one answer, so that all of them together are one result without a window.
@@ -189,32 +197,12 @@ class ReachabilitySpec(Spec):
     stream_seed: Annotated[int, Field(ge=0, lt=2**63, description="reachability: seed of the events")] = 1
 
     @property
-    def title(self) -> str:
-        return self.name.value
-
-    @property
-    def input_topics(self) -> tuple[str, ...]:
-        return (INPUT,)
-
-    @property
     def output_topic(self) -> str:
         return OUTPUT
 
     @property
     def depth(self) -> int:
         return 1
-
-    @property
-    def has_oracle(self) -> bool:
-        return True
-
-    @property
-    def by_record(self) -> bool:
-        return False
-
-    @property
-    def settling_ms(self) -> int:
-        return 0
 
     @property
     def most_events(self) -> int:
@@ -238,13 +226,12 @@ def _form(workload: Any) -> str | None:
     return name and f"<{name}>"
 
 
-GeneratedSpec: TypeAlias = Annotated[
+_Generated: TypeAlias = (
     Annotated[WordCountSpec, Tag("<wordcount>")]
     | Annotated[NexmarkSpec, Tag("<nexmark>")]
-    | Annotated[ReachabilitySpec, Tag("<reachability>")],
-    Discriminator(_form),
-    BeforeValidator(_named),
-]
+    | Annotated[ReachabilitySpec, Tag("<reachability>")]
+)
+GeneratedSpec: TypeAlias = Annotated[_Generated, Discriminator(_form), BeforeValidator(_named)]
 Topic = Annotated[
     str, Spelling(r"^[A-Za-z0-9._-]{1,249}$", "a topic: 1 to 249 letters, digits, dots, underscores and hyphens")
 ]
@@ -273,7 +260,7 @@ class InputSpec(Spec):
         return self
 
 
-class OwnJobSpec(Spec):
+class OwnJobSpec(Workload):
     """A PySpark streaming program of the user's own, run as it is: docs/own-job.md.
 
     In `arguments` each of `PLACEHOLDERS` in braces is filled in. `conf` is what would be `--conf` of spark-submit.
@@ -300,14 +287,6 @@ class OwnJobSpec(Spec):
     @property
     def depth(self) -> None:
         return None
-
-    @property
-    def by_record(self) -> bool:
-        return False
-
-    @property
-    def settling_ms(self) -> int:
-        return 0
 
     @property
     def has_oracle(self) -> bool:
@@ -353,12 +332,7 @@ class OwnJobSpec(Spec):
 
 
 WorkloadSpec: TypeAlias = Annotated[
-    Annotated[WordCountSpec, Tag("<wordcount>")]
-    | Annotated[NexmarkSpec, Tag("<nexmark>")]
-    | Annotated[ReachabilitySpec, Tag("<reachability>")]
-    | Annotated[OwnJobSpec, Tag("<own-job>")],
-    Discriminator(_form),
-    BeforeValidator(_named),
+    _Generated | Annotated[OwnJobSpec, Tag("<own-job>")], Discriminator(_form), BeforeValidator(_named)
 ]
 SPECS: dict[WorkloadName, type[Spec]] = {
     WorkloadName.WORDCOUNT: WordCountSpec,
