@@ -54,10 +54,10 @@ def study(
     records_per_message: int,
     on_point: Callable[[Point], None] = lambda point: None,
 ) -> pd.DataFrame:
-    """A row for each protocol and number of workers: the fields of `Point`, and `relative`, throughput over that of
-    `none` on as many workers."""
+    """A row for each protocol and number of workers, each number once: the fields of `Point`, and `relative`,
+    throughput over that of `none` on as many workers."""
     points = []
-    for count in workers:
+    for count in dict.fromkeys(workers):
         layout = lay_out(dataflow(spec, count, Delivery.PLAIN))
         for protocol in PROTOCOLS.values():
             points.append(_point(spec, layout, protocol, costs, records_per_message, count))

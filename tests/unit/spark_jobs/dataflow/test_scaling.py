@@ -150,7 +150,7 @@ def test_a_cyclic_dataflow_is_refused_by_coordinated():
 
 
 def test_a_study_has_a_row_for_every_protocol_and_size():
-    table = study(Q1, CHEAP, [1, 2], 1000)
+    table = study(Q1, CHEAP, [1, 2, 1], 1000)
     assert list(zip(table["workers"], table["protocol"], strict=True)) == [(w, p) for w in (1, 2) for p in PROTOCOLS]
     assert (table.loc[table["protocol"] == "none", "relative"] == 1).all()
     assert table.loc[table["protocol"] == "none", ["checkpoint_s", "restart_s"]].isna().all().all()
