@@ -110,9 +110,9 @@ class _Bench:
     ) -> None:
         self._layout, self._store, self._block = layout, store, BLOCK_EVENTS[rows]
         schemas, limits = [channel.schema for channel in layout.channels], Limits(records_per_message=rows)
-        of = (layout.partitions, initial_line(layout))
-        self._partitions = [Partition(p, len(of[0]), schemas, protocol, limits) for p in layout.partitions]
-        for partition, at in zip(self._partitions, of[1], strict=True):
+        count = len(layout.partitions)
+        self._partitions = [Partition(p, count, schemas, protocol, limits) for p in layout.partitions]
+        for partition, at in zip(self._partitions, initial_line(layout), strict=True):
             partition.restore(Restore(EPOCH, at, (), 0), {})
             partition.on_order(Go(EPOCH))
             partition.take_effects()
@@ -235,7 +235,7 @@ def _split_s() -> float:
     channels = [Channel(i, 0, i, 0, pa.schema([("key", pa.int64())]), False) for i in range(SPLIT_INTO)]
     batch = pa.RecordBatch.from_pydict({"key": list(range(ROWS_SPLIT))})
     route = Route("key", tuple(channels))
-    return _cpu(partial(split_by_key, batch, route)) / SPLIT_INTO
+    return _median(partial(split_by_key, batch, route), time.process_time) / SPLIT_INTO
 
 
 def _store_costs(store: ObjectStore) -> tuple[Linear, Linear]:
@@ -283,17 +283,13 @@ def _connected() -> tuple[socket.socket, socket.socket]:
     return here, there
 
 
-def _cpu(act: Callable[[], object]) -> float:
-    """CPU seconds of a call, the median of many."""
-    return _median(act, time.process_time)
-
-
 def _waited(act: Callable[[], object]) -> float:
-    """Seconds that a call takes, the median of many."""
+    """Seconds that pass until a call returns, the median of many."""
     return _median(act, time.perf_counter)
 
 
 def _median(act: Callable[[], object], clock: Callable[[], float]) -> float:
+    """Seconds that many calls take by this clock, the median."""
     seconds = []
     for _ in range(REPEATS):
         begun_s = clock()
