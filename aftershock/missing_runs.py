@@ -20,10 +20,9 @@ def run_missing(id: str, size: int | None, out: Path | None) -> None:
     what could not be reproduced, or not written to `out`, before anything is run, and `EnvironmentFailure` at the first
     experiment of which no run comes, since the machine would fail the others too.
     """
-    if missing_runs(id, size):
-        folder_of(id, out)
     tried: set[tuple[str, int]] = set()
     while lacking := [each for each in missing_runs(id, size) if (each.name, each.seed) not in tried]:
+        folder_of(id, out)
         minutes = measured.expected_s(lacking) / 60
         _say(f"{id}: {len(lacking)} runs are missing, about {minutes:.0f} min one after the other")
         _run_all(id, lacking)
