@@ -12,7 +12,6 @@ where there is other work: the load is printed, too.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -25,11 +24,9 @@ from pathlib import Path
 
 from experiments.spec import ClusterSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec
-from infra import spark
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
 from infra.journal import read_journal
-from infra.services import REPOSITORY
 from spark_jobs.dataflow.operators import Delivery
 from spark_jobs.dataflow.partition import Limits
 from spark_jobs.dataflow.progress import events_read
@@ -37,6 +34,7 @@ from spark_jobs.dataflow.protocols import PROTOCOLS
 from spark_jobs.dataflow.queries import QUERIES
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
 from spark_jobs.dataflow.runtime.sources import Generated
+from tests.integration.spark_jobs.submitting import PROGRAM, submit
 
 WARM_S, START_LIMIT_S, POLL_S = 5.0, 600.0, 0.5
 EVENT_RATE = 100_000.0  # only dates the events: they are all overdue
@@ -54,14 +52,8 @@ class Cluster:
     def start(self, job: Job) -> Path:
         """Start a driver program; returns its journal once all slots are at work."""
         folder = Path(job.store).parent
-        folder.mkdir()
-        (folder / "job.json").write_text(json.dumps(job.to_json()), encoding="utf-8")
-        journal, address = folder / "journal.jsonl", self.handle.gateway.address
-        conf = {"spark.driver.host": address, "spark.driver.bindAddress": address, "spark.executor.memory": "512m"}
-        program = REPOSITORY / "spark_jobs" / "dataflow" / "driver.py"
-        words = (str(folder / "job.json"), str(journal))
-        command = spark.submit_command(self.handle.master, program, *words, conf=conf)
-        self.driver.spawn(self.handle, "gateway", "dataflow", command)
+        folder.mkdir()  # another run's journal must not be taken for this one's
+        journal = submit(self.driver, self.handle, job, folder)
         deadline_s = time.monotonic() + START_LIMIT_S
         while not times(journal, "ready"):
             if time.monotonic() > deadline_s:
@@ -71,7 +63,7 @@ class Cluster:
 
     def stop(self, job: Job) -> None:
         """End the driver program, and delete what it stored."""
-        self.driver.stop(self.handle, "gateway", "dataflow", 30.0)
+        self.driver.stop(self.handle, "gateway", PROGRAM, 30.0)
         shutil.rmtree(job.store, ignore_errors=True)
 
 
