@@ -19,7 +19,7 @@ from experiments.errors import BadInput
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from spark_jobs.dataflow.graph import Dataflow
 from spark_jobs.dataflow.operators import Aggregation, Delivery, Emit, tumbling
-from spark_jobs.dataflow.reachability import as_changes, reachability
+from spark_jobs.dataflow.reachability import packed_changes, reachability
 
 TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec
 Packed: TypeAlias = tuple[int, int, str, str]  # start_ms, end_ms, key, value
@@ -102,9 +102,9 @@ def as_messages(spec: TestbedWorkload, results: pa.RecordBatch, partitions: int)
     `partitions`: of the input, by which a position tells the place of a record.
     """
     if isinstance(spec, ReachabilitySpec):
-        yield from as_changes(results)
-        return
-    rows = _PACKED[spec.query](results, partitions, spec.window_ms)
+        rows = packed_changes(results)
+    else:
+        rows = _PACKED[spec.query](results, partitions, spec.window_ms)
     for start_ms, end_ms, key, value in rows:
         body = {"start_ms": start_ms, "end_ms": end_ms, "key": key, "value": value}
         yield f"{start_ms}|{key}", json.dumps(body, separators=(",", ":"))

@@ -7,7 +7,6 @@ paper's join drops what a deletion affects; here the deletion follows the paths 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -77,15 +76,14 @@ def reachability(spec: ReachabilitySpec, parallelism: int, delivery: Delivery) -
     return flow
 
 
-def as_changes(results: pa.RecordBatch) -> Iterator[tuple[str, str]]:
-    """Key and value of each change as a message, in the form of other results: `workloads.reachability_oracle` sums up.
+def packed_changes(results: pa.RecordBatch) -> Iterator[tuple[int, int, str, str]]:
+    """Each change in the form of other results, start_ms, end_ms, key, value: `workloads.reachability_oracle` sums up.
 
     They have no window: what counts is what all of them together leave.
     """
     columns = (results.column(name).to_pylist() for name in ("root", "path", "change"))
     for root, path, change in zip(*columns, strict=True):
-        key = f"{root} {path}"
-        yield key, json.dumps({"start_ms": 0, "end_ms": 0, "key": key, "value": str(change)}, separators=(",", ":"))
+        yield 0, 0, f"{root} {path}", str(change)
 
 
 def _leads_on(pairs: pa.RecordBatch) -> pa.Array:
