@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
-from math import floor, sqrt
+from math import ceil, floor, sqrt
 from statistics import median
 
 FEWEST_SAMPLES = 3
+MOST_SAMPLES = 1000  # of more, as many at even distances stand for all: they have half a million pairs
 DEVIATIONS = 2.0  # of S, as far as chance goes: one-sided 98 %
 MOST_GROWTH = 0.02  # of the rate: a query that falls behind by more does not keep up
 MOST_INTERVALS, LEAST_LIMIT_S = 2.0, 2.0  # lag is low if it is worth no more checkpoint intervals or seconds of input
@@ -48,19 +49,27 @@ def limit_s(interval_s: float) -> float:
 
 
 def growth(samples: Sequence[Sample]) -> float | None:
-    """The median slope over all pairs of samples [records/s]; None of fewer than `FEWEST_SAMPLES` moments."""
-    slopes = _slopes(samples)
+    """The median slope over all pairs of samples [records/s]; None of fewer than `FEWEST_SAMPLES` moments.
+
+    Of more than `MOST_SAMPLES`, some stand for all.
+    """
+    slopes = _slopes(_thinned(samples))
     return median(slopes) if slopes else None
 
 
 def grows(samples: Sequence[Sample], rate: float) -> bool:
     """Whether lag grows by a share of the rate [records/s] that counts, and not by chance."""
-    slopes, n = _slopes(samples), len(samples)
+    some = _thinned(samples)
+    slopes, n = _slopes(some), len(some)
     if not slopes or median(slopes) <= MOST_GROWTH * rate:
         return False
     by_chance = DEVIATIONS * sqrt(n * (n - 1) * (2 * n + 5) / 18)
     rank = floor((len(slopes) - by_chance) / 2)
     return rank >= 0 and slopes[rank] > 0
+
+
+def _thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
+    return samples[:: ceil(len(samples) / MOST_SAMPLES) or 1]
 
 
 def _slopes(samples: Sequence[Sample]) -> list[float]:

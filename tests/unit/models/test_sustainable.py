@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.sustainable.lag import MOST_GROWTH, Outcome, grows, growth, is_overwhelmed, judge
+from models.sustainable.lag import (
+    MOST_GROWTH,
+    MOST_SAMPLES,
+    Outcome,
+    _slopes,
+    _thinned,
+    grows,
+    growth,
+    is_overwhelmed,
+    judge,
+)
 from models.sustainable.search import End, Search
 
 INTERVAL_S = 1.0
@@ -150,6 +160,15 @@ def test_growth_is_the_slope_whatever_a_quarter_of_the_samples_say():
     assert growth(samples) == pytest.approx(40)
     assert growth(spoilt) == pytest.approx(40, abs=5)
     assert growth(samples[:2]) is None
+
+
+def test_a_window_of_a_day_has_no_more_pairs_than_can_be_looked_at():
+    lag = [(float(s), 40.0 * s + noise) for s, noise in enumerate(np.random.default_rng(2).exponential(500, 86_400))]
+    assert len(_slopes(_thinned(lag))) < MOST_SAMPLES**2 / 2
+    assert growth(lag) == pytest.approx(40, rel=1e-3)
+    assert grows(lag, 1000)
+    assert not grows(lag, 10_000), "too little to count"
+    assert growth(lag[:MOST_SAMPLES]) == np.median(_slopes(lag[:MOST_SAMPLES])), "not thinned"
 
 
 def test_chance_seldom_looks_like_growth_and_growth_is_seen_through_it():
