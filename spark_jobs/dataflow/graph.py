@@ -28,6 +28,7 @@ from spark_jobs.dataflow.operators import (
     Source,
     Windows,
 )
+from spark_jobs.dataflow.operators.interface import require_column
 from spark_jobs.dataflow.operators.stateless import Predicate, Transform
 
 Element = Source | Operator | Sink
@@ -73,6 +74,9 @@ class Dataflow:
             if each.flow is not self:
                 raise BadInput(f"inputs of {name}", each.name, f"streams of the dataflow {self.name}")
         schema = operator.schema(*(each.schema for each in inputs))
+        for each, key in zip(inputs, operator.keys, strict=True):
+            if key is not None and pa.types.is_nested(found := require_column("key", each.schema, key)):
+                raise BadInput("key", f"{key} of type {found}", "a column of single values")
         self._add(name, operator, parallelism or self.nodes[inputs[0].name].parallelism)
         for port, (each, key) in enumerate(zip(inputs, operator.keys, strict=True)):
             self._connect(each, name, port, key)
@@ -160,10 +164,10 @@ def check(flow: Dataflow) -> None:
     for kind in (Source, Sink):
         if not any(isinstance(node.element, kind) for node in flow.nodes.values()):
             raise BadInput(f"dataflow {flow.name}", f"no {kind.__name__.lower()}", "one source and one sink at least")
-    heard = {edge.sender for edge in flow.edges}
-    for node in flow.nodes.values():
-        if not isinstance(node.element, Sink) and node.name not in heard:
-            raise BadInput(f"dataflow {flow.name}", f"nothing reads {node.name}", "operators that lead to a sink")
+    after, sinks = flow.readers(), {node.name for node in flow.nodes.values() if isinstance(node.element, Sink)}
+    for name in flow.nodes:
+        if not reachable(after, {name}) & sinks:
+            raise BadInput(f"dataflow {flow.name}", f"{name} leads nowhere", "operators that lead to a sink")
     _check_windows(flow)
 
 

@@ -174,7 +174,7 @@ def encode_state(owner: str, content: object) -> bytes:
     """The bytes of a copy of a state. Raises `BadInput` naming its owner if a value in it can't be serialised."""
     try:
         return pickle.dumps(content, protocol=5)
-    except (pickle.PicklingError, TypeError, AttributeError) as error:
+    except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
         raise BadInput(f"state of {owner}", str(error), "values that pickle can serialise") from error
 
 

@@ -13,6 +13,7 @@ from spark_jobs.dataflow.operators import Aggregation, Delivery, Emit, Map, tumb
 from spark_jobs.dataflow.protocols import PROTOCOLS, by_name
 from tests.unit.spark_jobs.dataflow.small_flows import COUNT, EVENTS, events, laid_out
 
+LIST_KEY = pa.schema([("key", pa.list_(pa.int64())), ("at_ns", pa.int64())])
 TEXT_KEY = pa.schema([("key", pa.string()), ("at_ns", pa.int64())])
 
 
@@ -29,7 +30,14 @@ def test_a_graph_without_source_or_sink_or_with_a_loose_end_is_refused():
         lay_out(flow)
     stream.map("unheard", lambda batch: batch)
     stream.sink("out")
-    with refused("nothing reads unheard"):
+    with refused("unheard leads nowhere"):
+        lay_out(flow)
+    flow = Dataflow("circular")
+    stream = flow.source("events", EVENTS)
+    circle = stream.map("circle", lambda batch: batch)
+    circle.feed(circle, 0)
+    stream.sink("out")
+    with refused("circle leads nowhere", "operators that lead to a sink"):
         lay_out(flow)
 
 
@@ -40,6 +48,11 @@ def test_keys_and_columns_that_do_not_fit_are_refused_where_they_are_declared():
         left.join(right, "pair", ("key", "key"))
     with refused("key", "nobody", "one of the columns"):
         left.aggregate("count", "nobody", COUNT)
+    lists = flow.source("lists", LIST_KEY)
+    with refused("key", "list", "single values"):
+        lists.aggregate("count", "key", COUNT)
+    with refused("key", "list", "single values"):
+        lists.join(lists, "pair", ("key", "key"))
     with refused("column of low", "string"):
         right.aggregate("low", "key", (Aggregation("low", "min", "key"),))
     with refused("time", "absent"):
@@ -48,7 +61,7 @@ def test_keys_and_columns_that_do_not_fit_are_refused_where_they_are_declared():
         left.map("bad", lambda batch: batch.select(["nobody"]))
     with refused("predicate", "int64"):
         left.filter("bad", lambda batch: batch.column("key"))
-    assert set(flow.nodes) == {"left", "right"}
+    assert set(flow.nodes) == {"left", "right", "lists"}
 
 
 def test_names_parallelism_and_inputs_are_checked():

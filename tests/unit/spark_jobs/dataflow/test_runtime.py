@@ -25,9 +25,10 @@ from spark_jobs.dataflow.runtime.janitor import Janitor
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
 from spark_jobs.dataflow.runtime.mesh import Mesh
 from spark_jobs.dataflow.runtime.messages import Broken, Failed, Hello, Kept, Peers, Status, Stop, UnknownMessage
+from spark_jobs.dataflow.runtime.server import MOST_FAILURES, Server
 from spark_jobs.dataflow.runtime.sinks import Files, published
 from spark_jobs.dataflow.runtime.sources import Generated, columns, stream_of
-from spark_jobs.dataflow.runtime.wire import BLOCK, LONGEST_BLOCK, BlockReader, WireError, block, turn
+from spark_jobs.dataflow.runtime.wire import BLOCK, LONGEST_BLOCK, NO_PARTITION, BlockReader, WireError, block, turn
 from spark_jobs.dataflow.store import DirectoryStore, MemoryStore
 from workloads.nexmark.stream import events
 from workloads.schedule import Schedule
@@ -305,3 +306,21 @@ def test_what_a_store_does_not_list_or_delete_is_tried_again_and_told(tmp_path):
     janitor.close()
     assert store.keys() == ["out.0/state-3-1", "out.0/state-4-2"]
     assert [each["error"] for each in read_journal(journal)] == ["keys refused; wait", "delete refused; wait"]
+
+
+def test_slots_that_do_nothing_but_fail_end_the_run_with_their_last_words(tmp_path):
+    """As of a state that can't be serialised, which another try does not change."""
+    token, journal = secrets.token_hex(16), tmp_path / "journal.jsonl"
+    server = Server(replace(JOB, store=str(tmp_path / "store")), token, HERE, Journal(journal))
+    deadline_s = time.monotonic() + 10
+    try:
+        with socket.create_connection(server.address) as slot:
+            words = messages.encode(Failed("BadInput: state of count.0: not usable"))
+            slot.sendall(block(NO_PARTITION, messages.encode(Hello(token, (HERE, 1), 0, 0))))
+            slot.sendall(MOST_FAILURES * block(NO_PARTITION, words))
+            with pytest.raises(EnvironmentFailure, match=r"fail again and again: BadInput: state of count\.0"):
+                server.serve(lambda: time.monotonic() > deadline_s)
+    finally:
+        server.close()
+    failed = [entry for entry in read_journal(journal) if entry["event"] == "slot-failed"]
+    assert len(failed) == MOST_FAILURES

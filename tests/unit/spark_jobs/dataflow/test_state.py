@@ -1,5 +1,7 @@
 """State: a full copy and the changes after it make the same state again."""
 
+import threading
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -119,8 +121,18 @@ def test_many_small_additions_stay_few_chunks():
     assert rows.column("value").to_pylist() == [499, 0]
 
 
-def test_a_state_that_cannot_be_serialised_names_its_owner():
+def nested(depth):
+    found = None
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize(
+    "value", [lambda: None, threading.Lock(), nested(100_000)], ids=["function", "lock", "too deep"]
+)
+def test_a_state_that_cannot_be_serialised_names_its_owner(value):
     state = KeyedState()
-    state.put(0, "key", lambda: None)
+    state.put(0, "key", value)
     with pytest.raises(BadInput, match=r"state of count\.3.*pickle"):
         encode_state("count.3", state.everything())
