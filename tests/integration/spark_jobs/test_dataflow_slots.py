@@ -5,15 +5,23 @@ The same campaign, but short, as `benchmarks/dataflow_kills.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.integration.spark_jobs.kills.campaign import Campaign
+from spark_jobs.dataflow.runtime.job import Job
+from tests.integration.spark_jobs.exact_results import judged
+from tests.integration.spark_jobs.kills.campaign import Campaign, Episode
 from tests.integration.spark_jobs.kills.jobs import CYCLIC, job_of, moments_of
 from tests.integration.spark_jobs.kills.slots import Slots
+from tests.integration.spark_jobs.kills.watching import Stage, Watch
+from tests.object_stores import BUCKET, ENVIRONMENT, s3_server
+from tests.unit.marked_processes import wait_for
 
 KILLS, LIMIT_S = 6, 120.0
+KILLS_WITH_S3, FEWEST_WITH_S3 = 3, 50
 # Of each a query, a seed, and the fewest records that are compared: there were 560, 287 and 53 on a busy machine.
 CASES = {
     "coordinated": ("q12", 3, 100),
@@ -22,16 +30,71 @@ CASES = {
 }
 
 
+def strike(job: Job, root: Path, kills: int, seed: int, variables: dict[str, str] | None = None) -> Episode:
+    """A run with so many kills; all of its results are there once, and no slot ended by itself."""
+    rig = Slots(job, root, variables)
+    try:
+        episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(kills)
+    finally:
+        rig.close()
+    assert sum(blow.kills for blow in episode.blows) >= kills
+    assert episode.own_deaths == 0
+    assert episode.verdict.exact, episode.verdict
+    return episode
+
+
 @pytest.mark.parametrize("protocol", CASES)
 def test_every_result_is_there_once_whatever_happens_to_slots(tmp_path: Path, protocol: str) -> None:
     query, seed, fewest = CASES[protocol]
     job = job_of(query, protocol, seed, tmp_path, slots=2, kills=KILLS)
+    assert strike(job, tmp_path, KILLS, seed).verdict.compared >= fewest
+
+
+def test_every_result_is_there_once_when_checkpoints_are_in_s3(tmp_path: Path) -> None:
+    """Logs go there, too, as the protocol has it."""
+    job = job_of("q12", "uncoordinated", 5, tmp_path, slots=2, kills=KILLS_WITH_S3)
+    with s3_server() as endpoint:
+        job = replace(job, store=f"s3://{BUCKET}/{job.run_id}", store_endpoint=endpoint)
+        episode = strike(job, tmp_path, KILLS_WITH_S3, 5, ENVIRONMENT)
+        stored = job.object_store().keys()
+    assert stored
+    assert episode.verdict.compared >= FEWEST_WITH_S3
+    lines = [entry["line"] for entry in episode.journal if entry["event"] == "recovering"]
+    assert any(any(line.values()) for line in lines), "it went on from checkpoints"
+
+
+def test_a_checkpoint_that_rotted_is_given_up_for_the_one_before(tmp_path: Path) -> None:
+    job = job_of("q12", "coordinated", 6, tmp_path, slots=2, kills=1)
     rig = Slots(job, tmp_path)
+    watch = Watch(rig.journal, job.slots)
+
+    def follow(until: Callable[[], bool], *, alive: bool = True) -> None:
+        def seen() -> bool:
+            if alive:
+                rig.revive()
+            watch.follow()
+            return until()
+
+        wait_for(seen, LIMIT_S)
+
+    def rounds() -> list[int]:
+        return [entry["number"] for entry in watch.entries if entry["event"] == "round-stored"]
+
     try:
-        episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(KILLS)
+        follow(lambda: len(rounds()) >= 3)
+        rig.kill(rig.victims())
+        follow(lambda: watch.losses == job.slots, alive=False)  # so that nobody stores anything more
+        newest = rounds()[-1]
+        (rotten,) = (Path(job.store) / "count.0").glob(f"state-{newest}-*")
+        rotten.write_bytes(rotten.read_bytes()[::-1])
+        follow(lambda: watch.stage is Stage.RUNNING)
+        rig.drain()
+        follow(lambda: watch.end is not None)
     finally:
         rig.close()
-    assert sum(blow.kills for blow in episode.blows) >= KILLS
-    assert episode.own_deaths == 0
-    assert episode.verdict.compared >= fewest
-    assert episode.verdict.exact, episode.verdict
+        watch.close()
+    lines = [entry["line"]["count.0"] for entry in watch.entries if entry["event"] == "recovering"]
+    assert lines[-2:] == [newest, newest - 1]
+    verdict = judged(job, watch.end["positions"])
+    assert verdict.compared
+    assert verdict.exact, verdict

@@ -46,6 +46,11 @@ def _auctions(query: str, seed: int) -> NexmarkSpec:
 
 
 def moments_of(job: Job) -> list[Moment]:
-    """Those that the job has: only where a partition waits for markers on several channels does one align."""
+    """Those that the job has and that can be seen.
+
+    Only where a partition waits for markers on several channels does one align, and only in a directory does one see
+    who writes.
+    """
     aligns = job.protocol_class.in_rounds and any(len(each.inputs) > 1 for each in job.layout().partitions)
-    return [moment for moment in Moment if aligns or moment is not Moment.ALIGNING]
+    seen = {Moment.ALIGNING: aligns, Moment.STORING: Path(job.store).is_absolute()}
+    return [moment for moment in Moment if seen.get(moment, True)]

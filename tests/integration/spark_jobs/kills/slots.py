@@ -27,11 +27,14 @@ PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([__name__])
 
 
-def coordinate(document: dict[str, Any], journal: Path, token: str, told: Connection) -> None:
+def coordinate(
+    document: dict[str, Any], variables: dict[str, str], journal: Path, token: str, told: Connection
+) -> None:
     """What the driver program does, but for Spark: ends when told to, by files beside the journal.
 
     Once all output is out it waits for that, its slots with it, so that a blow that comes late finds somebody.
     """
+    os.environ |= variables
     job, drain, stop = Job.from_json(document), journal.with_name("drain"), journal.with_name("stop")
     server = Server(job, token, HERE, Journal(journal))
     told.send(server.address)
@@ -52,8 +55,10 @@ def coordinate(document: dict[str, Any], journal: Path, token: str, told: Connec
         server.close()
 
 
-def serve_slot(document: dict[str, Any], address: Address, token: str, task: int, signs: Path) -> None:
-    os.environ["SPARK_LOCAL_IP"] = HERE
+def serve_slot(
+    document: dict[str, Any], variables: dict[str, str], address: Address, token: str, task: int, signs: Path
+) -> None:
+    os.environ |= {**variables, "SPARK_LOCAL_IP": HERE}
     show_alignment(signs)
     Slot(Job.from_json(document), address, token, task, 0).run()
 
@@ -80,11 +85,14 @@ def show_alignment(signs: Path) -> None:
 
 
 class Slots(Rig):
-    """A process for each slot; one that was killed is started again at once, unless there are enough without it."""
+    """A process for each slot; one that was killed is started again at once, unless there are enough without it.
+
+    All of them get `variables` into their environment: they begin with that of the first process that any rig started.
+    """
 
     can_pause = True
 
-    def __init__(self, job: Job, root: Path) -> None:
+    def __init__(self, job: Job, root: Path, variables: dict[str, str] | None = None) -> None:
         super().__init__(job, root / "journal.jsonl")
         self._signs = root / "aligning"
         self._signs.write_bytes(bytes(len(job.layout().partitions)))
@@ -92,12 +100,13 @@ class Slots(Rig):
             self._shown = mmap.mmap(file.fileno(), 0)
         token = secrets.token_hex(16)
         mine, theirs = PROCESSES.Pipe()
-        self._coordinator = self._start(coordinate, job.to_json(), self.journal, token, theirs)
+        given = job.to_json(), variables or {}
+        self._coordinator = self._start(coordinate, *given, self.journal, token, theirs)
         if not mine.poll(START_LIMIT_S):
             self._coordinator.kill()
             self._coordinator.join()
             raise TimeoutError("the coordinator has not begun")
-        self._given = (job.to_json(), mine.recv(), token)
+        self._given = (*given, mine.recv(), token)
         self._slots: dict[int, BaseProcess] = {}
         self._paused: set[int] = set()
         self._replaced: set[int] = set()
