@@ -111,17 +111,19 @@ class RowState(State):
         self._key = key
         self._chunks: dict[Hashable, list[pa.RecordBatch]] = {}
         self._rows: dict[Hashable, dict[Any, list[int]]] = {}
-        self._since: list[tuple[Hashable, pa.RecordBatch | None]] = []
+        self._added: dict[Hashable, list[pa.RecordBatch]] = {}
+        self._dropped: set[Hashable] = set()
 
     def add(self, bucket: Hashable, rows: pa.RecordBatch) -> None:
         self._insert(bucket, rows)
-        self._since.append((bucket, rows))
+        self._added.setdefault(bucket, []).append(rows)
 
     def drop(self, bucket: Hashable) -> None:
         """Drop a bucket; nothing happens if it is not there."""
         if self._chunks.pop(bucket, None) is not None:
             del self._rows[bucket]
-            self._since.append((bucket, None))
+            self._added.pop(bucket, None)
+            self._dropped.add(bucket)
 
     def buckets(self) -> list[Hashable]:
         return list(self._chunks)
@@ -137,20 +139,21 @@ class RowState(State):
         table = pa.Table.from_batches(self._chunks[bucket]).take(pa.array(numbers, pa.int64()))
         return positions, table.combine_chunks().to_batches()[0]
 
-    def changes(self) -> list[tuple[Hashable, pa.RecordBatch | None]]:
-        since, self._since = self._since, []
-        return since
+    def changes(self) -> tuple[list, dict]:
+        dropped, added, self._dropped, self._added = list(self._dropped), self._added, set(), {}
+        return dropped, {bucket: [_joined(chunks)] for bucket, chunks in added.items()}
 
-    def everything(self) -> list[tuple[Hashable, pa.RecordBatch | None]]:
-        self._since = []
-        return [(bucket, chunk) for bucket, chunks in self._chunks.items() for chunk in chunks]
+    def everything(self) -> tuple[list, dict]:
+        self._dropped, self._added = set(), {}
+        return [], {bucket: list(chunks) for bucket, chunks in self._chunks.items()}
 
-    def apply(self, changes: Iterable[tuple[Hashable, pa.RecordBatch | None]]) -> None:
-        for bucket, rows in changes:
-            if rows is None:
-                self._chunks.pop(bucket, None)
-                self._rows.pop(bucket, None)
-            else:
+    def apply(self, changes: tuple[list, dict]) -> None:
+        dropped, added = changes
+        for bucket in dropped:
+            self._chunks.pop(bucket, None)
+            self._rows.pop(bucket, None)
+        for bucket, chunks in added.items():
+            for rows in chunks:
                 self._insert(bucket, rows)
 
     def _insert(self, bucket: Hashable, rows: pa.RecordBatch) -> None:
@@ -167,7 +170,12 @@ def _merge_small(chunks: list[pa.RecordBatch]) -> None:
     """Merge from the end while the last chunk is not much smaller than the one before: about log(rows) chunks stay."""
     while len(chunks) > 1 and chunks[-2].num_rows <= 2 * chunks[-1].num_rows:
         last = chunks.pop()
-        chunks[-1] = pa.Table.from_batches([chunks[-1], last]).combine_chunks().to_batches()[0]
+        chunks[-1] = _joined([chunks[-1], last])
+
+
+def _joined(chunks: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch of several. That is faster to serialise: a slice is written with all that it is a slice of."""
+    return pa.concat_batches(chunks)
 
 
 def encode_state(owner: str, content: object) -> bytes:

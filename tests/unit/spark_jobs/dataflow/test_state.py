@@ -112,11 +112,26 @@ def test_rows_are_found_by_key_and_come_back_from_their_parts(actions):
     assert row_content(again) == wanted
 
 
+def test_rows_that_changed_are_written_once_and_without_what_they_are_a_part_of():
+    state, whole = RowState("key"), batch_of(list(range(10_000)), 0)
+    for start in range(0, 100, 10):
+        state.add(0, whole.slice(start, 10))
+        state.add(1, whole.slice(start, 10))
+    state.drop(1)
+    state.add(1, whole.slice(0, 1))
+    changes = state.changes()
+    assert len(encode_state("test.0", changes)) < 4000
+    dropped, added = changes
+    assert dropped == [1]
+    assert {bucket: [chunk.num_rows for chunk in chunks] for bucket, chunks in added.items()} == {0: [100], 1: [1]}
+    assert state.changes() == ([], {})
+
+
 def test_many_small_additions_stay_few_chunks():
     state = RowState("key")
     for i in range(500):
         state.add(0, batch_of([i], i))
-    assert len(state.everything()) <= 20
+    assert len(state.everything()[1][0]) <= 20
     _, rows = state.matches(0, [499, 0])
     assert rows.column("value").to_pylist() == [499, 0]
 
