@@ -73,6 +73,7 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         output=OutputSpec(OutputKind.KAFKA, delivery, handle.broker),
         store=engine.objects_of(run_id) or str(store),
         store_endpoint=engine.store_endpoint,
+        chaining=engine.chaining_run,
         checkpoint_interval_s=engine.checkpoint_interval_s,
         limits=Limits(records_per_message=engine.records_per_message_run),
     ).to_json()

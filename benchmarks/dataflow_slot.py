@@ -1,10 +1,11 @@
 """What one slot of the testbed costs without Spark: events per CPU second by protocol, in one process, with a store.
 
 `.venv/bin/python -m benchmarks.dataflow_slot [--queries q1 ...] [--protocols none ...] [--records 1024] [--cpu S]
-[--repeats N]` runs all partitions of a query in one slot, events made inside the sources and results forgotten, and
-checkpoints every 5 s to a folder below the temporary one. It takes turns between protocols, so that other work on the
-machine meets all alike, and judges by CPU time: of all threads, after a quarter of it to get warm. Prints for each
-the median over the repeats, its share of the first protocol's, and the part of CPU time that went into checkpoints.
+[--repeats N] [--no-chaining]` runs all partitions of a query in one slot, events made inside the sources and results
+forgotten, and checkpoints every 5 s to a folder below the temporary one. It takes turns between protocols, so that
+other work on the machine meets all alike, and judges by CPU time: of all threads, after a quarter of it to get warm.
+Prints for each the median over the repeats, its share of the first protocol's, and the part of CPU time that went
+into checkpoints.
 Nothing leaves the process, so that bytes are made for logs only: what a network costs is not in it.
 """
 
@@ -94,7 +95,7 @@ def main() -> None:
         found: dict[str, list[tuple[float, float]]] = {protocol: [] for protocol in given.protocols}
         for _ in range(given.repeats):
             for protocol, rates in found.items():
-                rates.append(_measured(query, protocol, given.records, given.cpu))
+                rates.append(_measured(query, protocol, given))
         base = median(rate for rate, _ in found[given.protocols[0]])
         for protocol, rates in found.items():
             rate, share = median(rate for rate, _ in rates), median(share for _, share in rates)
@@ -110,14 +111,18 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--records", type=int, default=1024, help="records per message")
     parser.add_argument("--cpu", type=float, default=8.0, help="CPU seconds that are measured")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--no-chaining", dest="chaining", action="store_false", help="every map and filter is a partition by itself"
+    )
     return parser.parse_args()
 
 
-def _measured(query: str, protocol: str, records: int, cpu_s: float) -> tuple[float, float]:
+def _measured(query: str, protocol: str, given: argparse.Namespace) -> tuple[float, float]:
     """Events per CPU second, and the share of checkpoints in CPU time."""
+    name, cpu_s = f"{query}-{protocol}", given.cpu
     with tempfile.TemporaryDirectory(prefix="aftershock-slot-") as folder:
-        job = replace(job_of(f"{query}-{protocol}", query, protocol, 2, Path(folder), records), slots=1)
-        slot = OneSlot(job)
+        job = job_of(name, query, protocol, 2, Path(folder), given.records, chaining=given.chaining)
+        slot = OneSlot(replace(job, slots=1))
         try:
             slot.run(cpu_s / 4)
             events, spent_s = slot.run(cpu_s)

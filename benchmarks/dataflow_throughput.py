@@ -1,12 +1,13 @@
 """Throughput of NexMark's queries on the testbed by protocol: Spark tasks as slots, and a saturating source.
 
 `.venv/bin/python -m benchmarks.dataflow_throughput [--queries q1 ...] [--protocols none ...] [--workers 1 2 4 8]
-[--records 1024] [--window S] [--repeats N]` makes a local cluster for each number of workers, and runs one driver
-program after another on it. Events are made inside the sources and results are forgotten, so that the figure is the
-runtime's own; the generator's cost is in it. Prints for each run the channels between partitions, events per second
-of wall clock and of CPU time of the slots over the window, the latter also as time for one event, each as a share of
-that of the first protocol, and the bytes of protocols per byte that was sent between slots. Wall clock means little
-where there is other work: the load is printed, too.
+[--records 1024] [--window S] [--repeats N] [--no-chaining]` makes a local cluster for each number of workers, and runs
+one driver program after another on it, the protocols by turns. Events are made inside the sources and results are
+forgotten, so that the figure is the runtime's own; the generator's cost is in it. Prints the channels between
+partitions, events per second of wall clock and of CPU time of the slots over the window, the latter also as time for
+one event, each as a share of that of the first protocol, and the bytes of protocols per byte that was sent between
+slots: of each run, and the medians of several. Wall clock means little where there is other work: the load is printed,
+too.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
 from experiments.spec import ClusterSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec
@@ -67,8 +70,7 @@ class Cluster:
         shutil.rmtree(job.store, ignore_errors=True)
 
 
-@dataclass(frozen=True)
-class Figures:
+class Figures(NamedTuple):
     """Of one window: events per second of wall clock and of CPU time; bytes of the protocol per byte that was sent."""
 
     wall: float
@@ -89,7 +91,9 @@ def cluster_of(workers: int) -> Iterator[Cluster]:
             driver.destroy(handle)
 
 
-def job_of(name: str, query: str, protocol: str, workers: int, root: Path, records: int = 1024) -> Job:
+def job_of(
+    name: str, query: str, protocol: str, workers: int, root: Path, records: int = 1024, *, chaining: bool = True
+) -> Job:
     """A slot for each worker, a partition of every operator for each slot; but two for one worker."""
     return Job(
         run_id=name,
@@ -100,6 +104,7 @@ def job_of(name: str, query: str, protocol: str, workers: int, root: Path, recor
         input=InputSpec(InputKind.GENERATED, None, 0, EVENT_RATE),
         output=OutputSpec(OutputKind.NOWHERE, Delivery.PLAIN),
         store=str(root / name / "store"),
+        chaining=chaining,
         checkpoint_interval_s=5.0,
         limits=Limits(records_per_message=records),
     )
@@ -126,14 +131,26 @@ def main() -> None:
     for workers in given.workers:
         with cluster_of(workers) as cluster:
             for query in given.queries:
-                base: list[Figures] = []
-                for protocol in given.protocols:
-                    for repeat in range(given.repeats):
-                        name = f"{query}-{protocol}-{repeat}"
-                        job = job_of(name, query, protocol, workers, cluster.root, given.records)
-                        found = measured(cluster, job, given.window)
-                        base = base or [found]
-                        print(_line(job, found, base[0]), flush=True)
+                _compare(cluster, workers, query, given)
+
+
+def _compare(cluster: Cluster, workers: int, query: str, given: argparse.Namespace) -> None:
+    """A query with each protocol, by turns."""
+    found: dict[str, list[Figures]] = {protocol: [] for protocol in given.protocols}
+    jobs: dict[str, Job] = {}
+    for repeat in range(given.repeats):
+        for protocol, figures in found.items():
+            name = f"{query}-{protocol}-{repeat}"
+            jobs[protocol] = job_of(
+                name, query, protocol, workers, cluster.root, given.records, chaining=given.chaining
+            )
+            figures.append(measured(cluster, jobs[protocol], given.window))
+            print(_line(jobs[protocol], figures[-1], found[given.protocols[0]][repeat]), flush=True)
+    if given.repeats > 1:
+        print(f"medians of {given.repeats}:")
+        medians = {protocol: Figures(*map(median, zip(*figures, strict=True))) for protocol, figures in found.items()}
+        for protocol, figures in medians.items():
+            print(_line(jobs[protocol], figures, medians[given.protocols[0]]), flush=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -143,7 +160,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--workers", nargs="+", type=int, default=[2])
     parser.add_argument("--records", type=int, default=1024, help="records per message")
     parser.add_argument("--window", type=float, default=20.0, help="seconds that are measured")
-    parser.add_argument("--repeats", type=int, default=1, help="runs of each; shares are of the very first")
+    parser.add_argument("--repeats", type=int, default=1, help="runs of each")
+    parser.add_argument(
+        "--no-chaining", dest="chaining", action="store_false", help="every map and filter is a partition by itself"
+    )
     return parser.parse_args()
 
 

@@ -19,7 +19,7 @@ BUCKET = Spelling(
     r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
 )
 ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, without a user")
-OF_THE_TESTBED = ("protocol", "records_per_message", "store", "store_endpoint")
+OF_THE_TESTBED = ("protocol", "records_per_message", "chaining", "store", "store_endpoint")
 
 
 class Engine(StrEnum):
@@ -58,7 +58,9 @@ class EngineSpec(Spec):
     records_per_message: Annotated[
         int | None, Field(ge=1, le=1_000_000, description="dataflow: at most so many records in a message; 1024")
     ] = None
-
+    chaining: Annotated[
+        bool | None, Field(description="dataflow: whether sources do what maps and filters behind them would; true")
+    ] = None
     store: Annotated[
         Annotated[str, BUCKET] | None,
         Field(description="dataflow: s3://BUCKET/PREFIX for checkpoints; by default a directory of the cluster"),
@@ -82,11 +84,16 @@ class EngineSpec(Spec):
         return f"{self.store}/{run_id}" if self.store else None
 
     @property
+    def chaining_run(self) -> bool:
+        """Whether the testbed chains operators, given or by default."""
+        return self.chaining is not False
+
+    @property
     def filled_in(self) -> EngineSpec:
         """With what it leaves open and this engine decides."""
         if self.name is not Engine.DATAFLOW:
             return self
-        decided = {"protocol": self.protocol_run, "records_per_message": self.records_per_message_run}
+        decided = {name: getattr(self, f"{name}_run") for name in ("protocol", "records_per_message", "chaining")}
         return self.model_copy(update=decided)
 
 

@@ -235,7 +235,7 @@ class Partition(Runtime):
         start, self._core.position, self._core.ended = self._core.position, position, ended
         if batch is not None and batch.num_rows:
             self._snapshots.begin_reading(Reading(start, position, batch.num_rows, self._core.watermark_ns))
-            self._emit(batch)
+            self._emit(self._operator.process(batch))
             if self._operator.time is not None:
                 self._core.watermark_ns = batch.column(self._operator.time)[-1].as_py()
         if ended:
@@ -325,7 +325,7 @@ class Partition(Runtime):
         """Part of what was in flight was read again."""
         whole = self._again.add(batch, position)
         if whole is not None:
-            self._send_again(list(self._pieces(whole)))
+            self._send_again(list(self._pieces(self._operator.process(whole))))
             self._tell_again()
 
     def _tell_again(self) -> None:

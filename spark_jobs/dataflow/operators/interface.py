@@ -50,16 +50,25 @@ class Operator(ABC):
 class Source:
     """Where records come from: `read` by position from something that can be read again.
 
-    time   the column with the event time, int64 nanoseconds, that never decreases within a partition; None if windows
-           are not used
+    output   what is read
+    time     its column with the event time, int64 nanoseconds, that never decreases within a partition; None if windows
+             are not used
+    then     operators without state that each batch goes through before it is sent (`chaining`)
     """
 
     output: pa.Schema
     time: str | None = None
+    then: tuple[Operator, ...] = ()
 
     def __post_init__(self) -> None:
         if self.time is not None:
             require_column("time", self.output, self.time, pa.int64())
+
+    def process(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """What is sent of a batch that was read."""
+        for each in self.then:
+            batch = each.process(0, batch)
+        return batch
 
 
 class Delivery(Enum):

@@ -9,6 +9,7 @@ from typing import Any
 
 from experiments.errors import BadInput
 from experiments.workloads import read_workload
+from spark_jobs.dataflow.chaining import chained
 from spark_jobs.dataflow.layout import Layout, lay_out
 from spark_jobs.dataflow.operators import Delivery
 from spark_jobs.dataflow.partition import Limits
@@ -66,6 +67,7 @@ class Job:
 
     run_id                  names its producers at the broker: two runs at one broker must not share it
     slots, parallelism      tasks that host partitions, and partitions of each operator
+    chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
     silence_limit_s         a slot that says nothing for so long is given up
     store                   where checkpoints and logs are: a folder that every host can reach, or s3://BUCKET/PREFIX
@@ -80,6 +82,7 @@ class Job:
     input: InputSpec
     output: OutputSpec
     store: str
+    chaining: bool = True
     checkpoint_interval_s: float = 5.0
     silence_limit_s: float = 5.0
     limits: Limits = field(default_factory=Limits)
@@ -102,7 +105,8 @@ class Job:
 
     def layout(self) -> Layout:
         """The same on every host."""
-        return lay_out(dataflow(self.workload, self.parallelism, self.output.delivery))
+        flow = dataflow(self.workload, self.parallelism, self.output.delivery)
+        return lay_out(chained(flow) if self.chaining else flow)
 
     def object_store(self) -> ObjectStore:
         if not self.store.startswith("s3://"):

@@ -20,6 +20,8 @@ def test_experiments_and_the_testbed_know_the_same_queries_and_protocols():
 def test_the_testbed_has_defaults_of_its_own():
     engine = spec.load("nexmark-q1", ["engine.name=dataflow"]).engine
     assert (engine.protocol_run, engine.records_per_message_run) == (Protocol.COORDINATED, 1024)
+    assert engine.chaining_run
+    assert not spec.load(EXAMPLE, ["engine.chaining=false"]).engine.chaining_run
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def digest(*changes, **engine):
 
 
 def test_what_an_engine_or_a_search_decides_is_part_of_what_is_run(monkeypatch):
-    open_, stated = digest(TESTBED), digest(TESTBED, protocol="coordinated", records_per_message=1024)
+    open_, stated = digest(TESTBED), digest(TESTBED, protocol="coordinated", records_per_message=1024, chaining=True)
     assert open_ == stated
     searched = digest(SEARCH)
     monkeypatch.setattr(engines, "RECORDS_PER_MESSAGE", 7)

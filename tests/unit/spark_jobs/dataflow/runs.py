@@ -9,10 +9,10 @@ from spark_jobs.dataflow.simulation import Fault, Moment, Simulation
 from tests.unit.spark_jobs.dataflow.small_flows import laid_out
 
 FAULT_TOLERANT = ("coordinated", "uncoordinated", "communication-induced")
-WITHIN = {"tiny": 160, "chain": 200, "joined": 400, "windowed": 400, "cyclic": 600}
+WITHIN = {"tiny": 160, "chain": 200, "joined": 400, "windowed": 400, "fused": 200, "cyclic": 600}
 CASES = [
     (flow, protocol)
-    for flow in ("chain", "joined", "windowed", "cyclic")
+    for flow in ("chain", "joined", "windowed", "fused", "cyclic")
     for protocol in FAULT_TOLERANT
     if (flow, protocol) != ("cyclic", "coordinated")
 ]

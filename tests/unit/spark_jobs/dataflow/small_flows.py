@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_jobs.dataflow.chaining import chained
 from spark_jobs.dataflow.graph import Dataflow
 from spark_jobs.dataflow.layout import lay_out
 from spark_jobs.dataflow.operators import Aggregation, Delivery, Emit, Operator, sliding, tumbling
@@ -95,6 +96,20 @@ def windowed(delivery):
     return flow, {"left": [events(1, 4), events(2, 4)], "right": [events(3, 4)]}
 
 
+def behind_source(flow):
+    """A windowed count by key of what is left of a source by a filter and a map, either of which it can do itself."""
+    stream = flow.source("events", EVENTS, parallelism=2, time="at_ns")
+    kept = stream.filter("keep", lambda b: pc.greater(b.column("key"), 0)).map("double", doubled)
+    return kept.aggregate("count", "key", COUNT, tumbling("at_ns", 50), Emit.ON_CLOSE)
+
+
+def fused(delivery):
+    """Sources that do what a filter and a map behind them would do."""
+    flow = Dataflow("fused")
+    behind_source(flow).sink("out", delivery)
+    return chained(flow), {"events": [events(1), events(2)]}
+
+
 def cyclic(delivery):
     """Records that go round a cycle three times, over two partitions."""
     flow = Dataflow("cyclic")
@@ -121,7 +136,7 @@ def seen(batch):
     return pa.RecordBatch.from_arrays(columns, names=["key", "left", "origin"])
 
 
-FLOWS = {each.__name__: each for each in (chain, tiny, joined, windowed, cyclic)}
+FLOWS = {each.__name__: each for each in (chain, tiny, joined, windowed, fused, cyclic)}
 
 
 @cache

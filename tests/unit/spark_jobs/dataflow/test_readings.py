@@ -57,7 +57,7 @@ def gone_back(checkpoint, objects, arrived, **options):
     return partition
 
 
-@pytest.mark.parametrize(("flow", "name"), [("joined", "left.0"), ("windowed", "left.1")])
+@pytest.mark.parametrize(("flow", "name"), [("joined", "left.0"), ("windowed", "left.1"), ("fused", "events.0")])
 def test_a_source_sends_again_what_it_sent_before_whatever_parts_it_is_read_in(flow, name):
     before, checkpoint, objects = went_on(flow=flow, name=name)
     again = gone_back(checkpoint, objects, dict.fromkeys(checkpoint.sent, 0), flow=flow, name=name)
