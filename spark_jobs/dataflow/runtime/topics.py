@@ -143,11 +143,12 @@ class KafkaResults(Outlet):
         self._name = f"{job.run_id}-{layout.name}"
         self._producer: Producer | None = None
         self._refused: KafkaError | None = None
+        self._fence: KafkaError | None = None
         self._out = 0
 
     def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
         deadline_s = time.monotonic() + PATIENCE_S
-        while True:
+        while self._fence is None:
             try:
                 if self._producer is None:
                     self._open()
@@ -158,10 +159,12 @@ class KafkaResults(Outlet):
                 self._producer = None  # what became of the transaction is found out by opening anew
                 cause = error.args[0]
                 if cause.code() in FENCED:
-                    raise Superseded(f"{self._name}: {cause}") from error
-                if time.monotonic() > deadline_s:
+                    self._fence = cause  # opening anew would shut out the one that has the sink now
+                elif time.monotonic() > deadline_s:
                     raise EnvironmentFailure(f"the topic {self._topic}: {cause}", "look at the broker") from error
-                time.sleep(REOPEN_S)
+                else:
+                    time.sleep(REOPEN_S)
+        raise Superseded(f"{self._name}: {self._fence}")
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         if self._producer is None:
