@@ -18,14 +18,14 @@ class AftershockPlugin(AirflowPlugin):
             "destination": "nav",
             "url_route": "aftershock",
             "nav_top_level": True,
-            "icon": "aftershock/static/icon.svg",
+            "icon": "aftershock/static/latest/icon.svg",
         },
         {
             "name": "Results",
             "href": "aftershock/dag-runs/{RUN_ID}",
             "destination": "dag_run",
             "url_route": "aftershock-results",
-            "icon": "aftershock/static/icon.svg",
+            "icon": "aftershock/static/latest/icon.svg",
         },
     ]
 

@@ -1,5 +1,6 @@
 """Which files may be served: those found in folders of a run or of the pages, looked up by name, never by path."""
 
+import hashlib
 from enum import StrEnum
 from pathlib import Path
 
@@ -26,7 +27,8 @@ STATIC = {
     path.relative_to(STATIC_FOLDER).as_posix(): path for path in STATIC_FOLDER.rglob("*") if path.suffix in STATIC_TYPES
 }
 ECHARTS = next(path.name for path in STATIC.values() if path.name.startswith("echarts-"))
-KEPT = "private, max-age=31536000, immutable"  # a vendored file carries its version in its name
+STATIC_VERSION = hashlib.sha256(b"".join(path.read_bytes() for _, path in sorted(STATIC.items()))).hexdigest()[:12]
+KEPT = "private, max-age=31536000, immutable"
 
 
 class Folder(StrEnum):
@@ -73,9 +75,9 @@ def send(path: Path | None) -> FileResponse:
     return FileResponse(path, media_type=MEDIA_TYPES[path.suffix], headers={"Content-Security-Policy": DOCUMENT_POLICY})
 
 
-def send_static(name: str) -> FileResponse:
-    """Serve a file of the pages' own, by a name of `STATIC`."""
-    headers = {"Cache-Control": KEPT} if name.startswith("vendor/") else {}
+def send_static(name: str, version: str) -> FileResponse:
+    """Serve a file of the pages' own, by a name of `STATIC`; browsers keep it if its address has the right version."""
+    headers = {"Cache-Control": KEPT} if version == STATIC_VERSION else {}
     return FileResponse(STATIC[name], media_type=STATIC_TYPES[STATIC[name].suffix], headers=headers)
 
 

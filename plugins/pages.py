@@ -28,11 +28,11 @@ def create_app() -> FastAPI:
     return app
 
 
-@router.get("/static/{name:path}")
-def static(name: str) -> FileResponse:
+@router.get("/static/{version}/{name:path}")
+def static(version: str, name: str) -> FileResponse:
     if name not in STATIC:
         raise HTTPException(404, "There is no such file.")
-    return send_static(name)
+    return send_static(name, version)
 
 
 @router.get("/{rest:path}")

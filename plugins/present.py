@@ -17,7 +17,7 @@ from results.schema import REAL, TABLES, WHOLE
 from results.store import Run
 from results.verdict import WORST_FIRST
 
-ROWS_SHOWN = 200
+ROWS_SHOWN = 50
 MISSING = "\N{EN DASH}"
 DETAILS = {
     "experiment": "Experiment",

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from experiments.errors import AftershockError, BadInput
 from plugins import present
 from plugins.access import BENCHMARK_DAG
-from plugins.files import ECHARTS
+from plugins.files import ECHARTS, STATIC_VERSION
 
 SECTIONS = {
     "": "Runs",
@@ -48,7 +48,12 @@ def render(
 ) -> HTMLResponse:
     """A page from a template of this package; `section` is the one of `SECTIONS` that it is the first page of."""
     airflow = request.scope["app_root_path"]
-    addresses = {"base": request.scope["root_path"], "airflow": airflow, "benchmark": f"{airflow}/dags/{BENCHMARK_DAG}"}
+    addresses = {
+        "base": request.scope["root_path"],
+        "static": f"{request.scope['root_path']}/static/{STATIC_VERSION}",
+        "airflow": airflow,
+        "benchmark": f"{airflow}/dags/{BENCHMARK_DAG}",
+    }
     return HTMLResponse(templates.get_template(template).render(section=section, **addresses, **values), status)
 
 

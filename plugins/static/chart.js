@@ -7,14 +7,18 @@ const NARROW_PX = 620;
 
 export const number = (value, unit = "") => (value == null ? "–" : `${figures.format(value)}${unit && ` ${unit}`}`);
 
-/** A colour of the style sheet by its variable's name, as the present theme has it. */
+/** A colour of the style sheet by its variable's name, as the present theme has it; a chart asks for dozens. */
 function colour(name) {
-  const probe = document.body.appendChild(document.createElement("i"));
-  probe.style.color = `var(--${name})`;
-  const found = getComputedStyle(probe).color;
-  probe.remove();
-  return found;
+  if (!colours.has(name)) {
+    const probe = document.body.appendChild(document.createElement("i"));
+    probe.style.color = `var(--${name})`;
+    colours.set(name, getComputedStyle(probe).color);
+    probe.remove();
+  }
+  return colours.get(name);
 }
+const colours = new Map();
+document.addEventListener("theme", () => colours.clear());
 
 const axisStyle = () => ({
   nameTextStyle: { color: colour("muted"), fontSize: 12 },
@@ -55,6 +59,7 @@ export function mount(element, build) {
   };
   draw();
   new ResizeObserver(() => {
+    if (chart.getWidth() === element.clientWidth && chart.getHeight() === element.clientHeight) return; // as when it begins
     chart.resize();
     if (element.clientWidth < NARROW_PX !== drawnNarrow) draw();
   }).observe(element);
@@ -109,6 +114,7 @@ export async function drawAll(builders) {
         element.closest("figure").remove();
         continue;
       }
+      await new Promise((then) => setTimeout(then)); // so that the chart before this one can be seen
       element.replaceChildren();
       const chart = mount(element, builders[element.dataset.chart](data));
       chart.on("finished", () => (element.dataset.drawnMs ??= Math.round(performance.now() - began)));

@@ -60,7 +60,7 @@ def addresses(run_id: str, other_id: str) -> dict[str, str]:
         "/live/{run_id}/state.json": f"/aftershock/live/{LIVE}/state.json",
         "/live/{run_id}/abort": f"/aftershock/live/{LIVE}/abort",
         "/dag-runs/{dag_run}": f"/aftershock/dag-runs/{quote(LIVE_DAG_RUN)}",
-        "/static/{name:path}": "/aftershock/static/aftershock.css",
+        "/static/{version}/{name:path}": "/aftershock/static/latest/aftershock.css",
         "/{rest:path}": "/aftershock/nothing/here",
     }
 

@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from plugins.files import ECHARTS
+from plugins.files import ECHARTS, STATIC_VERSION
 from plugins.pages import router
 from tests.e2e.example_run import (
     addresses,
@@ -102,6 +102,10 @@ def test_security_headers(browser: TestClient, anonymous: TestClient, address: s
         assert headers["Cache-Control"] == "private, no-store"
 
 
-def test_only_what_carries_its_version_in_its_name_is_kept_by_browsers(browser: TestClient):
-    assert "immutable" in browser.get(f"/aftershock/static/vendor/{ECHARTS}").headers["Cache-Control"]
-    assert browser.get("/aftershock/static/chart.js").headers["Cache-Control"] == "private, no-store"
+@pytest.mark.parametrize("name", [f"vendor/{ECHARTS}", "chart.js"])
+def test_only_what_has_its_version_in_its_address_is_kept_by_browsers(browser: TestClient, name: str):
+    assert f"/static/{STATIC_VERSION}/aftershock.css" in browser.get("/aftershock/").text
+    kept, other = (browser.get(f"/aftershock/static/{version}/{name}") for version in (STATIC_VERSION, "older"))
+    assert "immutable" in kept.headers["Cache-Control"]
+    assert other.headers["Cache-Control"] == "private, no-store"
+    assert other.content == kept.content
