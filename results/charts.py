@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from results.findings import (
+    EXECUTOR,
     PHASES,
     ModelInputs,
     advice,
@@ -91,7 +92,7 @@ def ledger(run: Run) -> dict[str, Any] | None:
 
 
 def recoveries(run: Run) -> dict[str, Any] | None:
-    """The phases of every recovery, in the order of the faults."""
+    """The phases of every recovery, in the order of the faults; `executor` is Spark's part of the restart."""
     known = kills_with_recoveries(run)
     known = known[known["faults"].notna()]
     if known.empty:
@@ -100,6 +101,7 @@ def recoveries(run: Run) -> dict[str, Any] | None:
     return {
         "names": [f"{at_s:.0f} s  {targets}" for at_s, targets in faults],
         "phases": {phase: _listed(known[f"{phase}_s"]) for phase in PHASES},
+        "executor": _listed(known[f"{EXECUTOR}_s"]),
     }
 
 

@@ -18,6 +18,7 @@ NO_FAULTS_MODEL = "no faults"
 UNDESCRIBED_MODEL = "none: eq. 10 knows only faults that lose work"
 FAILURE_CLASSES = ("lost", "detect", "restart")
 PHASES = ("detect", "restart", "restore", "catch_up")  # of a recovery
+EXECUTOR = "executor"  # Spark's own part of the restart
 
 
 @dataclass(frozen=True)
@@ -180,11 +181,12 @@ def seconds_from(start_ns: int | None, moments_ns: pd.Series) -> pd.Series:
 def kills_with_recoveries(run: Run) -> pd.DataFrame:
     """Every planned fault with its recovery: the faults table, and the recovery's columns where one began with it.
 
-    `planned_at_s` and `actual_at_s` count from the start of the window.
+    `planned_at_s` and `actual_at_s` count from the start of the window. Tables of an older version lack `executor_s`.
     """
     facts, faults = the_run(run), table_or_empty(run, "faults")
     start_ns = None if facts is None else int(facts["window_start_ns"])
-    phases = table_or_empty(run, "recoveries")[["fault", "faults", "detect_s", "restart_s", "restore_s", "catch_up_s"]]
+    columns = ["fault", "faults", *(f"{part}_s" for part in (*PHASES, EXECUTOR))]
+    phases = table_or_empty(run, "recoveries").reindex(columns=columns)
     joined = faults.merge(phases, on="fault", how="left").sort_values("planned_ns")
     joined["planned_at_s"] = seconds_from(start_ns, joined["planned_ns"])
     joined["actual_at_s"] = seconds_from(start_ns, joined["actual_ns"])

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from results.charts import intervals_s, thinned
 from results.findings import (
+    EXECUTOR,
     PHASES,
     advice,
     kills_with_recoveries,
@@ -135,7 +136,7 @@ def latency(run: Run) -> Figure | None:
 
 
 def recoveries(run: Run) -> Figure | None:
-    """The phases of every recovery, stacked."""
+    """The phases of every recovery, stacked; of the restart Spark's part is hatched, where it is known."""
     kills = kills_with_recoveries(run)
     kills = kills[kills["faults"].notna()]
     if kills.empty:
@@ -147,12 +148,16 @@ def recoveries(run: Run) -> Figure | None:
         seconds = kills[f"{phase}_s"].astype("float64").fillna(0.0).to_numpy()
         axes.barh(rows, seconds, left=left, color=colour, edgecolor=PAPER, label=phase.replace("_", "-"))
         left += seconds
+    if kills[f"{EXECUTOR}_s"].notna().any():
+        seconds, noticed_s = (kills[f"{part}_s"].astype("float64").fillna(0.0) for part in (EXECUTOR, PHASES[0]))
+        look = {"color": "none", "edgecolor": PAPER, "hatch": "////", "label": "Spark's part of the restart"}
+        axes.barh(rows, seconds, left=noticed_s, **look)
     names = [f"{at:.0f} s  {host}" for at, host in zip(kills["actual_at_s"], kills["targets"], strict=True)]
     axes.set_yticks(rows, names)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set(xlabel="time since the fault [s]")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5)
     return figure
 
 

@@ -7,6 +7,7 @@ import textwrap
 import pandas as pd
 
 from results.findings import (
+    EXECUTOR,
     FAILURE_CLASSES,
     UNDESCRIBED_MODEL,
     advice,
@@ -29,6 +30,7 @@ NOT_COMPARED = "Output: not compared, since the experiment names nothing exact t
 WIDTH = 92
 BAR = 30
 MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?"}
+RECOVERY_WIDTHS = {"detect": 7, "restart": 8, EXECUTOR: 9, "restore": 8, "catch_up": 9}
 OUTCOMES = {
     FaultOutcome.ABSORBED: "the host was down already",
     FaultOutcome.WITHHELD: "withheld: too many hosts were down",
@@ -140,8 +142,10 @@ def _kills(run: Run) -> list[str]:
     kills = kills_with_recoveries(run)
     if kills.empty:
         return []
-    head = f"{'at':>8}{'late ms':>9}  {'fault':30}{'detect':>8}{'restart':>9}{'restore':>9}{'catch-up':>10}"
-    return ["Faults and recoveries (seconds; - is not measured)", head, *(_kill(row) for _, row in kills.iterrows())]
+    parts = "".join(f"{part.replace('_', '-'):>{width}}" for part, width in RECOVERY_WIDTHS.items())
+    head = f"{'at':>8}{'late ms':>9}  {'fault':30}{parts}"
+    title = "Faults and recoveries (seconds; executor: Spark's part of the restart; - is not measured)"
+    return [title, head, *(_kill(row) for _, row in kills.iterrows())]
 
 
 def _kill(row: pd.Series) -> str:
@@ -153,10 +157,7 @@ def _kill(row: pd.Series) -> str:
         return f"{line}   ({OUTCOMES[FaultOutcome(row['outcome'])]})"
     if pd.isna(row["faults"]):
         return f"{line}   (no recovery of its own)"
-    return line + "".join(
-        f"{_seconds(row[f'{phase}_s']):>{width}}"
-        for phase, width in (("detect", 8), ("restart", 9), ("restore", 9), ("catch_up", 10))
-    )
+    return line + "".join(f"{_seconds(row[f'{part}_s']):>{width}}" for part, width in RECOVERY_WIDTHS.items())
 
 
 def _seconds(value: object) -> str:

@@ -145,11 +145,13 @@ const ledger = (data) => ({ colour }) => {
 
 const SHOWN_AT_ONCE = 25;
 
-/** The phases of every recovery, one stacked bar for each. */
+/** The phases of every recovery, one stacked bar for each; of the restart the text says how much was Spark's. */
 const recoveries = (data) => ({ colour, narrow }) => {
   const phases = Object.keys(PHASES);
   const { names } = data;
-  const say = (i) => [names[i], ...phases.map((phase) => `${PHASES[phase]} ${number(data.phases[phase][i], "s")}`), `${number(total(phases.map((phase) => data.phases[phase][i])), "s")} in all`].join("\n");
+  const spark = (i) => (data.executor[i] === null ? "" : `, of that Spark's executor ${number(data.executor[i], "s")}`);
+  const told = (phase, i) => `${PHASES[phase]} ${number(data.phases[phase][i], "s")}${phase === "restart" ? spark(i) : ""}`;
+  const say = (i) => [names[i], ...phases.map((phase) => told(phase, i)), `${number(total(phases.map((phase) => data.phases[phase][i])), "s")} in all`].join("\n");
   const many = names.length > SHOWN_AT_ONCE;
   return {
     count: names.length, say,

@@ -19,6 +19,8 @@ class Recovery:
     ready_ns     the query works at its usual pace again: its restart, and the warm-up of new executors
     restored_ns  the batch that the fault cut off is committed: the progress before the fault is reached
     normal_ns    the lag is back in its normal band
+    executor_ns  Spark has the last executor up that the restart waited for; None too where it started none, or where
+                 the engine does not tell
     """
 
     fault: int | None
@@ -29,12 +31,14 @@ class Recovery:
     restored_ns: int | None
     normal_ns: int | None
     lost_s: float
+    executor_ns: int | None = None
 
     def row(self, number: int) -> tuple[object, ...]:
         """In the order of the schema's columns; phases in seconds."""
         ends = (self.notice_ns, self.ready_ns, self.restored_ns, self.normal_ns)
         phases = [_between(a, b) for a, b in zip((self.death_ns, *ends), ends, strict=False)]
-        return (number, self.fault, self.faults, self.death_ns, *ends, *phases, self.lost_s)
+        executor_s = _between(self.notice_ns, self.executor_ns)
+        return (number, self.fault, self.faults, self.death_ns, *ends, *phases, self.lost_s, executor_s)
 
 
 def recoveries(
@@ -80,6 +84,7 @@ def _extended(earlier: Recovery, later: Recovery) -> Recovery:
         later.restored_ns,
         None,
         earlier.lost_s + later.lost_s,
+        earlier.executor_ns if later.executor_ns is None else later.executor_ns,
     )
 
 

@@ -239,7 +239,15 @@ def follow(outage: Outage, journal: list[Entry], segments: list[Segment]) -> Rec
     restored_ns = max(after[0].when(reached), outage.ready_ns) if after else None
     lost_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind == "lost" and s.fault == outage.fault)
     times = (outage.death_ns, outage.notice_ns, outage.ready_ns, restored_ns, None)
-    return Recovery(outage.fault, outage.faults, *times, lost_ns / NS)
+    return Recovery(outage.fault, outage.faults, *times, lost_ns / NS, _executor_ns(outage, journal))
+
+
+def _executor_ns(outage: Outage, journal: list[Entry]) -> int | None:
+    """When Spark had the last executor up that came between the notice of an outage and its end."""
+    if outage.notice_ns is None or outage.ready_ns is None:
+        return None
+    started = (entry["at_ns"] for entry in journal if entry["event"] == "executors-up")
+    return max((at_ns for at_ns in started if outage.notice_ns <= at_ns <= outage.ready_ns), default=None)
 
 
 def partition_checkpoints(journal: list[Entry], window: tuple[int, int]) -> list[tuple[object, ...]]:

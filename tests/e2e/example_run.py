@@ -236,7 +236,7 @@ def _recovery(recovery: int, at_s: float) -> dict[str, Any]:
     return {
         "recovery": recovery, "fault": recovery, "faults": 1, "death_ns": _at(at_s), "notice_ns": _at(at_s + 1.5),
         "ready_ns": _at(at_s + 6), "restored_ns": _at(at_s + 11), "normal_ns": None, "detect_s": 1.5,
-        "restart_s": 4.5, "restore_s": 9.5, "catch_up_s": None, "lost_s": 4.0,
+        "restart_s": 4.5, "restore_s": 9.5, "catch_up_s": None, "lost_s": 4.0, "executor_s": 3.5,
     }  # fmt: skip
 
 

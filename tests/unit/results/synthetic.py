@@ -99,7 +99,7 @@ def _recovery(fault: int, began: float, death: float, notice: float, ready: floa
     return {"recovery": fault, "fault": fault if fault < 3 else fault + 1, "faults": 1, "lost_s": death - began} | {
         f"{name}_ns": ns(at) for name, at in moments.items()
     } | {"detect_s": notice - death, "restart_s": ready - notice, "restore_s": restored - ready,
-         "catch_up_s": normal - restored}  # fmt: skip
+         "catch_up_s": normal - restored, "executor_s": 0.8 * (ready - notice)}  # fmt: skip
 
 
 def _tables(run_id: str, name: str, kills: tuple[float, ...], window_s: float) -> dict[str, pd.DataFrame]:

@@ -96,6 +96,17 @@ def test_the_summary_of_a_run_without_tables_says_that_nothing_was_measured(tmp_
     assert "measured no utilization" in summary(run)
 
 
+def test_spark_s_part_of_a_restart_stands_beside_it_and_tables_of_an_older_version_lack_it(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path)
+    kill, *_ = (line for line in summary(run).splitlines() if " worker-1 " in line)
+    restart_s = synthetic.RESTART_S
+    assert kill.split()[-4:-2] == [f"{restart_s:.2f}", f"{0.8 * restart_s:.2f}"]
+    synthetic.write_table(run, "recoveries", run.table("recoveries").drop(columns="executor_s"))
+    kill, *_ = (line for line in summary(run).splitlines() if " worker-1 " in line)
+    assert kill.split()[-4:-2] == [f"{restart_s:.2f}", "-"]
+    assert write_report(run, synthetic.experiment()).is_file()
+
+
 def test_the_summary_of_a_control_run(control_run: Run) -> None:
     text = summary(control_run)
     assert "Faults and recoveries" not in text

@@ -1,6 +1,7 @@
 """Outages, ledger and recoveries on small hand-made timelines; times in seconds are turned into nanoseconds."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -235,10 +236,10 @@ def test_phases_of_a_recovery():
     usual = Pace(rate=1000 / (8 * NS))
     segments = ledger((0, 43 * NS), made, cuts, usual, INTERVAL_NS)
     (found,) = recoveries(cuts, by(made, segments, usual), made, steady(made, cuts), None)
-    _, fault, faults, *_moments, detect, restart, restore, catch_up, lost = found.row(0)
+    _, fault, faults, *_moments, detect, restart, restore, catch_up, lost, executor = found.row(0)
     assert (fault, faults) == (0, 1)
     assert (detect, restart, restore) == (0.5, pytest.approx(8.5), pytest.approx(9))
-    assert catch_up is None
+    assert (catch_up, executor) == (None, None)
     assert lost == pytest.approx(6)
 
 
@@ -247,6 +248,20 @@ def test_a_fault_before_the_progress_is_restored_extends_the_recovery():
     (found,) = recoveries(cuts, by([batch(0, 0, 9), batch(1, 30, 39)]), [], [], None)
     assert (found.faults, found.death_ns, found.notice_ns) == (2, 16 * NS, round(16.5 * NS))
     assert (found.ready_ns, found.restored_ns) == (30 * NS, 39 * NS)
+
+
+@pytest.mark.parametrize(("first", "second", "last"), [(20, 28, 28), (20, None, 20), (None, 28, 28)])
+def test_an_extended_recovery_waits_for_the_last_executor(first, second, last):
+    up = {0: first, 1: second}
+    cuts = [outage(0, 16, 16.5, 22), outage(1, 25, 25.5, 30)]
+    alone = by([batch(0, 0, 9), batch(1, 30, 39)])
+
+    def follow(cut):
+        at_s = up[cut.fault]
+        return replace(alone(cut), executor_ns=None if at_s is None else at_s * NS)
+
+    (found,) = recoveries(cuts, follow, [], [], None)
+    assert found.row(0)[-1] == last - 16.5
 
 
 def test_catch_up_ends_when_the_lag_is_back_in_its_band():

@@ -1,5 +1,6 @@
 """The journal of the testbed as batches, ledger, recoveries and checkpoints: hand-made, times in seconds."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -138,6 +139,16 @@ def test_a_recovery_ends_when_as_much_is_read_as_before():
     found = follow(KILLED, JOURNAL, segments)
     assert found.restored_ns / NS == pytest.approx(25 + 3.5, abs=0.01), "19,500 had been read at the last report"
     assert found.lost_s == pytest.approx(4 * (1 - IDLE), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("up_s", "executor_s"), [([0, 23.5, 24], 3.0), ([0, 20.5, 26], None), ([], None)], ids=["two", "others", "none"]
+)
+def test_spark_s_part_of_a_restart_ends_with_the_last_executor_before_all_are_ready(up_s, executor_s):
+    journal = [*JOURNAL, *(entry("executors-up", second, executors=["1"]) for second in up_s)]
+    found = follow(KILLED, sorted(journal, key=lambda each: each["at_ns"]), [])
+    assert found.row(0)[-1] == executor_s
+    assert follow(replace(KILLED, ready_ns=None), journal, []).row(0)[-1] is None
 
 
 def test_what_a_recovery_leaves_behind_is_invalid():
