@@ -3,6 +3,6 @@
     from reproductions.catalogue import CATALOGUE      {id: Reproduction(id, what, kind, size, ...)}
     from reproductions.reproduce import reproduce      reproduce(id, out=None, size=None) -> Reproduced
 
-May import `models`, `results` and `experiments`, and the testbed's protocols for a table of what they do; knows nothing
-of Airflow, clusters or the command line.
+May import `models`, `results` and `experiments`, and the testbed's protocols and their simulation for a table of what
+they do and for rows beyond the machine; knows nothing of Airflow, clusters or the command line.
 """

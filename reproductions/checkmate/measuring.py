@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,7 +15,7 @@ from experiments.spec import Experiment
 from experiments.workloads import NexmarkSpec
 from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT
 from reproductions.measured import Cell, cells
-from reproductions.reproduction import Check, Reproduction, Size
+from reproductions.reproduction import Check, Computed, Progress, Reproduction, Size
 from results.checks.rules import NotEnough
 from results.style import BLUE, GREEN, GREY, ORANGE
 
@@ -30,6 +31,13 @@ LOOKS: dict[str, dict[str, Any]] = {
 REPLICATES = Size("runs of each cell", default=1, paper=1)
 
 
+class Simulation(NamedTuple):
+    """What is simulated beside what is measured: rows of the same table, and the checks that judge them alone."""
+
+    rows: Callable[[Progress], list[Row]]
+    checks: tuple[Check, ...]
+
+
 def measured(
     id: str,
     what: str,
@@ -38,25 +46,57 @@ def measured(
     plot: Callable[[pd.DataFrame], Figure],
     checks: tuple[Check, ...],
     finish: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
+    simulation: Simulation | None = None,
 ) -> Reproduction:
     """A reproduction whose table has the rows that `of_cell` takes from the run of each experiment it needs.
 
     An experiment without a run has one row, of which nothing but the cell is known. Each row has query, protocol,
-    workers, replicate (the seed), run_id and `simulated`, which is false of all that was measured. `finish` has the
-    last word on the table.
+    workers, replicate (the seed), run_id and `simulated`, which is false of all that was measured. The rows of
+    `simulation` need no runs, so that with it there is a table in any case. `finish` has the last word on the table.
     """
 
-    def compute(size: int, tell: Callable[[int, int], None]) -> pd.DataFrame:
+    def compute(size: int, tell: Progress) -> pd.DataFrame:
         found = cells(needs(size))
         taken = [list(of_cell(cell)) if cell.run else [] for cell in found]
-        if not any(cell.run for cell in found):
-            raise NotEnough(f"none of its {len(found)} runs has been done on this machine with tables of this version")
-        if not any(taken):
+        if not simulation and not any(cell.run for cell in found):
+            raise NotEnough(_none_of(len(found)))
+        if not simulation and not any(taken):
             raise NotEnough("nothing of it was measured in any of its runs")
         rows = [facts(cell) | row for cell, rows in zip(found, taken, strict=True) for row in rows or [{}]]
-        return finish(pd.DataFrame(rows))
+        return finish(pd.DataFrame([*rows, *(simulation.rows(tell) if simulation else ())]))
 
+    if simulation:
+        checks = (*map(_of_measured, checks), *map(_of_simulated, simulation.checks))
     return Reproduction(id, what, compute=compute, plot=plot, checks=checks, size=REPLICATES, needs=needs)
+
+
+def _none_of(runs: int) -> str:
+    return f"none of its {runs} runs has been done on this machine with tables of this version"
+
+
+def _of_measured(check: Check) -> Check:
+    """The check, of the measured rows alone."""
+
+    def part(table: pd.DataFrame) -> pd.DataFrame:
+        rows = table[~table["simulated"]]
+        if rows["run_id"].isna().all():
+            raise NotEnough(_none_of(len(rows)))
+        return rows
+
+    return _of_part(check, part)
+
+
+def _of_simulated(check: Check) -> Check:
+    """The check, of the simulated rows alone, and called so."""
+    of_part = _of_part(check, lambda table: table[table["simulated"]])
+    return replace(of_part, name=f"simulated.{check.name}", expected=lambda e: f"simulated: {check.expected(e)}")
+
+
+def _of_part(check: Check, part: Callable[[pd.DataFrame], pd.DataFrame]) -> Check:
+    def subject(evidence: Computed) -> pd.DataFrame:
+        return check.subject(replace(evidence, table=part(evidence.rows())))
+
+    return replace(check, subject=subject)
 
 
 def facts(cell: Cell) -> Row:
@@ -78,7 +118,7 @@ def complete(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
     if rows.empty:
         raise NotEnough("there are no rows to judge")
     for column in columns:
-        if column not in rows:
+        if column not in rows or rows[column].isna().all():
             raise NotEnough(f"no run has measured {column}")
         lacking = rows[rows[column].isna()]
         if len(lacking):
@@ -92,6 +132,15 @@ def by_query(table: pd.DataFrame, query: str) -> pd.DataFrame:
     return table[table["query"] == query]
 
 
+def draw_by_workers(axes: Sequence[Axes], table: pd.DataFrame, value: str, error: str | None = None) -> None:
+    """A panel for each number of workers in the table, first the measured ones; `error` is drawn to both sides."""
+    kinds = table[["simulated", "workers"]].drop_duplicates().sort_values(["simulated", "workers"])
+    for panel, (is_simulated, workers) in zip(axes, kinds.itertuples(index=False), strict=True):
+        rows = table[(table["simulated"] == is_simulated) & (table["workers"] == workers)]
+        draw_by_query(panel, rows, value, error)
+        panel.set_title(f"{workers} worker{'s' * (workers > 1)}{', simulated' * is_simulated}", fontsize=9)
+
+
 def draw_by_query(axes: Axes, table: pd.DataFrame, value: str, error: str | None = None) -> None:
     """A mark for each row, queries along the x axis and protocols side by side; `error` is drawn to both sides."""
     draw_by_protocol(axes, table, [list(QUERIES).index(query) for query in table["query"]], value, error)
@@ -102,11 +151,12 @@ def draw_by_query(axes: Axes, table: pd.DataFrame, value: str, error: str | None
 def draw_by_protocol(
     axes: Axes, table: pd.DataFrame, places: Sequence[float], value: str, error: str | None = None
 ) -> None:
-    """A mark for each row at its place on the x axis, protocols side by side."""
+    """A mark for each row at its place on the x axis, protocols side by side; hollow are those that are simulated."""
     names = [name for name in LOOKS if name in set(table["protocol"])]
     at = pd.Series(places, index=table.index, dtype=float)
     for number, name in enumerate(names):
         rows = table[table["protocol"] == name]
         shift = (number - (len(names) - 1) / 2) * 0.18
         look = {"ls": "none", "capsize": 3, "ms": 6, "label": name} | LOOKS[name]
+        look |= {"mfc": "none"} if rows["simulated"].all() else {}
         axes.errorbar(at[rows.index] + shift, rows[value].astype(float), yerr=rows[error] if error else None, **look)

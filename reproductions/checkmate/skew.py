@@ -109,9 +109,9 @@ def _draw_by_hot_share(axes: Axes, rows: pd.DataFrame, value: str) -> None:
 
 def _lead_is_gone(other: str) -> Check:
     def ratios(table: pd.DataFrame) -> list[Ratio]:
-        rows = complete(table, "restart_s")
+        rows = complete(table, "own_s")
         runs = rows.groupby(["query", "hot_share", "replicate"], sort=False)
-        pairs = [run.set_index("protocol")["restart_s"] for _, run in runs]
+        pairs = [run.set_index("protocol")["own_s"] for _, run in runs]
         return [mean_ratio(f"COOR / {other}", [(each[COOR], each[other]) for each in pairs])]
 
     return at_least(
@@ -127,9 +127,9 @@ def _plot_restarts(table: pd.DataFrame) -> Figure:
     panels = figure.subplots(1, len(SHUFFLED), sharey=True)
     for axes, query in zip(panels, SHUFFLED, strict=True):
         rows = by_query(table, query)
-        _draw_by_hot_share(axes, rows[rows["hot_share"].notna()], "restart_s")
+        _draw_by_hot_share(axes, rows[rows["hot_share"].notna()], "own_s")
         axes.set(title=query.upper())
-    panels[0].set(ylabel="restart [s]", ylim=(0, None))
+    panels[0].set(ylabel="restart without Spark's part [s]", ylim=(0, None))
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
     return figure
 

@@ -8,18 +8,20 @@ from collections.abc import Iterator
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reproductions.checkmate.experiments import PARALLEL, QUERIES, searched, sustainable_rate
+from reproductions.checkmate.experiments import PARALLEL, QUERIES, SHORT, searched, sustainable_rate
 from reproductions.checkmate.measuring import (
     CIC,
     COOR,
     NONE,
     UNC,
     Row,
+    Simulation,
     by_query,
     complete,
-    draw_by_query,
+    draw_by_workers,
     measured,
 )
+from reproductions.checkmate.simulated import ON_WORKERS, Simulated, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least
 from reproductions.measured import Cell
 from reproductions.reproduction import Check
@@ -33,6 +35,11 @@ def sustained(cell: Cell) -> Iterator[Row]:
     if (rate := sustainable_rate(cell.run)) is not None:
         failed = cell.table("runs")["unsustainable_rate"].dropna()
         yield {"sustainable_rate": rate, "unsustainable_rate": float(failed.iat[0]) if len(failed) else math.nan}
+
+
+def simulated_rate(cell: Simulated) -> Iterator[Row]:
+    """The highest rate that the cluster takes [records/s]."""
+    yield {"sustainable_rate": cell.sustainable_rate()}
 
 
 def relative_to_none(table: pd.DataFrame) -> pd.DataFrame:
@@ -65,16 +72,24 @@ def _not_below(query: str, over: str, under: str) -> Check:
     )
 
 
+def _simulated_not_below(query: str, over: str, under: str) -> Check:
+    def ratios(table: pd.DataFrame) -> list[tuple[str, float]]:
+        rates = complete(by_query(table, query), "sustainable_rate").set_index("protocol")["sustainable_rate"]
+        return [(f"{over} / {under}", rates[over] / rates[under])]
+
+    name = f"{query}.{over.lower()}_not_below_{under.lower()}"
+    return simulated_at_least(name, ratios, AS_MUCH, f"{over} takes at least {AS_MUCH:g} times what {under} does")
+
+
 def _plot(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(WIDTH_IN, 4.4), layout="constrained")
-    for axes, workers in zip(figure.subplots(1, len(PARALLEL), sharey=True), PARALLEL, strict=True):
-        draw_by_query(axes, table[table["workers"] == workers], "relative")
-        axes.set(title=f"{workers} worker{'s' * (workers > 1)}")
+    draw_by_workers(figure.subplots(1, len(PARALLEL) + len(ON_WORKERS), sharey=True), table, "relative")
     figure.axes[0].set(ylabel="sustainable throughput / that without checkpoints", ylim=(0, None))
     figure.legend(*figure.axes[-1].get_legend_handles_labels(), loc="outside upper right", ncols=4)
     return figure
 
 
+ORDER = ((COOR, UNC), (UNC, CIC))
 REPRODUCTIONS = (
     measured(
         "checkmate/fig-07",
@@ -83,6 +98,10 @@ REPRODUCTIONS = (
         of_cell=sustained,
         finish=relative_to_none,
         plot=_plot,
-        checks=tuple(_not_below(query, over, under) for query in QUERIES for over, under in ((COOR, UNC), (UNC, CIC))),
+        checks=tuple(_not_below(query, *pair) for query in QUERIES for pair in ORDER),
+        simulation=Simulation(
+            simulated(SHORT, simulated_rate),
+            tuple(_simulated_not_below(query, *pair) for query in QUERIES for pair in ORDER),
+        ),
     ),
 )

@@ -63,6 +63,11 @@ class Totals:
     hooks: int = 0
     hooks_s: float = 0.0
 
+    @property
+    def message_overhead(self) -> float:
+        """Bytes sent over those without the protocol's."""
+        return 1 + self.protocol_bytes / self.data_bytes
+
 
 @dataclass(frozen=True)
 class Restart:
@@ -189,16 +194,16 @@ class _Node(Runtime):
         messages, rows = self.carried_messages, self.carried_rows
         self.carried_messages = self.carried_rows = 0.0
         for route in self.layout.routes:
-            targets = self._targets(route, messages, rows)
             parts = max(messages, min(rows, messages * len(route.channels)))
+            targets = self._targets(route, parts)
             self.spent_s += self.cluster.costs.split_s * (parts - messages)
             for channel in targets:
                 self._send_data(channel, parts / len(targets), rows / len(targets))
 
-    def _targets(self, route: Route, messages: float, rows: float) -> list[Channel]:
-        """All channels if there is a record for each, else some of them by turns."""
+    def _targets(self, route: Route, messages: float) -> list[Channel]:
+        """All channels if there is a message for each, or a group, else some of them by turns."""
         channels = route.channels
-        some = min(len(channels), max(1, int(min(rows, messages * len(channels)))))
+        some = min(len(channels), max(1, int(messages / self.cluster.group)))
         first, self.next_target = self.next_target, (self.next_target + some) % self.cluster.workers
         return [channels[(first + i) % len(channels)] for i in range(some)]
 

@@ -7,6 +7,7 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from experiments.engines import Protocol
 from experiments.spec import Experiment
@@ -15,6 +16,7 @@ from tests.unit.reproductions.runs import Tables, checkpoints, facts
 Shape = Callable[[Experiment], Tables]
 COORDINATED, INDUCED = Protocol.COORDINATED, Protocol.COMMUNICATION_INDUCED
 QUERIES = ("q1", "q3", "q8", "q12")
+SPARK_S = 8.0  # so long that it would hide how protocols differ
 
 
 class Case(NamedTuple):
@@ -65,13 +67,14 @@ def killed_at_18(peak: float = 4.0, end: float = 1.0) -> Shape:
 
 
 def restarted(seconds: float) -> Shape:
-    """One recovery, with restarts that differ a little by query."""
+    """One recovery, with restarts that differ a little by query, beside Spark's part."""
     spread = {"q1": 1.0, "q3": 1.05, "q8": 1.1, "q12": 0.95}
 
     def tables(experiment: Experiment) -> Tables:
         taken_s = seconds * spread.get(query(experiment), 1.0) * (1 + 0.02 * np.sin(len(experiment.name)))
-        recovery = {"recovery": 0, "fault": 0, "faults": 1, "death_ns": 0, "detect_s": 1.0, "restart_s": taken_s}
-        return {"recoveries": [recovery | {"restore_s": 1.0, "catch_up_s": 4.0}]}
+        recovery = {"recovery": 0, "fault": 0, "faults": 1, "death_ns": 0, "detect_s": 1.0}
+        restart = {"restart_s": SPARK_S + taken_s, "executor_s": SPARK_S}
+        return {"recoveries": [recovery | restart | {"restore_s": 1.0, "catch_up_s": 4.0}]}
 
     return tables
 
@@ -208,6 +211,77 @@ CASES |= {
         },
     ),
 }
+
+
+def simulated(
+    column: str, protocols: dict[str, float], queries: tuple[str, ...] = QUERIES, **on_50: float
+) -> pd.DataFrame:
+    """Simulated rows with a value for each protocol, on 50 workers another one where it is named."""
+    about = {"replicate": 0, "run_id": None, "simulated": True, "records_per_message": 1}
+    cells = product(queries, protocols, (10, 50))
+    return pd.DataFrame(
+        about
+        | {"query": q, "protocol": p, "workers": w, column: on_50.get(p, protocols[p]) if w == 50 else protocols[p]}
+        for q, p, w in cells
+    )
+
+
+def one_bad(name: str, bad: pd.DataFrame, good: pd.DataFrame) -> pd.DataFrame:
+    """The rows of one query are those of the bad table."""
+    return pd.concat([bad[bad["query"] == name], good[good["query"] != name]])
+
+
+def bad_queries(
+    ending: str, bad: pd.DataFrame, good: pd.DataFrame, names: tuple[str, ...] = QUERIES
+) -> dict[str, pd.DataFrame]:
+    return {f"simulated.{name}.{ending}": one_bad(name, bad, good) for name in names}
+
+
+class Table(NamedTuple):
+    """Simulated rows that show what is claimed, and for each check rows by which it fails."""
+
+    good: pd.DataFrame
+    bad: dict[str, pd.DataFrame]
+
+
+RATES = {"none": 100.0, "COOR": 99.0, "UNC": 90.0, "CIC": 85.0}
+TAKEN, OVERHEADS = {"COOR": 0.9, "UNC": 0.05, "CIC": 0.06}, {"COOR": 1.0, "UNC": 1.004, "CIC": 1.8}
+RESTARTED = {"COOR": 0.01, "UNC": 0.2, "CIC": 0.1}
+GOOD_RATES, GOOD_TIMES = simulated("sustainable_rate", RATES), simulated("mean", TAKEN)
+SIMULATED = {
+    "checkmate/fig-07": Table(
+        GOOD_RATES,
+        bad_queries("coor_not_below_unc", simulated("sustainable_rate", RATES, COOR=80.0), GOOD_RATES)
+        | bad_queries("unc_not_below_cic", simulated("sustainable_rate", RATES, CIC=101.0), GOOD_RATES),
+    ),
+    "checkmate/table-2": Table(
+        simulated("message_overhead", OVERHEADS, CIC=2.6),
+        {
+            "simulated.coor.about_1": simulated("message_overhead", OVERHEADS, CIC=2.6, COOR=1.02),
+            "simulated.unc.about_1": simulated("message_overhead", OVERHEADS, CIC=2.6, UNC=1.02),
+            "simulated.cic.grows_with_workers": simulated("message_overhead", OVERHEADS),
+            "simulated.cic.about_2_at_one_record": simulated("message_overhead", OVERHEADS | {"CIC": 1.4}, CIC=1.9),
+        },
+    ),
+    "checkmate/fig-08": Table(
+        GOOD_TIMES,
+        bad_queries("coordinated_well_above", simulated("mean", TAKEN, COOR=0.11), GOOD_TIMES, QUERIES[1:]),
+    ),
+    "checkmate/fig-11": Table(
+        simulated("own_s", RESTARTED),
+        {
+            "simulated.coordinated.not_slower_than_unc": simulated("own_s", RESTARTED, UNC=0.009),
+            "simulated.coordinated.not_slower_than_cic": simulated("own_s", RESTARTED, CIC=0.009),
+        },
+    ),
+}
+
+
+def failing_simulated() -> Iterator[tuple[str, str]]:
+    """Each table or figure with each of its checks of simulated rows."""
+    for id, table in SIMULATED.items():
+        for check in table.bad:
+            yield id, check
 
 
 def failing() -> Iterator[tuple[str, str]]:

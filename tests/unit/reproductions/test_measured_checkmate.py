@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 import pandas as pd
 import pytest
@@ -11,12 +12,19 @@ from reproductions.catalogue import CATALOGUE
 from reproductions.checkmate import cycle
 from reproductions.checkmate.recoveries import recovery_times
 from reproductions.measured import Cell
-from reproductions.reproduce import missing_runs, reproduce
+from reproductions.reproduce import Reproduced, missing_runs, reproduce
 from reproductions.reproduction import Computed, Kind
 from results.checks.judge import judge, open_context
 from results.checks.rules import NotEnough
-from results.verdict import Verdict
-from tests.unit.reproductions.checkmate_shapes import CASES, Shape, failing, sustaining
+from tests.unit.reproductions.checkmate_shapes import (
+    CASES,
+    QUERIES,
+    SIMULATED,
+    Shape,
+    failing,
+    failing_simulated,
+    sustaining,
+)
 from tests.unit.reproductions.runs import put_run
 
 MEASURED = [id for id, found in CATALOGUE.items() if found.kind is Kind.MEASURED]
@@ -33,6 +41,11 @@ def run_all(id: str, shape: Shape, size: int = 1) -> None:
     while lacking := missing_runs(id, size):
         for experiment in lacking:
             put_run(experiment, shape(experiment))
+
+
+def of_runs(found: Reproduced) -> list[dict[str, str | None]]:
+    """The verdicts on what was measured in runs."""
+    return [row for row in found.verdicts if not row["check"].startswith("simulated.")]
 
 
 def computed(id: str) -> Computed:
@@ -57,10 +70,10 @@ def found_in(tmp_path_factory):
 def test_the_papers_shape_passes(id, tmp_path):
     run_all(id, CASES[id].good)
     found = reproduce(id, tmp_path)
-    assert [row for row in found.verdicts if row["verdict"] != "pass"] == []
+    assert [row for row in of_runs(found) if row["verdict"] != "pass"] == []
     table = pd.read_parquet(found.files["parquet"])
-    assert not table["simulated"].any()
-    assert table["run_id"].notna().sum() >= len(table) - 1  # table IV has a row of what is refused
+    measured = table[~table["simulated"]]
+    assert measured["run_id"].notna().sum() >= len(measured) - 1  # table IV has a row of what is refused
     assert found.files["png"].read_bytes().startswith(b"\x89PNG")
 
 
@@ -69,6 +82,30 @@ def test_another_shape_fails(id, check, found_in, tmp_path):
     (asked,) = (each for each in CATALOGUE[id].checks if each.name == check)
     found = found_in(id, CASES[id].bad[check])
     assert judge(open_context(tmp_path / "checks"), asked, found)[0]["verdict"] == "fail"
+
+
+@pytest.mark.parametrize("id", SIMULATED)
+def test_what_the_machine_cannot_hold_is_simulated_and_says_so(id):
+    run_all(id, CASES[id].good)
+    table = computed(id).table
+    rows = table[table["simulated"]]
+    protocols = set(table.loc[~table["simulated"], "protocol"])
+    found = rows.groupby(["query", "protocol", "workers"]).size()
+    assert set(found.index) == set(product(QUERIES, protocols, (10, 50)))
+    assert rows["run_id"].isna().all()
+    values = {"fig-07": "relative", "table-2": "message_overhead", "fig-08": "mean", "fig-11": "own_s"}
+    assert rows[values[id.split("/")[1]]].notna().all()
+
+
+@pytest.mark.parametrize(("id", "check"), failing_simulated())
+def test_simulated_rows_are_judged_by_themselves(id, check, tmp_path):
+    (asked,) = (each for each in CATALOGUE[id].checks if each.name == check)
+    shown = SIMULATED[id]
+    tables = {"pass": shown.good, "fail": shown.bad[check], "unknown": shown.good.assign(simulated=False)}
+    for verdict, table in tables.items():
+        row, _ = judge(open_context(tmp_path / verdict), asked, Computed(id, table))
+        assert row["verdict"] == verdict
+        assert row["check"].startswith("simulated.")
 
 
 @pytest.mark.parametrize("told", [None, "refused, somehow"])
@@ -82,11 +119,12 @@ def test_coordinated_checkpoints_on_a_cycle_must_be_refused_by_field_and_value(t
 def test_every_check_is_seen_to_fail():
     """Apart stands what no run decides."""
     every = {(id, check.name) for id in MEASURED for check in CATALOGUE[id].checks}
-    assert every - set(failing()) == {("checkmate/table-4", "coordinated.refused")}
-    assert set(failing()) <= every
+    seen = {*failing(), *failing_simulated()}
+    assert every - seen == {("checkmate/table-4", "coordinated.refused")}
+    assert seen <= every
 
 
-@pytest.mark.parametrize("id", MEASURED)
+@pytest.mark.parametrize("id", [id for id in MEASURED if id not in SIMULATED])
 def test_without_runs_everything_is_unknown_and_there_is_no_table(id, tmp_path):
     found = reproduce(id, tmp_path)
     assert {row["verdict"] for row in found.verdicts} == {"unknown"}
@@ -94,12 +132,33 @@ def test_without_runs_everything_is_unknown_and_there_is_no_table(id, tmp_path):
     assert "has been done on this machine" in found.verdicts[0]["detail"]
 
 
-@pytest.mark.parametrize("id", [id for id in MEASURED if id != "checkmate/fig-07"])
+@pytest.mark.parametrize("id", SIMULATED)
+def test_without_runs_what_is_simulated_is_judged_nevertheless(id, tmp_path):
+    found = reproduce(id, tmp_path)
+    assert {row["verdict"] for row in of_runs(found)} == {"unknown"}
+    lacks = {row["detail"] for row in of_runs(found)}
+    assert lacks == {
+        f"none of its {len(missing_runs(id))} runs has been done on this machine with tables of this version"
+    }
+    assert "unknown" not in {row["verdict"] for row in found.verdicts if row not in of_runs(found)}
+    table = pd.read_parquet(found.files["parquet"])
+    assert len(table[~table["simulated"]]) == len(missing_runs(id))
+    assert found.files["png"].read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("id", [id for id in MEASURED if id not in SIMULATED])
 def test_of_runs_that_measured_nothing_there_is_no_table(id):
-    """Apart stand searches: one that found nothing counts as missing."""
     run_all(id, sustaining())
     with pytest.raises(NotEnough, match="nothing of it was measured"):
         computed(id)
+
+
+@pytest.mark.parametrize("id", [id for id in SIMULATED if id != "checkmate/fig-07"])
+def test_of_runs_that_measured_nothing_only_what_is_simulated_is_judged(id, tmp_path):
+    """Apart stand searches: one that found nothing counts as missing."""
+    run_all(id, sustaining())
+    found = reproduce(id, tmp_path)
+    assert {row["detail"].partition(" measured ")[0] for row in of_runs(found)} == {"no run has"}
 
 
 def test_what_lacks_a_run_is_unknown_by_name_and_the_rest_is_judged(tmp_path):
@@ -107,8 +166,7 @@ def test_what_lacks_a_run_is_unknown_by_name_and_the_rest_is_judged(tmp_path):
         if not (experiment.workload.query == "q8" and experiment.engine.protocol == "uncoordinated"):
             put_run(experiment, CASES["checkmate/fig-08"].good(experiment))
     found = reproduce("checkmate/fig-08", tmp_path)
-    assert found.verdict is Verdict.UNKNOWN
-    rows = {row["check"].partition(".")[0]: row for row in found.verdicts}
+    rows = {row["check"].partition(".")[0]: row for row in of_runs(found)}
     assert {query: row["verdict"] for query, row in rows.items()} == {"q3": "pass", "q8": "unknown", "q12": "pass"}
     assert rows["q8"]["detail"] == "mean is not known of q8 UNC 2w #1"
 
@@ -132,16 +190,17 @@ def test_one_slow_second_before_the_kill_hides_what_is_no_slower_after_it(tmp_pa
 
 def test_a_host_suspected_before_the_kill_is_not_what_is_measured():
     experiment, *_ = missing_runs("checkmate/fig-11")
-    phases = {"faults": 1, "death_ns": 0, "detect_s": 1.0, "restore_s": 1.0, "catch_up_s": 1.0}
+    phases = {"faults": 1, "death_ns": 0, "detect_s": 1.0, "restore_s": 1.0, "catch_up_s": 1.0, "executor_s": 4.0}
     suspected = phases | {"recovery": 0, "fault": None, "restart_s": 0.5}
     killed = phases | {"recovery": 1, "fault": 0, "restart_s": 6.0}
     run = put_run(experiment, {"recoveries": [suspected, killed]})
     (row,) = recovery_times(Cell(experiment, run))
-    assert row["restart_s"] == 6.0
+    assert (row["restart_s"], row["own_s"]) == (6.0, 2.0)
 
 
 def test_the_queries_that_were_measured_are_counted(tmp_path):
-    about = {"query": "q1", "protocol": "CIC", "replicate": 1, "records_per_message": 1}
+    about = {"query": "q1", "protocol": "CIC", "replicate": 1, "run_id": "it", "simulated": False}
+    about |= {"records_per_message": 1}
     rows = [about | {"workers": workers, "message_overhead": 1.0 + workers / 10} for workers in (1, 2)]
     asked = {check.name: check for check in CATALOGUE["checkmate/table-2"].checks}["cic.grows_with_workers"]
     row, _ = judge(open_context(tmp_path), asked, Computed("it", pd.DataFrame(rows)))

@@ -1,0 +1,121 @@
+"""What a machine can't hold, simulated: the protocols on the paper's numbers of workers.
+
+The simulation is that of `spark_jobs/dataflow/scaling`. What things cost a worker is measured on this machine when the
+first row of a query is made: the rows are as good as these costs, and have no scatter that limits of confidence could
+come from. They need no runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from itertools import product
+from typing import NamedTuple
+
+import pandas as pd
+
+from experiments.engines import Protocol
+from experiments.workloads import NexmarkQuery, NexmarkSpec
+from reproductions.checkmate.experiments import QUERIES, RATE, SHORT, WORKERS, on_testbed
+from reproductions.checkmate.measuring import Row
+from reproductions.reproduction import Check, Progress, holds
+from results.checks.rules import between
+from spark_jobs.dataflow.protocols import by_name
+from spark_jobs.dataflow.scaling.costs import Costs
+from spark_jobs.dataflow.scaling.measure import costs
+from spark_jobs.dataflow.scaling.study import Deployment, Loaded, Saturated
+
+ON_WORKERS = (10, 50)  # those of the paper's tables
+READ_SHARE = {  # of the events: of 50, one is a person, three are auctions, 46 are bids
+    NexmarkQuery.Q1: 46 / 50,
+    NexmarkQuery.Q3: 4 / 50,
+    NexmarkQuery.Q8: 4 / 50,
+    NexmarkQuery.Q12: 46 / 50,
+}
+TICK_S = 0.02  # so often the generator sends what is due, which is what a source then finds
+
+
+class Simulated(NamedTuple):
+    """One cell: a query with a protocol on so many simulated workers."""
+
+    query: NexmarkQuery
+    protocol: Protocol
+    workers: int
+
+    def saturated(self) -> Saturated:
+        """With as much as the cluster takes, at one record per message."""
+        return _saturated(self)
+
+    def sustainable_rate(self) -> float:
+        """The rate that this comes to [events/s]."""
+        return self.saturated().throughput / READ_SHARE[self.query]
+
+    def loaded(self) -> Loaded:
+        """With the load that the measured runs with a kill have for each worker."""
+        return _loaded(self)
+
+
+def simulated(
+    protocols: Iterable[Protocol], of_cell: Callable[[Simulated], Iterable[Row]]
+) -> Callable[[Progress], list[Row]]:
+    """What makes the rows that `of_cell` takes from each query with each of these protocols; `simulated` is true."""
+    found = [Simulated(*cell) for cell in product(QUERIES, protocols, ON_WORKERS)]
+
+    def rows(tell: Progress) -> list[Row]:
+        made: list[Row] = []
+        for done, cell in enumerate(found, 1):
+            made += [_facts(cell) | row for row in of_cell(cell)]
+            tell(done, len(found))
+        return made
+
+    return rows
+
+
+def simulated_at_least(
+    name: str, ratios: Callable[[pd.DataFrame], Iterable[tuple[str, float]]], limit: float, expected: str
+) -> Check:
+    """Every ratio, each with what it is, is `limit` or more on each number of workers, as simulated."""
+
+    def found(table: pd.DataFrame) -> pd.DataFrame:
+        by_workers = table.groupby("workers")
+        told = [(f"{what} on {count}", ratio) for count, rows in by_workers for what, ratio in ratios(rows)]
+        return pd.DataFrame(told, columns=["what", "ratio"])
+
+    return holds(
+        name,
+        found,
+        [between("ratio", limit, None)],
+        lambda frame: "; ".join(f"{row.what} {row.ratio:.2f}" for row in frame.itertuples()),
+        f"{expected}, on {' and on '.join(map(str, ON_WORKERS))} workers",
+    )
+
+
+def _facts(cell: Simulated) -> Row:
+    about = {"query": cell.query.value, "protocol": SHORT[cell.protocol], "workers": cell.workers}
+    return about | {"replicate": 0, "run_id": None, "simulated": True}
+
+
+@cache
+def _costs(query: NexmarkQuery) -> Costs:
+    return costs(_workload(query))
+
+
+@cache
+def _saturated(cell: Simulated) -> Saturated:
+    return _deployment(cell, 1).saturated()
+
+
+@cache
+def _loaded(cell: Simulated) -> Loaded:
+    rate = RATE / WORKERS * READ_SHARE[cell.query]
+    return _deployment(cell, max(1, round(rate * TICK_S))).under(rate * cell.workers)
+
+
+def _deployment(cell: Simulated, records_per_message: int) -> Deployment:
+    protocol = by_name(cell.protocol.value)
+    return Deployment(_workload(cell.query), protocol, _costs(cell.query), cell.workers, records_per_message)
+
+
+def _workload(query: NexmarkQuery) -> NexmarkSpec:
+    """As the measured cells have it."""
+    return on_testbed("simulated", query, Protocol.NONE).workload
