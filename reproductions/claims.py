@@ -19,20 +19,22 @@ CONFIDENCE = 0.95
 class Ratio(NamedTuple):
     """A ratio with the limits within which it lies at 95 % confidence, and between what it is.
 
-    How far those can be trusted is up to what they come from: see `mean_of_runs`.
+    `of_one_run`: the limits come from within single runs, and know nothing of how runs differ.
     """
 
     what: str
     ratio: float
     low: float
     high: float
+    of_one_run: bool = False
 
 
 class Mean(NamedTuple):
-    """A mean and its standard error."""
+    """A mean, its standard error, and how many runs that comes from."""
 
     mean: float
     standard_error: float
+    runs: int
 
 
 def samples(values: pd.Series) -> dict[str, float]:
@@ -48,7 +50,7 @@ def mean_of_runs(rows: pd.DataFrame) -> Mean:
 
     The standard error is that of the samples within runs, or that of the runs' means among each other if it is
     larger. Of one run it is that within the run alone: it takes samples for independent, which those of neighbouring
-    seconds are not, and knows nothing of how runs differ, so that limits from it are too narrow.
+    seconds are not, and knows nothing of how runs differ, so that nothing is decided by it.
     Raises `NotEnough` where neither can be told: a single run with a single sample.
     """
     count = rows["samples"].sum()
@@ -62,15 +64,18 @@ def mean_of_runs(rows: pd.DataFrame) -> Mean:
         errors.append(float(rows["mean"].std() / math.sqrt(len(rows))))
     if not errors:
         raise NotEnough("one run with one sample: how far it can be trusted is not known")
-    return Mean(mean, max(errors))
+    return Mean(mean, max(errors), len(rows))
 
 
 def ratio_of(what: str, over: Mean, under: Mean) -> Ratio:
-    """The ratio of two means, with limits by the relative errors of both."""
+    """The ratio of two means, with limits by the relative errors of both, by Student's t of all runs but one each."""
     if under.mean <= 0 or over.mean <= 0:
         raise NotEnough(f"{what}: a mean of 0 has no ratio")
     relative = math.hypot(over.standard_error / over.mean, under.standard_error / under.mean)
-    return _limits(what, math.log(over.mean / under.mean), float(stats.norm.ppf((1 + CONFIDENCE) / 2)) * relative)
+    degrees = over.runs + under.runs - 2
+    likely = stats.t(degrees) if degrees else stats.norm()
+    ratio = _limits(what, math.log(over.mean / under.mean), float(likely.ppf((1 + CONFIDENCE) / 2)) * relative)
+    return ratio._replace(of_one_run=min(over.runs, under.runs) == 1)
 
 
 def mean_ratio(what: str, pairs: Iterable[tuple[float, float]]) -> Ratio:
@@ -87,7 +92,10 @@ def _limits(what: str, log: float, half: float) -> Ratio:
 
 
 def at_least(name: str, ratios: Callable[[pd.DataFrame], list[Ratio]], limit: float, expected: str) -> Check:
-    """Every ratio is `limit` or more, within its uncertainty: below for certain fails, too close to tell is unknown."""
+    """Every ratio is `limit` or more, within its uncertainty: below for certain fails, too close to tell is unknown.
+
+    So is what would be decided by the limits of single runs.
+    """
 
     def decided(table: pd.DataFrame) -> pd.DataFrame:
         found = ratios(table)
@@ -95,6 +103,8 @@ def at_least(name: str, ratios: Callable[[pd.DataFrame], list[Ratio]], limit: fl
         open_ = [each for each in found if each.low < limit <= each.high]
         if open_ and not refuted:
             raise NotEnough(f"too uncertain to tell whether {limit:g} or more: {_told(open_)}; more runs would tell")
+        if _by_one_run(refuted, found):
+            raise NotEnough(f"one run does not tell how runs differ, --size 3 would; by it alone {_told(found)}")
         return pd.DataFrame(found, columns=Ratio._fields)
 
     return holds(
@@ -104,6 +114,12 @@ def at_least(name: str, ratios: Callable[[pd.DataFrame], list[Ratio]], limit: fl
         lambda frame: _told(Ratio(*row) for row in frame.itertuples(index=False)),
         expected,
     )
+
+
+def _by_one_run(refuted: list[Ratio], found: list[Ratio]) -> bool:
+    """Whether a verdict would rest on single runs: to fail takes one ratio that is refuted, to pass takes them all."""
+    alone = [each.of_one_run for each in refuted or found]
+    return all(alone) if refuted else any(alone)
 
 
 def _told(ratios: Iterable[Ratio]) -> str:

@@ -22,7 +22,7 @@ from reproductions.checkmate.measuring import (
     measured,
 )
 from reproductions.checkmate.simulated import ON_WORKERS, Simulated, simulated, simulated_at_least
-from reproductions.claims import Ratio, at_least
+from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.measured import Cell
 from reproductions.reproduction import Check
 from results.style import WIDTH_IN
@@ -51,16 +51,22 @@ def relative_to_none(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ratios(table: pd.DataFrame, query: str, over: str, under: str) -> list[Ratio]:
-    """Rates of two protocols on each number of workers; the limits are those of both brackets."""
+    """Rates of two protocols on each number of workers, with limits by the brackets, and by how searches differ."""
     rows = by_query(table, query)
     known = complete(rows[rows["protocol"].isin((over, under))], "sustainable_rate", "unsustainable_rate")
-    means = known.groupby(["workers", "protocol"])[["sustainable_rate", "unsustainable_rate"]].mean()
-    found = []
-    for workers in sorted(known["workers"].unique()):
-        a, b = means.loc[workers, over], means.loc[workers, under]
-        limits = a.iloc[0] / b.iloc[1], a.iloc[1] / b.iloc[0]
-        found.append(Ratio(f"{over} / {under} on {workers}", a.iloc[0] / b.iloc[0], *limits))
-    return found
+    return [_ratio(f"{over} / {under} on {workers}", each, over, under) for workers, each in known.groupby("workers")]
+
+
+def _ratio(what: str, known: pd.DataFrame, over: str, under: str) -> Ratio:
+    """With one search each the limits are those of both brackets alone, and it says so."""
+    searches = known.pivot(index="replicate", columns="protocol")
+    held, too_high = searches["sustainable_rate"], searches["unsustainable_rate"]
+    ratio = held[over].mean() / held[under].mean()
+    low, high = held[over].mean() / too_high[under].mean(), too_high[over].mean() / held[under].mean()
+    if len(searches) == 1:
+        return Ratio(f"{what} (one search each)", ratio, low, high)
+    differing = mean_ratio(what, zip(held[over], held[under], strict=True))
+    return Ratio(what, ratio, min(low, differing.low), max(high, differing.high))
 
 
 def _not_below(query: str, over: str, under: str) -> Check:

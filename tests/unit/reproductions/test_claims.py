@@ -32,18 +32,41 @@ def test_without_a_ratio_there_is_no_verdict(tmp_path):
 
 
 def test_limits_by_the_relative_errors():
-    found = ratio_of("a / b", Mean(6.0, 0.6), Mean(2.0, 0.2))
-    half = 1.959964 * np.hypot(0.1, 0.1)
+    found = ratio_of("a / b", Mean(6.0, 0.6, 3), Mean(2.0, 0.2, 2))
+    half = 3.182446 * np.hypot(0.1, 0.1)  # t of three degrees of freedom
     assert (found.ratio, found.low, found.high) == pytest.approx((3, 3 * np.exp(-half), 3 * np.exp(half)))
+    assert not found.of_one_run
     with pytest.raises(NotEnough, match="a mean of 0"):
-        ratio_of("a / b", Mean(0.0, 0.1), Mean(2.0, 0.1))
+        ratio_of("a / b", Mean(0.0, 0.1, 3), Mean(2.0, 0.1, 3))
+
+
+@pytest.mark.parametrize("runs", [(1, 1), (1, 3), (3, 1)])
+def test_a_ratio_says_that_one_of_its_means_is_of_one_run(runs):
+    assert ratio_of("a / b", *(Mean(2.0, 0.2, count) for count in runs)).of_one_run
+
+
+ONE_RUN, MORE, REFUTED = Ratio("a", 9, 8, 10, True), Ratio("b", 9, 8, 10), Ratio("c", 1, 0.9, 1.1)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([ONE_RUN, MORE], "unknown"),
+        ([MORE], "pass"),
+        ([REFUTED, ONE_RUN], "fail"),
+        ([REFUTED._replace(of_one_run=True), MORE], "unknown"),
+        ([REFUTED, REFUTED._replace(of_one_run=True)], "fail"),
+    ],
+)
+def test_nothing_is_decided_by_single_runs(found, expected, tmp_path):
+    assert verdict(found, 2.0, tmp_path) == expected
 
 
 def test_the_mean_of_runs_is_as_uncertain_as_the_worse_of_samples_and_runs():
     runs = pd.DataFrame([samples(pd.Series(values)) for values in ([1.0, 3.0], [2.0, 4.0])])
-    assert mean_of_runs(runs) == pytest.approx((2.5, (2 / 4) ** 0.5))  # variance 2 within each run of four samples
+    assert mean_of_runs(runs) == pytest.approx((2.5, (2 / 4) ** 0.5, 2))  # variance 2 within each run of four samples
     apart = pd.DataFrame([samples(pd.Series(values)) for values in ([1.0, 1.0], [9.0, 9.0])])
-    assert mean_of_runs(apart) == pytest.approx((5.0, 4.0))
+    assert mean_of_runs(apart) == pytest.approx((5.0, 4.0, 2))
     with pytest.raises(NotEnough, match="one run with one sample"):
         mean_of_runs(pd.DataFrame([samples(pd.Series([1.0]))]))
 

@@ -27,6 +27,7 @@ from tests.unit.reproductions.checkmate_shapes import (
 )
 from tests.unit.reproductions.runs import put_run
 
+SIZES = {"checkmate/fig-08": 2, "checkmate/fig-12": 2}  # where one run of a cell decides nothing
 MEASURED = [id for id, found in CATALOGUE.items() if found.kind is Kind.MEASURED]
 
 
@@ -36,9 +37,9 @@ def home(tmp_path, monkeypatch):
     return tmp_path / "home"
 
 
-def run_all(id: str, shape: Shape, size: int = 1) -> None:
+def run_all(id: str, shape: Shape, size: int | None = None) -> None:
     """Make up what is missing, as often as more is asked for."""
-    while lacking := missing_runs(id, size):
+    while lacking := missing_runs(id, size or SIZES.get(id)):
         for experiment in lacking:
             put_run(experiment, shape(experiment))
 
@@ -49,7 +50,7 @@ def of_runs(found: Reproduced) -> list[dict[str, str | None]]:
 
 
 def computed(id: str) -> Computed:
-    return Computed(id, CATALOGUE[id].compute(1, lambda done, total: None))
+    return Computed(id, CATALOGUE[id].compute(SIZES.get(id, 1), lambda done, total: None))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def found_in(tmp_path_factory):
 @pytest.mark.parametrize("id", MEASURED)
 def test_the_papers_shape_passes(id, tmp_path):
     run_all(id, CASES[id].good)
-    found = reproduce(id, tmp_path)
+    found = reproduce(id, tmp_path, SIZES.get(id))
     assert [row for row in of_runs(found) if row["verdict"] != "pass"] == []
     table = pd.read_parquet(found.files["parquet"])
     measured = table[~table["simulated"]]
@@ -161,14 +162,39 @@ def test_of_runs_that_measured_nothing_only_what_is_simulated_is_judged(id, tmp_
     assert {row["detail"].partition(" measured ")[0] for row in of_runs(found)} == {"no run has"}
 
 
+def test_one_run_of_a_cell_decides_nothing(tmp_path):
+    run_all("checkmate/fig-08", CASES["checkmate/fig-08"].good, 1)
+    rows = of_runs(reproduce("checkmate/fig-08", tmp_path))
+    assert {row["verdict"] for row in rows} == {"unknown"}
+    assert all("--size 3 would; by it alone COOR / UNC 1" in row["detail"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("rates", "verdict"),
+    [([9900], "pass"), ([9900, 9900], "pass"), ([9900, 5000], "unknown"), ([7000, 7001], "fail")],
+    ids=str,
+)
+def test_how_searches_differ_widens_the_bracket(rates, verdict, tmp_path):
+    about = {"query": "q1", "workers": 1, "run_id": "it", "simulated": False}
+    rows = [
+        about | {"protocol": name, "replicate": i, "sustainable_rate": held, "unsustainable_rate": 1.05 * held}
+        for i, rate in enumerate(rates)
+        for name, held in (("COOR", rate), ("UNC", 9000.0))
+    ]
+    asked = {check.name: check for check in CATALOGUE["checkmate/fig-07"].checks}["q1.coor_not_below_unc"]
+    row, _ = judge(open_context(tmp_path), asked, Computed("it", pd.DataFrame(rows)))
+    assert row["verdict"] == verdict
+    assert ("one search" in f"{row['observed']} {row['detail']}") == (len(rates) == 1)
+
+
 def test_what_lacks_a_run_is_unknown_by_name_and_the_rest_is_judged(tmp_path):
-    for experiment in missing_runs("checkmate/fig-08"):
+    for experiment in missing_runs("checkmate/fig-08", 2):
         if not (experiment.workload.query == "q8" and experiment.engine.protocol == "uncoordinated"):
             put_run(experiment, CASES["checkmate/fig-08"].good(experiment))
-    found = reproduce("checkmate/fig-08", tmp_path)
+    found = reproduce("checkmate/fig-08", tmp_path, 2)
     rows = {row["check"].partition(".")[0]: row for row in of_runs(found)}
     assert {query: row["verdict"] for query, row in rows.items()} == {"q3": "pass", "q8": "unknown", "q12": "pass"}
-    assert rows["q8"]["detail"] == "mean is not known of q8 UNC 2w #1"
+    assert rows["q8"]["detail"] == "mean is not known of q8 UNC 2w #1, q8 UNC 2w #2"
 
 
 def test_a_run_from_which_nothing_comes_any_more_has_not_returned_to_normal(tmp_path):
@@ -214,7 +240,7 @@ def test_tables_and_figures_share_runs():
 
 
 def test_more_runs_of_each_cell_are_further_seeds():
-    run_all("checkmate/fig-08", CASES["checkmate/fig-08"].good)
+    run_all("checkmate/fig-08", CASES["checkmate/fig-08"].good, 1)
     more = missing_runs("checkmate/fig-08", 3)
     assert len(more) == 24
     assert {experiment.seed for experiment in more} == {2, 3}
