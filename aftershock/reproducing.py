@@ -41,7 +41,7 @@ def reproduce(id: str, size: int | None) -> dict[str, Any]:
     for verdict in found.verdicts:
         log.info("%-7s %s", verdict["verdict"], tasks.sentence(verdict))
     failed = [tasks.sentence(each) for each in found.verdicts if each["verdict"] == "fail"]
-    unknown = [f"{each['check']}: {each['detail']}" for each in found.verdicts if each["verdict"] == "unknown"]
+    unknown = [tasks.sentence(each) for each in found.verdicts if each["verdict"] == "unknown"]
     if failed or unknown:
         counts = f"{len(failed)} failed and {len(unknown)} unknown of {len(found.verdicts)} checks"
         told = f"{counts}: {'; '.join([*failed, *unknown])}"

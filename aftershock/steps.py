@@ -20,6 +20,7 @@ from aftershock import derive, own_job, sustainable
 from aftershock.bench import ABORTED, Bench
 from aftershock.jobs import run_tables_job
 from aftershock.query import DRAIN_FILE, commits_ns, submission
+from aftershock.surroundings import about_the_machine
 from chaos.events import STANDING_BY
 from chaos.plan import plan
 from experiments import spec
@@ -213,6 +214,7 @@ def stop(run_id: str) -> None:
         bench.wait("the last results", lambda: _happened(bench, "query", "finished"), QUERY_SERVICES, limit_s)
     for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
         bench.stop(service, grace_s)
+    store.write_json(bench.run.root / "status.json", bench.run.status() | about_the_machine(bench))
 
 
 @step

@@ -116,4 +116,7 @@ def _verdicts(run: Run) -> list[dict[str, Any]]:
 
 
 def sentence(verdict: dict[str, Any]) -> str:
+    """Observed and expected of a check, or why it could not be evaluated."""
+    if verdict["verdict"] == "unknown":
+        return f"{verdict['check']}: {verdict['detail']}"
     return f"{verdict['check']}: observed {verdict['observed']}, expected {verdict['expected']}"

@@ -104,6 +104,14 @@ def usage(pids: list[int]) -> Usage:
     return Usage(cpu / ticks, rss)
 
 
+def machine_busy_s() -> float:
+    """CPU time [s] that this machine has been busy since it started, over all its cores, or was denied by its host."""
+    _name, user, nice, system, _idle, _waiting, irq, soft_irq, steal, *_ = (
+        Path("/proc/stat").read_text().partition("\n")[0].split()
+    )
+    return sum(map(int, (user, nice, system, irq, soft_irq, steal))) / os.sysconf("SC_CLK_TCK")
+
+
 def _pids() -> Iterator[int]:
     own = os.getpid()
     return (int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own)

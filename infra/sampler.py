@@ -1,21 +1,26 @@
 """Samples the CPU time and the memory of every host once a second, on the second since its start.
 
 Run as a service: `python -m infra.sampler ROOT JOURNAL.jsonl`. Every host has a thread of its own: one that does not
-answer costs the others no sample, and has none itself.
+answer costs the others no sample, and has none itself. How busy the sampler's machine is goes to `machine.jsonl`
+beside the journal.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_for
 from infra.journal import Journal
+from infra.processes import machine_busy_s
 
 PERIOD_NS = 1_000_000_000
 
@@ -25,12 +30,21 @@ def next_deadline(start_ns: int, now_ns: int) -> int:
     return start_ns + ((now_ns - start_ns) // PERIOD_NS + 1) * PERIOD_NS
 
 
-def sample(driver: Driver, handle: Handle, host: str, journal: Journal, start_ns: int) -> None:
-    """Look at one host each second, for good."""
+def sample(driver: Driver, handle: Handle, host: str, journal: Journal) -> None:
+    now = driver.usage(handle, host)
+    journal.write("sample", host=host, cpu_s=now.cpu_s, rss_bytes=now.rss_bytes)
+
+
+def sample_machine(journal: Journal) -> None:
+    """What the sampler itself uses is left out, as it is of its host."""
+    journal.write("machine", busy_s=machine_busy_s() - time.process_time(), cores=os.cpu_count())
+
+
+def each_second(look: Callable[[], None], start_ns: int) -> None:
+    """Look each second, for good."""
     while True:
         with suppress(EnvironmentFailure):
-            now = driver.usage(handle, host)
-            journal.write("sample", host=host, cpu_s=now.cpu_s, rss_bytes=now.rss_bytes)
+            look()
         now_ns = time.monotonic_ns()
         time.sleep((next_deadline(start_ns, now_ns) - now_ns) / 1e9)
 
@@ -39,9 +53,10 @@ def main() -> None:
     root, journal_path = map(Path, sys.argv[1:])
     handle, journal = Handle.load(root), Journal(journal_path)
     driver, start_ns = driver_for(handle), time.monotonic_ns()
-    threads = [threading.Thread(target=sample, args=(driver, handle, host, journal, start_ns)) for host in handle.hosts]
-    for thread in threads:
-        thread.start()
+    looks = [partial(sample, driver, handle, host, journal) for host in handle.hosts]
+    looks.append(partial(sample_machine, Journal(journal_path.with_name("machine.jsonl"))))
+    for look in looks:
+        threading.Thread(target=each_second, args=(look, start_ns)).start()
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ PLANNED_FAULTS_MODEL = "eq. 10, planned faults"
 NO_FAULTS_MODEL = "no faults"
 UNDESCRIBED_MODEL = "none: eq. 10 knows only faults that lose work"
 FAILURE_CLASSES = ("lost", "detect", "restart")
+BUSY_SHARE = 0.25  # of the cores, from which on others disturb a run; Airflow, which is one of them, takes less
 PHASES = ("detect", "restart", "restore", "catch_up")  # of a recovery
 EXECUTOR = "executor"  # Spark's own part of the restart
 
@@ -191,6 +192,17 @@ def kills_with_recoveries(run: Run) -> pd.DataFrame:
     joined["planned_at_s"] = seconds_from(start_ns, joined["planned_ns"])
     joined["actual_at_s"] = seconds_from(start_ns, joined["actual_ns"])
     return joined
+
+
+def surroundings(run: Run) -> str | None:
+    """How busy others kept the machine during the window, in a sentence; None of a run that has not noted it."""
+    status = run.known_status()
+    cores, others = status.get("cores"), status.get("others_cores")
+    if cores is None or others is None:
+        return None
+    text = f"Others than the cluster kept {others:.2f} of the machine's {cores} cores busy in the window"
+    is_busy = others > BUSY_SHARE * cores
+    return f"{text}: what is late, slow or unknown may be due to that." if is_busy else f"{text}."
 
 
 def headline(run: Run) -> str:

@@ -30,7 +30,7 @@ from results.schema import SCHEMA_VERSION, TABLES, VERSION_KEY
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 UNREADABLE = "unreadable"  # the state of a run whose status or tables cannot be read
 WORDS = ("experiment", "error", "dag_run", "machine", "experiment_digest")  # of a status: text or None
-WHOLE_IF_KNOWN = ("ended_ns", "schema_version")
+WHOLE_IF_KNOWN = ("ended_ns", "schema_version", "cores")
 END_OF_TIME_NS = 2**63  # in the year 2262: a table's column of times goes no further
 
 
@@ -84,6 +84,8 @@ class Run:
         dag_run         the DAG run of the served Airflow that ran it; None for a run of the command line
         schema_version  of its tables (`results.schema`)
         experiment_digest, machine      (`results.machine`) runs that agree in both can be compared; old runs lack them
+        cores, others_cores  of the gateway's machine, and how many of them others than the cluster kept busy in the
+                             window, on average; lacking in runs that did not get so far, and in old ones
         """
         return read_json(self.root / "status.json")
 
@@ -125,6 +127,7 @@ def check_status(status: dict[str, Any]) -> None:
     as_told = {"state": isinstance(status["state"], str), "started_ns": _is_whole(status["started_ns"])}
     as_told |= {name: isinstance(status.get(name), str | None) for name in WORDS}
     as_told |= {name: status.get(name) is None or _is_whole(status[name]) for name in WHOLE_IF_KNOWN}
+    as_told["others_cores"] = isinstance(status.get("others_cores"), int | float | None)
     if odd := [name for name, fits in as_told.items() if not fits]:
         raise TypeError(f"{', '.join(odd)}: of another kind")
 

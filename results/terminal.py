@@ -17,6 +17,7 @@ from results.findings import (
     ledger_seconds,
     number,
     quality_totals,
+    surroundings,
     table_or_empty,
     the_run,
     took_effect,
@@ -56,7 +57,7 @@ def summary(run: Run) -> str:
         _utilization(run),
         _advice(run),
     ]
-    parts += [_kills(run), _quality(run), _verdicts(run)]
+    parts += [_kills(run), _quality(run), textwrap.wrap(surroundings(run) or "", WIDTH), _verdicts(run)]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 

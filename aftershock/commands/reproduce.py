@@ -75,9 +75,16 @@ def _line(entry: dict[str, Any]) -> str:
     return f"{entry['id']:22} {entry['kind']}  {entry['what']}{note}"
 
 
+def _compared(row: dict[str, Any]) -> str:
+    """Observed beside expected; of an unknown verdict also the reason."""
+    if not row["expected"]:
+        return row["detail"]
+    compared = f"{row['observed'] or '-'}, expected {row['expected']}"
+    return f"{compared}: {row['detail']}" if row["verdict"] == "unknown" and row["detail"] else compared
+
+
 def _text(found: Reproduced) -> str:
     lines = [f"{found.reproduction.id}: {found.reproduction.what}", ""]
     for row in found.verdicts:
-        compared = f"{row['observed'] or '-'}, expected {row['expected']}" if row["expected"] else row["detail"]
-        lines.append(f"  {MARKS[row['verdict']]} {row['check']:32} {compared}")
+        lines.append(f"  {MARKS[row['verdict']]} {row['check']:32} {_compared(row)}")
     return "\n".join([*lines, "", *(f"  {kind:9} {path}" for kind, path in found.files.items())])

@@ -16,6 +16,7 @@ from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
 from models.sustainable.lag import grows, growth
 from models.sustainable.search import End
+from models.uncertainty import FEWEST_SAMPLES
 from results.checks.rules import NotEnough
 from results.findings import FAILURE_CLASSES, judged_utilization, took_effect
 from results.schema import TABLES, FaultOutcome
@@ -187,8 +188,11 @@ def predicted_utilization(evidence: Evidence) -> pd.DataFrame:
     row = judged_utilization(evidence.rows("predictions", "table predictions has no row"), faults)
     if row is None:
         raise NotEnough("no utilization was predicted for this run")
-    if row[["measured", "predicted", "low", "high"]].isna().any():
-        raise NotEnough("the prediction has no interval, or nothing was measured to hold against it")
+    if pd.isna(row["measured"]):
+        raise NotEnough("nothing was measured to hold the prediction against")
+    if row[["predicted", "low", "high"]].isna().any():
+        what = "checkpoints, and of recoveries that no second fault disturbed if there are faults"
+        raise NotEnough(f"the prediction has no interval: that takes {FEWEST_SAMPLES} of the {what}")
     return row.to_frame().T.astype(dict.fromkeys(("measured", "predicted", "low", "high"), "float64"))
 
 
@@ -201,8 +205,10 @@ def distance_to_prediction(evidence: Evidence) -> pd.DataFrame:
 def both_estimates(evidence: Evidence) -> pd.DataFrame:
     """Return one row with the two estimates of utilization and their distance."""
     run = evidence.the_run()
-    if pd.isna(run["utilization"]) or pd.isna(run["utilization_by_records"]):
-        raise NotEnough("there is no second estimate: it needs a saturated source and a measured service rate")
+    if pd.isna(run["utilization_by_records"]):
+        raise NotEnough("there is no second estimate: no undisturbed batch in the window gave a service rate")
+    if pd.isna(run["utilization"]):
+        raise NotEnough("the ledger gave no utilization")
     by_time, by_records = float(run["utilization"]), float(run["utilization_by_records"])
     return pd.DataFrame({"by_time": [by_time], "by_records": [by_records], "distance": [abs(by_time - by_records)]})
 

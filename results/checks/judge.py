@@ -75,7 +75,7 @@ def judge(
         result = _validate(context, check, evidence, frame)
     # Great Expectations hands some errors of pandas on as they are (a type that cannot be compared or written as JSON)
     except (NotEnough, GreatExpectationsError, TypeError, ValueError) as error:
-        return row | {"detail": str(error)}, {"check": check.name, "not_evaluated": str(error)}
+        return row | {"detail": _in_one_line(error)}, {"check": check.name, "not_evaluated": str(error)}
     verdict, detail = decide(result.results)
     return row | {"verdict": verdict.value, "detail": detail}, {"check": check.name, **result.to_json_dict()}
 
@@ -98,8 +98,12 @@ def decide(results: list[ExpectationValidationResult]) -> tuple[Verdict, str | N
     if broken:
         return Verdict.FAIL, "; ".join(broken)
     if errors or not results:
-        return Verdict.UNKNOWN, errors[0] if errors else "nothing was evaluated"
+        return Verdict.UNKNOWN, _in_one_line(errors[0]) if errors else "nothing was evaluated"
     return Verdict.PASS, None
+
+
+def _in_one_line(told: object) -> str:
+    return " ".join(str(told).split())
 
 
 def _errors(info: dict[str, Any] | None) -> Iterator[str]:

@@ -90,6 +90,12 @@ def test_judge_accepts_pass_and_unknown(publish, caplog):
     assert passed == "1 of 2 checks passed"
 
 
+def test_of_a_check_that_could_not_be_evaluated_the_reason_is_told():
+    verdict = {"check": "utilization", "verdict": "unknown", "observed": None, "expected": None, "detail": "3 faults"}
+    assert tasks.sentence(verdict) == "utilization: 3 faults"
+    assert tasks.sentence(verdict | {"verdict": "fail"}) == "utilization: observed None, expected None"
+
+
 def test_judge_names_check_observed_and_expected_of_what_failed(publish):
     publish("done", ("ledger", "pass", "240", "240"), ("utilization", "fail", "0.61", "0.70 to 0.76"))
     with pytest.raises(

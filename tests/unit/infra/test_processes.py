@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.processes import listening, marks, members, usage
+from infra.processes import listening, machine_busy_s, marks, members, usage
 from infra.strikes.death import Death
 from tests.unit.marked_processes import start, start_python, wait_for
 
@@ -187,3 +187,12 @@ def test_usage_adds_up_live_processes(token):
     busy.kill()
     busy.wait()
     assert usage([busy.pid]).cpu_s == 0
+
+
+def test_the_machine_is_busy_as_long_as_a_process_of_it_is(token):
+    before_s = machine_busy_s()
+    busy = start(f"{token}/worker-1", "sh", "-c", "while :; do :; done")
+    wait_for(lambda: usage([busy.pid]).cpu_s > 0.1)
+    used_s = usage([busy.pid]).cpu_s
+    assert machine_busy_s() - before_s > used_s - 0.05
+    assert machine_busy_s() < time.monotonic() * os.cpu_count()

@@ -206,7 +206,7 @@ def growing_lag(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 LACKS = [
-    ("utilization.predicted", "predictions", every("low", None), "no interval"),
+    ("utilization.predicted", "predictions", every("low", None), "no interval: that takes 3 of the checkpoints"),
     ("utilization.predicted", "predictions", every("measured", None), "nothing was measured"),
     ("utilization.predicted", "predictions", lambda frame: frame.iloc[2:], "no utilization was predicted"),
     ("utilization.predicted", "faults", every("outcome", "absorbed"), "0 faults took effect; at least 5"),

@@ -11,7 +11,7 @@ from results.checks import validate
 from results.document import document
 from results.report import write_report
 from results.schema import LEDGER_CLASSES, TABLES
-from results.store import Run
+from results.store import Run, write_json
 from results.terminal import summary
 from tests.unit.results import synthetic
 
@@ -87,8 +87,18 @@ def test_the_summary_marks_what_failed_and_what_is_unknown(tmp_path: Path) -> No
     validate(run, synthetic.experiment())
     text = summary(run)
     assert "✗ quality.nothing_lost" in text
-    assert "? utilization.predicted" in text
+    assert "? utilization.predicted         no utilization was predicted for this run" in text
     assert "31 pass, 1 fail, 1 unknown" in text
+
+
+@pytest.mark.parametrize(("others", "told"), [(0.2, "window."), (0.6, "window: what is late, slow or unknown may be")])
+def test_how_busy_others_kept_the_machine_is_said(tmp_path: Path, others: float, told: str) -> None:
+    run = synthetic.make_run(tmp_path)
+    assert "Others than the cluster" not in summary(run)
+    write_json(run.root / "status.json", run.status() | {"cores": 2, "others_cores": others})
+    told = f"Others than the cluster kept {others:.2f} of the machine's 2 cores busy in the {told}"
+    assert told in " ".join(summary(run).split())
+    assert told in write_report(run, synthetic.experiment()).read_text().replace("&#39;", "'")
 
 
 def test_the_summary_of_a_run_without_tables_says_that_nothing_was_measured(tmp_path: Path) -> None:
