@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
 from typing import Any
 
 from aftershock.commands import export, prune, recompute, regressions
@@ -24,13 +26,10 @@ def add(commands: Any) -> None:
 def show_results(arguments: argparse.Namespace) -> int:
     from results import store
     from results.document import document
-    from results.listing import listing
     from results.terminal import summary
 
     if arguments.run_id is None:
-        runs = [run.known_status() for run in store.all_finished()]
-        show(arguments, {"runs": runs}, listing(runs))
-        return PASSED
+        return _list_runs(arguments)
     run = store.finished(arguments.run_id)
     if run.status()["state"] == "failed":
         show(arguments, run.status(), f"{run.run_id} failed: {run.status()['error']} (its logs: {run.raw})")
@@ -41,4 +40,15 @@ def show_results(arguments: argparse.Namespace) -> int:
         allowed = f"a run whose tables this version can read; `aftershock results recompute {run.run_id}` makes them so"
         raise BadInput("run_id", run.run_id, f"{allowed} (one lacks {error})") from None
     show(arguments, *shown)
+    return PASSED
+
+
+def _list_runs(arguments: argparse.Namespace) -> int:
+    """Every finished run, newest first; whole lines where they do not go to a terminal."""
+    from results import index
+    from results.listing import entry, listing
+
+    rows = index.rows()
+    width = shutil.get_terminal_size((sys.maxsize, 1)).columns
+    show(arguments, {"runs": [entry(row) for row in rows]}, listing(rows, width))
     return PASSED

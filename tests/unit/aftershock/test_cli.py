@@ -106,15 +106,29 @@ def test_plan_faults_for_a_person(call, faults):
     assert call(f"plan faults {faults} --seed 5")[1].startswith("no fault within the duration\n")
 
 
-def test_results_lists_the_runs(call, as_json, home):
+def test_results_lists_the_runs(call, as_json, home, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     assert as_json("results") == {"runs": []}
     assert call("results")[1].startswith("no run yet")
     older, newer = (synthetic.make_run(home / "runs", run_id=name) for name in ("older", "newer"))
     store.write_json(newer.root / "status.json", newer.status() | {"started_ns": synthetic.START_NS})
     (home / "runs" / "stray").mkdir()
-    assert as_json("results") == {"runs": [newer.status(), older.status()]}
+    failed = store.Run("failed", home / "runs" / "failed")
+    status = {"run_id": "failed", "experiment": "mine", "state": "failed", "started_ns": 0, "error": "disk full"}
+    store.write_json(failed.root / "status.json", status)
+    told = as_json("results")["runs"]
+    for found, run in zip(told, (newer, older, failed), strict=True):
+        assert run.status().items() <= found.items()
+    assert [found["verdict"] for found in told] == ["unknown"] * 3
+    assert (told[0]["engine"], told[0]["protocol"]) == ("structured-streaming", "query")
+    assert 0 < told[0]["utilization"]["low"] < told[0]["utilization"]["predicted"]
+    assert told[2]["utilization"] == dict.fromkeys(("measured", "predicted", "low", "high"))
     code, out, _ = call("results")
-    assert (code, [line.split()[-1] for line in out.splitlines()[1:]]) == (0, ["newer", "older"])
+    head, *lines = out.splitlines()
+    assert head.split("  ")[-1] == "run"
+    assert (code, [line.split()[-1] for line in lines[:2]]) == (0, ["newer", "older"])
+    assert lines[2].endswith("failed  disk full")
+    assert f"({told[0]['utilization']['predicted']:.3f})" in lines[0]
 
 
 def test_a_fault_that_the_driver_cannot_inject_is_refused_in_one_line_before_airflow_starts(call, home):
