@@ -18,6 +18,7 @@ from infra.strikes.strike import Proof
 from results import store
 
 HEALING_LIMIT_S = 5.0
+DEAF_STEPS = frozenset({"provision", "collect", "tabulate", "predict", "validate", "report"})  # wait, and look, nowhere
 
 
 class Held(NamedTuple):
@@ -29,12 +30,21 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True)
 class Abortion:
-    """What was undone, what could not be, and how long that took [s]."""
+    """What was undone, what could not be, how long that took [s], and the step that still goes on, if one does."""
 
     run_id: str
     undone: list[Held]
     left: list[Held]
     seconds: float
+    step: str | None
+
+    @property
+    def rest(self) -> str:
+        """What is still to come, in words that end a sentence; empty if nothing is."""
+        if self.step is None:
+            return ""
+        how = "cannot be interrupted: it ends first" if self.step in DEAF_STEPS else "ends within seconds"
+        return f"; {self.step} {how}, then the run is torn down"
 
     def to_json(self) -> dict[str, Any]:
         faults = {name: [held._asdict() for held in getattr(self, name)] for name in ("undone", "left")}
@@ -65,7 +75,7 @@ def abort(run_id: str) -> Abortion:
         from aftershock import steps  # here, since they take a second to import
 
         steps.teardown(run_id, ABORTED)
-    return Abortion(run_id, [each for each in held if each not in left], left, seconds)
+    return Abortion(run_id, [each for each in held if each not in left], left, seconds, bench.step)
 
 
 class Holding:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -81,6 +82,28 @@ class Bench:
     def aborted(self) -> AftershockError | None:
         """What ends the run, if someone has aborted it."""
         return AftershockError(ABORTED) if (self.run.raw / ABORT_FILE).exists() else None
+
+    @property
+    def step(self) -> str | None:
+        """The step that is going on, if one is; one whose process was killed counts until the next begins."""
+        try:
+            return store.read_json(self._step_path)["step"]
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def going_on(self, step: str) -> Iterator[None]:
+        """Within, a step of the run is going on; nothing is noted of a run that never began."""
+        if self.run.root.exists():
+            store.write_json(self._step_path, {"step": step})
+        try:
+            yield
+        finally:
+            self._step_path.unlink(missing_ok=True)
+
+    @property
+    def _step_path(self) -> Path:
+        return store.live_directory(self.run_id) / "step.json"
 
     @property
     def plan(self) -> dict[str, Any]:

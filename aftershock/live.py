@@ -136,4 +136,4 @@ def end(run_id: str) -> str:
     except AftershockError as error:
         return f"{run_id} is being aborted, but: {error}"
     left = f", {len(done.left)} left to its teardown" if done.left else ""
-    return f"{run_id} was aborted: {len(done.undone)} faults undone in {done.seconds:.1f} s{left}"
+    return f"{run_id} was aborted: {len(done.undone)} faults undone in {done.seconds:.1f} s{left}{done.rest}"

@@ -54,10 +54,12 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def noted(*args: P.args, **kwargs: P.kwargs) -> R:
+        bench = Bench(str(args[0]))
         try:
-            if aborted := Bench(str(args[0])).aborted:
+            if aborted := bench.aborted:
                 raise aborted
-            return function(*args, **kwargs)
+            with bench.going_on(function.__name__):
+                return function(*args, **kwargs)
         except AftershockError as error:
             failure = {"step": function.__name__, "error": str(error), "exit_code": error.exit_code}
             store.write_json(_failure_path(str(args[0])), failure)

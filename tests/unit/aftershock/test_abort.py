@@ -5,7 +5,7 @@ import json
 import pytest
 
 from aftershock import steps
-from aftershock.abort import Held, abort, held_by
+from aftershock.abort import DEAF_STEPS, Held, abort, held_by
 from aftershock.bench import Bench
 from aftershock.cli import main
 from aftershock.lease import lease, lease_path
@@ -68,6 +68,35 @@ def test_the_command(capsys):
     assert main(["abort", "run-1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["run_id"], found["undone"], found["left"]) == ("run-1", [], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("tabulate", "; tabulate cannot be interrupted: it ends first, then the run is torn down\n"),
+        ("deploy", "; deploy ends within seconds, then the run is torn down\n"),
+    ],
+)
+def test_the_step_that_goes_on_is_told(capsys, name, told):
+    steps.begin({"name": "mine"}, "run-1")
+
+    def aborting(run_id):
+        assert main(["abort", run_id]) == 0
+
+    aborting.__name__ = name
+    steps.step(aborting)("run-1")
+    assert capsys.readouterr().out.endswith(told)
+    assert (Bench("run-1").step, abort("run-1").rest) == (None, "")
+
+
+def test_the_steps_that_cannot_be_interrupted_are_steps():
+    assert all(hasattr(getattr(steps, name), "__wrapped__") for name in DEAF_STEPS)
+
+
+def test_of_a_run_that_never_began_no_step_is_noted(home):
+    with pytest.raises(AssertionError):
+        further_step("run-1")
+    assert not (home / "live").exists()
 
 
 def test_what_faults_hold_by_the_journal():
