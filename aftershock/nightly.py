@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from aftershock import links, tasks, trigger_form
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from results.store import Run
 
 log = logging.getLogger(__name__)
-BENCHMARK = "benchmark"
+BENCHMARK, BEGIN = "benchmark", "begin"  # the DAG, and its first step
 POLL_INTERVAL_S = 10
 
 Cell = dict[
@@ -109,14 +110,22 @@ def _no_run_of(dag_run: str) -> str:
 
 
 def refusal(dag_run: str) -> str | None:
-    """Why the first step of a DAG run of `benchmark` failed, if it did; to be asked within a task."""
-    return _told_by_begin(dag_run, tasks.ERROR)
+    """Why the first step of a DAG run of `benchmark` failed in its last try, if it did; to be asked within a task."""
+    return _told_by_begin(dag_run, tasks.ERROR, "failed")
 
 
-def _told_by_begin(dag_run: str, key: str) -> str | None:
+def _told_by_begin(dag_run: str, key: str, state: str) -> str | None:
+    """What the first step of a DAG run left under a key, if it ended in this state.
+
+    What an earlier try left is there until the step begins again, which it may never do: a DAG run that was cleared can
+    be ended before. But with the clearing the step has lost its state.
+    """
     from airflow.sdk.execution_time.xcom import XCom
 
-    return XCom.get_one(key=key, dag_id=BENCHMARK, task_id="begin", run_id=dag_run, map_index=-1)
+    states = get_current_context()["ti"].get_task_states(dag_id=BENCHMARK, task_ids=[BEGIN], run_ids=[dag_run])
+    if states.get(dag_run, {}).get(BEGIN) != state:
+        return None
+    return XCom.get_one(key=key, dag_id=BENCHMARK, task_id=BEGIN, run_id=dag_run, map_index=-1)
 
 
 def _runs_of_cells(cells: list[Cell] | None) -> dict[str, Run]:
@@ -136,8 +145,5 @@ def _runs_of(dag_runs: set[str]) -> dict[str, Run]:
 
 
 def opened(dag_run: str) -> str | None:
-    """The run that the first step of a DAG run of `benchmark` opened in its last try; to be asked within a task.
-
-    Airflow forgets what a task returned when the task is tried again.
-    """
-    return _told_by_begin(dag_run, "return_value")
+    """The run that the first step of a DAG run of `benchmark` opened in its last try; to be asked within a task."""
+    return _told_by_begin(dag_run, "return_value", "success")

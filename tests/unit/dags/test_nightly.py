@@ -8,12 +8,14 @@ from types import SimpleNamespace
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.execution_time.xcom import XCom
 
 from aftershock import nightly, trigger_form
 from aftershock.assets import RESULT_TABLES
 from aftershock.pool import RUNS_POOL
 from experiments import matrix, spec
 
+last_opened, last_refusal = nightly.opened, nightly.refusal  # before tests put others in their place
 REPOSITORY = Path(__file__).parents[3]
 GOOD, BAD = ("ledger", "pass", "240", "240"), ("utilization", "fail", "0.61", "0.70 to 0.76")
 CELLS = [{"trigger_run_id": f"night__1__words-{seed}", "conf": {}} for seed in (3, 9)]
@@ -132,6 +134,29 @@ def test_a_last_try_whose_run_is_not_in_the_store_is_not_answered_by_an_older_on
     monkeypatch.setattr(nightly, "refusal", {}.get)
     with pytest.raises(AirflowFailException, match="no run came of it"):
         ended(FIRST, "failed")
+
+
+@pytest.mark.parametrize(
+    ("state", "run_id", "reason"),
+    [
+        ("success", "older", None),
+        ("failed", None, "seed: -1 is not usable"),
+        *((state, None, None) for state in (None, "queued", "running", "skipped", "removed")),
+    ],
+)
+def test_what_begin_left_before_its_dag_run_was_cleared_is_of_an_earlier_try(monkeypatch, state, run_id, reason):
+    """What a try has left stays until the next one begins; its state goes with the clearing."""
+    left = {"return_value": "older", "error": "seed: -1 is not usable"}
+
+    def get_task_states(dag_id, task_ids, run_ids):
+        return {FIRST: {"begin": state}} if (dag_id, task_ids, run_ids) == ("benchmark", ["begin"], [FIRST]) else {}
+
+    monkeypatch.setattr(
+        nightly, "get_current_context", lambda: {"ti": SimpleNamespace(get_task_states=get_task_states)}
+    )
+    monkeypatch.setattr(XCom, "get_one", lambda key, **about: left[key])
+    assert (last_opened(FIRST), last_refusal(FIRST)) == (run_id, reason)
+    assert (last_opened(SECOND), last_refusal(SECOND)) == (None, None)
 
 
 def test_one_damaged_run_stops_no_night(publish):
