@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from math import isinf
 from pathlib import Path
 from typing import Any
 
@@ -136,8 +137,14 @@ class Bench:
         running = "injector" in self.running()
         return injector_failure(self.journal("injector"), running=running)
 
-    def wait(self, what: str, met: Callable[[], bool], services: set[str], limit_s: float) -> None:
-        """Wait until `met()`, with a line of progress now and then; raises an `AftershockError` when it cannot come."""
+    def wait(
+        self, what: str, met: Callable[[], bool], services: set[str], limit_s: float, usual_s: float | None = None
+    ) -> None:
+        """Wait until `met()`, with a line of progress now and then; raises an `AftershockError` when it cannot come.
+
+        limit_s    after which it is given up
+        usual_s    about how long it takes where nothing disturbs it, if that is known
+        """
         started = last_line = time.monotonic()
         while not met():
             if failure := self.aborted or self.dead_service(services):
@@ -149,8 +156,14 @@ class Bench:
                 raise EnvironmentFailure(f"still waiting for {what} after {limit_s:.0f} s", "see the logs of the run")
             if now - last_line > LINE_EVERY_S:
                 last_line = now
-                log.info("waiting for %s (%.0f s)", what, now - started)
+                log.info("waiting for %s (%.0f s%s)", what, now - started, expectation(usual_s, limit_s))
             time.sleep(POLL_S)
+
+
+def expectation(usual_s: float | None, limit_s: float) -> str:
+    """How long a wait may take, in words that follow how long it has taken so far."""
+    usual = "" if usual_s is None else f"; usually about {usual_s:.0f} s"
+    return usual + ("" if isinf(limit_s) else f"; given up after {limit_s:.0f} s")
 
 
 def complaint(log_file: Path) -> str:

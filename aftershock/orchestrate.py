@@ -69,7 +69,7 @@ def run_dag(document: dict[str, Any], run_id: str) -> int:
         _own_database(run_id) as variables,
         log_file(run_id).open("w+", encoding="utf-8") as log,
     ):
-        print(f"starting Airflow; its full log is {log.name}", file=sys.stderr)
+        print(f"starting Airflow, which takes half a minute or more; its full log is {log.name}", file=sys.stderr)
         with signals.interrupting():
             child = subprocess.Popen(
                 command,

@@ -47,6 +47,7 @@ STEADY_COMMITS = 2
 LEAD_S = 4.0  # from the plan to the opening of the window: the injector, which stands by, must be armed by then
 HEALING_LIMIT_S = 60.0
 CALIBRATION_LIMIT_S, STEADY_LIMIT_S, ARMING_LIMIT_S, LAST_BATCH_LIMIT_S = 300.0, 180.0, 60.0, 300.0
+USUAL_CALIBRATION_S, USUAL_START_S = 60.0, 20.0  # where nothing else runs on two cores
 
 
 def step(function: Callable[P, R]) -> Callable[P, R]:
@@ -129,10 +130,12 @@ def deploy(run_id: str) -> None:
     bench.spawn_module("query", "infra.supervisor", bench.journal_path("supervisor"), *submit)
     if experiment.load.mode is LoadMode.SATURATING:
         path = bench.gateway / "calibration.json"
-        bench.wait("the calibration of the query", path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S)
+        what = "the calibration of the query"
+        bench.wait(what, path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_CALIBRATION_S)
         _check_calibration(experiment, store.read_json(path))
         shutil.copy(path, bench.run.raw)
-    bench.wait("the query to start", lambda: _happened(bench, "query", "ready"), QUERY_SERVICES, CALIBRATION_LIMIT_S)
+    is_ready = functools.partial(_happened, bench, "query", "ready")
+    bench.wait("the query to start", is_ready, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_START_S)
 
 
 def _check_calibration(experiment: spec.Experiment, calibration: dict[str, Any]) -> None:
@@ -172,8 +175,8 @@ def start_load(run_id: str) -> None:
 
 def _await_steady(bench: Bench, since_ns: int) -> None:
     services = QUERY_SERVICES | {"generator"}
-    what = "the query to run steadily"
-    bench.wait(what, lambda: _commits(bench, since_ns) >= STEADY_COMMITS, services, STEADY_LIMIT_S)
+    what, usual_s = "the query to run steadily", STEADY_COMMITS * bench.experiment.engine.checkpoint_interval_s
+    bench.wait(what, lambda: _commits(bench, since_ns) >= STEADY_COMMITS, services, STEADY_LIMIT_S, usual_s)
 
 
 @step
@@ -209,8 +212,9 @@ def stop(run_id: str) -> None:
     if failure := bench.dead_injector():
         raise failure
     end_ns = store.read_json(bench.run.raw / "plan.json")["window_end_ns"]
-    limit_s = LAST_BATCH_LIMIT_S + 2 * bench.experiment.engine.checkpoint_interval_s
-    bench.wait("the last batch of the window", lambda: _commits(bench, end_ns) > 0, QUERY_SERVICES, limit_s)
+    interval_s = bench.experiment.engine.checkpoint_interval_s
+    limit_s = LAST_BATCH_LIMIT_S + 2 * interval_s
+    bench.wait("the last batch of the window", lambda: _commits(bench, end_ns) > 0, QUERY_SERVICES, limit_s, interval_s)
     if bench.experiment.engine.name is Engine.DATAFLOW:
         (bench.gateway / DRAIN_FILE).touch()
         bench.wait("the last results", lambda: _happened(bench, "query", "finished"), QUERY_SERVICES, limit_s)

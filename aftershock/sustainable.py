@@ -152,8 +152,8 @@ def _watch(bench: Bench, looks: Looks, probe: Probe, journal: Journal) -> Judged
         seen = _seen(looks, probe)
         return seen.ended_ns == probe.ended_ns or is_overwhelmed(rate, interval_s, seen.lag[-1][1])
 
-    limit_s = (probe.ended_ns - time.time_ns()) / NS + SLACK_S
-    bench.wait(f"probe {probe.number}, {rate:,.0f} records/s", is_over, SERVICES, limit_s)
+    left_s = (probe.ended_ns - time.time_ns()) / NS
+    bench.wait(f"probe {probe.number}, {rate:,.0f} records/s", is_over, SERVICES, left_s + SLACK_S, left_s)
     judged = judge(rate, interval_s, seen.lag, seen.unread)
     about = {"probe": probe.number, "rate": rate, "started_ns": probe.started_ns}
     journal.write("probe", **about, **seen.figures, **asdict(judged))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from results.store import Run
 
 log = logging.getLogger(__name__)
+USUAL_S = {"provision": 10, "collect": 30, "tabulate": 25, "validate": 8}  # of steps that tell of no progress, at best
 ERROR = "error"  # the XCom key under which a failed task leaves its one-line reason for the teardown
 
 
@@ -51,7 +52,7 @@ def run_step(name: str, run: str) -> Any:
     """Run the step `name` of the run of that id; an error that a user can understand fails the task with that line."""
     from aftershock import steps
 
-    log.info("%s ...", name)
+    log.info("%s ...%s", name, f" (usually {USUAL_S[name]} s or more)" if name in USUAL_S else "")
     started = time.monotonic()
     with told_in_one_line():
         outcome = getattr(steps, name)(run)

@@ -1,10 +1,11 @@
 """The life of a run's directory around its steps, without a cluster: begun, noted when a step fails, published."""
 
 import json
+from math import inf
 
 import pytest
 
-from aftershock import steps
+from aftershock import bench, steps
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec, Experiment
 from infra import startup
@@ -134,6 +135,25 @@ def test_only_a_run_with_a_handle_has_a_cluster_to_destroy():
     bench.root.mkdir(parents=True)
     (bench.root / HANDLE_FILE).touch()
     assert bench.provisioned
+
+
+@pytest.mark.parametrize(
+    ("usual_s", "limit_s", "told"),
+    [
+        (16.0, 180.0, "; usually about 16 s; given up after 180 s"),
+        (None, 60.0, "; given up after 60 s"),
+        (None, inf, ""),
+    ],
+)
+def test_a_wait_is_told_with_what_it_may_take(monkeypatch, caplog, usual_s, limit_s, told):
+    steps.begin(DOCUMENT, "run-1")
+    looks = iter([False, True])
+    monkeypatch.setattr(bench, "LINE_EVERY_S", -1.0)
+    monkeypatch.setattr(bench, "POLL_S", 0.0)
+    monkeypatch.setattr(bench.Bench, "dead_service", lambda *_: None)
+    with caplog.at_level("INFO", logger="aftershock.bench"):
+        bench.Bench("run-1").wait("its aim", lambda: next(looks), set(), limit_s, usual_s)
+    assert caplog.messages == [f"waiting for its aim (0 s{told})"]
 
 
 def test_a_service_that_ended_after_what_was_awaited_did_not_die(monkeypatch):

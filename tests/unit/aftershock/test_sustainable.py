@@ -51,7 +51,7 @@ class SimulatedBench:
         self.journals["generator"].write("sent", at_ns, delivered=int(delivered), failed=self.failed)
         self.journals["query"].write("progress", at_ns, phase="running", positions={"bids.0": int(read)})
 
-    def wait(self, what, met, services, limit_s):
+    def wait(self, what, met, services, limit_s, usual_s=None):
         last_ns = self.clock.now_ns + limit_s * NS
         while not met():
             assert self.clock.now_ns < last_ns, f"{what} takes too long"
