@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import nnls
+
+Point = tuple[float, float, float]  # how many, how much is in them, and what it cost
 
 
 class Linear(NamedTuple):
@@ -15,6 +21,20 @@ class Linear(NamedTuple):
     def of(self, count: float, size: float) -> float:
         """The cost of `count` things with `size` in them altogether."""
         return self.fixed * count + self.each * size
+
+
+def fitted(points: Iterable[Point]) -> Linear:
+    """The costs, none below nothing, from which these points are least off, each by its own measure.
+
+    So what is small counts as much as what is large, and what was disturbed and took many times as long counts little.
+    """
+    rows = np.array([point for point in points if point[0]], dtype=float)
+    if not len(rows):
+        return Linear(0.0, 0.0)
+    counts, costs = rows[:, 0], rows[:, 2]
+    unit = np.where(costs > 0, costs, counts)
+    found, _ = nnls(rows[:, :2] / unit[:, None], costs / unit)
+    return Linear(*map(float, found))
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-import numpy as np
 import pyarrow as pa
-from scipy.optimize import nnls
 
 from experiments.workloads import NexmarkSpec
 from spark_jobs.dataflow.checkpoints import initial_line
@@ -35,11 +33,9 @@ from spark_jobs.dataflow.protocols.interface import Unprotected
 from spark_jobs.dataflow.protocols.uncoordinated import Uncoordinated
 from spark_jobs.dataflow.queries import dataflow
 from spark_jobs.dataflow.runtime.sources import Make, maker_of
-from spark_jobs.dataflow.scaling.costs import Costs, Linear, OperatorCosts
+from spark_jobs.dataflow.scaling.costs import Costs, Linear, OperatorCosts, Point, fitted
 from spark_jobs.dataflow.store import DirectoryStore, ObjectStore
 from workloads.schedule import Schedule
-
-Point = tuple[float, float, float]  # how many, how much is in them, and what it cost
 
 BLOCK_EVENTS = {1: 80, 1024: 8_000}  # by records a message
 BLOCKS, BLOCKS_PER_CHECKPOINT = 100, 5
@@ -212,22 +208,13 @@ def _read(partition: Partition, make: Make, start: int, events: int) -> None:
 def _operator_costs(name: str, plain: Sequence[_Run], logging: Sequence[_Run]) -> OperatorCosts:
     of, logged = [run.spent[name] for run in plain], [run.spent[name] for run in logging]
     return OperatorCosts(
-        step_s=_fit((each.messages_in, each.rows_in, each.step_s) for each in of),
+        step_s=fitted((each.messages_in, each.rows_in, each.step_s) for each in of),
         rows_out=sum(each.rows_out for each in of) / max(1, sum(each.rows_in for each in of)),
-        sent_bytes=_fit((each.sent, each.sent_rows, each.sent_bytes) for each in of),
-        log_s=_fit((each.sent, each.sent_rows, each.log_s) for each in logged),
-        log_bytes=_fit((each.sent, each.sent_rows, each.log_bytes) for each in logged),
-        state_bytes=_fit(point for each in logged for point in each.checkpoints),
+        sent_bytes=fitted((each.sent, each.sent_rows, each.sent_bytes) for each in of),
+        log_s=fitted((each.sent, each.sent_rows, each.log_s) for each in logged),
+        log_bytes=fitted((each.sent, each.sent_rows, each.log_bytes) for each in logged),
+        state_bytes=fitted(point for each in logged for point in each.checkpoints),
     )
-
-
-def _fit(points: Iterable[Point]) -> Linear:
-    """The costs that explain these best; none is below nothing."""
-    rows = np.array([point for point in points if point[0]], dtype=float)
-    if not len(rows):
-        return Linear(0.0, 0.0)
-    found, _ = nnls(rows[:, :2] / rows[:, :1], rows[:, 2] / rows[:, 0])
-    return Linear(*map(float, found))
 
 
 def _split_s() -> float:
@@ -245,7 +232,7 @@ def _store_costs(store: ObjectStore) -> tuple[Linear, Linear]:
         content, key = bytes(size), f"object-{size}"
         written.append((1.0, float(size), _waited(partial(store.put, key, [content]))))
         read.append((1.0, float(size), _waited(partial(store.get, key))))
-    return _fit(written), _fit(read)
+    return fitted(written), fitted(read)
 
 
 def _transfer_costs(frames: Sequence[Frame], schemas: Sequence[pa.Schema]) -> tuple[Linear, Linear]:
@@ -265,7 +252,7 @@ def _transfer_costs(frames: Sequence[Frame], schemas: Sequence[pa.Schema]) -> tu
                 left -= len(piece)
             sent.append((1.0, float(len(data)), sent_s - begun_s))
             received.append((1.0, float(len(data)), time.process_time() - sent_s))
-    return _fit(sent), _fit(received)
+    return fitted(sent), fitted(received)
 
 
 def _connect_and_close() -> None:

@@ -11,7 +11,7 @@ from spark_jobs.dataflow.layout import lay_out
 from spark_jobs.dataflow.operators import Delivery
 from spark_jobs.dataflow.protocols import PROTOCOLS, by_name
 from spark_jobs.dataflow.queries import dataflow
-from spark_jobs.dataflow.scaling.costs import Costs, Linear, OperatorCosts
+from spark_jobs.dataflow.scaling.costs import Costs, Linear, OperatorCosts, fitted
 from spark_jobs.dataflow.scaling.measure import costs
 from spark_jobs.dataflow.scaling.simulation import Cluster, Load
 from spark_jobs.dataflow.scaling.study import study
@@ -159,6 +159,18 @@ def test_a_study_has_a_row_for_every_protocol_and_size():
     protected = table[table["protocol"] != "none"]
     assert protected[["checkpoint_s", "restart_s"]].notna().all().all()
     assert (protected["checkpoints"] > 0).all()
+
+
+def test_a_disturbance_and_large_objects_leave_the_cost_of_small_ones():
+    small, large = [(1.0, 1e3, 4.1e-5)] * 100, [(1.0, 2e6, 3e-3)]
+    found = fitted([*small, *large, (1.0, 1e3, 0.2)])
+    assert found.of(1, 1e3) == pytest.approx(4.1e-5, rel=0.05)
+    assert found.of(1, 2e6) == pytest.approx(3e-3, rel=0.05)
+
+
+def test_what_costs_nothing_and_what_was_not_seen_is_free():
+    assert fitted([(10.0, 100.0, 0.0), (10.0, 1000.0, 0.0)]) == FREE
+    assert fitted([(0.0, 0.0, 0.5)]) == FREE
 
 
 def test_costs_are_those_of_the_parts():
