@@ -19,7 +19,7 @@ from aftershock import airflow_environment
 from infra.processes import members
 from results import store
 from results.schema import TABLES
-from tests.e2e.airflow_server import Server, served_airflow, wait
+from tests.e2e.airflow_server import LIMIT_S, Server, served_airflow, wait
 from tests.e2e.browser import logged_in_browser, needs_chromium, screenshot
 from tests.e2e.mail import mail_server
 
@@ -192,6 +192,32 @@ def test_the_run_is_seen_in_airflow(served, night):
         frame = page.frame_locator("iframe[title=Aftershock]")
         expect(frame.get_by_role("heading", level=1)).to_contain_text(night.run.run_id, timeout=90_000)
         screenshot(page, "scheduled-run")
+
+
+@needs_chromium
+def test_the_abort_switch_undoes_what_is_held_and_ends_the_run(served, night):
+    """A worker is frozen for longer than the window, so that nothing but the abort thaws it."""
+    run_id = "held"
+    frozen = {"at": 2, "kind": "pause", "targets": ["worker-1"], "heal_after": 300}
+    load = {"load.mode": "rate", "load.rate": 50}
+    conf = {"run_id": run_id, "window_s": 280, "faults.processes": [], "faults.events": [frozen]} | load
+    dag_run = served.trigger("benchmark", conf)
+    wait("the run", lambda: run_id in store.all_live())
+    with logged_in_browser(served.address) as context:
+        page = context.new_page()
+        page.goto(f"{served.address}/aftershock/live/{run_id}")
+        held = page.locator(".host", has_text="worker-1").get_by_text("frozen")
+        held.wait_for(timeout=LIMIT_S * 1000)
+        token = store.read_json(store.live_directory(run_id) / "cluster" / "handle.json")["token"]
+        screenshot(page, "abort-amid-a-fault")
+        page.get_by_role("link", name="Abort this run").click()
+        page.get_by_label("I want to end this run").check()
+        page.get_by_role("button", name="Abort the run").click()
+        expect(page.get_by_role("status")).to_contain_text("1 faults undone", timeout=90_000)
+    assert served.state_at_its_end("benchmark", dag_run) == "failed"
+    status = store.finished(run_id).status()
+    assert (status["state"], "aborted" in status["error"]) == ("failed", True)
+    assert members(token) == []
 
 
 def test_no_log_and_no_table_holds_a_secret(night):
