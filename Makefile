@@ -24,9 +24,9 @@ reproduce: setup  ## rebuild the papers' tables and figures that can be computed
 serve: setup  ## open Airflow with the DAGs and the pages
 	@$(BIN)/aftershock serve
 
-test: lint unit  ## linters, unit tests, then integration and end-to-end tests one by one
+test: lint unit  ## linters, unit tests, then integration and end-to-end tests, two files at a time
 	@sh infra/setup.sh chromium docker sshd nftables
-	@$(BIN)/pytest tests/integration tests/e2e
+	@$(BIN)/pytest -n 2 --dist loadfile tests/integration tests/e2e
 
 lint: setup  ## style and import rules
 	@$(BIN)/ruff check

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ from infra.docker import daemon
 from infra.docker.containers import RATION
 
 RATION_US = 900_000  # of each second
+LOCK = Path(tempfile.gettempdir()) / "aftershock-dockerd.lock"  # one at a time: they share what real time there is
 START_LIMIT_S, STOP_LIMIT_S, PAUSE_S = 30.0, 30.0, 0.1
 
 
@@ -37,6 +39,12 @@ def _own(unusable: AftershockError) -> Iterator[None]:
     program = shutil.which("dockerd", path=f"{os.environ['PATH']}:/usr/local/sbin:/usr/sbin:/sbin")
     if os.geteuid() or program is None:
         raise EnvironmentFailure(str(unusable), "or run the tests as root with Debian's docker.io installed")
+    with LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield from _ours(program)
+
+
+def _ours(program: str) -> Iterator[None]:
     folder = Path(tempfile.mkdtemp(prefix="aftershock-dockerd-"))
     before = os.environ.get("DOCKER_HOST")
     process = _start(program, folder)
