@@ -195,7 +195,7 @@ def test_the_run_is_seen_in_airflow(served, night):
 
 
 @needs_chromium
-def test_the_abort_switch_undoes_what_is_held_and_ends_the_run(served, night):
+def test_the_abort_switch_undoes_what_is_held_and_ends_the_run(served):
     """A worker is frozen for longer than the window, so that nothing but the abort thaws it."""
     run_id = "held"
     frozen = {"at": 2, "kind": "pause", "targets": ["worker-1"], "heal_after": 300}
