@@ -6,9 +6,11 @@ import os
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 from aftershock import derive
 from experiments import spec
+from experiments.engines import Engine
 from experiments.errors import BadInput, EnvironmentFailure
 from results import store
 from results.machine import experiment_digest
@@ -16,6 +18,7 @@ from results.schema import SCHEMA_VERSION
 from results.store import Run
 
 EXPERIMENT = "experiment.json"
+CHAINING_SINCE = 4  # the version of the tables with which the testbed began to chain operators
 
 
 def recompute(run_id: str) -> Run:
@@ -29,17 +32,27 @@ def recompute(run_id: str) -> Run:
         raise BadInput("run_id", run_id, "a run that is done: this one failed, and its logs are not whole")
     if not ((old.root / EXPERIMENT).is_file() and old.raw.is_dir()):
         raise BadInput("run_id", run_id, "a run with its experiment and raw logs, which this one has lost")
-    experiment = spec.validate(store.read_json(old.root / EXPERIMENT))
+    document = as_it_ran(old)
+    experiment = spec.validate(document)
     with store.scratch() as folder:
         new = _with_its_logs(old, folder)
+        store.write_json(new.root / EXPERIMENT, document)
+        now = {"schema_version": SCHEMA_VERSION, "experiment_digest": experiment_digest(experiment)}
+        computed = now | {"recomputed_ns": time.time_ns()}
+        store.write_json(new.root / "status.json", old.status() | computed)  # the report reads it
         _tabulate(new)
         derive.predict(new, experiment)
         derive.validate(new, experiment)
         derive.report(new, experiment)
-        now = {"schema_version": SCHEMA_VERSION, "experiment_digest": experiment_digest(experiment)}
-        computed = now | {"recomputed_ns": time.time_ns()}
-        store.write_json(new.root / "status.json", old.status() | computed)
         return store.replace(new)
+
+
+def as_it_ran(old: Run) -> dict[str, Any]:
+    """The experiment of a run, with what was no field yet when it ran."""
+    document = store.read_json(old.root / EXPERIMENT)
+    if (old.status().get("schema_version") or 0) < CHAINING_SINCE and document["engine"]["name"] == Engine.DATAFLOW:
+        document["engine"]["chaining"] = False
+    return document
 
 
 def _tabulate(new: Run) -> None:
@@ -60,5 +73,4 @@ def _with_its_logs(old: Run, folder: Path) -> Run:
     """A run with the raw logs of the old one, the same files: nothing writes into them, but for the job's own log."""
     new = Run(old.run_id, folder / old.run_id / "result")  # the job names a run by the folder above
     shutil.copytree(old.raw, new.raw, copy_function=os.link, ignore=shutil.ignore_patterns("build.log"))
-    shutil.copy(old.root / EXPERIMENT, new.root)
     return new

@@ -78,7 +78,8 @@ def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | No
     if store.live_directory(run_id).exists() or store.is_finished(run_id):
         raise BadInput("run_id", run_id, "an id that no other run has")
     bench.run.raw.mkdir(parents=True)
-    store.write_json(bench.run.root / "experiment.json", experiment.model_dump(mode="json"))
+    ran = experiment.model_copy(update={"engine": experiment.engine.filled_in})  # a later version may decide otherwise
+    store.write_json(bench.run.root / "experiment.json", ran.model_dump(mode="json"))
     store.write_json(bench.run.root / "status.json", _status(run_id, experiment, dag_run))
     return run_id
 
