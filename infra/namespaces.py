@@ -143,8 +143,11 @@ def of(token: str) -> list[str]:
 
 def root_of(token: str) -> str | None:
     """The root of the cluster, as its uplink tells; None when there is no uplink, or none that was finished."""
-    alias = Path("/sys/class/net") / uplink(token) / "ifalias"
-    owner, _, root = (alias.read_text().strip() if alias.exists() else "").partition(" ")
+    try:
+        alias = (Path("/sys/class/net") / uplink(token) / "ifalias").read_text()
+    except OSError:  # it may go at any moment
+        return None
+    owner, _, root = alias.strip().partition(" ")
     return root if owner == token and root else None
 
 

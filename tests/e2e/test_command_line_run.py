@@ -122,6 +122,9 @@ def test_airflow_killed_outright_leaves_a_failed_run_with_its_logs(home):
     assert not handle.exists()
 
 
+@pytest.mark.skipif(
+    subprocess.run([*UNSHARED, "true"], stderr=subprocess.DEVNULL).returncode != 0, reason="no network of its own here"
+)
 def test_a_port_that_is_taken_is_one_clear_line_and_leaves_nothing(home):
     process = start("--json", *settings(*SHORT), within=WITHOUT_9092)
     out, told = process.communicate(timeout=LIMIT_S)

@@ -53,17 +53,20 @@ def cluster(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture(scope="module")
 def broker(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:
     """A cluster of which only the broker runs; the tests of a module share it and leave it up."""
-    with startup.one_at_a_time():
-        handle = lay_out(ONE_WORKER, new_run_id(), tmp_path_factory.mktemp("broker"))
-        logs = handle.directory(handle.gateway.name) / "logs"
-        logs.mkdir(parents=True)
-        gateway.start_broker(driver, handle)
+    root: Path = tmp_path_factory.mktemp("broker")
     try:
+        with startup.one_at_a_time():
+            handle = lay_out(ONE_WORKER, new_run_id(), root)
+            logs = handle.directory(handle.gateway.name) / "logs"
+            logs.mkdir(parents=True)
+            handle.save()  # who has no handle is cleaned away
+            gateway.start_broker(driver, handle)
         gateway.wait_port(handle.gateway.address, BROKER_PORT, logs / "broker.log")
         kafka.wait_ready(handle.broker, logs / "broker.log")
         yield handle
     finally:
-        driver.destroy(handle)
+        if (root / HANDLE_FILE).exists():
+            driver.destroy(Handle.load(root))
 
 
 @pytest.fixture(scope="module")

@@ -59,6 +59,7 @@ def handle(tmp_path: Path) -> Iterator[tuple[Driver, Handle]]:
     made = handle_of(spec, f"test-{uuid.uuid4().hex[:8]}", tmp_path, letter="s", subnet=253, network="127.0.253")
     for host in made.hosts:
         (made.directory(host) / "logs").mkdir(parents=True)
+    made.save()  # who has no handle is cleaned away
     yield driver, made
     driver.destroy(made)
 
