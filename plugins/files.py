@@ -5,7 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from fastapi import HTTPException
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, Response
 
 from plugins.access import DOCUMENT_POLICY
 from results.reading import parts
@@ -24,10 +24,12 @@ MEDIA_TYPES = {
 STATIC_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 STATIC_FOLDER = Path(__file__).parent / "static"
 STATIC = {
-    path.relative_to(STATIC_FOLDER).as_posix(): path for path in STATIC_FOLDER.rglob("*") if path.suffix in STATIC_TYPES
-}
-ECHARTS = next(path.name for path in STATIC.values() if path.name.startswith("echarts-"))
-STATIC_VERSION = hashlib.sha256(b"".join(path.read_bytes() for _, path in sorted(STATIC.items()))).hexdigest()[:12]
+    path.relative_to(STATIC_FOLDER).as_posix(): path.read_bytes()
+    for path in sorted(STATIC_FOLDER.rglob("*"))
+    if path.suffix in STATIC_TYPES
+}  # read once, so that what is served is of this version
+STATIC_VERSION = hashlib.sha256(b"".join(STATIC.values())).hexdigest()[:12]
+ECHARTS = next(Path(name).name for name in STATIC if Path(name).name.startswith("echarts-"))
 KEPT = "private, max-age=31536000, immutable"
 
 
@@ -75,10 +77,10 @@ def send(path: Path | None) -> FileResponse:
     return FileResponse(path, media_type=MEDIA_TYPES[path.suffix], headers={"Content-Security-Policy": DOCUMENT_POLICY})
 
 
-def send_static(name: str, version: str) -> FileResponse:
+def send_static(name: str, version: str) -> Response:
     """Serve a file of the pages' own, by a name of `STATIC`; browsers keep it if its address has the right version."""
     headers = {"Cache-Control": KEPT} if version == STATIC_VERSION else {}
-    return FileResponse(STATIC[name], media_type=STATIC_TYPES[STATIC[name].suffix], headers=headers)
+    return Response(STATIC[name], media_type=STATIC_TYPES[Path(name).suffix], headers=headers)
 
 
 def _is_own_file(path: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends, FastAPI, HTTPException
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from experiments.errors import AftershockError
@@ -29,7 +29,7 @@ def create_app() -> FastAPI:
 
 
 @router.get("/static/{version}/{name:path}")
-def static(version: str, name: str) -> FileResponse:
+def static(version: str, name: str) -> Response:
     if name not in STATIC:
         raise HTTPException(404, "There is no such file.")
     return send_static(name, version)
