@@ -39,6 +39,12 @@ class Abortion:
     step: str | None
 
     @property
+    def done(self) -> str:
+        """What was undone, in words."""
+        count = len(self.undone)
+        return f"{count} fault{'' if count == 1 else 's'} undone in {self.seconds:.1f} s"
+
+    @property
     def rest(self) -> str:
         """What is still to come, in words that end a sentence; empty if nothing is."""
         if self.step is None:

@@ -99,16 +99,18 @@ def _empty(run_ids: set[str]) -> tuple[list[Emptied], list[EnvironmentFailure]]:
     """Delete what these finished runs left in S3, with the credentials of this process's environment."""
     emptied, refused = [], []
     for run_id in sorted(run_ids):
-        engine = _engine(run_id)
-        if place := engine.objects_of(run_id):
-            from spark_jobs.dataflow.s3 import S3Store  # here, since it takes a while to import
+        try:
+            engine = _engine(run_id)
+            if place := engine.objects_of(run_id):
+                from spark_jobs.dataflow.s3 import S3Store  # here, since it takes a while to import
 
-            try:
                 if objects := S3Store(place, engine.store_endpoint).clear():
                     emptied.append(Emptied(run_id, place, objects))
-            except EnvironmentFailure as error:
-                remedy = f"{error.remedy}, then `aftershock clean {run_id}`"
-                refused.append(EnvironmentFailure(f"run {run_id}: {error.cause}", remedy))
+        except BadInput as error:
+            refused.append(EnvironmentFailure(f"run {run_id}: {error}", "look into its experiment.json"))
+        except EnvironmentFailure as error:
+            remedy = f"{error.remedy}, then `aftershock clean {run_id}`"
+            refused.append(EnvironmentFailure(f"run {run_id}: {error.cause}", remedy))
     return emptied, refused
 
 

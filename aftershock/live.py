@@ -130,10 +130,10 @@ def _query(bench: Bench, pace: Pace, until_ns: int) -> dict[str, Any]:
 def end(run_id: str) -> str:
     """Abort a live run, as `aftershock abort` does; returns what happened in one line."""
     try:
-        done = abort(run_id)
+        aborted = abort(run_id)
     except BadInput:
         raise
     except AftershockError as error:
         return f"{run_id} is being aborted, but: {error}"
-    left = f", {len(done.left)} left to its teardown" if done.left else ""
-    return f"{run_id} was aborted: {len(done.undone)} faults undone in {done.seconds:.1f} s{left}{done.rest}"
+    left = f", {len(aborted.left)} left to its teardown" if aborted.left else ""
+    return f"{run_id} was aborted: {aborted.done}{left}{aborted.rest}"

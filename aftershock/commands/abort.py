@@ -30,4 +30,4 @@ def abort_run(arguments: argparse.Namespace) -> int:
 
 
 def _line(aborted: Abortion) -> str:
-    return f"run {aborted.run_id} aborted: {len(aborted.undone)} faults undone in {aborted.seconds:.1f} s{aborted.rest}"
+    return f"run {aborted.run_id} aborted: {aborted.done}{aborted.rest}"

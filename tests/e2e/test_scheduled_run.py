@@ -213,7 +213,7 @@ def test_the_abort_switch_undoes_what_is_held_and_ends_the_run(served):
         page.get_by_role("link", name="Abort this run").click()
         page.get_by_label("I want to end this run").check()
         page.get_by_role("button", name="Abort the run").click()
-        expect(page.get_by_role("status")).to_contain_text("1 faults undone", timeout=90_000)
+        expect(page.get_by_role("status")).to_contain_text("1 fault undone", timeout=90_000)
     assert served.state_at_its_end("benchmark", dag_run) == "failed"
     status = store.finished(run_id).status()
     assert (status["state"], "aborted" in status["error"]) == ("failed", True)

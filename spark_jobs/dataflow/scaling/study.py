@@ -93,7 +93,7 @@ class Deployment:
 
     def _cluster(self, per_second: float, load: Load) -> Cluster:
         """A cluster that reads about so many records a second, with as many messages as one as that takes."""
-        group = min(self._most_grouped, ceil(self._hooks_per_record * per_second / HOOKS_PER_SECOND))
+        group = min(self._most_grouped, max(1, ceil(self._hooks_per_record * per_second / HOOKS_PER_SECOND)))
         arguments = (self._layout, self._protocol, self._costs, load, INTERVAL_S)
         return Cluster(*arguments, hook_s=self._hook_s, group=group)
 
