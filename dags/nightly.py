@@ -11,21 +11,28 @@ run of the DAG `benchmark`, one after the other, so that no run disturbs another
 | publish | an asset event for each result table, with the runs that have it: they start the DAG `regression` |
 | judge | the last word: fails with what each run that is not good has against it, and where to look |
 
-The DAG is paused until someone switches it on; then it runs every night at 02:00 UTC, and a night that was missed is
-not made up for. The pool `aftershock_runs` has one slot, so that runs wait for each other.
+The DAG is paused until someone switches it on; then it runs every night at 02:00 UTC, or when the cron expression in
+`AFTERSHOCK_NIGHT` says (UTC), and a night that was missed is not made up for. The pool `aftershock_runs` has one slot,
+so that runs wait for each other.
 """
 
-from airflow.sdk import DAG, Param, get_current_context, task
+import os
+from datetime import timedelta
+
+from airflow.sdk import DAG, CronTriggerTimetable, Param, get_current_context, task
 
 from aftershock import nightly, tasks
 from aftershock.assets import RESULT_TABLES
 from aftershock.pool import RUNS_POOL
 
+NIGHT = os.environ.get("AFTERSHOCK_NIGHT", "0 2 * * *")
+
 with DAG(
     dag_id="nightly",
     description="Run a matrix of experiments, one after the other, and publish their result tables",
     doc_md=__doc__,
-    schedule="0 2 * * *",
+    # Left to itself Airflow makes up for a night of the last two hours and a half.
+    schedule=CronTriggerTimetable(NIGHT, timezone="UTC", run_immediately=timedelta(0)),
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=True,

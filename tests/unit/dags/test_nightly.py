@@ -7,8 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import timezone
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time.xcom import XCom
+from airflow.serialization.encoders import coerce_to_core_timetable
+from airflow.timetables import trigger
+from airflow.timetables.base import TimeRestriction
 
 from aftershock import nightly, trigger_form
 from aftershock.assets import RESULT_TABLES
@@ -49,9 +53,16 @@ def events():
     return defaultdict(SimpleNamespace)
 
 
-def test_a_night_is_scheduled_alone_not_made_up_for_and_off_until_wanted(dag):
-    assert (dag.schedule, dag.catchup, dag.max_active_runs) == ("0 2 * * *", False, 1)
-    assert dag.is_paused_upon_creation
+def test_a_night_is_scheduled_alone_and_off_until_wanted(dag):
+    assert (dag.catchup, dag.max_active_runs, dag.is_paused_upon_creation) == (False, 1, True)
+
+
+def test_a_night_that_was_missed_by_an_hour_is_not_made_up_for(dag, monkeypatch):
+    monkeypatch.setattr(trigger, "utcnow", lambda: timezone.datetime(2026, 11, 22, 3, 0))
+    never = TimeRestriction(earliest=None, latest=None, catchup=False)
+    timetable = coerce_to_core_timetable(dag.timetable)
+    first = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=never)
+    assert first.run_after == timezone.datetime(2026, 11, 23, 2, 0)
 
 
 def test_runs_wait_for_each_other_without_a_worker_and_without_stopping_the_rest(dag):
