@@ -194,7 +194,11 @@ class KafkaResults(Outlet):
 
     def _transact(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
         self._producer.begin_transaction()
-        self._send(batches)
+        try:
+            self._send(batches)
+        except KafkaException:
+            self._producer.abort_transaction(ANSWER_S)  # says so if another has the sink: a record's error does not
+            raise
         place = TopicPartition(self._topic, self._partition, number)
         self._producer.send_offsets_to_transaction([place], self._group, ANSWER_S)
         self._producer.commit_transaction(ANSWER_S)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from experiments.fault_kinds import FaultKind
 from experiments.workloads import NexmarkQuery, NexmarkSpec
@@ -34,6 +34,7 @@ from workloads.schedule import Schedule
 ROWS, EVENTS, SCHEDULE = 50, 2000, Schedule(0, 10_000.0)
 READ_LIMIT_S = 60.0
 BEGIN, WRITE, OFFSETS, COMMIT = "begin_transaction", "produce", "send_offsets_to_transaction", "commit_transaction"
+HEARD_S = 30.0
 
 
 class Interrupted:
@@ -99,6 +100,40 @@ def test_a_sink_that_is_overtaken_amid_a_transaction_gets_nothing_out_any_more(b
     assert messages_out(job) == out
     cut_off = values(job, output(2, "old")) if step in (OFFSETS, COMMIT) else Counter()
     assert messages_out(job, "read_uncommitted") == out + cut_off, "the broker had what the old one wrote"
+
+
+@pytest.mark.parametrize("sent", [0, 1])
+def test_a_sink_that_hears_amid_its_records_that_it_was_overtaken_leaves_the_new_one_alone(
+    broker: Handle, sent: int
+) -> None:
+    """Then librdkafka says of the next record that the transaction failed, but not of what."""
+    job = job_at(broker, f"heard-{sent}", parallelism=1)
+    (old,), (new,) = sinks(job), sinks(job)
+    old.publish(1, [output(1, "old")])
+    producer = old._producer
+
+    def send() -> None:
+        producer.produce(job.output.topic, b"never committed", partition=0)
+
+    def keep_sending(deadline_s: float) -> None:
+        while time.monotonic() < deadline_s:
+            send()
+            time.sleep(0.01)
+
+    def hear() -> None:
+        for _ in range(sent):
+            send()
+        producer.flush()
+        new.publish(2, [output(2, "new")])
+        with pytest.raises(KafkaException) as heard:
+            keep_sending(time.monotonic() + HEARD_S)
+        assert heard.value.args[0].code() in (KafkaError._FATAL, KafkaError._STATE)
+
+    interrupt(old, WRITE, hear)
+    with pytest.raises(Superseded):
+        old.publish(2, [output(2, "old")])
+    new.publish(3, [output(3, "new")])
+    assert messages_out(job) == values(job, output(1, "old"), output(2, "new"), output(3, "new"))
 
 
 def test_what_the_one_before_got_out_is_not_published_again(broker: Handle) -> None:
