@@ -45,7 +45,7 @@ class Bench:
 
     @cached_property
     def experiment(self) -> spec.Experiment:
-        return spec.validate(store.read_json(self.run.root / "experiment.json"))
+        return spec.validate(store.read_json(self.run.experiment_path))
 
     @cached_property
     def driver(self) -> Driver:

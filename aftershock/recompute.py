@@ -17,7 +17,6 @@ from results.machine import experiment_digest
 from results.schema import SCHEMA_VERSION
 from results.store import Run
 
-EXPERIMENT = "experiment.json"
 CHAINING_SINCE = 4  # the version of the tables with which the testbed began to chain operators
 
 
@@ -30,13 +29,13 @@ def recompute(run_id: str) -> Run:
     old = store.finished(run_id)
     if old.status()["state"] != "done":
         raise BadInput("run_id", run_id, "a run that is done: this one failed, and its logs are not whole")
-    if not ((old.root / EXPERIMENT).is_file() and old.raw.is_dir()):
+    if not (old.experiment_path.is_file() and old.raw.is_dir()):
         raise BadInput("run_id", run_id, "a run with its experiment and raw logs, which this one has lost")
     document = as_it_ran(old)
     experiment = spec.validate(document)
     with store.scratch() as folder:
         new = _with_its_logs(old, folder)
-        store.write_json(new.root / EXPERIMENT, document)
+        store.write_json(new.experiment_path, document)
         now = {"schema_version": SCHEMA_VERSION, "experiment_digest": experiment_digest(experiment)}
         computed = now | {"recomputed_ns": time.time_ns()}
         store.write_json(new.root / "status.json", old.status() | computed)  # the report reads it
@@ -49,7 +48,7 @@ def recompute(run_id: str) -> Run:
 
 def as_it_ran(old: Run) -> dict[str, Any]:
     """The experiment of a run, with what was no field yet when it ran."""
-    document = store.read_json(old.root / EXPERIMENT)
+    document = store.read_json(old.experiment_path)
     if (old.status().get("schema_version") or 0) < CHAINING_SINCE and document["engine"]["name"] == Engine.DATAFLOW:
         document["engine"]["chaining"] = False
     return document

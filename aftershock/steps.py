@@ -79,7 +79,7 @@ def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | No
         raise BadInput("run_id", run_id, "an id that no other run has")
     bench.run.raw.mkdir(parents=True)
     ran = experiment.model_copy(update={"engine": experiment.engine.filled_in})  # a later version may decide otherwise
-    store.write_json(bench.run.root / "experiment.json", ran.model_dump(mode="json"))
+    store.write_json(bench.run.experiment_path, ran.model_dump(mode="json"))
     store.write_json(bench.run.root / "status.json", _status(run_id, experiment, dag_run))
     return run_id
 

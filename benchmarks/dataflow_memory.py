@@ -52,7 +52,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--protocol", choices=list(PROTOCOLS), default="uncoordinated")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--rate", type=float, help="events per second, instead of 80 % of what is measured")
+    parser.add_argument("--rate", type=float, help="events per second, instead of 80 %% of what is measured")
     return parser.parse_args()
 
 

@@ -20,11 +20,10 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from benchmarks.dataflow_throughput import job_of
+from benchmarks.dataflow_throughput import comparison, job_of
 from spark_jobs.dataflow.coordinator import Coordinator
 from spark_jobs.dataflow.effects import Delete, Order
 from spark_jobs.dataflow.progress import events_read
-from spark_jobs.dataflow.protocols import PROTOCOLS
 from spark_jobs.dataflow.queries import QUERIES
 from spark_jobs.dataflow.runtime.background import Background, Results
 from spark_jobs.dataflow.runtime.hosting import Hosting
@@ -104,16 +103,8 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    queries = [each.value for each in QUERIES]
-    parser.add_argument("--queries", nargs="+", choices=queries, default=queries)
-    parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=list(PROTOCOLS))
-    parser.add_argument("--records", type=int, default=1024, help="records per message")
+    parser = comparison(__doc__, [each.value for each in QUERIES], repeats=3)
     parser.add_argument("--cpu", type=float, default=8.0, help="CPU seconds that are measured")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument(
-        "--no-chaining", dest="chaining", action="store_false", help="every map and filter is a partition by itself"
-    )
     return parser.parse_args()
 
 

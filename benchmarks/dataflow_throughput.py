@@ -153,17 +153,23 @@ def _compare(cluster: Cluster, workers: int, query: str, given: argparse.Namespa
             print(_line(jobs[protocol], figures, medians[given.protocols[0]]), flush=True)
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--queries", nargs="+", choices=[each.value for each in QUERIES], default=["q1", "q12"])
+def comparison(description: str, queries: list[str], repeats: int) -> argparse.ArgumentParser:
+    """The arguments of whatever compares protocols, with these defaults."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--queries", nargs="+", choices=[each.value for each in QUERIES], default=queries)
     parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=list(PROTOCOLS))
-    parser.add_argument("--workers", nargs="+", type=int, default=[2])
     parser.add_argument("--records", type=int, default=1024, help="records per message")
-    parser.add_argument("--window", type=float, default=20.0, help="seconds that are measured")
-    parser.add_argument("--repeats", type=int, default=1, help="runs of each")
+    parser.add_argument("--repeats", type=int, default=repeats, help="runs of each")
     parser.add_argument(
         "--no-chaining", dest="chaining", action="store_false", help="every map and filter is a partition by itself"
     )
+    return parser
+
+
+def _arguments() -> argparse.Namespace:
+    parser = comparison(__doc__, ["q1", "q12"], repeats=1)
+    parser.add_argument("--workers", nargs="+", type=int, default=[2])
+    parser.add_argument("--window", type=float, default=20.0, help="seconds that are measured")
     return parser.parse_args()
 
 

@@ -226,12 +226,12 @@ def _form(workload: Any) -> str | None:
     return name and f"<{name}>"
 
 
-_Generated: TypeAlias = (
+TaggedSpec: TypeAlias = (
     Annotated[WordCountSpec, Tag("<wordcount>")]
     | Annotated[NexmarkSpec, Tag("<nexmark>")]
     | Annotated[ReachabilitySpec, Tag("<reachability>")]
 )
-GeneratedSpec: TypeAlias = Annotated[_Generated, Discriminator(_form), BeforeValidator(_named)]
+GeneratedSpec: TypeAlias = Annotated[TaggedSpec, Discriminator(_form), BeforeValidator(_named)]
 Topic = Annotated[
     str, Spelling(r"^[A-Za-z0-9._-]{1,249}$", "a topic: 1 to 249 letters, digits, dots, underscores and hyphens")
 ]
@@ -332,7 +332,7 @@ class OwnJobSpec(Workload):
 
 
 WorkloadSpec: TypeAlias = Annotated[
-    _Generated | Annotated[OwnJobSpec, Tag("<own-job>")], Discriminator(_form), BeforeValidator(_named)
+    TaggedSpec | Annotated[OwnJobSpec, Tag("<own-job>")], Discriminator(_form), BeforeValidator(_named)
 ]
 SPECS: dict[WorkloadName, type[Spec]] = {
     WorkloadName.WORDCOUNT: WordCountSpec,

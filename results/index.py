@@ -91,7 +91,7 @@ def rows(limit_s: float = math.inf) -> list[Row]:
 
 
 def _rows(entries: _Entries, limit_s: float) -> list[Row]:
-    unread = _newest_first([_head(_run(name)) for name in entries.stamps if name not in entries.kept])
+    unread = _newest_first([_head(store.published(name)) for name in entries.stamps if name not in entries.kept])
     unread = entries.read(unread, time.monotonic() + limit_s)
     left = [row if row.state == UNREADABLE else replace(row, state=UNREAD) for row in unread]
     return _newest_first([*(_from_json(entry["row"]) for entry in entries.kept.values()), *left])
@@ -134,7 +134,7 @@ class _Entries:
         return unread
 
     def _read_one(self, head: Row) -> tuple[str, dict[str, Any]]:
-        run = _run(head.run_id)
+        run = store.published(head.run_id)
         tables = _tables_stamp(run)  # as they were before they were read
         row = row_of(run)
         told = {"tables": tables} if row.state == UNREADABLE else {}
@@ -161,12 +161,7 @@ def _holds(run_id: str, entry: dict[str, Any], *, again: bool) -> bool:
     """Whether an entry of a run that has not been replaced still says what reading the run would say."""
     if entry["row"]["state"] != UNREADABLE:
         return True
-    return not again and entry.get("tables") == _tables_stamp(_run(run_id))
-
-
-def _run(run_id: str) -> Run:
-    """A run that was there a moment ago."""
-    return Run(run_id, store.home() / "runs" / run_id)
+    return not again and entry.get("tables") == _tables_stamp(store.published(run_id))
 
 
 def _newest_first(found: list[Row]) -> list[Row]:

@@ -9,14 +9,13 @@ from typing import Any
 
 from results import store
 from results.index import Row
-from results.store import Run
 
 GAP = "  "
 
 
 def entry(row: Row) -> dict[str, Any]:
     """What is known of a run without its tables (`Run.status`), and what lists show of it besides."""
-    status = Run(row.run_id, store.home() / "runs" / row.run_id).known_status()
+    status = store.published(row.run_id).known_status()
     used = asdict(row.utilization)
     return status | {
         "state": row.state,

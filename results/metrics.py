@@ -103,7 +103,7 @@ def _p99_s(run: Run) -> float | None:
 
 
 def _saturated(run: Run) -> bool:
-    path = run.root / "experiment.json"
+    path = run.experiment_path
     return path.exists() and read_json(path)["load"]["mode"] == LoadMode.SATURATING
 
 

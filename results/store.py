@@ -58,6 +58,11 @@ class Run:
     root: Path
 
     @property
+    def experiment_path(self) -> Path:
+        """The experiment as it ran, for `experiments.spec.validate`; runs of old versions may lack fields."""
+        return self.root / "experiment.json"
+
+    @property
     def raw(self) -> Path:
         return self.root / "raw"
 
@@ -165,13 +170,18 @@ def live(run_id: str) -> Run:
     return Run(run_id, live_directory(run_id) / "result")
 
 
+def published(run_id: str) -> Run:
+    """Where the run is, or will be, once it has finished."""
+    return Run(run_id, home() / "runs" / check_run_id(run_id))
+
+
 def is_finished(run_id: str) -> bool:
-    return (home() / "runs" / check_run_id(run_id) / "status.json").is_file()
+    return (published(run_id).root / "status.json").is_file()
 
 
 def finished(run_id: str) -> Run:
     """A finished run; raises `BadInput` when there is none of that id."""
-    run = Run(run_id, home() / "runs" / check_run_id(run_id))
+    run = published(run_id)
     if not is_finished(run_id):
         raise BadInput("run_id", run_id, "the id of a finished run; `aftershock results` lists them")
     return run
@@ -198,7 +208,7 @@ def _age(run: Run) -> tuple[bool, int]:
 
 def publish(run: Run) -> Run:
     """Move a live run into the store by one rename; a run that is there already is returned as it is."""
-    target = Run(run.run_id, home() / "runs" / check_run_id(run.run_id))
+    target = published(run.run_id)
     if not target.root.exists():
         target.root.parent.mkdir(parents=True, exist_ok=True)
         run.root.rename(target.root)

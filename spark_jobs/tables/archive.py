@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.workloads import INPUT, OwnJobSpec, WorkloadSpec, read_workload
 from infra.journal import read_journal
+from results.store import Run, read_json
 from spark_jobs.dataflow.progress import offsets as offsets_of_sources
 from spark_jobs.streaming.progress import offsets
 from workloads import own_job
@@ -77,10 +78,11 @@ def _topics(spark: SparkSession, broker: str, topics: list[str], until: str) -> 
 
 def main() -> None:
     result, broker = Path(sys.argv[1]), sys.argv[2]
-    experiment = json.loads((result / "experiment.json").read_text(encoding="utf-8"))
+    run = Run(result.parent.name, result)
+    experiment = read_json(run.experiment_path)
     spark = SparkSession.builder.appName("aftershock-archive").getOrCreate()
     try:
-        archive(spark, result / "raw", broker, read_workload(experiment["workload"]))
+        archive(spark, run.raw, broker, read_workload(experiment["workload"]))
     except AftershockError as error:
         sys.exit(f"Error: {error}")  # whoever reads this log looks for a line that names an error
     finally:

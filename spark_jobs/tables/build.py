@@ -50,7 +50,7 @@ class Logs:
 
     @cached_property
     def experiment(self) -> Experiment:
-        return Experiment.model_validate_json((self.result / "experiment.json").read_text(encoding="utf-8"))
+        return Experiment.model_validate_json(self.run.experiment_path.read_text(encoding="utf-8"))
 
     @cached_property
     def plan(self) -> dict[str, Any]:

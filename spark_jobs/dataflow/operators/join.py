@@ -57,7 +57,7 @@ class Join(Operator):
             if others is not None:
                 mine = rows.take(pa.array(positions))
                 pieces.append(self._joined(bucket, *((mine, others) if port == 0 else (others, mine))))
-        return pa.Table.from_batches(pieces).combine_chunks().to_batches()[0] if pieces else None
+        return pa.concat_batches(pieces) if pieces else None
 
     def advance(self, watermark_ns: int) -> None:
         if self._windows is not None:

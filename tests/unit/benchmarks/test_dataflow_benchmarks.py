@@ -1,19 +1,31 @@
-"""What the testbed's benchmarks say when there is nothing to measure."""
+"""What the testbed's benchmarks say of themselves, and when there is nothing to measure."""
 
 import re
 import time
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
+from types import ModuleType
 
 import pytest
 
+from benchmarks import dataflow_kills, dataflow_memory, dataflow_slot, dataflow_throughput
 from benchmarks.dataflow_memory import _behind_s, _slot_mb
 from benchmarks.dataflow_throughput import Cluster, _figures, job_of
 from infra.cluster import Handle
 
 JOB = job_of("q1-none-0", "q1", "none", 2, Path("root"))
 REPORT = {"at_ns": 1, "positions": {}, "cpu_s": 1.0, "sent_bytes": 0, "tallies": {}}
+
+
+@pytest.mark.parametrize("program", [dataflow_kills, dataflow_memory, dataflow_slot, dataflow_throughput])
+def test_a_benchmark_explains_itself(
+    program: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", [program.__name__, "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        program.main()
+    assert "options:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("reports", [[], [REPORT]])
