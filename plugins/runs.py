@@ -14,7 +14,7 @@ from plugins.files import Folder, data_docs_index, report_file, send, served_fil
 from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results import charts, index, store
-from results.findings import headline
+from results.findings import headline, surroundings
 from results.reading import read_pieces
 from results.schema import TABLES
 from results.selection import NEWEST_FIRST, SORTS, Selection, choices, select
@@ -84,6 +84,7 @@ def show_run(request: Request, run: FinishedRun) -> HTMLResponse:
         run=row,
         details=present.details(row),
         headline=headline(run) if readable else None,
+        surroundings=surroundings(run),
         judged=present.verdicts(run) if readable else [],
         ledger=charts.ledger(run) if readable else None,
         drawn=readable and bool(row.facts),

@@ -75,7 +75,7 @@ def write_run(run_id: str, started_ns: int = START_NS, dag_run: str | None = DAG
     _write(run.report, "<!doctype html><title>Report</title><h1>Report of the run</h1><img src='plots/timeline.svg'>")
     _write(run.checks / "data_docs" / "index.html", FRONT_PAGE)
     _write(run.checks / "data_docs" / "suites" / "faults.html", "<!doctype html><title>Suite</title><p>faults</p>")
-    origin = {"dag_run": dag_run} if dag_run else {}
+    origin = {"cores": 2, "others_cores": 0.6} | ({"dag_run": dag_run} if dag_run else {})
     _write_status(run, state="done", started_ns=started_ns, error=None, exit_code=0, **origin)
     return run
 

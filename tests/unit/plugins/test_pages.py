@@ -79,6 +79,7 @@ def test_a_run_shows_verdicts_figures_plots_and_tables(browser: TestClient):
     page = get(browser, "/aftershock/runs/one")
     order = [page.words.index(check) for check in ("estimates agree", "exactly once", "kills on time")]
     assert order == sorted(order)  # the worst first
+    assert "Others than the cluster kept 0.60 of the machine's 2 cores busy" in page.words
     for words in ("0.790 to 0.861", "3,993,600", "at most 0.05 s", "structured-streaming"):
         assert words in page.words
     base = "/aftershock/runs/one"
