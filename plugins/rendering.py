@@ -41,6 +41,8 @@ templates.globals.update(
     sections=SECTIONS,
     echarts=ECHARTS,
 )
+for name in templates.list_templates():
+    templates.get_template(name)  # compiled now, so that no first visitor waits for it
 
 
 def render(

@@ -24,7 +24,6 @@ from tests.unit.marked_processes import wait_for
 
 LEAD_S = 2.0
 STORY = ("striking", "injected", "healed")  # of one kill
-LATENESS_LIMIT_S = 0.05  # of any one kill, on a busy machine; a run's check asks for .01 at p99
 ARM_AND_WAIT = """
 import sys, time
 from pathlib import Path
@@ -80,7 +79,7 @@ def test_planned_kills_land_on_time_with_their_proof_and_the_worker_returns(inje
     assert injection.events() == ["armed", *STORY, *STORY, "disarmed"]
     for entry in injection.journal():
         if entry["event"] == "injected":
-            assert 0 <= (entry["fired_ns"] - entry["planned_ns"]) / 1e9 < LATENESS_LIMIT_S
+            assert entry["fired_ns"] >= entry["planned_ns"], "how late kills come, benchmarks/kill_lateness.py measures"
             assert entry["done"]["processes killed"] >= 1
             assert entry["left"] == {"survivors": 0, "open ports": 0}
     assert injection.is_up()
