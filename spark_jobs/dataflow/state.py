@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -101,81 +102,97 @@ class KeyedState(State):
                 del kept[key]
 
 
+@dataclass
+class _Rows:
+    """The rows of one bucket. `told` says how many of them, from the first on, a copy has."""
+
+    chunks: list[pa.RecordBatch] = field(default_factory=list)
+    numbers: dict[Any, list[int]] = field(default_factory=dict)  # by key
+    count: int = 0
+    told: int = 0
+
+
 class RowState(State):
     """Rows that are only ever added, in buckets that are dropped whole, found by key: one side of a join.
 
-    Row numbers count from 0 in each bucket. Adding n rows and finding the matches of n keys is linear in n.
+    Adding n rows and finding the matches of n keys is linear in n, and in the matches.
     """
 
     def __init__(self, key: str) -> None:
         self._key = key
-        self._chunks: dict[Hashable, list[pa.RecordBatch]] = {}
-        self._rows: dict[Hashable, dict[Any, list[int]]] = {}
-        self._added: dict[Hashable, list[pa.RecordBatch]] = {}
+        self._buckets: dict[Hashable, _Rows] = {}
         self._dropped: set[Hashable] = set()
 
     def add(self, bucket: Hashable, rows: pa.RecordBatch) -> None:
-        self._insert(bucket, rows)
-        self._added.setdefault(bucket, []).append(rows)
+        kept = self._buckets.setdefault(bucket, _Rows())
+        for number, key in enumerate(rows.column(self._key).to_pylist(), kept.count):
+            kept.numbers.setdefault(key, []).append(number)
+        kept.count += rows.num_rows
+        kept.chunks.append(rows)
+        if len(kept.chunks) > MOST_CHUNKS:
+            _merge_small(kept.chunks)
 
     def drop(self, bucket: Hashable) -> None:
         """Drop a bucket; nothing happens if it is not there."""
-        if self._chunks.pop(bucket, None) is not None:
-            del self._rows[bucket]
-            self._added.pop(bucket, None)
+        if self._buckets.pop(bucket, None) is not None:
             self._dropped.add(bucket)
 
     def buckets(self) -> list[Hashable]:
-        return list(self._chunks)
+        return list(self._buckets)
 
     def matches(self, bucket: Hashable, keys: list[Any]) -> tuple[Positions, pa.RecordBatch | None]:
-        """For every pair of a key's position in `keys` and a row with that key: the position, and the row."""
-        rows = self._rows.get(bucket)
-        found = [rows.get(key, ()) for key in keys] if rows else []
-        numbers = [number for each in found for number in each]
-        if not numbers:
-            return np.empty(0, dtype=np.int64), None
+        """For every pair of a key's position in `keys` and a row with that key: the position, and the row.
+
+        In the order in which the rows were added.
+        """
+        kept = self._buckets.get(bucket)
+        found = [kept.numbers.get(key, ()) for key in keys] if kept else []
+        numbers = np.array([number for each in found for number in each], dtype=np.int64)
+        if not numbers.size:
+            return numbers, None
+        order = np.argsort(numbers, kind="stable")
         positions = np.repeat(np.arange(len(keys)), [len(each) for each in found])
-        table = pa.Table.from_batches(self._chunks[bucket]).take(pa.array(numbers, pa.int64()))
-        return positions, table.combine_chunks().to_batches()[0]
+        return positions[order], _taken(kept.chunks, numbers[order])
 
     def changes(self) -> tuple[list, dict]:
-        dropped, added, self._dropped, self._added = list(self._dropped), self._added, set(), {}
-        return dropped, {bucket: [_joined(chunks)] for bucket, chunks in added.items()}
+        dropped, self._dropped = list(self._dropped), set()
+        grown = {bucket: rows for bucket, rows in self._buckets.items() if rows.told < rows.count}
+        added = {bucket: [_taken(rows.chunks, np.arange(rows.told, rows.count))] for bucket, rows in grown.items()}
+        self._tell_all()
+        return dropped, added
 
     def everything(self) -> tuple[list, dict]:
-        self._dropped, self._added = set(), {}
-        return [], {bucket: list(chunks) for bucket, chunks in self._chunks.items()}
+        self._dropped = set()
+        self._tell_all()
+        return [], {bucket: list(rows.chunks) for bucket, rows in self._buckets.items()}
 
     def apply(self, changes: tuple[list, dict]) -> None:
         dropped, added = changes
         for bucket in dropped:
-            self._chunks.pop(bucket, None)
-            self._rows.pop(bucket, None)
+            self._buckets.pop(bucket, None)
         for bucket, chunks in added.items():
             for rows in chunks:
-                self._insert(bucket, rows)
+                self.add(bucket, rows)
+        self._tell_all()
 
-    def _insert(self, bucket: Hashable, rows: pa.RecordBatch) -> None:
-        chunks, index = self._chunks.setdefault(bucket, []), self._rows.setdefault(bucket, {})
-        first = sum(chunk.num_rows for chunk in chunks)
-        for number, key in enumerate(rows.column(self._key).to_pylist(), first):
-            index.setdefault(key, []).append(number)
-        chunks.append(rows)
-        if len(chunks) > MOST_CHUNKS:
-            _merge_small(chunks)
+    def _tell_all(self) -> None:
+        for rows in self._buckets.values():
+            rows.told = rows.count
 
 
 def _merge_small(chunks: list[pa.RecordBatch]) -> None:
     """Merge from the end while the last chunk is not much smaller than the one before: about log(rows) chunks stay."""
     while len(chunks) > 1 and chunks[-2].num_rows <= 2 * chunks[-1].num_rows:
         last = chunks.pop()
-        chunks[-1] = _joined([chunks[-1], last])
+        chunks[-1] = pa.concat_batches([chunks[-1], last])
 
 
-def _joined(chunks: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch of several. That is faster to serialise: a slice is written with all that it is a slice of."""
-    return pa.concat_batches(chunks)
+def _taken(chunks: list[pa.RecordBatch], numbers: Positions) -> pa.RecordBatch:
+    """The rows of these numbers, which ascend: from each chunk its own, since `Table.take` first copies all chunks."""
+    starts = np.cumsum([0, *(chunk.num_rows for chunk in chunks)])
+    cuts = np.searchsorted(numbers, starts)
+    spans = zip(chunks, starts, cuts, cuts[1:], strict=False)
+    return pa.concat_batches([chunk.take(pa.array(numbers[a:b] - start)) for chunk, start, a, b in spans if a < b])
 
 
 def encode_state(owner: str, content: object) -> bytes:
