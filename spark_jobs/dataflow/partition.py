@@ -10,6 +10,7 @@ import copy
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -17,13 +18,16 @@ from experiments.errors import AftershockError, BadInput
 from spark_jobs.dataflow.control import Failure, Go, Published, Ready, Restore, Round, Stable, ToPartition
 from spark_jobs.dataflow.effects import Grant, PartitionEffect, Publish, Send, Tell, Write
 from spark_jobs.dataflow.frames import Frame, Kind, data_bytes
+from spark_jobs.dataflow.graph import Element
 from spark_jobs.dataflow.layout import Channel, PartitionLayout, split_by_key
 from spark_jobs.dataflow.operators import END_OF_TIME_NS, START_OF_TIME_NS, Delivery, Operator, Sink, Source
 from spark_jobs.dataflow.protocols.interface import Protocol, Runtime
 from spark_jobs.dataflow.readings import Piece, Reading, Rereading
-from spark_jobs.dataflow.snapshots import Snapshots
+from spark_jobs.dataflow.snapshots import Core, Snapshots
+from spark_jobs.dataflow.state import State
 
 SIZED_EVERY = 32
+Rebuilt: TypeAlias = tuple[Element, Core]
 
 
 class ChannelGap(AftershockError):
@@ -169,13 +173,18 @@ class Partition(Runtime):
 
     # What happens to a partition.
 
-    def restore(self, message: Restore, objects: Mapping[str, bytes]) -> None:
-        """Go back to a checkpoint with these objects, those of its state and its logs."""
+    def rebuilt(self, message: Restore, objects: Mapping[str, bytes]) -> Rebuilt:
+        """The operator and the rest as they were at a checkpoint. Changes nothing here: another thread may ask."""
+        operator = copy.deepcopy(self.layout.element)
+        if isinstance(operator, Operator):
+            operator.open()
+        return operator, self._snapshots.fill(message, _states(operator), objects)
+
+    def restore(self, message: Restore, objects: Mapping[str, bytes], rebuilt: Rebuilt | None = None) -> None:
+        """Go back to a checkpoint with these objects, those of its state and its logs, and with what `rebuilt` gave."""
         self.epoch, self._running, self._effects = message.epoch, False, []
-        self._operator = copy.deepcopy(self.layout.element)
-        if isinstance(self._operator, Operator):
-            self._operator.open()
-        self._core = self._snapshots.restore(message, self._states(), objects)
+        self._operator, self._core = rebuilt or self.rebuilt(message, objects)
+        self._snapshots.restore(message)
         self._protocol.on_recovery(self._core.protocol)
         self._queues: dict[int, deque[Frame]] = {channel.id: deque() for channel in self.inputs}
         self._arrived, self._blocked = dict(self._core.received), set()
@@ -292,7 +301,7 @@ class Partition(Runtime):
         self._core.protocol = self._protocol.snapshot()
         self.tally.checkpoints += 1
         self.tally.forced += forced
-        self._effects.append(self._snapshots.take(self._core, self._states(), self.epoch, number, forced))
+        self._effects.append(self._snapshots.take(self._core, _states(self._operator), self.epoch, number, forced))
 
     def block(self, channel: int) -> None:
         self._blocked.add(channel)
@@ -306,9 +315,6 @@ class Partition(Runtime):
             self._post(Frame(Kind.MARKER, self.epoch, channel.id, sequence, self._core.watermark_ns, content))
 
     # The rest is its own.
-
-    def _states(self) -> dict:
-        return self._operator.states() if isinstance(self._operator, Operator) else {}
 
     def _congested(self) -> bool:
         """Whether something waits for credit. What returns to a cycle doesn't count: it would wait for itself."""
@@ -407,3 +413,7 @@ class Partition(Runtime):
         while waiting and self._credit[channel] > 0:
             self._credit[channel] -= 1
             self._effects.append(Send(waiting.popleft()))
+
+
+def _states(element: Element) -> dict[str, State]:
+    return element.states() if isinstance(element, Operator) else {}

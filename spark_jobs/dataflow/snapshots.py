@@ -64,18 +64,21 @@ class Snapshots:
         self._layout, self._changes_per_full = layout, changes_per_full
         self._is_source = isinstance(layout.element, Source)
 
-    def restore(self, message: Restore, states: dict[str, State], objects: Mapping[str, bytes]) -> Core:
-        """Fill the empty states and return the rest; what was under way is forgotten."""
+    def restore(self, message: Restore) -> None:
+        """Go on from this checkpoint; what was under way is forgotten."""
         self.last = message.checkpoint.number
         self._chain = message.checkpoint.state_keys
         self._log: Log = []
         self._pending: dict[int, _Pending] = {}
         self._unpublished: dict[int, list[Frame]] = {}
-        if not self._chain:
+
+    def fill(self, message: Restore, states: dict[str, State], objects: Mapping[str, bytes]) -> Core:
+        """Fill the empty states and return the rest; changes nothing else."""
+        if not message.checkpoint.state_keys:
             inputs, outputs = self._layout.inputs, self._layout.outputs
             marks = {each.id: START_OF_TIME_NS for each in inputs if not each.on_cycle}
             return Core({each.id: 0 for each in outputs}, {each.id: 0 for each in inputs}, marks)
-        for key in self._chain:
+        for key in message.checkpoint.state_keys:
             core, changes = decode_state(objects[key])
             for name, state in states.items():
                 state.apply(changes[name])

@@ -6,21 +6,22 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 
-from experiments.errors import EnvironmentFailure
+from experiments.errors import AftershockError, EnvironmentFailure
 from spark_jobs.dataflow.control import Restore, ToCoordinator, ToPartition, Unreadable
 from spark_jobs.dataflow.effects import Grant, PartitionEffect, Publish, Send, Store, Tell, Write
 from spark_jobs.dataflow.frames import Frame, encode
 from spark_jobs.dataflow.layout import Layout
 from spark_jobs.dataflow.operators import Sink, Source
-from spark_jobs.dataflow.partition import Partition
+from spark_jobs.dataflow.partition import Partition, Rebuilt
 from spark_jobs.dataflow.runtime.background import Background
 from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.mesh import Mesh
 from spark_jobs.dataflow.runtime.messages import Kept, Peers, Status
-from spark_jobs.dataflow.runtime.sinks import Outlet, outlet_of
+from spark_jobs.dataflow.runtime.sinks import Outlet, Superseded, outlet_of
 from spark_jobs.dataflow.runtime.sources import Feed, Read, feed_of
 from spark_jobs.dataflow.runtime.stillness import Counts
 from spark_jobs.dataflow.store import ObjectStore, UnreadableObject
@@ -29,6 +30,7 @@ PROGRESS_S = 0.2
 STEPS_A_TURN = 16
 MOST_WRITES = 32
 DRAINING_INTERVAL_S = 0.25
+ReadBack: TypeAlias = tuple[dict[str, bytes], Rebuilt]
 STORE_INTERVALS = 2  # a checkpoint should be stored within so many intervals
 
 
@@ -91,8 +93,9 @@ class Hosting:
         """A message of the coordinator to a partition, which is made if it isn't there."""
         if isinstance(message, Restore):
             hosted = self._hosted.get(number) or self._host(number)
-            keys = (*message.checkpoint.state_keys, *message.log_keys)
-            self._storing.submit(partial(self._read_all, keys), partial(self._restore, hosted, message))
+            self._storing.submit(
+                partial(self._read_back, hosted.partition, message), partial(self._restore, hosted, message)
+            )
         elif number in self._hosted:
             self._at(number, Partition.on_order, message)
 
@@ -165,8 +168,7 @@ class Hosting:
         for hosted in self._hosted.values():
             if hosted.feed is not None:
                 hosted.feed.close()
-            if hosted.outlet is not None:
-                self._writing.submit(hosted.outlet.close, lambda _: None)
+            self._leave_outlet(hosted)
         self._hosted, self._active = {}, {}
         self._peers = Peers(-1, (), -1)
 
@@ -235,20 +237,22 @@ class Hosting:
         if not hosted.storing:
             self._at(hosted.partition.number, Partition.on_timer)
 
-    def _restore(self, hosted: Hosted, message: Restore, found: dict[str, bytes] | UnreadableObject) -> None:
+    def _restore(self, hosted: Hosted, message: Restore, found: ReadBack | AftershockError) -> None:
         partition = hosted.partition
         if message.epoch != self._peers.epoch or self._hosted.get(partition.number) is not hosted:
             return
         if isinstance(found, UnreadableObject):
             self._tell(partition.number, Unreadable(partition.number, message.epoch, found.key))
             return
+        if isinstance(found, AftershockError):
+            raise found
         hosted.storing = 0
         if isinstance(partition.layout.element, Sink):
             self._open_outlet(hosted)
         if self._job.protocol_class.on_own_time:
             share = (partition.number + 1) / len(self._layout.partitions)
             hosted.next_checkpoint_s = time.monotonic() + share * self._interval_s
-        partition.restore(message, found)
+        partition.restore(message, *found)
         self._carry_out(hosted)
         self._active[partition.number] = None
 
@@ -256,10 +260,15 @@ class Hosting:
         self._taking_s += seconds
 
     def _open_outlet(self, hosted: Hosted) -> None:
-        """A new one for every epoch, after all that the old one had to do: another slot may have had it in between."""
-        if hosted.outlet is not None:
-            self._writing.submit(hosted.outlet.close, lambda _: None)
+        """A new one for every epoch: another slot may have had it in between."""
+        self._leave_outlet(hosted)
         hosted.outlet = outlet_of(self._job, hosted.partition.layout)
+
+    def _leave_outlet(self, hosted: Hosted) -> None:
+        """What it has yet to publish comes again, from the logs: it must not shut out whoever publishes that."""
+        if hosted.outlet is not None:
+            hosted.outlet.abandon()
+            self._writing.submit(hosted.outlet.close, lambda _: None)
 
     # What partitions ask for.
 
@@ -286,9 +295,8 @@ class Hosting:
                 if not hosted.writing:
                     self._write(hosted)
             case Publish(number, batches):
-                hosted.writing += 1
-                self._writing.submit(
-                    partial(hosted.outlet.publish, number, batches), partial(self._on_published, hosted, number)
+                self._output(
+                    hosted, partial(hosted.outlet.publish, number, batches), partial(self._on_published, number)
                 )
             case Tell(message):
                 self._tell(hosted.partition.number, message)
@@ -321,11 +329,16 @@ class Hosting:
 
     # In the background, and what comes of it.
 
-    def _read_all(self, keys: tuple[str, ...]) -> dict[str, bytes] | UnreadableObject:
+    def _read_back(self, partition: Partition, message: Restore) -> ReadBack | AftershockError:
+        """The objects and what the state becomes by them: a large one takes longer than a slot may be silent."""
+        if message.epoch != self._peers.epoch:
+            return Superseded(f"epoch {message.epoch} is over")
+        keys = (*message.checkpoint.state_keys, *message.log_keys)
         try:
-            return {key: self._store.get(key) for key in keys}
-        except UnreadableObject as error:
+            objects = {key: self._store.get(key) for key in keys}
+        except AftershockError as error:
             return error
+        return objects, partition.rebuilt(message, objects)
 
     def _write_all(self, effect: Store) -> int | EnvironmentFailure:
         """The bytes written, or why the store refused. What an epoch that is over left to write is of no use."""
@@ -355,17 +368,36 @@ class Hosting:
     def _write(self, hosted: Hosted) -> None:
         """Write all that has gathered while the last writing was under way."""
         batches, hosted.unwritten = hosted.unwritten, []
+        self._output(hosted, partial(hosted.outlet.write, batches), self._on_written)
+
+    def _output(self, hosted: Hosted, act: Callable[[], None], then: Callable[[Hosted], None]) -> None:
         hosted.writing += 1
-        self._writing.submit(partial(hosted.outlet.write, batches), partial(self._on_written, hosted))
+        self._writing.submit(partial(_attempted, act), partial(self._on_output, hosted, hosted.outlet, then))
 
-    def _on_written(self, hosted: Hosted, _: None) -> None:
+    def _on_output(
+        self, hosted: Hosted, outlet: Outlet, then: Callable[[Hosted], None], failure: AftershockError | None
+    ) -> None:
+        """A failure counts while its outlet is in use: what an earlier session began ends no later one."""
         hosted.writing -= 1
-        if self._hosted.get(hosted.partition.number) is hosted:
-            if hosted.unwritten:
-                self._write(hosted)
-            self._active[hosted.partition.number] = None
+        if self._hosted.get(hosted.partition.number) is not hosted:
+            return
+        if failure is None:
+            then(hosted)
+        elif hosted.outlet is outlet:
+            raise failure
 
-    def _on_published(self, hosted: Hosted, number: int, _: None) -> None:
-        hosted.writing -= 1
-        if self._hosted.get(hosted.partition.number) is hosted:
-            self._at(hosted.partition.number, Partition.on_published, number)
+    def _on_written(self, hosted: Hosted) -> None:
+        if hosted.unwritten:
+            self._write(hosted)
+        self._active[hosted.partition.number] = None
+
+    def _on_published(self, number: int, hosted: Hosted) -> None:
+        self._at(hosted.partition.number, Partition.on_published, number)
+
+
+def _attempted(act: Callable[[], None]) -> AftershockError | None:
+    try:
+        act()
+    except AftershockError as error:
+        return error
+    return None

@@ -33,6 +33,10 @@ class Outlet(ABC):
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         """At once, whatever happens afterwards; one batch at least."""
 
+    def abandon(self) -> None:
+        """Publish nothing more, whatever is still asked: somebody else will. Another thread may be publishing."""
+        return
+
     def close(self) -> None:
         """Nothing more will come."""
         return

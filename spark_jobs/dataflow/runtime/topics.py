@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from experiments.errors import EnvironmentFailure
+from experiments.errors import AftershockError, EnvironmentFailure
 from spark_jobs.dataflow.layout import PartitionLayout
 from spark_jobs.dataflow.queries import as_messages
 from spark_jobs.dataflow.runtime.job import InputSpec, Job
@@ -27,6 +27,8 @@ ANSWER_S = 15.0  # for a step of a transaction: one whose broker was away may ne
 READING = {"enable.auto.commit": False, "auto.offset.reset": "error", "queued.max.messages.kbytes": 16_384}
 READING |= {"reconnect.backoff.max.ms": 500, "fetch.wait.max.ms": 50}
 WRITING = {"linger.ms": 5, "batch.num.messages": 50_000, "acks": "all", "reconnect.backoff.max.ms": 500}
+TRANSACTIONS = {"transaction.timeout.ms": 600_000}  # what waited for a slow store is one; brokers allow 15 minutes
+HOPELESS = (KafkaError.MSG_SIZE_TOO_LARGE,)
 FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 
 
@@ -135,7 +137,8 @@ class KafkaResults(Outlet):
     """Results of one sink partition, as messages of one partition of the topic.
 
     Published is in transactions, each with the checkpoint's number as the offset of a consumer group that only stands
-    for this sink: so that whoever comes next knows what is out. Its first act shuts out whoever was before it.
+    for this sink: so that whoever comes next knows what is out. Its first act shuts out whoever was before it. After a
+    failure it publishes nothing more: what was queued behind would be taken for all that was to come before it.
     """
 
     def __init__(self, job: Job, layout: PartitionLayout) -> None:
@@ -143,28 +146,37 @@ class KafkaResults(Outlet):
         self._name = f"{job.run_id}-{layout.name}"
         self._producer: Producer | None = None
         self._refused: KafkaError | None = None
-        self._fence: KafkaError | None = None
+        self._ended: AftershockError | None = None
         self._out = 0
 
     def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
         deadline_s = time.monotonic() + PATIENCE_S
-        while self._fence is None:
-            try:
-                if self._producer is None:
-                    self._open()
-                if number > self._out:
-                    self._transact(number, batches)
+        while self._ended is None:
+            failure = self._attempt(number, batches)
+            if failure is None:
                 return
-            except KafkaException as error:
-                self._producer = None  # what became of the transaction is found out by opening anew
-                cause = error.args[0]
-                if cause.code() in FENCED:
-                    self._fence = cause  # opening anew would shut out the one that has the sink now
-                elif time.monotonic() > deadline_s:
-                    raise EnvironmentFailure(f"the topic {self._topic}: {cause}", "look at the broker") from error
-                else:
-                    time.sleep(REOPEN_S)
-        raise Superseded(f"{self._name}: {self._fence}")
+            if failure.code() in FENCED:  # opening anew would shut out the one that has the sink now
+                self._ended = Superseded(f"{self._name}: {failure}")
+            elif failure.code() in HOPELESS or time.monotonic() > deadline_s:
+                self._ended = EnvironmentFailure(f"the topic {self._topic}: {failure}", "look at the broker")
+            else:
+                time.sleep(REOPEN_S)
+        raise self._ended
+
+    def abandon(self) -> None:
+        self._ended = Superseded(f"{self._name}: its slot goes on without it")
+
+    def _attempt(self, number: int, batches: Sequence[pa.RecordBatch]) -> KafkaError | None:
+        """What failed; then the producer is gone, and what became of its transaction is found out by opening anew."""
+        try:
+            if self._producer is None:
+                self._open()
+            if number > self._out:
+                self._transact(number, batches)
+        except KafkaException as error:
+            self._producer = None
+            return error.args[0]
+        return None
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         if self._producer is None:
@@ -184,7 +196,7 @@ class KafkaResults(Outlet):
 
     def _open(self) -> None:
         place = {"bootstrap.servers": self._job.output.at}
-        producer = Producer({**place, **WRITING, "transactional.id": self._name})
+        producer = Producer({**place, **WRITING, "transactional.id": self._name, **TRANSACTIONS})
         producer.init_transactions(ANSWER_S)
         consumer = Consumer({**place, **READING, "group.id": self._name, "isolation.level": "read_committed"})
         (found,) = consumer.committed([TopicPartition(self._topic, self._partition)], ANSWER_S)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra import kafka
@@ -134,6 +135,31 @@ def test_a_sink_that_hears_amid_its_records_that_it_was_overtaken_leaves_the_new
         old.publish(2, [output(2, "old")])
     new.publish(3, [output(3, "new")])
     assert messages_out(job) == values(job, output(1, "old"), output(2, "new"), output(3, "new"))
+
+
+def test_what_waits_behind_a_failure_is_not_taken_for_all_before_it(broker: Handle) -> None:
+    """A record that no broker takes; what is queued behind is of a sink that has ended."""
+    job = job_at(broker, "too-large", parallelism=1)
+    (old,), (new,) = sinks(job), sinks(job)
+    old.publish(1, [output(1, "old")])
+    with pytest.raises(EnvironmentFailure, match=r"output-too-large: .*Message size too large"):
+        old.publish(2, [output(2, "old" * 2**20)])
+    with pytest.raises(EnvironmentFailure):
+        old.publish(3, [output(3, "old")])
+    for number in (2, 3):
+        new.publish(number, [output(number, "new")])
+    assert messages_out(job) == values(job, output(1, "old"), output(2, "new"), output(3, "new"))
+
+
+def test_a_sink_that_was_abandoned_shuts_out_nobody(broker: Handle) -> None:
+    job = job_at(broker, "abandoned", parallelism=1)
+    (old,), (new,) = sinks(job), sinks(job)
+    new.publish(1, [output(1, "new")])
+    old.abandon()
+    with pytest.raises(Superseded):
+        old.publish(2, [output(2, "old")])
+    new.publish(2, [output(2, "new")])
+    assert messages_out(job) == values(job, output(1, "new"), output(2, "new"))
 
 
 def test_what_the_one_before_got_out_is_not_published_again(broker: Handle) -> None:
