@@ -30,7 +30,7 @@ from infra.journal import Journal, read_journal
 from spark_jobs.dataflow.calibration import calibrate
 from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.server import Server
-from spark_jobs.dataflow.runtime.slot import Slot
+from spark_jobs.dataflow.runtime.slot import Slot, tell_failure
 from spark_jobs.dataflow.runtime.wire import Address
 from spark_jobs.dataflow.store import ObjectStore
 from spark_jobs.streaming.job import EXECUTOR_OPTIONS, live_executors
@@ -57,7 +57,13 @@ class Stage(threading.Thread):
         document, address, token = self._given
 
         def serve(task: int, _: Iterator[int]) -> Iterator[int]:
-            Slot(Job.from_json(document), address, token, task, TaskContext.get().attemptNumber()).run()
+            attempt = TaskContext.get().attemptNumber()
+            try:
+                slot = Slot(Job.from_json(document), address, token, task, attempt)
+            except Exception as error:
+                tell_failure(address, token, task, attempt, error)
+                raise
+            slot.run()
             return iter((task,))
 
         try:

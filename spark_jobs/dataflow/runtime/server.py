@@ -125,7 +125,7 @@ class Server:
 
     def close(self) -> None:
         """Tell all slots that the run is over."""
-        for guest in self._guests.values():
+        for guest in list(self._guests.values()):  # one that is gone by now is lost here
             guest.say(Stop())
             guest.link.flush()
             guest.link.close()
@@ -173,7 +173,13 @@ class Server:
         elif isinstance(message, Failed):
             self._on_failed(guest, message)
         elif isinstance(message, Broken) and message.epoch == self._coordinator.epoch:
-            self._broken.setdefault(guest, (time.monotonic() + BROKEN_GRACE_S, message.epoch))
+            self._note_broken(guest, message.epoch)
+
+    def _note_broken(self, guest: Guest, epoch: int) -> None:
+        """What was heard in an earlier epoch is over."""
+        known = self._broken.get(guest)
+        if known is None or known[1] != epoch:
+            self._broken[guest] = (time.monotonic() + BROKEN_GRACE_S, epoch)
 
     def _on_failed(self, guest: Guest, failed: Failed) -> None:
         """A slot ends by its own fault. That may help once; without progress in between it will not."""

@@ -147,7 +147,7 @@ class Slot:
     def _last_words(self, kind: type | None, error: BaseException | None, _: object) -> None:
         """Spark would try the task again and again without a word of why."""
         if error is not None and self._session is Session.ON:
-            self._say(Failed(f"{type(error).__name__}: {error}"[:LONGEST_ERROR]))
+            self._say(_failure(error))
             self._link.flush()
 
     def _close(self) -> None:
@@ -156,6 +156,17 @@ class Slot:
         self._mesh.close()
         self._results.close()
         self._selector.close()
+
+
+def tell_failure(coordinator: Address, token: str, task: int, attempt: int, error: Exception) -> None:
+    """The last words of a slot that could not even begin."""
+    words = block(NO_PARTITION, encode(Hello(token, coordinator, task, attempt)))
+    with socket.create_connection(coordinator, CONNECT_S) as connection:
+        connection.sendall(words + block(NO_PARTITION, encode(_failure(error))))
+
+
+def _failure(error: BaseException) -> Failed:
+    return Failed(f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
 
 
 def own_address(coordinator: Address) -> str:

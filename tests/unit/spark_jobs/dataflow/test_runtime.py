@@ -4,7 +4,10 @@ import json
 import secrets
 import selectors
 import socket
+import struct
+import threading
 import time
+from contextlib import closing, nullcontext
 from dataclasses import replace
 
 import pyarrow as pa
@@ -15,18 +18,21 @@ from hypothesis import strategies as st
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from infra.journal import Journal, read_journal
-from spark_jobs.dataflow.effects import Grant, Sweep
+from spark_jobs.dataflow.checkpoints import initial_line
+from spark_jobs.dataflow.control import Ready, Restore
+from spark_jobs.dataflow.effects import Grant, Publish, Sweep
 from spark_jobs.dataflow.frames import Frame, Kind, encode
-from spark_jobs.dataflow.operators import Delivery
+from spark_jobs.dataflow.operators import Delivery, Sink
 from spark_jobs.dataflow.queries import as_messages
-from spark_jobs.dataflow.runtime import messages
+from spark_jobs.dataflow.runtime import hosting, messages
 from spark_jobs.dataflow.runtime.background import Background, Results
 from spark_jobs.dataflow.runtime.janitor import Janitor
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
 from spark_jobs.dataflow.runtime.mesh import Mesh
 from spark_jobs.dataflow.runtime.messages import Broken, Failed, Hello, Kept, Peers, Status, Stop, UnknownMessage
 from spark_jobs.dataflow.runtime.server import MOST_FAILURES, Server
-from spark_jobs.dataflow.runtime.sinks import Files, published
+from spark_jobs.dataflow.runtime.sinks import Files, Outlet, Superseded, published
+from spark_jobs.dataflow.runtime.slot import tell_failure
 from spark_jobs.dataflow.runtime.sources import Generated, columns, stream_of
 from spark_jobs.dataflow.runtime.wire import BLOCK, LONGEST_BLOCK, NO_PARTITION, BlockReader, WireError, block, turn
 from spark_jobs.dataflow.store import DirectoryStore, MemoryStore
@@ -44,6 +50,7 @@ JOB = Job(
     output=OutputSpec(OutputKind.FILES, Delivery.EXACTLY_ONCE, "output"),
     store="store",
 )
+TOKEN = secrets.token_hex(16)
 NUMBERS = pa.schema([("number", pa.int64())])
 
 
@@ -173,6 +180,52 @@ def test_a_result_that_raises_holds_back_no_other():
     turn(selector, 1.0)
     assert seen == [0, 1, 3, 4]
     results.close()
+
+
+class Overtaken(Outlet):
+    """A sink that finds out, once it may, that another slot has it."""
+
+    def __init__(self, may):
+        self._may = may
+
+    def publish(self, number, batches):
+        assert self._may.wait(10)
+        raise Superseded("out.0")
+
+    def write(self, batches):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("later", ["the same session", "no session", "another epoch"])
+def test_an_outlet_that_fails_ends_the_session_that_it_is_of_and_no_later_one(tmp_path, monkeypatch, later):
+    job = replace(JOB, slots=1, parallelism=1, store=str(tmp_path))
+    layout, selector, told, may = job.layout(), selectors.DefaultSelector(), [], threading.Event()
+    results = Results(selector)
+    threads = [Background(results, name) for name in ("store", "outlet")]
+    monkeypatch.setattr(hosting, "outlet_of", lambda *_: Overtaken(may))
+    mesh = Mesh(selector, HERE, bytes(16), [each.schema for each in layout.channels], *(lambda _: None,) * 3)
+    slot = hosting.Hosting(job, layout, mesh, *threads, lambda number, message: told.append(message))
+    (sink,) = (each.number for each in layout.partitions if isinstance(each.element, Sink))
+
+    def begin(epoch):
+        slot.begin(Peers(epoch, (mesh.address,), 0))
+        slot.order(sink, Restore(epoch, initial_line(layout)[sink], (), 0))
+        while Ready(sink, epoch) not in told:
+            turn(selector, 1.0)
+
+    begin(1)
+    slot._do(slot._hosted[sink], Publish(1, ()))
+    if later == "another epoch":
+        begin(2)
+    elif later == "no session":
+        slot.close()
+    may.set()
+    threads[1]._pool.submit(lambda: None).result(10)
+    with pytest.raises(Superseded) if later == "the same session" else nullcontext():
+        turn(selector, 1.0)
+    slot.close()
+    for each in (*threads, mesh, results):
+        each.close()
 
 
 class Pair:
@@ -308,19 +361,73 @@ def test_what_a_store_does_not_list_or_delete_is_tried_again_and_told(tmp_path):
     assert [each["error"] for each in read_journal(journal)] == ["keys refused; wait", "delete refused; wait"]
 
 
-def test_slots_that_do_nothing_but_fail_end_the_run_with_their_last_words(tmp_path):
-    """As of a state that can't be serialised, which another try does not change."""
-    token, journal = secrets.token_hex(16), tmp_path / "journal.jsonl"
-    server = Server(replace(JOB, store=str(tmp_path / "store")), token, HERE, Journal(journal))
+def server_in(folder):
+    return Server(replace(JOB, store=str(folder / "store")), TOKEN, HERE, Journal(folder / "journal.jsonl"))
+
+
+@pytest.fixture
+def server(tmp_path):
+    with closing(server_in(tmp_path)) as made:
+        yield made
+
+
+def serve_until(server, condition):
     deadline_s = time.monotonic() + 10
-    try:
-        with socket.create_connection(server.address) as slot:
-            words = messages.encode(Failed("BadInput: state of count.0: not usable"))
-            slot.sendall(block(NO_PARTITION, messages.encode(Hello(token, (HERE, 1), 0, 0))))
-            slot.sendall(MOST_FAILURES * block(NO_PARTITION, words))
-            with pytest.raises(EnvironmentFailure, match=r"fail again and again: BadInput: state of count\.0"):
-                server.serve(lambda: time.monotonic() > deadline_s)
-    finally:
-        server.close()
-    failed = [entry for entry in read_journal(journal) if entry["event"] == "slot-failed"]
-    assert len(failed) == MOST_FAILURES
+    server.serve(lambda: condition() or time.monotonic() > deadline_s)
+    assert condition()
+
+
+def events_in(folder, event):
+    return [entry for entry in read_journal(folder / "journal.jsonl") if entry["event"] == event]
+
+
+def say(slot, *words):
+    slot.sendall(b"".join(block(NO_PARTITION, messages.encode(each)) for each in words))
+
+
+def test_slots_that_do_nothing_but_fail_end_the_run_with_their_last_words(server, tmp_path):
+    """As of a state that can't be serialised, which another try does not change."""
+    words = [Failed("BadInput: state of count.0: not usable")] * MOST_FAILURES
+    with socket.create_connection(server.address) as slot:
+        say(slot, Hello(TOKEN, (HERE, 1), 0, 0), *words)
+        with pytest.raises(EnvironmentFailure, match=r"fail again and again: BadInput: state of count\.0"):
+            serve_until(server, lambda: False)
+    assert len(events_in(tmp_path, "slot-failed")) == MOST_FAILURES
+
+
+def test_slots_that_cannot_even_begin_end_the_run_too(server, tmp_path):
+    for attempt in range(MOST_FAILURES):
+        tell_failure(server.address, TOKEN, 0, attempt, ModuleNotFoundError("No module named 'boto3'"))
+    with pytest.raises(EnvironmentFailure, match="fail again and again: ModuleNotFoundError: No module named 'boto3'"):
+        serve_until(server, lambda: False)
+
+
+def test_all_slots_hear_of_the_end_though_one_has_just_died(tmp_path):
+    server = server_in(tmp_path)
+    dying, living = (socket.create_connection(server.address) for _ in range(2))
+    for slot in (dying, living):
+        say(slot, Hello(TOKEN, (HERE, 1), 0, 0))
+    serve_until(server, lambda: len(events_in(tmp_path, "worker-joined")) == 2)
+    dying.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed with a reset
+    dying.close()
+    server.close()
+    with living:
+        heard = b"".join(iter(lambda: living.recv(1 << 16), b""))
+    assert messages.encode(Stop()) in heard
+
+
+def test_a_connection_that_breaks_while_an_earlier_break_is_remembered_is_known(server, tmp_path):
+    slots = [socket.create_connection(server.address) for _ in range(2)]
+    for slot in slots:
+        say(slot, Hello(TOKEN, (HERE, 1), 0, 0))
+    serve_until(server, lambda: events_in(tmp_path, "recovering"))
+    first = events_in(tmp_path, "recovering")[-1]["epoch"]
+    say(slots[0], Broken(first, 1))
+    slots.pop().close()
+    slots.append(socket.create_connection(server.address))
+    say(slots[1], Hello(TOKEN, (HERE, 1), 0, 1))
+    serve_until(server, lambda: events_in(tmp_path, "recovering")[-1]["epoch"] > first)
+    say(slots[0], Broken(events_in(tmp_path, "recovering")[-1]["epoch"], 1))
+    serve_until(server, lambda: any("broke" in lost["why"] for lost in events_in(tmp_path, "worker-lost")))
+    for slot in slots:
+        slot.close()
