@@ -53,7 +53,7 @@ class Hosted:
         self.outlet: Outlet | None = None
         self.storing = self.writing = 0
         self.unwritten: list[pa.RecordBatch] = []
-        self.store_begun_s = 0.0
+        self.unstored_since_s: float | None = None
         self.next_checkpoint_s = float("inf")
 
 
@@ -117,10 +117,11 @@ class Hosting:
     def on_clock(self, now_s: float) -> None:
         """Timers, and sources that had nothing when they were last asked.
 
-        Logs grow until they are stored: while that takes longer than it should, sources read nothing.
+        Logs grow until they are stored: while that takes longer than it should, or is refused, sources read nothing.
         """
         patience_s = STORE_INTERVALS * self._interval_s
-        self._store_lags = any(h.storing and now_s - h.store_begun_s > patience_s for h in self._hosted.values())
+        waiting = [h.unstored_since_s for h in self._hosted.values() if h.unstored_since_s is not None]
+        self._store_lags = bool(waiting) and now_s - min(waiting) > patience_s
         tell_progress = now_s >= self._next_progress_s
         if tell_progress:
             self._next_progress_s = now_s + PROGRESS_S
@@ -246,7 +247,7 @@ class Hosting:
             return
         if isinstance(found, AftershockError):
             raise found
-        hosted.storing = 0
+        hosted.storing, hosted.unstored_since_s = 0, None
         if isinstance(partition.layout.element, Sink):
             self._open_outlet(hosted)
         if self._job.protocol_class.on_own_time:
@@ -285,7 +286,8 @@ class Hosting:
                     self._grants[channel] += frames
             case Store():
                 begun_s = time.monotonic()
-                hosted.store_begun_s = hosted.store_begun_s if hosted.storing else begun_s
+                if hosted.unstored_since_s is None:
+                    hosted.unstored_since_s = begun_s
                 hosted.storing += 1
                 self._storing.submit(
                     partial(self._write_all, effect), partial(self._on_stored, hosted, effect, begun_s)
@@ -361,6 +363,7 @@ class Hosting:
         if isinstance(written, EnvironmentFailure):
             self._at(partition.number, Partition.on_store_failed, of.epoch, of.number)
             return
+        hosted.unstored_since_s = time.monotonic() if hosted.storing else None
         seconds = time.monotonic() - begun_s
         self._kept.append(Kept(partition.number, of.number, seconds, written, of.forced))
         self._at(partition.number, Partition.on_stored, of.epoch, of.number)

@@ -19,10 +19,10 @@ from experiments.errors import BadInput, EnvironmentFailure
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from infra.journal import Journal, read_journal
 from spark_jobs.dataflow.checkpoints import initial_line
-from spark_jobs.dataflow.control import Ready, Restore
+from spark_jobs.dataflow.control import Go, NotStored, Ready, Restore
 from spark_jobs.dataflow.effects import Grant, Publish, Sweep
 from spark_jobs.dataflow.frames import Frame, Kind, encode
-from spark_jobs.dataflow.operators import Delivery, Sink
+from spark_jobs.dataflow.operators import Delivery, Sink, Source
 from spark_jobs.dataflow.queries import as_messages
 from spark_jobs.dataflow.runtime import hosting, messages
 from spark_jobs.dataflow.runtime.background import Background, Results
@@ -196,36 +196,100 @@ class Overtaken(Outlet):
         raise NotImplementedError
 
 
+class Alone:
+    """The one slot of a job, in this thread but for the threads that are its own."""
+
+    def __init__(self, folder):
+        self.job = replace(
+            JOB,
+            slots=1,
+            parallelism=1,
+            protocol="uncoordinated",
+            checkpoint_interval_s=0.1,
+            store=str(folder / "store"),
+            input=InputSpec(InputKind.GENERATED, None, rate=5000.0),
+            output=OutputSpec(OutputKind.NOWHERE, Delivery.PLAIN),
+        )
+        self.layout, self.told, self.selector = self.job.layout(), [], selectors.DefaultSelector()
+        results = Results(self.selector)
+        self.storing, self.writing = (Background(results, name) for name in ("store", "outlet"))
+        schemas = [each.schema for each in self.layout.channels]
+        mesh = Mesh(self.selector, HERE, bytes(16), schemas, *(lambda _: None,) * 3)
+        self.mesh, self._results = mesh, results
+        threads = (self.storing, self.writing)
+        self.hosting = hosting.Hosting(self.job, self.layout, mesh, *threads, lambda _, told: self.told.append(told))
+
+    def begin(self, epoch):
+        """An epoch from the beginning of the input."""
+        self.hosting.begin(Peers(epoch, (self.mesh.address,), 0))
+        for number, checkpoint in enumerate(initial_line(self.layout)):
+            self.hosting.order(number, Restore(epoch, checkpoint, (), 0))
+        while not all(Ready(number, epoch) in self.told for number in range(len(self.layout.partitions))):
+            turn(self.selector, 1.0)
+        for number in range(len(self.layout.partitions)):
+            self.hosting.order(number, Go(epoch))
+
+    def the(self, kind):
+        """The number of the one partition of this kind."""
+        (number,) = (each.number for each in self.layout.partitions if isinstance(each.element, kind))
+        return number
+
+    def turn(self):
+        now_s = time.monotonic()
+        self.hosting.on_clock(now_s)
+        self.hosting.work(now_s + 0.005)
+        turn(self.selector, 0.005)
+
+    def close(self):
+        self.hosting.close()
+        for each in (self.storing, self.writing, self.mesh, self._results):
+            each.close()
+
+
+@pytest.fixture
+def alone(tmp_path):
+    with closing(Alone(tmp_path)) as made:
+        yield made
+
+
 @pytest.mark.parametrize("later", ["the same session", "no session", "another epoch"])
-def test_an_outlet_that_fails_ends_the_session_that_it_is_of_and_no_later_one(tmp_path, monkeypatch, later):
-    job = replace(JOB, slots=1, parallelism=1, store=str(tmp_path))
-    layout, selector, told, may = job.layout(), selectors.DefaultSelector(), [], threading.Event()
-    results = Results(selector)
-    threads = [Background(results, name) for name in ("store", "outlet")]
+def test_an_outlet_that_fails_ends_the_session_that_it_is_of_and_no_later_one(alone, monkeypatch, later):
+    may = threading.Event()
     monkeypatch.setattr(hosting, "outlet_of", lambda *_: Overtaken(may))
-    mesh = Mesh(selector, HERE, bytes(16), [each.schema for each in layout.channels], *(lambda _: None,) * 3)
-    slot = hosting.Hosting(job, layout, mesh, *threads, lambda number, message: told.append(message))
-    (sink,) = (each.number for each in layout.partitions if isinstance(each.element, Sink))
-
-    def begin(epoch):
-        slot.begin(Peers(epoch, (mesh.address,), 0))
-        slot.order(sink, Restore(epoch, initial_line(layout)[sink], (), 0))
-        while Ready(sink, epoch) not in told:
-            turn(selector, 1.0)
-
-    begin(1)
-    slot._do(slot._hosted[sink], Publish(1, ()))
+    alone.begin(1)
+    alone.hosting._do(alone.hosting._hosted[alone.the(Sink)], Publish(1, ()))
     if later == "another epoch":
-        begin(2)
+        alone.begin(2)
     elif later == "no session":
-        slot.close()
+        alone.hosting.close()
     may.set()
-    threads[1]._pool.submit(lambda: None).result(10)
+    alone.writing._pool.submit(lambda: None).result(10)
     with pytest.raises(Superseded) if later == "the same session" else nullcontext():
-        turn(selector, 1.0)
-    slot.close()
-    for each in (*threads, mesh, results):
-        each.close()
+        turn(alone.selector, 1.0)
+
+
+def test_sources_read_nothing_while_a_store_refuses_and_go_on_once_it_takes(alone, tmp_path):
+    (tmp_path / "store").write_text("no directory")
+    alone.begin(1)
+    source, deadline_s = alone.the(Source), time.monotonic() + 20
+
+    def position():
+        return alone.hosting.status().positions[source]
+
+    def refusals():
+        return sum(isinstance(each, NotStored) for each in alone.told)
+
+    while not alone.hosting._store_lags and time.monotonic() < deadline_s:
+        alone.turn()
+    assert alone.hosting._store_lags
+    held, before = position(), refusals()
+    while refusals() < before + 10 and time.monotonic() < deadline_s:
+        alone.turn()
+    assert position() == held
+    (tmp_path / "store").unlink()
+    while position() == held and time.monotonic() < deadline_s:
+        alone.turn()
+    assert position() > held
 
 
 class Pair:
