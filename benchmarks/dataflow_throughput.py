@@ -114,10 +114,12 @@ def measured(cluster: Cluster, job: Job, window_s: float) -> Figures:
     """Run a job for a window that begins when it is warm; ends the program if that was no window to measure in."""
     journal = cluster.start(job)
     time.sleep(WARM_S + window_s)
+    losses_ns = times(journal, "worker-lost")
     cluster.stop(job)
     begin_ns = times(journal, "ready")[0] + WARM_S * 1e9
+    end_ns = min([begin_ns + window_s * 1e9, *losses_ns])  # what a report sums up is of the slots that are left
     entries = [entry for entry in read_journal(journal) if entry["event"] == "progress"]
-    return _figures(job, [e for e in entries if e["at_ns"] >= begin_ns and e["cpu_s"] and e["epoch"] == 1])
+    return _figures(job, [entry for entry in entries if begin_ns <= entry["at_ns"] < end_ns])
 
 
 def times(journal: Path, event: str) -> list[int]:
