@@ -30,8 +30,8 @@ PROGRESS_S = 0.2
 STEPS_A_TURN = 16
 MOST_WRITES = 32
 DRAINING_INTERVAL_S = 0.25
-ReadBack: TypeAlias = tuple[dict[str, bytes], Rebuilt]
 STORE_INTERVALS = 2  # a checkpoint should be stored within so many intervals
+ReadBack: TypeAlias = tuple[dict[str, bytes], Rebuilt]
 
 
 class Timed(Partition):
@@ -240,7 +240,7 @@ class Hosting:
 
     def _restore(self, hosted: Hosted, message: Restore, found: ReadBack | AftershockError) -> None:
         partition = hosted.partition
-        if message.epoch != self._peers.epoch or self._hosted.get(partition.number) is not hosted:
+        if message.epoch != self._peers.epoch or not self._is_here(hosted):
             return
         if isinstance(found, UnreadableObject):
             self._tell(partition.number, Unreadable(partition.number, message.epoch, found.key))
@@ -297,8 +297,10 @@ class Hosting:
                 if not hosted.writing:
                     self._write(hosted)
             case Publish(number, batches):
-                self._output(
-                    hosted, partial(hosted.outlet.publish, number, batches), partial(self._on_published, number)
+                hosted.writing += 1
+                self._writing.submit(
+                    partial(_attempted, partial(hosted.outlet.publish, number, batches)),
+                    partial(self._on_published, hosted, hosted.outlet, number),
                 )
             case Tell(message):
                 self._tell(hosted.partition.number, message)
@@ -357,7 +359,7 @@ class Hosting:
 
     def _on_stored(self, hosted: Hosted, effect: Store, begun_s: float, written: int | EnvironmentFailure) -> None:
         partition, of = hosted.partition, effect.checkpoint
-        if of.epoch != partition.epoch or self._hosted.get(partition.number) is not hosted:
+        if of.epoch != partition.epoch or not self._is_here(hosted):
             return
         hosted.storing -= 1
         if isinstance(written, EnvironmentFailure):
@@ -371,31 +373,34 @@ class Hosting:
     def _write(self, hosted: Hosted) -> None:
         """Write all that has gathered while the last writing was under way."""
         batches, hosted.unwritten = hosted.unwritten, []
-        self._output(hosted, partial(hosted.outlet.write, batches), self._on_written)
-
-    def _output(self, hosted: Hosted, act: Callable[[], None], then: Callable[[Hosted], None]) -> None:
         hosted.writing += 1
-        self._writing.submit(partial(_attempted, act), partial(self._on_output, hosted, hosted.outlet, then))
+        self._writing.submit(
+            partial(_attempted, partial(hosted.outlet.write, batches)), partial(self._on_written, hosted)
+        )
 
-    def _on_output(
-        self, hosted: Hosted, outlet: Outlet, then: Callable[[Hosted], None], failure: AftershockError | None
-    ) -> None:
-        """A failure counts while its outlet is in use: what an earlier session began ends no later one."""
+    def _on_written(self, hosted: Hosted, failure: AftershockError | None) -> None:
         hosted.writing -= 1
-        if self._hosted.get(hosted.partition.number) is not hosted:
+        if not self._is_here(hosted):
             return
-        if failure is None:
-            then(hosted)
-        elif hosted.outlet is outlet:
+        if failure is not None:
             raise failure
-
-    def _on_written(self, hosted: Hosted) -> None:
         if hosted.unwritten:
             self._write(hosted)
         self._active[hosted.partition.number] = None
 
-    def _on_published(self, number: int, hosted: Hosted) -> None:
-        self._at(hosted.partition.number, Partition.on_published, number)
+    def _on_published(self, hosted: Hosted, outlet: Outlet, number: int, failure: AftershockError | None) -> None:
+        """An outlet that was left may fail: what it had to publish comes again."""
+        hosted.writing -= 1
+        if not self._is_here(hosted):
+            return
+        if failure is None:
+            self._at(hosted.partition.number, Partition.on_published, number)
+        elif hosted.outlet is outlet:
+            raise failure
+
+    def _is_here(self, hosted: Hosted) -> bool:
+        """Whether it is of this session: what an earlier one began ends no later one."""
+        return self._hosted.get(hosted.partition.number) is hosted
 
 
 def _attempted(act: Callable[[], None]) -> AftershockError | None:
