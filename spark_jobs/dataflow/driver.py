@@ -57,11 +57,10 @@ class Stage(threading.Thread):
         document, address, token = self._given
 
         def serve(task: int, _: Iterator[int]) -> Iterator[int]:
-            attempt = TaskContext.get().attemptNumber()
             try:
-                slot = Slot(Job.from_json(document), address, token, task, attempt)
+                slot = Slot(Job.from_json(document), address, token, task, TaskContext.get().attemptNumber())
             except Exception as error:
-                tell_failure(address, token, task, attempt, error)
+                tell_failure(address, token, error)
                 raise
             slot.run()
             return iter((task,))

@@ -205,7 +205,8 @@ class Hosting:
         if partition.epoch < 0 or hosted.writing + len(hosted.unwritten) >= MOST_WRITES:
             return
         if hosted.feed is not None:
-            if self._store_lags or not partition.wants_input:
+            holds_back = self._store_lags and not self._draining  # what a drain still reads has an end
+            if holds_back or not partition.wants_input:
                 return
             if (read := self._read(hosted)) is not None:
                 self._at(partition.number, Partition.on_input, *read)

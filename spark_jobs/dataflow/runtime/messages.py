@@ -94,8 +94,9 @@ class Status:
 
 @dataclass(frozen=True)
 class Failed:
-    """The slot's last words: what it could not cope with."""
+    """A slot's last words, which it may say without a hello: what it could not cope with."""
 
+    token: str
     error: str
 
 

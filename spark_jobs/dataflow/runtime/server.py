@@ -38,6 +38,7 @@ from spark_jobs.dataflow.runtime.wire import NO_PARTITION, Address, BlockReader,
 PROGRESS_S, TURN_S = 0.5, 0.02
 DRAINING_ROUND_S = 0.25
 MOST_FAILURES = 10
+NOT_OURS = "not of this run"
 BROKEN_GRACE_S = 1.0  # a connection breaks when a slot dies, too, which is told apart by the slot's own connection
 
 
@@ -146,7 +147,8 @@ class Server:
                 raise UnknownMessage("a partition's message from somebody who has not said hello")
             message = decode_message(content)
             if isinstance(message, Stored):
-                self._failures = 0
+                if self._coordinator.phase is Phase.RUNNING and message.epoch == self._coordinator.epoch:
+                    self._failures = 0  # what others stored while one failed is no progress
                 self._note_stored(message)
             self._coordinator.on_message(message)
             self._note_committed()
@@ -166,12 +168,14 @@ class Server:
     def _on_slot_message(self, guest: Guest, message: SlotMessage) -> None:
         if isinstance(message, Hello):
             self._welcome(guest, message)
+        elif isinstance(message, Failed):
+            self._on_failed(guest, message)
+        elif guest.hello is None:
+            raise UnknownMessage("a slot's message from somebody who has not said hello")
         elif isinstance(message, Status):
             guest.status = message
             for each in message.kept:
                 self._journal.write("checkpoint", **{**vars(each), "partition": self._name(each.partition)})
-        elif isinstance(message, Failed):
-            self._on_failed(guest, message)
         elif isinstance(message, Broken) and message.epoch == self._coordinator.epoch:
             self._note_broken(guest, message.epoch)
 
@@ -183,20 +187,26 @@ class Server:
 
     def _on_failed(self, guest: Guest, failed: Failed) -> None:
         """A slot ends by its own fault. That may help once; without progress in between it will not."""
+        if not self._is_ours(failed.token):
+            self.lose(guest, NOT_OURS)
+            return
         self._journal.write("slot-failed", worker=guest.name, error=failed.error)
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             raise EnvironmentFailure(f"slots fail again and again: {failed.error}", "look at the executors' logs")
 
     def _welcome(self, guest: Guest, hello: Hello) -> None:
-        if not hmac.compare_digest(str(hello.token).encode(), self._token.encode()):
-            self.lose(guest, "not of this run")
+        if not self._is_ours(hello.token):
+            self.lose(guest, NOT_OURS)
             return
         guest.hello = hello
         self._journal.write(
             "worker-joined", worker=guest.name, task=hello.task, attempt=hello.attempt, host=hello.address[0]
         )
         self._coordinator.on_joined(guest.name)
+
+    def _is_ours(self, token: str) -> bool:
+        return hmac.compare_digest(str(token).encode(), self._token.encode())
 
     # What time brings.
 

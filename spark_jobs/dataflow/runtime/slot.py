@@ -147,7 +147,7 @@ class Slot:
     def _last_words(self, kind: type | None, error: BaseException | None, _: object) -> None:
         """Spark would try the task again and again without a word of why."""
         if error is not None and self._session is Session.ON:
-            self._say(_failure(error))
+            self._say(_failure(self._hello[0], error))
             self._link.flush()
 
     def _close(self) -> None:
@@ -158,15 +158,14 @@ class Slot:
         self._selector.close()
 
 
-def tell_failure(coordinator: Address, token: str, task: int, attempt: int, error: Exception) -> None:
+def tell_failure(coordinator: Address, token: str, error: Exception) -> None:
     """The last words of a slot that could not even begin."""
-    words = block(NO_PARTITION, encode(Hello(token, coordinator, task, attempt)))
     with socket.create_connection(coordinator, CONNECT_S) as connection:
-        connection.sendall(words + block(NO_PARTITION, encode(_failure(error))))
+        connection.sendall(block(NO_PARTITION, encode(_failure(token, error))))
 
 
-def _failure(error: BaseException) -> Failed:
-    return Failed(f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
+def _failure(token: str, error: BaseException) -> Failed:
+    return Failed(token, f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
 
 
 def own_address(coordinator: Address) -> str:

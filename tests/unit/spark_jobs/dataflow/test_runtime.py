@@ -150,7 +150,7 @@ def test_a_block_that_nobody_would_send_is_refused():
         Peers(4, ((HERE, 1), (HERE, 2)), 1),
         Broken(1, 2),
         Stop(),
-        Failed("why"),
+        Failed("token", "why"),
         Status(1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12),
     ],
 )
@@ -224,7 +224,9 @@ class Alone:
         self.hosting.begin(Peers(epoch, (self.mesh.address,), 0))
         for number, checkpoint in enumerate(initial_line(self.layout)):
             self.hosting.order(number, Restore(epoch, checkpoint, (), 0))
+        deadline_s = time.monotonic() + 10
         while not all(Ready(number, epoch) in self.told for number in range(len(self.layout.partitions))):
+            assert time.monotonic() < deadline_s
             turn(self.selector, 1.0)
         for number in range(len(self.layout.partitions)):
             self.hosting.order(number, Go(epoch))
@@ -451,7 +453,7 @@ def say(slot, *words):
 
 def test_slots_that_do_nothing_but_fail_end_the_run_with_their_last_words(server, tmp_path):
     """As of a state that can't be serialised, which another try does not change."""
-    words = [Failed("BadInput: state of count.0: not usable")] * MOST_FAILURES
+    words = [Failed(TOKEN, "BadInput: state of count.0: not usable")] * MOST_FAILURES
     with socket.create_connection(server.address) as slot:
         say(slot, Hello(TOKEN, (HERE, 1), 0, 0), *words)
         with pytest.raises(EnvironmentFailure, match=r"fail again and again: BadInput: state of count\.0"):
@@ -460,10 +462,28 @@ def test_slots_that_do_nothing_but_fail_end_the_run_with_their_last_words(server
 
 
 def test_slots_that_cannot_even_begin_end_the_run_too(server, tmp_path):
-    for attempt in range(MOST_FAILURES):
-        tell_failure(server.address, TOKEN, 0, attempt, ModuleNotFoundError("No module named 'boto3'"))
+    for _ in range(MOST_FAILURES):
+        tell_failure(server.address, TOKEN, ModuleNotFoundError("No module named 'boto3'"))
     with pytest.raises(EnvironmentFailure, match="fail again and again: ModuleNotFoundError: No module named 'boto3'"):
         serve_until(server, lambda: False)
+
+
+@pytest.mark.parametrize("words", [Failed("another run's", "why"), Status(1, finished=(0, 1, 2)), Broken(1, 0)])
+def test_who_is_not_of_the_run_is_not_heard(server, tmp_path, words):
+    with socket.create_connection(server.address) as stranger:
+        say(stranger, *[words] * MOST_FAILURES)
+        stranger.settimeout(0.1)
+
+        def is_cut_off():
+            try:
+                return stranger.recv(1) == b""
+            except TimeoutError:
+                return False
+            except ConnectionResetError:
+                return True
+
+        serve_until(server, is_cut_off)
+    assert not events_in(tmp_path, "slot-failed")
 
 
 def test_all_slots_hear_of_the_end_though_one_has_just_died(tmp_path):
