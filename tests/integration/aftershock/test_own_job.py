@@ -19,7 +19,7 @@ from results.store import Run
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = "docs/examples/own-job/experiment.yaml"
-SHORT = ["window_s=10", "faults.events.0.at=3", "faults.events.0.heal_after=1", "cluster.worker_memory_mb=512"]
+SHORT = ["window_s=30", "faults.events.0.at=3", "faults.events.0.heal_after=1", "cluster.worker_memory_mb=512"]
 STEPS = (steps.provision, steps.deploy, steps.start_load, steps.arm_faults)
 SHOPS = 4
 AFTER = (steps.stop, steps.collect, steps.tabulate, steps.predict, steps.validate, steps.report)
