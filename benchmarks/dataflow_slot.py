@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import selectors
 import tempfile
 import time
 from dataclasses import replace
@@ -25,33 +24,21 @@ from spark_jobs.dataflow.coordinator import Coordinator
 from spark_jobs.dataflow.effects import Delete, Order
 from spark_jobs.dataflow.progress import events_read
 from spark_jobs.dataflow.queries import QUERIES
-from spark_jobs.dataflow.runtime.background import Background, Results
-from spark_jobs.dataflow.runtime.hosting import Hosting
 from spark_jobs.dataflow.runtime.job import Job
-from spark_jobs.dataflow.runtime.mesh import Mesh
-from spark_jobs.dataflow.runtime.messages import Peers
 from spark_jobs.dataflow.runtime.sources import Generated
-from spark_jobs.dataflow.runtime.wire import turn
+from tests.unit.spark_jobs.dataflow.lone_slot import LoneSlot
 
-HERE, TURN_S, EPOCH = "127.0.0.1", 0.005, 1
+EPOCH = 1
 
 
-class OneSlot:
-    """A coordinator and the one slot that it has, by turns in one thread; the slot's own threads are as ever."""
+class OneSlot(LoneSlot):
+    """A coordinator and the one slot that it has, by turns in one thread."""
 
     def __init__(self, job: Job) -> None:
-        self._job, layout, self._selector = job, job.layout(), selectors.DefaultSelector()
-        results = Results(self._selector)
-        self._threads = [Background(results, "store"), Background(results, "outlet")]
-        schemas = [channel.schema for channel in layout.channels]
-        nobody = (lambda _: None,) * 3
-        self._mesh = Mesh(self._selector, HERE, bytes(16), schemas, *nobody)
-        self._coordinator, self._store = Coordinator(layout, job.protocol_class, job.slots), job.object_store()
-        self._names = [partition.name for partition in layout.partitions]
-        self.hosting = Hosting(
-            job, layout, self._mesh, *self._threads, lambda _, told: self._coordinator.on_message(told)
-        )
-        self.hosting.begin(Peers(EPOCH, (self._mesh.address,), 0))
+        self._job, self._store = job, job.object_store()
+        self._coordinator = Coordinator(job.layout(), job.protocol_class, job.slots)
+        super().__init__(job, lambda _, told: self._coordinator.on_message(told))
+        self.begin(EPOCH)
         self._coordinator.on_joined("slot")
         self._next_round_s = time.monotonic() + job.checkpoint_interval_s
 
@@ -60,16 +47,11 @@ class OneSlot:
         events, spent_s = self._events(), self.hosting.status().checkpoint_s
         end_s = time.process_time() + cpu_s
         while time.process_time() < end_s:
-            self._turn(time.monotonic())
+            self._coordinate(time.monotonic())
+            self.turn()
         return self._events() - events, self.hosting.status().checkpoint_s - spent_s
 
-    def close(self) -> None:
-        self.hosting.close()
-        for thread in self._threads:
-            thread.close()
-        self._mesh.close()
-
-    def _turn(self, now_s: float) -> None:
+    def _coordinate(self, now_s: float) -> None:
         if now_s >= self._next_round_s:
             self._next_round_s = now_s + self._job.checkpoint_interval_s
             self._coordinator.on_round_due()
@@ -79,11 +61,9 @@ class OneSlot:
             elif isinstance(effect, Delete):
                 for key in effect.keys:
                     self._store.delete(key)
-        self.hosting.on_clock(now_s)
-        turn(self._selector, 0 if self.hosting.work(now_s + TURN_S) else TURN_S)
 
     def _events(self) -> int:
-        positions = {self._names[number]: at for number, at in self.hosting.status().positions.items()}
+        positions = {self.layout.partitions[number].name: at for number, at in self.hosting.status().positions.items()}
         return events_read(positions) * Generated.block_events(self._job.input.rate)
 
 

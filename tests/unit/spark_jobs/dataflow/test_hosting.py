@@ -1,0 +1,150 @@
+"""The partitions of one slot at work: outlets that fail, and a store that refuses."""
+
+import threading
+import time
+from contextlib import closing, nullcontext
+from dataclasses import replace
+
+import pytest
+
+from experiments.errors import EnvironmentFailure
+from spark_jobs.dataflow.checkpoints import initial_line
+from spark_jobs.dataflow.control import Go, NotStored, Ready, Restore
+from spark_jobs.dataflow.effects import Publish
+from spark_jobs.dataflow.operators import Delivery, Sink, Source
+from spark_jobs.dataflow.runtime import hosting
+from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, OutputKind, OutputSpec
+from spark_jobs.dataflow.runtime.sinks import Outlet, Superseded
+from spark_jobs.dataflow.runtime.wire import turn
+from spark_jobs.dataflow.store import MemoryStore
+from tests.unit.spark_jobs.dataflow.lone_slot import LoneSlot
+from tests.unit.spark_jobs.dataflow.small_job import JOB
+
+
+class Overtaken(Outlet):
+    """A sink that finds out, once it may, that another slot has it."""
+
+    def __init__(self, may):
+        self._may = may
+
+    def publish(self, number, batches):
+        assert self._may.wait(10)
+        raise Superseded("out.0")
+
+    def write(self, batches):
+        raise NotImplementedError
+
+
+class Alone(LoneSlot):
+    """The one slot of a job, whose partitions' words to the coordinator are kept."""
+
+    def __init__(self, folder):
+        self.told = []
+        job = replace(
+            JOB,
+            slots=1,
+            parallelism=1,
+            protocol="uncoordinated",
+            checkpoint_interval_s=0.1,
+            store=str(folder / "store"),
+            input=InputSpec(InputKind.GENERATED, None, rate=5000.0),
+            output=OutputSpec(OutputKind.NOWHERE, Delivery.PLAIN),
+        )
+        super().__init__(job, lambda _, told: self.told.append(told))
+
+    def begin(self, epoch):
+        """An epoch from the beginning of the input."""
+        super().begin(epoch)
+        for number, checkpoint in enumerate(initial_line(self.layout)):
+            self.hosting.order(number, Restore(epoch, checkpoint, (), 0))
+        deadline_s = time.monotonic() + 10
+        while not all(Ready(number, epoch) in self.told for number in range(len(self.layout.partitions))):
+            assert time.monotonic() < deadline_s
+            turn(self.selector, 1.0)
+        for number in range(len(self.layout.partitions)):
+            self.hosting.order(number, Go(epoch))
+
+    def the(self, kind):
+        """The number of the one partition of this kind."""
+        (number,) = (each.number for each in self.layout.partitions if isinstance(each.element, kind))
+        return number
+
+
+@pytest.fixture
+def alone(tmp_path):
+    with closing(Alone(tmp_path)) as made:
+        yield made
+
+
+@pytest.mark.parametrize("later", ["the same session", "no session", "another epoch"])
+def test_an_outlet_that_fails_ends_the_session_that_it_is_of_and_no_later_one(alone, monkeypatch, later):
+    may = threading.Event()
+    monkeypatch.setattr(hosting, "outlet_of", lambda *_: Overtaken(may))
+    alone.begin(1)
+    alone.hosting._do(alone.hosting._hosted[alone.the(Sink)], Publish(1, ()))
+    if later == "another epoch":
+        alone.begin(2)
+    elif later == "no session":
+        alone.hosting.close()
+    may.set()
+    alone.writing._pool.submit(lambda: None).result(10)
+    with pytest.raises(Superseded) if later == "the same session" else nullcontext():
+        turn(alone.selector, 1.0)
+
+
+def turn_until(alone, condition):
+    deadline_s = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline_s
+        alone.turn()
+
+
+def test_sources_read_nothing_while_a_store_refuses_and_go_on_once_it_takes(alone, tmp_path):
+    (tmp_path / "store").write_text("no directory")
+    alone.begin(1)
+    source = alone.the(Source)
+
+    def position():
+        return alone.hosting.status().positions[source]
+
+    def refusals():
+        return sum(isinstance(each, NotStored) for each in alone.told)
+
+    turn_until(alone, lambda: alone.hosting._store_lags)
+    held, before = position(), refusals()
+    turn_until(alone, lambda: refusals() >= before + 10)
+    assert position() == held
+    (tmp_path / "store").unlink()
+    turn_until(alone, lambda: position() > held)
+
+
+class Choosy(MemoryStore):
+    """Refuses the first object of each name, such as a large one, and takes what comes after it."""
+
+    def __init__(self):
+        super().__init__()
+        self.refused = set()
+
+    def _write(self, key, pieces):
+        if key.split("/")[0] not in self.refused:
+            self.refused.add(key.split("/")[0])
+            raise EnvironmentFailure("too large", "make room")
+        super()._write(key, pieces)
+
+
+def test_what_a_store_takes_without_use_does_not_let_sources_read_on(alone):
+    """A checkpoint on top of one that was refused does not count, though the store has it."""
+    alone.hosting._store = store = Choosy()
+    alone.begin(1)
+    hosted = alone.hosting._hosted[alone.the(Source)]
+    hosted.next_checkpoint_s = float("inf")
+    for _ in range(2):
+        hosted.partition.checkpoint(forced=True)
+    alone.hosting._carry_out(hosted)
+    turn_until(alone, lambda: not hosted.storing)
+    assert any("state-2" in key for key in store.objects)
+    assert hosted.unstored_since_s is not None
+    hosted.partition.checkpoint()
+    alone.hosting._carry_out(hosted)
+    turn_until(alone, lambda: not hosted.storing)
+    assert hosted.unstored_since_s is None
