@@ -11,7 +11,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from experiments.errors import AftershockError, EnvironmentFailure
-from spark_jobs.dataflow.control import Restore, ToCoordinator, ToPartition, Unreadable
+from spark_jobs.dataflow.control import Restore, Stored, ToCoordinator, ToPartition, Unreadable
 from spark_jobs.dataflow.effects import Grant, PartitionEffect, Publish, Send, Store, Tell, Write
 from spark_jobs.dataflow.frames import Frame, encode
 from spark_jobs.dataflow.layout import Layout
@@ -304,6 +304,8 @@ class Hosting:
                     partial(self._on_published, hosted, hosted.outlet, number),
                 )
             case Tell(message):
+                if isinstance(message, Stored):
+                    hosted.unstored_since_s = time.monotonic() if hosted.storing else None
                 self._tell(hosted.partition.number, message)
 
     def _send(self, frame: Frame) -> None:
@@ -366,7 +368,6 @@ class Hosting:
         if isinstance(written, EnvironmentFailure):
             self._at(partition.number, Partition.on_store_failed, of.epoch, of.number)
             return
-        hosted.unstored_since_s = time.monotonic() if hosted.storing else None
         seconds = time.monotonic() - begun_s
         self._kept.append(Kept(partition.number, of.number, seconds, written, of.forced))
         self._at(partition.number, Partition.on_stored, of.epoch, of.number)
