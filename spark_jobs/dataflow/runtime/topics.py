@@ -27,7 +27,7 @@ ANSWER_S = 15.0  # for a step of a transaction: one whose broker was away may ne
 READING = {"enable.auto.commit": False, "auto.offset.reset": "error", "queued.max.messages.kbytes": 16_384}
 READING |= {"reconnect.backoff.max.ms": 500, "fetch.wait.max.ms": 50}
 WRITING = {"linger.ms": 5, "batch.num.messages": 50_000, "acks": "all", "reconnect.backoff.max.ms": 500}
-TRANSACTIONS = {"transaction.timeout.ms": 600_000}  # what waited for a slow store is one; brokers allow 15 minutes
+LONGEST_TRANSACTION_S = 600.0  # what waited for a slow store is one; brokers allow 15 minutes
 HOPELESS = (KafkaError.MSG_SIZE_TOO_LARGE,)
 FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 
@@ -152,10 +152,16 @@ class KafkaResults(Outlet):
     def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
         deadline_s = time.monotonic() + PATIENCE_S
         while self._ended is None:
+            begun_s = time.monotonic()
             failure = self._attempt(number, batches)
             if failure is None:
                 return
-            if failure.code() in FENCED:  # opening anew would shut out the one that has the sink now
+            if time.monotonic() - begun_s >= LONGEST_TRANSACTION_S:  # the broker ended it, as another slot would have
+                cause = (
+                    f"the topic {self._topic}: a transaction took longer than {LONGEST_TRANSACTION_S:g} s: {failure}"
+                )
+                self._ended = EnvironmentFailure(cause, "look at the broker, or take checkpoints more often")
+            elif failure.code() in FENCED:  # opening anew would shut out the one that has the sink now
                 self._ended = Superseded(f"{self._name}: {failure}")
             elif failure.code() in HOPELESS or time.monotonic() > deadline_s:
                 self._ended = EnvironmentFailure(f"the topic {self._topic}: {failure}", "look at the broker")
@@ -196,7 +202,8 @@ class KafkaResults(Outlet):
 
     def _open(self) -> None:
         place = {"bootstrap.servers": self._job.output.at}
-        producer = Producer({**place, **WRITING, "transactional.id": self._name, **TRANSACTIONS})
+        own = {"transactional.id": self._name, "transaction.timeout.ms": round(LONGEST_TRANSACTION_S * 1000)}
+        producer = Producer({**place, **WRITING, **own})
         producer.init_transactions(ANSWER_S)
         consumer = Consumer({**place, **READING, "group.id": self._name, "isolation.level": "read_committed"})
         (found,) = consumer.committed([TopicPartition(self._topic, self._partition)], ANSWER_S)
