@@ -173,6 +173,10 @@ class Partition(Runtime):
 
     # What happens to a partition.
 
+    def leave(self) -> None:
+        """Stop here and let the state go: a recovery begins, and there is not room for both it and the restored one."""
+        self._running, self._operator = False, None
+
     def rebuilt(self, message: Restore, objects: Mapping[str, bytes]) -> Rebuilt:
         """The operator and the rest as they were at a checkpoint. Changes nothing here: another thread may ask."""
         operator = copy.deepcopy(self.layout.element)

@@ -85,7 +85,9 @@ class Hosting:
         self.asked = 0  # the last count that the coordinator asked for
 
     def begin(self, peers: Peers) -> None:
-        """An epoch begins."""
+        """An epoch begins: all partitions go back to where they will be told."""
+        for hosted in self._hosted.values():
+            hosted.partition.leave()
         self._peers, self._grants = peers, Counter()
         self._mesh.form(peers)
 

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 from contextlib import closing, nullcontext
 from dataclasses import replace
 
@@ -148,3 +149,16 @@ def test_what_a_store_takes_without_use_does_not_let_sources_read_on(alone):
     alone.hosting._carry_out(hosted)
     turn_until(alone, lambda: not hosted.storing)
     assert hosted.unstored_since_s is None
+
+
+def test_what_a_partition_had_is_gone_before_what_it_goes_back_to_is_read(alone, monkeypatch):
+    alone.begin(1)
+    hosted = alone.hosting._hosted[alone.the(Sink)]
+    turn_until(alone, lambda: hosted.partition.tally.records_in)
+    had, left = weakref.ref(hosted.partition._operator), []
+    rebuilt = hosted.partition.rebuilt
+    monkeypatch.setattr(hosted.partition, "rebuilt", lambda *back: (left.append(had()), rebuilt(*back))[1])
+    alone.begin(2)
+    assert left == [None]
+    before = hosted.partition.tally.records_in
+    turn_until(alone, lambda: hosted.partition.tally.records_in > before)
