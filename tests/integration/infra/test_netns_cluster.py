@@ -25,7 +25,7 @@ from infra.processes import MARK, ROOT, members
 from infra.services import REPOSITORY
 from results import store
 from tests.integration.conftest import provisioned
-from tests.integration.infra.punctuality import assert_kills_are_on_time
+from tests.integration.infra.planned_kills import assert_kills_wait_for_their_moment
 from tests.unit.marked_processes import wait_for
 
 ONE_WORKER = ClusterSpec(driver=ClusterDriver.NETNS, workers=1, worker_memory_mb=512)
@@ -184,8 +184,8 @@ def test_only_workers_of_the_cluster_are_aimed_at(driver: NetnsDriver, cluster: 
             act(cluster, host, FaultKind.KILL)
 
 
-def test_a_kill_strikes_when_it_is_due(driver: NetnsDriver, cluster: Handle) -> None:
-    assert_kills_are_on_time(driver, cluster)
+def test_a_kill_waits_until_it_is_due(driver: NetnsDriver, cluster: Handle) -> None:
+    assert_kills_wait_for_their_moment(driver, cluster)
 
 
 def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle_and_disturbs_nobody(
