@@ -28,7 +28,7 @@ PROGRAM = Path(sys.executable).with_name("aftershock")
 SAMPLE_EACH_S = 5.0
 LIMIT_S = 3600
 LONG_LIVED = ("injector", "generator", "sampler")
-PROVED = ("faults.on_time", "faults.proved", "faults.healed", "faults.as_planned", "faults.follow_their_law")
+PROVED = ("faults.proved", "faults.healed", "faults.as_planned", "faults.follow_their_law")
 
 
 class Descriptors(threading.Thread):

@@ -16,6 +16,7 @@ from infra.processes import members
 from results import store
 from results.document import document
 from results.store import Run
+from tests import by_the_clock
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = "docs/examples/own-job/experiment.yaml"
@@ -65,10 +66,10 @@ def test_it_is_measured_like_any_other_run(run: Run) -> None:
     assert run.report.is_file()
 
 
-def test_every_check_passes(run: Run) -> None:
-    verdicts = run.table("verdicts").set_index("check")
-    assert set(verdicts["verdict"]) == {"pass"}, verdicts[verdicts["verdict"] != "pass"].to_string()
-    assert {"quality.nothing_lost", "quality.nothing_wrong", "faults.proved"} <= set(verdicts.index)
+def test_every_check_but_those_of_the_clock_passes(run: Run) -> None:
+    verdicts = by_the_clock.others(dict(run.table("verdicts")[["check", "verdict"]].itertuples(index=False)))
+    assert set(verdicts.values()) == {"pass"}, verdicts
+    assert {"quality.nothing_lost", "quality.nothing_wrong", "faults.proved"} <= set(verdicts)
 
 
 def test_its_output_is_what_its_owners_oracle_says(run: Run) -> None:
