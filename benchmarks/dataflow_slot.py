@@ -35,9 +35,9 @@ class OneSlot(LoneSlot):
     """A coordinator and the one slot that it has, by turns in one thread."""
 
     def __init__(self, job: Job) -> None:
-        self._job, self._store = job, job.object_store()
-        self._coordinator = Coordinator(job.layout(), job.protocol_class, job.slots)
         super().__init__(job, lambda _, told: self._coordinator.on_message(told))
+        self._job, self._store = job, job.object_store()
+        self._coordinator = Coordinator(self.layout, job.protocol_class, job.slots)
         self.begin(EPOCH)
         self._coordinator.on_joined("slot")
         self._next_round_s = time.monotonic() + job.checkpoint_interval_s

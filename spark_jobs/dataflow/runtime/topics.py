@@ -156,7 +156,9 @@ class KafkaResults(Outlet):
             failure = self._attempt(number, batches)
             if failure is None:
                 return
-            if time.monotonic() - begun_s >= LONGEST_TRANSACTION_S:  # the broker ended it, as another slot would have
+            if (
+                time.monotonic() - begun_s >= LONGEST_TRANSACTION_S
+            ):  # brokers end it, and say what they say when another has the sink
                 cause = (
                     f"the topic {self._topic}: a transaction took longer than {LONGEST_TRANSACTION_S:g} s: {failure}"
                 )

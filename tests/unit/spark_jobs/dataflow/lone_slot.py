@@ -13,8 +13,9 @@ from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.mesh import Mesh
 from spark_jobs.dataflow.runtime.messages import Peers
 from spark_jobs.dataflow.runtime.wire import turn
+from tests.unit.spark_jobs.dataflow.small_job import HERE
 
-HERE, TURN_S = "127.0.0.1", 0.005
+TURN_S = 0.005
 
 
 class LoneSlot:

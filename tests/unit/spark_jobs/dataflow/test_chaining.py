@@ -13,7 +13,7 @@ from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.simulation import Simulation
 from tests.unit.spark_jobs.dataflow.runs import oracle
 from tests.unit.spark_jobs.dataflow.small_flows import COUNT, EVENTS, behind_source, doubled, events
-from tests.unit.spark_jobs.dataflow.test_runtime import JOB
+from tests.unit.spark_jobs.dataflow.small_job import JOB
 
 
 def kept(batch):

@@ -36,7 +36,7 @@ class Overtaken(Outlet):
         raise NotImplementedError
 
 
-class Alone(LoneSlot):
+class HeardSlot(LoneSlot):
     """The one slot of a job, whose partitions' words to the coordinator are kept."""
 
     def __init__(self, folder):
@@ -73,7 +73,7 @@ class Alone(LoneSlot):
 
 @pytest.fixture
 def alone(tmp_path):
-    with closing(Alone(tmp_path)) as made:
+    with closing(HeardSlot(tmp_path)) as made:
         yield made
 
 
@@ -120,7 +120,7 @@ def test_sources_read_nothing_while_a_store_refuses_and_go_on_once_it_takes(alon
 
 
 class Choosy(MemoryStore):
-    """Refuses the first object of each name, such as a large one, and takes what comes after it."""
+    """Refuses the first object of each partition, such as a large one, and takes what comes after it."""
 
     def __init__(self):
         super().__init__()
@@ -133,25 +133,42 @@ class Choosy(MemoryStore):
         super()._write(key, pieces)
 
 
-def test_what_a_store_takes_without_use_does_not_let_sources_read_on(alone):
+def test_what_a_store_takes_without_use_does_not_let_sources_read_on(alone, monkeypatch):
     """A checkpoint on top of one that was refused does not count, though the store has it."""
     alone.hosting._store = store = Choosy()
+    monkeypatch.setattr(alone.hosting, "_on_interval", lambda _: None)
     alone.begin(1)
     hosted = alone.hosting._hosted[alone.the(Source)]
-    hosted.next_checkpoint_s = float("inf")
     for _ in range(2):
         hosted.partition.checkpoint(forced=True)
     alone.hosting._carry_out(hosted)
     turn_until(alone, lambda: not hosted.storing)
-    assert any("state-2" in key for key in store.objects)
-    assert hosted.unstored_since_s is not None
+    assert f"{hosted.partition.layout.name}/state-2-1" in store.objects
+    turn_until(alone, lambda: alone.hosting._store_lags)
+    held = hosted.partition.position
+    for _ in range(20):
+        alone.turn()
+    assert hosted.partition.position == held
     hosted.partition.checkpoint()
     alone.hosting._carry_out(hosted)
-    turn_until(alone, lambda: not hosted.storing)
-    assert hosted.unstored_since_s is None
+    turn_until(alone, lambda: hosted.partition.position > held)
 
 
-def test_what_a_partition_had_is_gone_before_what_it_goes_back_to_is_read(alone, monkeypatch):
+def test_all_partitions_of_a_slot_take_their_checkpoints_at_one_moment(alone):
+    """Nothing is processed in between, so that within a slot they always fit together."""
+    alone.begin(1)
+    partitions = [hosted.partition for hosted in alone.hosting._hosted.values()]
+    rounds = []
+
+    def note():
+        rounds.append(tuple(each.tally.checkpoints for each in partitions))
+        return rounds[-1][0] >= 3
+
+    turn_until(alone, note)
+    assert all(len(set(each)) == 1 for each in rounds)
+
+
+def test_what_an_operator_had_is_gone_before_what_it_goes_back_to_is_built(alone, monkeypatch):
     alone.begin(1)
     hosted = alone.hosting._hosted[alone.the(Sink)]
     turn_until(alone, lambda: hosted.partition.tally.records_in)

@@ -14,7 +14,7 @@ from spark_jobs.dataflow.protocols import PROTOCOLS
 from spark_jobs.dataflow.readings import SourceChanged
 from spark_jobs.dataflow.runtime import topics
 from tests.unit.spark_jobs.dataflow.small_flows import events, laid_out
-from tests.unit.spark_jobs.dataflow.test_runtime import JOB
+from tests.unit.spark_jobs.dataflow.small_job import JOB
 
 BATCHES = events(1, batches=3, rows=7)
 
