@@ -174,7 +174,7 @@ class Partition(Runtime):
     # What happens to a partition.
 
     def leave(self) -> None:
-        """Stop here and let the state go: a recovery begins, and there is not room for both it and the restored one."""
+        """Stop here and let the operator's state go: a recovery begins, and there is not room for it twice."""
         self._running, self._operator = False, None
 
     def rebuilt(self, message: Restore, objects: Mapping[str, bytes]) -> Rebuilt:
@@ -260,8 +260,8 @@ class Partition(Runtime):
         if self._running and not self._again:
             at = self._core.position
             self._snapshots.begin_reading(Reading(at, at, 0, self._core.watermark_ns))
-            for channel in self.outputs:
-                if self._announced[channel.id] < self._core.watermark_ns:
+            for channel in self.outputs:  # on a cycle nobody listens to it
+                if not channel.on_cycle and self._announced[channel.id] < self._core.watermark_ns:
                     self._send(channel, None)
 
     def on_timer(self) -> None:

@@ -51,7 +51,7 @@ class Protocol(ABC):
 
     name             in experiments
     logs             whether what is sent is logged with the checkpoints, and replayed from there
-    on_own_time      whether every partition has a checkpoint timer of its own
+    on_own_time      whether partitions are told when their worker's checkpoint interval is over
     in_rounds        whether the coordinator starts rounds
     """
 

@@ -6,12 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from experiments.errors import AftershockError, EnvironmentFailure
-from spark_jobs.dataflow.control import Restore, Stored, ToCoordinator, ToPartition, Unreadable
+from spark_jobs.dataflow.control import Go, Restore, Stored, ToCoordinator, ToPartition, Unreadable
 from spark_jobs.dataflow.effects import Grant, PartitionEffect, Publish, Send, Store, Tell, Write
 from spark_jobs.dataflow.frames import Frame, encode
 from spark_jobs.dataflow.layout import Layout
@@ -54,7 +55,6 @@ class Hosted:
         self.storing = self.writing = 0
         self.unwritten: list[pa.RecordBatch] = []
         self.unstored_since_s: float | None = None
-        self.next_checkpoint_s = float("inf")
 
 
 class Hosting:
@@ -78,7 +78,7 @@ class Hosting:
         self._grants: Counter[int] = Counter()
         self._kept: list[Kept] = []
         self._peers = Peers(-1, (), -1)
-        self._next_progress_s = 0.0
+        self._next_progress_s, self._next_checkpoint_s = 0.0, inf
         self._store_lags = False
         self._taking_s = self._storing_s = 0.0
         self._interval_s, self._draining = job.checkpoint_interval_s, False
@@ -88,7 +88,7 @@ class Hosting:
         """An epoch begins: all partitions go back to where they will be told."""
         for hosted in self._hosted.values():
             hosted.partition.leave()
-        self._peers, self._grants = peers, Counter()
+        self._peers, self._grants, self._next_checkpoint_s = peers, Counter(), inf
         self._mesh.form(peers)
 
     def order(self, number: int, message: ToPartition) -> None:
@@ -99,6 +99,8 @@ class Hosting:
                 partial(self._read_back, hosted.partition, message), partial(self._restore, hosted, message)
             )
         elif number in self._hosted:
+            if isinstance(message, Go) and self._job.protocol_class.on_own_time:
+                self._next_checkpoint_s = min(self._next_checkpoint_s, time.monotonic() + self._interval_s)
             self._at(number, Partition.on_order, message)
 
     def on_frame(self, frame: Frame) -> None:
@@ -127,9 +129,9 @@ class Hosting:
         tell_progress = now_s >= self._next_progress_s
         if tell_progress:
             self._next_progress_s = now_s + PROGRESS_S
+        if self._next_checkpoint_s <= now_s:
+            self._on_interval(now_s)
         for number, hosted in self._hosted.items():
-            if hosted.next_checkpoint_s <= now_s:
-                self._on_interval(hosted, now_s)
             if tell_progress:
                 self._at(number, Partition.on_progress)
             elif hosted.feed is not None:
@@ -141,8 +143,7 @@ class Hosting:
         Checkpoints come fast, so that output is soon out.
         """
         self._draining, self._interval_s = True, min(self._job.checkpoint_interval_s, DRAINING_INTERVAL_S)
-        for hosted in self._hosted.values():
-            hosted.next_checkpoint_s = min(hosted.next_checkpoint_s, time.monotonic() + self._interval_s)
+        self._next_checkpoint_s = min(self._next_checkpoint_s, time.monotonic() + self._interval_s)
 
     def status(self, idle_s: float = 0.0) -> Status:
         """What there is to tell now; what was stored is told once."""
@@ -235,11 +236,16 @@ class Hosting:
         sources = (hosted.partition for hosted in self._hosted.values() if hosted.feed is not None)
         return max(each.position for each in sources if each.layout.index == source.layout.index)
 
-    def _on_interval(self, hosted: Hosted, now_s: float) -> None:
-        """A partition's checkpoint timer; it passes over a partition whose last checkpoint isn't stored yet."""
-        hosted.next_checkpoint_s = now_s + self._interval_s
-        if not hosted.storing:
-            self._at(hosted.partition.number, Partition.on_timer)
+    def _on_interval(self, now_s: float) -> None:
+        """The checkpoint timer of all partitions here; it passes over those whose last checkpoint isn't stored yet.
+
+        They have one timer, and those of all slots begin together and keep step, since checkpoints that are far apart
+        in time do not fit together: what one has sent after its own, another has received before its own.
+        """
+        self._next_checkpoint_s = max(self._next_checkpoint_s + self._interval_s, now_s)
+        for number, hosted in self._hosted.items():
+            if not hosted.storing:
+                self._at(number, Partition.on_timer)
 
     def _restore(self, hosted: Hosted, message: Restore, found: ReadBack | AftershockError) -> None:
         partition = hosted.partition
@@ -253,9 +259,6 @@ class Hosting:
         hosted.storing, hosted.unstored_since_s = 0, None
         if isinstance(partition.layout.element, Sink):
             self._open_outlet(hosted)
-        if self._job.protocol_class.on_own_time:
-            share = (partition.number + 1) / len(self._layout.partitions)
-            hosted.next_checkpoint_s = time.monotonic() + share * self._interval_s
         partition.restore(message, *found)
         self._carry_out(hosted)
         self._active[partition.number] = None
@@ -306,7 +309,7 @@ class Hosting:
                     partial(self._on_published, hosted, hosted.outlet, number),
                 )
             case Tell(message):
-                if isinstance(message, Stored):
+                if isinstance(message, Stored):  # not all that the store takes: what builds on a refused one is lost
                     hosted.unstored_since_s = time.monotonic() if hosted.storing else None
                 self._tell(hosted.partition.number, message)
 
@@ -364,7 +367,7 @@ class Hosting:
 
     def _on_stored(self, hosted: Hosted, effect: Store, begun_s: float, written: int | EnvironmentFailure) -> None:
         partition, of = hosted.partition, effect.checkpoint
-        if of.epoch != partition.epoch or not self._is_here(hosted):
+        if of.epoch != self._peers.epoch or not self._is_here(hosted):
             return
         hosted.storing -= 1
         if isinstance(written, EnvironmentFailure):

@@ -301,8 +301,7 @@ class Cluster:
             self._at(interval_s, self._on_round_due)
         if protocol.on_own_time:
             for node in self.nodes:
-                share = (node.number + 1) / len(self.nodes)
-                self._at(interval_s * share, partial(self._on_timer, node))
+                self._at(interval_s, partial(self._on_timer, node))
 
     def run(self, until_s: float) -> None:
         """Let virtual time go on to this second."""
