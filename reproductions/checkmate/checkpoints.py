@@ -60,16 +60,33 @@ def checkpoint_counts(cell: Cell) -> Iterator[Row]:
     """How many checkpoints partitions took, and how many of them a recovery left behind."""
     taken = taken_checkpoints(cell)
     if len(taken):
-        about, invalid = facts(cell), int(taken["invalid"].sum())
+        about, counts = facts(cell), validity(taken)
         printed = zip(PRINTED_COLUMNS, PRINTED[about["query"]][about["protocol"]], strict=True)
-        counts = {"checkpoints": len(taken), "invalid": invalid, "invalid_share": invalid / len(taken)}
         yield counts | {f"printed_{name}": value for name, value in printed}
 
 
 def taken_checkpoints(cell: Cell) -> pd.DataFrame:
-    """The checkpoints of partitions in the window."""
+    """The checkpoints of partitions in the window, and whether each was stored while a partition was missing."""
     stored = _stored(cell)
-    return stored[stored["partition"] != ROUND] if len(stored) else stored
+    if stored.empty:
+        return stored
+    taken = stored[stored["partition"] != ROUND]
+    recoveries = cell.table("recoveries").reindex(columns=["notice_ns", "ready_ns"]).dropna()
+    outages = list(recoveries.itertuples(index=False))
+    amid = [any(notice_ns <= at_ns < ready_ns for notice_ns, ready_ns in outages) for at_ns in taken["completed_ns"]]
+    return taken.assign(in_outage=amid)
+
+
+def validity(taken: pd.DataFrame) -> Row:
+    """How many there are, and how many a recovery left behind, but for those `in_outages`, which are told apart.
+
+    The paper's workers all go back as soon as one is missed. Here Spark takes seconds to bring up another, in which
+    the others go on; what is downstream of the lost one then takes checkpoints that can't be of use any more.
+    """
+    before = taken[~taken["in_outage"]]
+    invalid = int(before["invalid"].sum())
+    counts = {"checkpoints": len(before), "invalid": invalid, "invalid_share": invalid / max(1, len(before))}
+    return counts | {"in_outages": len(taken) - len(before)}
 
 
 def _stored(cell: Cell) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from experiments.engines import Protocol
 from experiments.errors import BadInput
-from reproductions.checkmate.checkpoints import checkpoint_times, taken_checkpoints
+from reproductions.checkmate.checkpoints import checkpoint_times, taken_checkpoints, validity
 from reproductions.checkmate.experiments import CYCLIC_PROTOCOLS, SHORT, WORKERS, cyclic, on_cycle
 from reproductions.checkmate.measuring import CIC, COOR, LOOKS, UNC, Row, complete, facts, measured
 from reproductions.checkmate.recoveries import recovery_times
@@ -38,8 +38,9 @@ def on_the_cycle(cell: Cell) -> Iterator[Row]:
     measured_ = {
         "checkpoint_ms": 1000 * times["mean"],
         "restart_ms": 1000 * restarts[0]["own_s"],
-        "invalid_percent": 100 * float(taken["invalid"].astype(float).mean()),
     }
+    valid = validity(taken)
+    measured_ |= {"invalid_percent": 100 * valid["invalid_share"], "in_outages": valid["in_outages"]}
     yield counts | measured_ | dict(zip(PRINTED_COLUMNS, PRINTED[facts(cell)["protocol"]], strict=True))
 
 

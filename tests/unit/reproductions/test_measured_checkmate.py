@@ -10,6 +10,7 @@ import pytest
 
 from reproductions.catalogue import CATALOGUE
 from reproductions.checkmate import cycle
+from reproductions.checkmate.checkpoints import checkpoint_counts
 from reproductions.checkmate.recoveries import recovery_times
 from reproductions.measured import Cell
 from reproductions.reproduce import Reproduced, missing_runs, reproduce
@@ -25,7 +26,7 @@ from tests.unit.reproductions.checkmate_shapes import (
     failing_simulated,
     sustaining,
 )
-from tests.unit.reproductions.runs import put_run
+from tests.unit.reproductions.runs import checkpoints, ns, put_run
 
 SIZES = {"checkmate/fig-08": 2, "checkmate/fig-12": 2}  # where one run of a cell decides nothing
 MEASURED = [id for id, found in CATALOGUE.items() if found.kind is Kind.MEASURED]
@@ -222,6 +223,19 @@ def test_a_host_suspected_before_the_kill_is_not_what_is_measured():
     run = put_run(experiment, {"recoveries": [suspected, killed]})
     (row,) = recovery_times(Cell(experiment, run))
     assert (row["restart_s"], row["own_s"]) == (6.0, 2.0)
+
+
+def test_what_survivors_stored_while_one_was_missing_is_told_apart():
+    experiment = next(each for each in missing_runs("checkmate/table-3") if each.engine.protocol_run != "coordinated")
+    taken = checkpoints("op.0", [0.1] * 12, invalid=4) + checkpoints("op.1", [0.1] * 12)
+    outage = {"recovery": 0, "fault": 0, "faults": 1, "death_ns": ns(47), "notice_ns": ns(48), "ready_ns": ns(57)}
+    run = put_run(experiment, {"partition_checkpoints": taken, "recoveries": [outage]})
+    (row,) = checkpoint_counts(Cell(experiment, run))
+    assert {name: row[name] for name in ("checkpoints", "invalid", "in_outages")} == {
+        "checkpoints": 20,
+        "invalid": 2,
+        "in_outages": 4,
+    }
 
 
 def test_the_queries_that_were_measured_are_counted(tmp_path):
