@@ -166,7 +166,7 @@ class KafkaResults(Outlet):
             elif failure.code() in FENCED:  # opening anew would shut out the one that has the sink now
                 self._ended = Superseded(f"{self._name}: {failure}")
             elif failure.code() in HOPELESS or time.monotonic() > deadline_s:
-                self._ended = EnvironmentFailure(f"the topic {self._topic}: {failure}", "look at the broker")
+                self._ended = self._failure(failure)
             else:
                 time.sleep(REOPEN_S)
         raise self._ended
@@ -194,13 +194,19 @@ class KafkaResults(Outlet):
                 "delivery.report.only.error": 1,
             }
             self._producer = Producer({**place, **WRITING, "on_delivery": self._on_refused})
-        self._send(batches)
+        try:
+            self._send(batches)
+        except KafkaException as error:
+            raise self._failure(error.args[0]) from error
         self._producer.flush()
         if self._refused is not None:
-            raise EnvironmentFailure(f"the topic {self._topic}: {self._refused}", "look at the broker")
+            raise self._failure(self._refused)
 
     def _on_refused(self, error: KafkaError, _message: Message) -> None:
         self._refused = error
+
+    def _failure(self, cause: KafkaError) -> EnvironmentFailure:
+        return EnvironmentFailure(f"the topic {self._topic}: {cause}", "look at the broker")
 
     def _open(self) -> None:
         place = {"bootstrap.servers": self._job.output.at}

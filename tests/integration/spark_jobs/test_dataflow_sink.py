@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,16 @@ def test_what_waits_behind_a_failure_is_not_taken_for_all_before_it(broker: Hand
     for number in (2, 3):
         new.publish(number, [output(number, "new")])
     assert messages_out(job) == values(job, output(1, "old"), output(2, "new"), output(3, "new"))
+
+
+def test_a_plain_sink_writes_at_once_and_says_what_no_broker_takes(broker: Handle) -> None:
+    job = replace(job := job_at(broker, "plain", parallelism=1), output=replace(job.output, delivery=Delivery.PLAIN))
+    (sink,) = sinks(job)
+    sink.write([output(1, "sink"), output(2, "sink")])
+    sink.write([output(2, "sink")])
+    assert messages_out(job) == values(job, output(1, "sink"), output(2, "sink"), output(2, "sink"))
+    with pytest.raises(EnvironmentFailure, match=r"output-plain: .*Message size too large"):
+        sink.write([output(3, "sink" * 2**20).slice(0, 1)])
 
 
 def test_a_sink_that_was_abandoned_shuts_out_nobody(broker: Handle) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.errors import EnvironmentFailure
+from experiments.errors import BadInput, EnvironmentFailure
 from spark_jobs.dataflow.checkpoints import initial_line
 from spark_jobs.dataflow.control import Go, NotStored, Ready, Restore
 from spark_jobs.dataflow.effects import Publish
@@ -152,6 +152,14 @@ def test_what_a_store_takes_without_use_does_not_let_sources_read_on(alone, monk
     hosted.partition.checkpoint()
     alone.hosting._carry_out(hosted)
     turn_until(alone, lambda: hosted.partition.position > held)
+
+
+def test_a_state_that_cannot_be_serialised_ends_the_slot_and_names_its_owner(alone, monkeypatch):
+    alone.begin(1)
+    partition = alone.hosting._hosted[alone.the(Sink)].partition
+    monkeypatch.setattr(partition._protocol, "snapshot", lambda: alone)
+    with pytest.raises(BadInput, match=f"state of {partition.layout.name}: .* allowed: values that pickle"):
+        turn_until(alone, lambda: False)
 
 
 def test_all_partitions_of_a_slot_take_their_checkpoints_at_one_moment(alone):
