@@ -26,6 +26,11 @@ class Recovery:
     executor_s: float | None
     restore_s: float
 
+    @property
+    def own_s(self) -> float:
+        """Loss to ready without Spark's start of an executor: in it are Spark's of a task, and Python's of a slot."""
+        return self.restart_s - (self.executor_s or 0.0) + self.restore_s
+
 
 def recoveries(journal: Iterable[Entry]) -> Iterator[Recovery]:
     """Every one that came to its end. The start of the run is none."""
@@ -96,6 +101,7 @@ def table(protocol: str, query: str, episodes: list[Episode]) -> str:
         "restart, ms": _spread([each.restart_s for each in found]),
         "of that executors, ms": _spread([each.executor_s for each in found if each.executor_s is not None]),
         "restore, ms": _spread([each.restore_s for each in found]),
+        "loss to ready without executors, ms": _spread([each.own_s for each in found]),
         "checkpoints": f"{stored:,}",
         "invalid": f"{invalid:,} ({invalid / max(stored, 1):.0%})",
         "mean size, kB": f"{size / max(stored, 1) / 1000:.1f}",

@@ -77,10 +77,12 @@ def test_a_recovery_counts_from_the_last_loss_and_the_last_epoch_before_all_went
     again = (lost("a"), joined("c"), recovering(x=0), lost("b"), joined("d"), recovering(x=0), recovering(x=0), READY)
     spark_s = (lost("a"), EXECUTORS_UP, joined("c"), recovering(x=0), READY)
     assert list(recoveries(journal(EXECUTORS_UP, *BEGUN))) == []
-    assert list(recoveries(journal(EXECUTORS_UP, *BEGUN, *again, *spark_s))) == [
+    found = list(recoveries(journal(EXECUTORS_UP, *BEGUN, *again, *spark_s)))
+    assert found == [
         Recovery(restart_s=2.0, executor_s=None, restore_s=2.0),
         Recovery(restart_s=3.0, executor_s=1.0, restore_s=1.0),
     ]
+    assert [each.own_s for each in found] == [4.0, 3.0]
 
 
 def test_checkpoints_beyond_the_line_of_a_recovery_are_invalid_once():
