@@ -191,7 +191,7 @@ class KafkaResults(Outlet):
             place = {
                 "bootstrap.servers": self._job.output.at,
                 "enable.idempotence": True,
-                "delivery.report.only.error": 1,
+                "delivery.report.only.error": True,
             }
             self._producer = Producer({**place, **WRITING, "on_delivery": self._on_refused})
         try:
