@@ -17,7 +17,7 @@ from results import index
 from results.checks import validate
 from results.report import write_report
 from tests.e2e.airflow_server import api_server
-from tests.e2e.browser import PATIENCE_S, logged_in_browser, needs_chromium, screenshot
+from tests.e2e.browser import PATIENCE_S, logged_in_browser, needs_chromium, plugin_link, screenshot
 from tests.e2e.example_run import (
     DAG_RUN,
     LEVELS,
@@ -88,7 +88,7 @@ def assert_nothing_blocked_or_from_outside(page: Page) -> None:
 @needs_chromium
 def test_from_the_navigation_to_a_run(page: Page, server: str):
     page.goto(server)
-    page.get_by_role("link", name="Aftershock").click()
+    plugin_link(page).click()
     frame = pages_frame(page)
     expect(frame.get_by_role("row")).to_have_count(3 + len(LEVELS))
     expect(frame.get_by_role("row").nth(1)).to_contain_text("wordcount-one")
@@ -124,11 +124,11 @@ def test_tables_open_by_keyboard_and_download(page: Page, server: str):
 @needs_chromium
 def test_report_and_data_docs_open_in_the_frame(page: Page, server: str):
     frame = open_run(page, server, "wordcount-one")
-    frame.get_by_role("link", name="Report").click()
+    frame.get_by_role("link", name="Report", exact=True).click()
     expect(frame.get_by_role("img", name="Latency")).to_be_visible()
     screenshot(page, "report")
     page.go_back()
-    frame.get_by_role("link", name="Data Docs").click()
+    frame.get_by_role("link", name="Data Docs", exact=True).click()
     screenshot(page, "data-docs")
     frame.get_by_role("link", name="faults.on_time").first.click()
     expect(frame.get_by_text("values must never be null.")).to_be_visible()
@@ -138,7 +138,7 @@ def test_report_and_data_docs_open_in_the_frame(page: Page, server: str):
 @needs_chromium
 def test_dag_run_opens_in_airflow_itself(page: Page, server: str):
     frame = open_run(page, server, "wordcount-one")
-    frame.get_by_role("link", name="DAG run").click()
+    frame.get_by_role("link", name="DAG run", exact=True).click()
     page.wait_for_url(lambda url: url.startswith(f"{server}/dags/benchmark/runs/"))
     assert DAG_RUN in page.url.replace("%3A", ":").replace("%2B", "+")
     expect(page.locator("iframe[title=Aftershock]")).to_have_count(0)
