@@ -313,10 +313,9 @@ class Partition(Runtime):
     def unblock(self) -> None:
         self._blocked.clear()
 
-    def send_markers(self, content: bytes) -> None:
-        for channel in self.outputs:
-            sequence = self._core.sent[channel.id]
-            self._post(Frame(Kind.MARKER, self.epoch, channel.id, sequence, self._core.watermark_ns, content))
+    def send(self, kind: Kind, channel: Channel, content: bytes) -> None:
+        sequence = self._core.sent[channel.id]
+        self._post(Frame(kind, self.epoch, channel.id, sequence, self._core.watermark_ns, content))
 
     # The rest is its own.
 

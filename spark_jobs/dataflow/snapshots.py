@@ -45,10 +45,11 @@ class Core:
 
 @dataclass
 class _Pending:
-    """A checkpoint on its way to the store, with what its log holds."""
+    """A checkpoint on its way to the store, with what its log holds, and the states that it keeps frozen."""
 
     checkpoint: Checkpoint
     log: Log
+    frozen: tuple[State, ...]
     lost: bool = False
 
 
@@ -79,9 +80,9 @@ class Snapshots:
             marks = {each.id: START_OF_TIME_NS for each in inputs if not each.on_cycle}
             return Core({each.id: 0 for each in outputs}, {each.id: 0 for each in inputs}, marks)
         for key in message.checkpoint.state_keys:
-            core, changes = decode_state(objects[key])
-            for name, state in states.items():
-                state.apply(changes[name])
+            core, *changes = decode_state(objects[key])
+            for name, piece in changes:
+                states[name].apply(piece)
         return core
 
     def replayed(self, message: Restore, objects: Mapping[str, bytes], schemas: Sequence[pa.Schema]) -> Iterator[Frame]:
@@ -96,7 +97,8 @@ class Snapshots:
     def reread(self, message: Restore, objects: Mapping[str, bytes]) -> Iterator[Reading]:
         """What a source has to read and send again, from the first of which something has not arrived."""
         for key in message.log_keys if self._is_source else ():
-            for reading in decode_state(objects[key]):
+            (readings,) = decode_state(objects[key])
+            for reading in readings:
                 if any(last > message.arrived[channel] for channel, last in reading.last.items()):
                     yield reading
 
@@ -139,16 +141,16 @@ class Snapshots:
             forced,
             core.position,
         )
-        self._pending[self.last] = _Pending(checkpoint, log)
-        objects = {key: partial(_encode_state, self._layout.name, (kept, changes))}
+        free = full and not any(each.frozen for each in self._pending.values())
+        self._pending[self.last] = _Pending(checkpoint, log, tuple(states.values()) if free else ())
+        objects = {key: partial(self._encoded, kept, states, changes)}
         if log:
-            encode = partial(_encode_state, self._layout.name) if self._is_source else log_parts
-            objects[checkpoint.log_key] = partial(encode, log)
+            objects[checkpoint.log_key] = partial(self._encoded_readings if self._is_source else log_parts, log)
         return Store(checkpoint, objects)
 
     def on_stored(self, epoch: int, number: int) -> list[Stored | NotStored]:
         """Checkpoints are stored in order, so all that this one builds on is stored or was refused."""
-        pending = self._pending.pop(number)
+        pending = self._written(number)
         if pending.lost:
             return [NotStored(self._layout.number, epoch, number)]
         if isinstance(self._layout.element, Sink) and pending.log:
@@ -157,7 +159,7 @@ class Snapshots:
 
     def on_store_failed(self, epoch: int, number: int) -> list[NotStored]:
         """What was taken since builds on this one, so it is lost too; the next holds a full copy and all their logs."""
-        failed = self._pending.pop(number)
+        failed = self._written(number)
         later = [each for each in self._pending.values() if not each.lost]
         for each in later:
             each.lost = True
@@ -177,16 +179,28 @@ class Snapshots:
         waiting = (self._log, self._unpublished, *(each.log for each in self._pending.values()))
         return isinstance(self._layout.element, Sink) and any(waiting)
 
+    def _written(self, number: int) -> _Pending:
+        """Whether it is stored or not, the store is done with it."""
+        pending = self._pending.pop(number)
+        for state in pending.frozen:
+            state.thaw()
+        return pending
+
+    def _encoded(self, core: Core, states: dict[str, State], changes: dict[str, Any]) -> Iterator[Piece]:
+        yield encode_state(self._layout.name, core)
+        for name, state in states.items():
+            for piece in state.pieces(changes[name]):
+                yield encode_state(self._layout.name, (name, piece))
+
+    def _encoded_readings(self, log: list[Reading]) -> Iterator[Piece]:
+        yield encode_state(self._layout.name, log)
+
     def _logged(self, log: Log) -> dict[int, int]:
         if isinstance(self._layout.element, Sink):
             return {OUTSIDE: self.last} if log else {}
         if self._is_source:
             return {channel: last for reading in log for channel, last in reading.last.items()}
         return {frame.channel: frame.sequence for frame in log}
-
-
-def _encode_state(owner: str, content: object) -> Iterator[Piece]:
-    yield encode_state(owner, content)
 
 
 def _number(key: str) -> int:

@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from experiments.errors import BadInput
-from spark_jobs.dataflow.frames import Frame
+from spark_jobs.dataflow.frames import Frame, Kind
 from spark_jobs.dataflow.layout import Layout
 from spark_jobs.dataflow.protocols.interface import Protocol, Runtime
 
@@ -51,4 +51,5 @@ class Coordinated(Protocol):
 
     def _take(self, number: int) -> None:
         self.runtime.checkpoint(number)
-        self.runtime.send_markers(ROUND.pack(number))
+        for channel in self.runtime.outputs:
+            self.runtime.send(Kind.MARKER, channel, ROUND.pack(number))

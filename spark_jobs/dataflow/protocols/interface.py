@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from experiments.errors import BadInput
 from spark_jobs.dataflow.checkpoints import Line, Taken, last_common
-from spark_jobs.dataflow.frames import Frame
+from spark_jobs.dataflow.frames import Frame, Kind
 from spark_jobs.dataflow.layout import Channel, Layout
 from spark_jobs.dataflow.operators import Delivery, Sink
 
@@ -39,8 +39,8 @@ class Runtime(ABC):
         """Take from every input channel again."""
 
     @abstractmethod
-    def send_markers(self, content: bytes) -> None:
-        """Send a marker on every output channel, after all data so far."""
+    def send(self, kind: Kind, channel: Channel, content: bytes) -> None:
+        """Send a marker or control on an output channel, after all data so far. Neither is logged, nor sent again."""
 
 
 class Protocol(ABC):

@@ -137,10 +137,9 @@ class _Node(Runtime):
         for messages in reversed(waits.values()):
             self.queued.extendleft(reversed(messages))
 
-    def send_markers(self, content: bytes) -> None:
-        for channel in self.outputs:
-            frame = Frame(Kind.MARKER, EPOCH, channel.id, self.sent[channel.id], 0, content)
-            self._send(channel, Message(frame, 1.0, 0.0))
+    def send(self, kind: Kind, channel: Channel, content: bytes) -> None:
+        frame = Frame(kind, EPOCH, channel.id, self.sent[channel.id], 0, content)
+        self._send(channel, Message(frame, 1.0, 0.0))
 
     # What a worker does with it.
 
@@ -175,8 +174,8 @@ class _Node(Runtime):
         if self.cluster.is_remote(frame.channel):
             size = self._sizes(frame.channel, message)
             self.spent_s += self.cluster.costs.receive_s.of(message.messages, size)
-        if frame.kind is Kind.MARKER:
-            self.protocol.on_marker(frame)
+        if frame.kind is not Kind.DATA:
+            (self.protocol.on_marker if frame.kind is Kind.MARKER else self.protocol.on_control)(frame)
             return
         self._hook(message.messages, self.protocol.on_message, frame)
         self.received[frame.channel] = frame.sequence
@@ -230,7 +229,7 @@ class _Node(Runtime):
 
     def _sizes(self, channel: int, message: Message) -> float:
         """The bytes of a message, by the costs of who sends it."""
-        if message.frame.kind is Kind.MARKER:
+        if message.frame.kind is not Kind.DATA:
             return OVERHEAD_BYTES + len(message.frame.piggyback)
         sender = self.cluster.nodes[self.cluster.layout.channels[channel].sender]
         data_bytes = sender.costs.sent_bytes.of(message.messages, message.rows)

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from benchmarks import dataflow_kills, dataflow_memory, dataflow_slot, dataflow_throughput
+from benchmarks import dataflow_kills, dataflow_memory, dataflow_pause, dataflow_slot, dataflow_throughput
 from benchmarks.dataflow_memory import _behind_s, _slot_mb
 from benchmarks.dataflow_throughput import Cluster, _figures, job_of
 from infra.cluster import Handle
@@ -18,7 +18,9 @@ JOB = job_of("q1-none-0", "q1", "none", 2, Path("root"))
 REPORT = {"at_ns": 1, "positions": {}, "cpu_s": 1.0, "sent_bytes": 0, "tallies": {}}
 
 
-@pytest.mark.parametrize("program", [dataflow_kills, dataflow_memory, dataflow_slot, dataflow_throughput])
+@pytest.mark.parametrize(
+    "program", [dataflow_kills, dataflow_memory, dataflow_pause, dataflow_slot, dataflow_throughput]
+)
 def test_a_benchmark_explains_itself(
     program: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

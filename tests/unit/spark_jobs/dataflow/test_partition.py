@@ -10,6 +10,7 @@ from spark_jobs.dataflow.effects import Grant, Send, Store, Tell
 from spark_jobs.dataflow.frames import Frame, Kind
 from spark_jobs.dataflow.partition import ChannelGap, Limits, Partition
 from spark_jobs.dataflow.protocols import PROTOCOLS
+from spark_jobs.dataflow.protocols.interface import Protocol
 from tests.unit.spark_jobs.dataflow.small_flows import events, laid_out
 
 ROUND_ONE = (1).to_bytes(8, "little")
@@ -20,7 +21,8 @@ def started(name, flow="joined", protocol="uncoordinated", **limits):
     layout, _ = laid_out(flow)
     mine = next(each for each in layout.partitions if each.name == name)
     schemas = [channel.schema for channel in layout.channels]
-    partition = Partition(mine, len(layout.partitions), schemas, PROTOCOLS[protocol], Limits(**limits))
+    chosen = PROTOCOLS.get(protocol, protocol)
+    partition = Partition(mine, len(layout.partitions), schemas, chosen, Limits(**limits))
     partition.restore(Restore(1, initial_line(layout)[mine.number], (), 0), {})
     assert partition.take_effects() == [Tell(Ready(mine.number, 1))]
     partition.on_order(Go(1))
@@ -113,6 +115,37 @@ def test_a_source_takes_its_checkpoint_before_it_sends_markers():
     partition = started("left.0", protocol="coordinated")
     partition.on_order(Round(1, 1))
     assert kinds(partition) == [Store, Send, Send]
+
+
+def test_control_goes_between_data_past_the_operator():
+    heard = []
+
+    class Punctuated(Protocol):
+        """Tells every receiver at each timer that all before has been sent."""
+
+        name, on_own_time = "punctuated", True
+
+        def on_timer(self):
+            for channel in self.runtime.outputs:
+                self.runtime.send(Kind.CONTROL, channel, b"all before is there")
+
+        def on_control(self, frame):
+            heard.append((self.runtime.number, frame.channel, frame.sequence, frame.piggyback))
+
+    sender, receiver = (started(name, protocol=Punctuated) for name in ("left.0", "pair.0"))
+    (channel,) = (each for each in sender.outputs if each.receiver == receiver.number)
+    for position, batch in enumerate(events(1, batches=2, rows=30), 1):
+        sender.on_input(batch, position)
+        sender.on_timer()
+    frames = [e.frame for e in sender.take_effects() if isinstance(e, Send) and e.frame.channel == channel.id]
+    assert [frame.kind for frame in frames] == [Kind.DATA, Kind.CONTROL] * 2
+    assert sender.tally.protocol_bytes == sum(2 * frames[1].protocol_bytes() for _ in sender.outputs)
+    for frame in frames:
+        receiver.on_frame(frame)
+        receiver.step(channel.id)
+    assert heard == [(receiver.number, channel.id, sequence, b"all before is there") for sequence in (1, 2)]
+    assert receiver.tally.records_in == sum(frame.rows for frame in frames)
+    assert kinds(receiver) == [Grant] * 4
 
 
 def test_channels_take_turns_and_those_of_a_cycle_go_first():

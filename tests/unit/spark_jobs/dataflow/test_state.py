@@ -1,6 +1,7 @@
 """State: a full copy and the changes after it make the same state again."""
 
 import threading
+from itertools import chain
 
 import pyarrow as pa
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.errors import BadInput
-from spark_jobs.dataflow.state import KeyedState, RowState, decode_state, encode_state
+from spark_jobs.dataflow.state import PIECE, KeyedState, RowState, decode_state, encode_state
 
 SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64())])
 BUCKETS, KEYS = st.integers(0, 2), st.integers(0, 3)
@@ -18,6 +19,7 @@ KEYED = st.one_of(
     st.tuples(st.just("drop"), BUCKETS),
     st.just(("changes",)),
     st.just(("everything",)),
+    st.just(("thaw",)),
 )
 ROWS = st.one_of(
     st.tuples(st.just("add"), BUCKETS, st.lists(KEYS, min_size=1, max_size=4)),
@@ -27,8 +29,9 @@ ROWS = st.one_of(
 )
 
 
-def through_bytes(changes):
-    return decode_state(encode_state("test.0", changes))
+def through_bytes(state, changes):
+    """The parts of changes as they come back, one after the other."""
+    return list(decode_state(b"".join(encode_state("test.0", piece) for piece in state.pieces(changes))))
 
 
 def keyed_content(state):
@@ -38,23 +41,28 @@ def keyed_content(state):
 @given(st.lists(KEYED, max_size=40))
 @settings(max_examples=200, deadline=None)
 def test_keyed_state_comes_back_from_its_parts(actions):
+    """What was copied is made bytes of as late as it may: a full copy when it thaws, or at the end."""
     state, model, parts = KeyedState(), {}, []
     for name, *arguments in actions:
-        if name in ("changes", "everything"):
-            parts = (parts if name == "changes" else []) + [through_bytes(getattr(state, name)())]
-            continue
-        getattr(state, name)(*arguments)
-        bucket, *rest = arguments
-        if name == "put":
-            model[bucket, rest[0]] = rest[1]
+        if name == "thaw":
+            parts = [part if isinstance(part, list) else through_bytes(state, part) for part in parts]
+            state.thaw()
+        elif name in ("changes", "everything"):
+            parts = (parts if name == "changes" else []) + [getattr(state, name)()]
         else:
-            gone = [at for at in model if at[0] == bucket and (name == "drop" or at[1] == rest[0])]
-            for at in gone:
-                del model[at]
+            getattr(state, name)(*arguments)
+            bucket, *rest = arguments
+            if name == "put":
+                model[bucket, rest[0]] = rest[1]
+            else:
+                for at in [at for at in model if at[0] == bucket and (name == "drop" or at[1] == rest[0])]:
+                    del model[at]
     assert {at: value for at, value in keyed_content(state).items() if value is not None} == model
+    assert {(bucket, key): value for bucket in state.buckets() for key, value in state.items(bucket)} == model
     again = KeyedState()
-    for part in [*parts, through_bytes(state.changes())]:
-        again.apply(part)
+    for part in [*parts, state.changes()]:
+        for piece in part if isinstance(part, list) else through_bytes(state, part):
+            again.apply(piece)
     assert keyed_content(again) == keyed_content(state)
 
 
@@ -75,6 +83,23 @@ def test_a_copy_does_not_change_with_the_state():
     state.put(0, 1, "new")
     state.put(0, 2, "more")
     assert copies == ([], {0: {1: "old"}})
+    later = state.everything()
+    state.thaw()
+    state.put(0, 3, "last")
+    assert later == ([], {0: {1: "new", 2: "more"}})
+    assert list(state.items(0)) == [(1, "new"), (2, "more"), (3, "last")]
+
+
+def test_a_full_copy_is_not_written_at_once():
+    """While one piece is pickled no other thread goes on."""
+    keyed, rows, count = KeyedState(), RowState("key"), 3 * PIECE + 1
+    for bucket in range(2):
+        keyed.put_all(bucket, range(count), range(count))
+    rows.add(0, batch_of(list(range(count)), 0))
+    for state, least in ((keyed, 7), (rows, 5)):
+        sizes = [len(encode_state("test.0", piece)) for piece in state.pieces(state.everything())]
+        assert len(sizes) >= least
+        assert max(sizes) < 2.5 * sum(sizes) / least
 
 
 def batch_of(keys, start):
@@ -96,7 +121,7 @@ def test_rows_are_found_by_key_and_come_back_from_their_parts(actions):
     state, model, parts = RowState("key"), {bucket: [] for bucket in range(3)}, []
     for i, (name, *arguments) in enumerate(actions):
         if name in ("changes", "everything"):
-            parts = (parts if name == "changes" else []) + [through_bytes(getattr(state, name)())]
+            parts = (parts if name == "changes" else []) + [through_bytes(state, getattr(state, name)())]
         elif name == "add":
             batch = batch_of(arguments[1], i * 100)
             state.add(arguments[0], batch)
@@ -107,8 +132,8 @@ def test_rows_are_found_by_key_and_come_back_from_their_parts(actions):
     wanted = {bucket: list(rows) for bucket, rows in model.items()}
     assert row_content(state) == wanted
     again = RowState("key")
-    for part in [*parts, through_bytes(state.changes())]:
-        again.apply(part)
+    for piece in chain(*parts, through_bytes(state, state.changes())):
+        again.apply(piece)
     assert row_content(again) == wanted
 
 
