@@ -79,7 +79,7 @@ def runs(monkeypatch):
         made.append(experiment.name)
         if error := broken.get(experiment.name):
             raise error
-        return put_run(experiment, CASES["checkmate/table-3"].good(experiment))
+        return put_run(experiment, CASES["checkmate/fig-09"].good(experiment))
 
     monkeypatch.setattr(orchestrate, "run", run)
     run.made, run.broken = made, broken
@@ -87,41 +87,41 @@ def runs(monkeypatch):
 
 
 def test_runs_that_are_missing_are_run_once_and_the_interrupted_rest_later(call, tmp_path, runs):
-    names = [experiment.name for experiment in reproduce.missing_runs("checkmate/table-3")]
+    names = [experiment.name for experiment in reproduce.missing_runs("checkmate/fig-09")]
     runs.broken[names[4]] = KeyboardInterrupt()
-    assert call(f"reproduce checkmate/table-3 --out {tmp_path}")[0] == 130
+    assert call(f"reproduce checkmate/fig-09 --out {tmp_path}")[0] == 130
     assert runs.made == names[:5]
     runs.broken.clear()
-    code, _, err = call(f"reproduce checkmate/table-3 --out {tmp_path}")
+    code, _, err = call(f"reproduce checkmate/fig-09 --out {tmp_path}")
     assert (code, runs.made[5:]) == (0, names[4:])
-    assert "checkmate/table-3: 8 runs are missing, about 21 min one after the other" in err
-    assert f"checkmate/table-3: run 8 of 8, {names[-1]}" in err
-    assert call(f"reproduce checkmate/table-3 --out {tmp_path}")[2] == ""
+    assert "checkmate/fig-09: 8 runs are missing, about 21 min one after the other" in err
+    assert f"checkmate/fig-09: run 8 of 8, {names[-1]}" in err
+    assert call(f"reproduce checkmate/fig-09 --out {tmp_path}")[2] == ""
 
 
 def test_a_run_that_fails_is_told_in_one_line_and_what_it_would_have_shown_is_unknown(call, tmp_path, runs):
-    names = [experiment.name for experiment in reproduce.missing_runs("checkmate/table-3")]
+    names = [experiment.name for experiment in reproduce.missing_runs("checkmate/fig-09")]
     runs.broken[names[0]] = BadInput("cluster.workers", 2, "1")
-    code, out, err = call(f"reproduce checkmate/table-3 --out {tmp_path}")
+    code, out, err = call(f"reproduce checkmate/fig-09 --out {tmp_path}")
     assert (code, runs.made) == (1, names)
-    assert f"checkmate/table-3: no run of {names[0]}: cluster.workers: 2 is not usable" in err
-    assert "? q1.coordinated_all_valid" in out
-    assert "✓ q3.coordinated_all_valid" in out
+    assert f"checkmate/fig-09: no run of {names[0]}: cluster.workers: 2 is not usable" in err
+    assert "? q1.kill_is_felt" in out
+    assert "✓ q3.kill_is_felt" in out
 
 
 def test_where_the_machine_gives_no_run_nothing_else_is_tried(call, tmp_path, runs):
-    names = [experiment.name for experiment in reproduce.missing_runs("checkmate/table-3")]
+    names = [experiment.name for experiment in reproduce.missing_runs("checkmate/fig-09")]
     runs.broken[names[1]] = EnvironmentFailure("no space is left", "free some")
-    code, _, err = call(f"reproduce checkmate/table-3 --out {tmp_path}")
+    code, _, err = call(f"reproduce checkmate/fig-09 --out {tmp_path}")
     assert (code, runs.made) == (3, names[:2])
     assert err.endswith("aftershock: no space is left; free some\n")
 
 
 def test_without_leave_nothing_is_run(call, tmp_path, runs, monkeypatch):
-    code, out, err = call(f"reproduce checkmate/table-3 --no-run --out {tmp_path}")
+    code, out, err = call(f"reproduce checkmate/fig-09 --no-run --out {tmp_path}")
     assert (code, err, runs.made) == (1, "", [])
     assert "none of its 12 runs has been done" in out
-    monkeypatch.setattr(catalogue, "CATALOGUE", {"checkmate/table-3": catalogue.CATALOGUE["checkmate/table-3"]})
+    monkeypatch.setattr(catalogue, "CATALOGUE", {"checkmate/fig-09": catalogue.CATALOGUE["checkmate/fig-09"]})
     assert call(f"reproduce all --out {tmp_path}")[0] == 1
     assert runs.made == []
     assert call("reproduce --no-run")[0] == 2
@@ -129,6 +129,6 @@ def test_without_leave_nothing_is_run(call, tmp_path, runs, monkeypatch):
 
 def test_where_nothing_can_be_written_nothing_is_run(call, tmp_path, runs):
     (tmp_path / "file").write_text("")
-    code, _, err = call(f"reproduce checkmate/table-3 --out {tmp_path}/file")
+    code, _, err = call(f"reproduce checkmate/fig-09 --out {tmp_path}/file")
     assert (code, runs.made) == (2, [])
     assert err.startswith("aftershock: out: ")

@@ -244,10 +244,17 @@ class Table(NamedTuple):
     bad: dict[str, pd.DataFrame]
 
 
+def invalid(share: float, of_coordinated: float = 0.0) -> pd.DataFrame:
+    """Simulated counts with this share of invalid checkpoints, of coordinated ones another."""
+    table = simulated("invalid_share", {"COOR": of_coordinated, "UNC": share, "CIC": share})
+    return table.assign(checkpoints=1000, invalid=1000 * table["invalid_share"])
+
+
 RATES = {"none": 100.0, "COOR": 99.0, "UNC": 90.0, "CIC": 85.0}
 TAKEN, OVERHEADS = {"COOR": 0.9, "UNC": 0.05, "CIC": 0.06}, {"COOR": 1.0, "UNC": 1.004, "CIC": 1.8}
 RESTARTED = {"COOR": 0.01, "UNC": 0.2, "CIC": 0.1}
 GOOD_RATES, GOOD_TIMES = simulated("sustainable_rate", RATES), simulated("mean", TAKEN)
+FEW_INVALID = invalid(0.03)
 SIMULATED = {
     "checkmate/fig-07": Table(
         GOOD_RATES,
@@ -266,6 +273,11 @@ SIMULATED = {
     "checkmate/fig-08": Table(
         GOOD_TIMES,
         bad_queries("coordinated_well_above", simulated("mean", TAKEN, COOR=0.11), GOOD_TIMES, QUERIES[1:]),
+    ),
+    "checkmate/table-3": Table(
+        FEW_INVALID,
+        bad_queries("coordinated_all_valid", invalid(0.01, of_coordinated=0.001), FEW_INVALID)
+        | bad_queries("few_invalid", invalid(0.06), FEW_INVALID),
     ),
     "checkmate/fig-11": Table(
         simulated("own_s", RESTARTED),

@@ -95,8 +95,14 @@ def test_what_the_machine_cannot_hold_is_simulated_and_says_so(id):
     found = rows.groupby(["query", "protocol", "workers"]).size()
     assert set(found.index) == set(product(QUERIES, protocols, (10, 50)))
     assert rows["run_id"].isna().all()
-    values = {"fig-07": "relative", "table-2": "message_overhead", "fig-08": "mean", "fig-11": "own_s"}
-    assert rows[values[id.split("/")[1]]].notna().all()
+    values = {
+        "checkmate/fig-07": "relative",
+        "checkmate/table-2": "message_overhead",
+        "checkmate/fig-08": "mean",
+        "checkmate/table-3": "invalid_share",
+        "checkmate/fig-11": "own_s",
+    }
+    assert rows[values[id]].notna().all()
 
 
 @pytest.mark.parametrize(("id", "check"), failing_simulated())

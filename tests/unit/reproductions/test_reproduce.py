@@ -77,8 +77,8 @@ def test_verdicts_are_the_worst_of_the_checks():
 
 def test_without_a_folder_it_goes_below_the_home(tmp_path, monkeypatch):
     monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
-    found = reproduce("checkmate/table-3")
-    assert found.files["verdicts"].parent == tmp_path / "reproductions" / "checkmate" / "table-3"
+    found = reproduce("checkmate/fig-09")
+    assert found.files["verdicts"].parent == tmp_path / "reproductions" / "checkmate" / "fig-09"
     assert found.files["verdicts"].exists()
 
 
