@@ -25,6 +25,7 @@ DETAILS = {
     "digest": "Experiment's digest",
     "workload": "Workload",
     "engine": "Engine",
+    "protocol": "Protocol",
     "recovery": "Recovery",
     "trigger": "Trigger",
     "driver": "Cluster",
@@ -40,7 +41,9 @@ DETAILS = {
     "unsustainable_rate": "Lowest rate that was not [records/s]",
     "search_end": "What ended the search",
     "utilization_by_records": "Utilization by records",
+    "message_overhead": "Bytes sent / bytes of data",
 }
+NOT_OF_THE_TESTBED = ("recovery", "trigger")  # which has a protocol instead
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,8 @@ class Table:
 def details(row: Row) -> list[tuple[str, str]]:
     """What was run, as labels and values."""
     known = row.facts | {"experiment": row.experiment, "machine": row.machine, "digest": row.experiment_digest}
-    shown = [(label, known.get(name)) for name, label in DETAILS.items()]
+    hidden = NOT_OF_THE_TESTBED if known.get("protocol") else ()
+    shown = [(label, known.get(name)) for name, label in DETAILS.items() if name not in hidden]
     times = [("Started (UTC)", time_text(row.started_ns)), ("Ended (UTC)", time_text(row.ended_ns))]
     return [(label, cell("", value).text) for label, value in shown if value is not None] + times
 

@@ -12,10 +12,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+from playwright.sync_api import expect
 
 from infra.processes import MARK
 from results.schema import LEDGER_CLASSES
 from tests import by_the_clock
+from tests.e2e.airflow_server import api_server
+from tests.e2e.browser import PATIENCE_S, logged_in_browser, needs_chromium, screenshot
 
 PROGRAM = Path(sys.executable).with_name("aftershock")
 SHORT = ["window_s=70", "faults.processes.0.rate=0.012", "seed=9", "engine.checkpoint_interval_s=5"]
@@ -136,7 +139,8 @@ def test_a_port_that_is_taken_is_one_clear_line_and_leaves_nothing(home):
     assert not list((home / "live").iterdir())
 
 
-def test_a_run_of_the_testbed_keeps_the_contract(home):
+@needs_chromium
+def test_a_run_of_the_testbed_keeps_the_contract_and_has_the_same_page(home):
     process = start("dataflow-q12", "--json", *settings("window_s=20", "faults.events.0.at=6"))
     out, told = process.communicate(timeout=LIMIT_S)
     assert out, told[-3000:]
@@ -150,3 +154,13 @@ def test_a_run_of_the_testbed_keeps_the_contract(home):
     assert recovery["restart"] > 0
     assert (document["quality"]["lost"], document["quality"]["duplicated"]) == (0, 0)
     assert document["quality"]["exact"] > 0
+
+    with api_server(home) as server, logged_in_browser(server) as context:
+        expect.set_options(timeout=PATIENCE_S * 1000)
+        page = context.new_page()
+        page.goto(f"{server}/aftershock/runs/{document['run_id']}")
+        expect(page.locator("[data-drawn-ms]")).to_have_count(4)
+        expect(page.locator(".facts")).to_contain_text("coordinated")
+        page.locator("#table-partition_checkpoints summary").click()
+        expect(page.locator("#table-partition_checkpoints").get_by_role("cell", name="round").first).to_be_visible()
+        screenshot(page, "run-testbed", full_page=True)

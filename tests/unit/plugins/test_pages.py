@@ -94,6 +94,16 @@ def test_a_run_shows_verdicts_figures_plots_and_tables(browser: TestClient):
     assert "/dags/benchmark/runs/manual__2026-09-21T14%3A13%3A20%2B00%3A00" in page.all("href")
 
 
+def test_a_run_of_the_testbed_tells_its_protocol_and_nothing_that_it_has_not(browser: TestClient):
+    run = write_run("one")
+    (row,) = run.table("runs").astype(object).where(lambda table: table.notna(), None).to_dict("records")
+    write_table(run, "runs", [row | {"engine": "dataflow", "protocol": "uncoordinated", "message_overhead": 1.25}])
+    words = get(browser, "/aftershock/runs/one").words
+    for told in ("uncoordinated", "Bytes sent / bytes of data", "1.25"):
+        assert told in words
+    assert "Trigger" not in words
+
+
 def test_every_link_of_a_run_leads_somewhere(browser: TestClient):
     write_run("one")
     page = get(browser, "/aftershock/runs/one")
