@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -45,11 +45,10 @@ class Core:
 
 @dataclass
 class _Pending:
-    """A checkpoint on its way to the store, with what its log holds, and the states that it keeps frozen."""
+    """A checkpoint on its way to the store, with what its log holds."""
 
     checkpoint: Checkpoint
     log: Log
-    frozen: tuple[State, ...]
     lost: bool = False
 
 
@@ -80,8 +79,9 @@ class Snapshots:
             marks = {each.id: START_OF_TIME_NS for each in inputs if not each.on_cycle}
             return Core({each.id: 0 for each in outputs}, {each.id: 0 for each in inputs}, marks)
         for key in message.checkpoint.state_keys:
-            core, *changes = decode_state(objects[key])
-            for name, piece in changes:
+            parts = decode_state(objects[key])
+            core = next(parts)
+            for name, piece in parts:
                 states[name].apply(piece)
         return core
 
@@ -120,10 +120,15 @@ class Snapshots:
         self._log.append(frame)
 
     def take(self, core: Core, states: dict[str, State], epoch: int, number: int, forced: bool) -> Store:
-        """A checkpoint of what is now; costs a copy of what changed since the last one."""
+        """A checkpoint of what is now; costs a copy of what changed since the last one, or of everything if it is full.
+
+        A key costs a twentieth in a full copy of what it costs among the changes.
+        """
         self.last = number
         full = len(self._chain) > self._changes_per_full or not self._chain
-        changes = {name: state.everything() if full else state.changes() for name, state in states.items()}
+        copies = [
+            (name, state.pieces, state.everything() if full else state.changes()) for name, state in states.items()
+        ]
         stem = f"{self._layout.name}/{{}}-{self.last}-{epoch}"
         key = stem.format("state")
         self._chain = (key,) if full else (*self._chain, key)
@@ -141,16 +146,15 @@ class Snapshots:
             forced,
             core.position,
         )
-        free = full and not any(each.frozen for each in self._pending.values())
-        self._pending[self.last] = _Pending(checkpoint, log, tuple(states.values()) if free else ())
-        objects = {key: partial(self._encoded, kept, states, changes)}
+        self._pending[self.last] = _Pending(checkpoint, log)
+        objects = {key: partial(self._encoded, kept, copies)}
         if log:
             objects[checkpoint.log_key] = partial(self._encoded_readings if self._is_source else log_parts, log)
         return Store(checkpoint, objects)
 
     def on_stored(self, epoch: int, number: int) -> list[Stored | NotStored]:
         """Checkpoints are stored in order, so all that this one builds on is stored or was refused."""
-        pending = self._written(number)
+        pending = self._pending.pop(number)
         if pending.lost:
             return [NotStored(self._layout.number, epoch, number)]
         if isinstance(self._layout.element, Sink) and pending.log:
@@ -159,7 +163,7 @@ class Snapshots:
 
     def on_store_failed(self, epoch: int, number: int) -> list[NotStored]:
         """What was taken since builds on this one, so it is lost too; the next holds a full copy and all their logs."""
-        failed = self._written(number)
+        failed = self._pending.pop(number)
         later = [each for each in self._pending.values() if not each.lost]
         for each in later:
             each.lost = True
@@ -179,17 +183,11 @@ class Snapshots:
         waiting = (self._log, self._unpublished, *(each.log for each in self._pending.values()))
         return isinstance(self._layout.element, Sink) and any(waiting)
 
-    def _written(self, number: int) -> _Pending:
-        """Whether it is stored or not, the store is done with it."""
-        pending = self._pending.pop(number)
-        for state in pending.frozen:
-            state.thaw()
-        return pending
-
-    def _encoded(self, core: Core, states: dict[str, State], changes: dict[str, Any]) -> Iterator[Piece]:
+    def _encoded(self, core: Core, copies: list[tuple[str, Callable, Any]]) -> Iterator[Piece]:
+        """A checkpoint's core, then of every state its name and its copy, cut to pieces."""
         yield encode_state(self._layout.name, core)
-        for name, state in states.items():
-            for piece in state.pieces(changes[name]):
+        for name, pieces, copy in copies:
+            for piece in pieces(copy):
                 yield encode_state(self._layout.name, (name, piece))
 
     def _encoded_readings(self, log: list[Reading]) -> Iterator[Piece]:

@@ -1,15 +1,15 @@
 """Operator state: taken in small copies of what changed, and made again from a full copy and the changes after it.
 
-What `changes` and `everything` return stays as it is, so that it can be written while the operator goes on: the first
-is a copy, the second only until `thaw`. It is made bytes of in small pieces, for pickling one stops all threads. Values
-must be picklable and are never changed in place.
+What `changes` and `everything` return shares nothing mutable with the live state, so that it can be written while
+the operator goes on: piece by piece, since no other thread goes on while Python pickles one. Values must be picklable
+and are never changed in place.
 """
 
 from __future__ import annotations
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import islice
@@ -23,7 +23,7 @@ from experiments.errors import BadInput
 
 Positions = npt.NDArray[np.int64]
 MOST_CHUNKS = 16
-PIECE = 4096  # values or rows
+PIECE = 4096  # values or rows, however large each is
 
 
 class State(ABC):
@@ -37,10 +37,6 @@ class State(ABC):
     def everything(self) -> Any:
         """All of it: changes to an empty state."""
 
-    def thaw(self) -> None:
-        """What the first `everything` since the last `thaw` returned is needed no more."""
-        return
-
     @abstractmethod
     def apply(self, changes: Any) -> None:
         """Make the changes that another state returned."""
@@ -52,87 +48,59 @@ class State(ABC):
 
 
 class KeyedState(State):
-    """A value for each key, in buckets that can be dropped whole. None is no value.
-
-    A full copy copies nothing: the buckets stay as they are while it is written, and what changes is put beside them,
-    to be merged at `thaw`. Until then another full copy is a real one.
-    """
+    """A value for each key, in buckets that can be dropped whole. None is no value."""
 
     def __init__(self) -> None:
         self._buckets: dict[Hashable, dict[Hashable, Any]] = {}
         self._touched: dict[Hashable, set[Hashable]] = {}
         self._dropped: set[Hashable] = set()
-        self._frozen = False
-        self._beside: dict[Hashable, dict[Hashable, Any]] = {}  # None where a value has gone
-        self._gone: set[Hashable] = set()  # buckets dropped while frozen
 
     def get(self, bucket: Hashable, key: Hashable) -> Any:
         """The value, None if there is none."""
-        return self.get_all(bucket, (key,))[0]
+        values = self._buckets.get(bucket)
+        return values.get(key) if values else None
 
     def get_all(self, bucket: Hashable, keys: Iterable[Hashable]) -> list[Any]:
         """The values of these keys, None for those without."""
-        values, beside = self._unchanged(bucket), self._beside.get(bucket)
-        if beside is None:
-            return [values.get(key) for key in keys]
-        return [beside[key] if key in beside else values.get(key) for key in keys]
+        values = self._buckets.get(bucket, {})
+        return [values.get(key) for key in keys]
 
     def put(self, bucket: Hashable, key: Hashable, value: Any) -> None:
-        self.put_all(bucket, (key,), (value,))
+        self.put_all(bucket, [key], [value])
 
     def put_all(self, bucket: Hashable, keys: Sequence[Hashable], values: Sequence[Any]) -> None:
         """Give each of the keys its value."""
-        live = self._beside if self._frozen else self._buckets
-        live.setdefault(bucket, {}).update(zip(keys, values, strict=True))
+        self._buckets.setdefault(bucket, {}).update(zip(keys, values, strict=True))
         self._touched.setdefault(bucket, set()).update(keys)
 
     def remove(self, bucket: Hashable, key: Hashable) -> None:
         """Remove a key; nothing happens if it is not there."""
-        if self.get(bucket, key) is None:
-            return
-        if self._frozen:
-            self._beside.setdefault(bucket, {})[key] = None
-        else:
-            del self._buckets[bucket][key]
-        self._touched.setdefault(bucket, set()).add(key)
+        if self._buckets.get(bucket, {}).pop(key, None) is not None:
+            self._touched.setdefault(bucket, set()).add(key)
 
     def items(self, bucket: Hashable) -> list[tuple[Hashable, Any]]:
         """Every key of a bucket with its value."""
-        return list(self._values(bucket).items())
+        return list(self._buckets.get(bucket, {}).items())
 
     def drop(self, bucket: Hashable) -> dict[Hashable, Any]:
         """Drop a bucket; returns what was in it."""
-        values = self._values(bucket)
-        if self._frozen:
-            self._gone.add(bucket)
-            self._beside.pop(bucket, None)
-        else:
-            self._buckets.pop(bucket, None)
         self._touched.pop(bucket, None)
         self._dropped.add(bucket)
-        return values
+        return self._buckets.pop(bucket, {})
 
     def buckets(self) -> list[Hashable]:
-        return list(dict.fromkeys([*(each for each in self._buckets if each not in self._gone), *self._beside]))
+        return list(self._buckets)
 
     def changes(self) -> tuple[list, dict]:
         dropped, touched, self._dropped, self._touched = list(self._dropped), self._touched, set(), {}
-        return dropped, {
-            bucket: dict(zip(keys, self.get_all(bucket, keys), strict=True)) for bucket, keys in touched.items()
-        }
+        kept = {bucket: self._buckets.get(bucket, {}) for bucket in touched}
+        return dropped, {bucket: {key: kept[bucket].get(key) for key in keys} for bucket, keys in touched.items()}
 
     def everything(self) -> tuple[list, dict]:
         self._dropped, self._touched = set(), {}
-        if self._frozen:
-            return [], {bucket: dict(self._values(bucket)) for bucket in self.buckets()}
-        self._frozen = True
-        return [], self._buckets
+        return [], {bucket: dict(values) for bucket, values in self._buckets.items()}
 
-    def thaw(self) -> None:
-        self.apply((self._gone, self._beside))
-        self._frozen, self._beside, self._gone = False, {}, set()
-
-    def apply(self, changes: tuple[Iterable, dict]) -> None:
+    def apply(self, changes: tuple[list, dict]) -> None:
         dropped, put = changes
         for bucket in dropped:
             self._buckets.pop(bucket, None)
@@ -153,16 +121,6 @@ class KeyedState(State):
                     yield dropped, piece
                     dropped, piece, room = [], {}, PIECE
         yield dropped, piece
-
-    def _unchanged(self, bucket: Hashable) -> Mapping[Hashable, Any]:
-        """A bucket without what has been put beside it."""
-        return {} if bucket in self._gone else self._buckets.get(bucket, {})
-
-    def _values(self, bucket: Hashable) -> dict[Hashable, Any]:
-        values, beside = self._unchanged(bucket), self._beside.get(bucket)
-        if beside is None:
-            return values
-        return {key: value for key, value in {**values, **beside}.items() if value is not None}
 
 
 @dataclass
