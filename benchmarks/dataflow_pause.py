@@ -1,6 +1,6 @@
 """For how long a checkpoint keeps a partition from its work, by what it holds: a copy of what changed, or all of it.
 
-`.venv/bin/python -m benchmarks.dataflow_pause [--keys 1000000] [--changed 100000] [--repeats 5]`: a state with so many
+`.venv/bin/python -m benchmarks.dataflow_pause [--keys 1000000] [--changed 100000] [--repeats 2]`: a state with so many
 keys is updated by small batches without end, as a slot does, while a thread writes its checkpoints to a folder below
 the temporary one, every tenth a full copy. Prints the median and the longest of: taking the copy, in the slot's own
 thread; the longest time that two batches were apart while it was written; and writing it.
@@ -98,7 +98,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--changed", type=int, default=100_000)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=2)
     return parser.parse_args()
 
 

@@ -23,7 +23,7 @@ from experiments.errors import BadInput
 
 Positions = npt.NDArray[np.int64]
 MOST_CHUNKS = 16
-PIECE = 4096  # values or rows, however large each is
+PIECE = 16_384  # values or rows: small ones are pickled in the 5 ms after which Python lets another thread go on
 
 
 class State(ABC):
