@@ -16,7 +16,7 @@ from spark_jobs.dataflow.control import Go, Restore, Stored, ToCoordinator, ToPa
 from spark_jobs.dataflow.effects import Grant, PartitionEffect, Publish, Send, Store, Tell, Write
 from spark_jobs.dataflow.frames import Frame, encode
 from spark_jobs.dataflow.layout import Layout
-from spark_jobs.dataflow.operators import Sink, Source
+from spark_jobs.dataflow.operators import Delivery, Sink, Source
 from spark_jobs.dataflow.partition import Partition, Rebuilt
 from spark_jobs.dataflow.runtime.background import Background
 from spark_jobs.dataflow.runtime.job import Job
@@ -29,7 +29,7 @@ from spark_jobs.dataflow.store import ObjectStore, UnreadableObject
 
 PROGRESS_S = 0.2
 STEPS_A_TURN = 16
-MOST_WRITES = 32
+MOST_WRITES, MOST_PUBLICATIONS = 32, 2  # under way, of a plain sink and of one with exactly-once delivery
 DRAINING_INTERVAL_S = 0.25
 STORE_INTERVALS = 2  # a checkpoint should be stored within so many intervals
 ReadBack: TypeAlias = tuple[dict[str, bytes], Rebuilt]
@@ -55,6 +55,14 @@ class Hosted:
         self.storing = self.writing = 0
         self.unwritten: list[pa.RecordBatch] = []
         self.unstored_since_s: float | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether this is a sink whose output does not get out as fast as it comes: it takes nothing until some is."""
+        element = self.partition.layout.element
+        if isinstance(element, Sink) and element.delivery is Delivery.EXACTLY_ONCE:
+            return self.writing >= MOST_PUBLICATIONS
+        return self.writing + len(self.unwritten) >= MOST_WRITES
 
 
 class Hosting:
@@ -205,7 +213,7 @@ class Hosting:
 
     def _serve(self, hosted: Hosted) -> None:
         partition = hosted.partition
-        if partition.epoch < 0 or hosted.writing + len(hosted.unwritten) >= MOST_WRITES:
+        if partition.epoch < 0 or hosted.is_full:
             return
         if hosted.feed is not None:
             holds_back = self._store_lags and not self._draining  # what a drain still reads has an end
@@ -404,6 +412,7 @@ class Hosting:
             self._at(hosted.partition.number, Partition.on_published, number)
         elif hosted.outlet is outlet:
             raise failure
+        self._active[hosted.partition.number] = None
 
     def _is_here(self, hosted: Hosted) -> bool:
         """Whether it is of this session: what an earlier one began ends no later one."""

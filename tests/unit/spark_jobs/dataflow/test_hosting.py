@@ -36,10 +36,17 @@ class Overtaken(Outlet):
         raise NotImplementedError
 
 
+class Slow(Overtaken):
+    """A sink that publishes nothing until it may."""
+
+    def publish(self, number, batches):
+        assert self._may.wait(30)
+
+
 class HeardSlot(LoneSlot):
     """The one slot of a job, whose partitions' words to the coordinator are kept."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, delivery=Delivery.PLAIN):
         self.told = []
         job = replace(
             JOB,
@@ -49,7 +56,7 @@ class HeardSlot(LoneSlot):
             checkpoint_interval_s=0.1,
             store=str(folder / "store"),
             input=InputSpec(InputKind.GENERATED, None, rate=5000.0),
-            output=OutputSpec(OutputKind.NOWHERE, Delivery.PLAIN),
+            output=OutputSpec(OutputKind.NOWHERE, delivery),
         )
         super().__init__(job, lambda _, told: self.told.append(told))
 
@@ -91,6 +98,27 @@ def test_an_outlet_that_fails_ends_the_session_that_it_is_of_and_no_later_one(al
     alone.writing._pool.submit(lambda: None).result(10)
     with pytest.raises(Superseded) if later == "the same session" else nullcontext():
         turn(alone.selector, 1.0)
+
+
+@pytest.mark.parametrize("first", ["it gets out", "another epoch"])
+def test_what_a_sink_cannot_publish_in_time_holds_up_the_sources(tmp_path, monkeypatch, first):
+    may = threading.Event()
+    monkeypatch.setattr(hosting, "outlet_of", lambda *_: Slow(may))
+    with closing(HeardSlot(tmp_path, Delivery.EXACTLY_ONCE)) as slot:
+        slot.begin(1)
+        source, sink = (slot.hosting._hosted[slot.the(kind)] for kind in (Source, Sink))
+        for number in range(1, 1 + hosting.MOST_PUBLICATIONS):
+            slot.hosting._do(sink, Publish(number, ()))
+        turn_until(slot, lambda: source.partition.position and not source.partition.wants_input)
+        if first == "another epoch":
+            slot.begin(2)
+            turn_until(slot, lambda: source.partition.position and not source.partition.wants_input)
+        reached = source.partition.position
+        for _ in range(20):
+            slot.turn()
+        assert source.partition.position == reached
+        may.set()
+        turn_until(slot, lambda: source.partition.position > reached)
 
 
 def turn_until(alone, condition):
