@@ -12,6 +12,7 @@ import argparse
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 from pathlib import Path
 from statistics import median
 
@@ -26,7 +27,7 @@ from spark_jobs.dataflow.snapshots import Snapshots
 from spark_jobs.dataflow.state import KeyedState
 from spark_jobs.dataflow.store import DirectoryStore
 
-BATCH, PER_FULL, EPOCH = 256, 10, 1
+BATCH, DRAWN, PER_FULL, EPOCH = 256, 10_000, 10, 1
 
 
 class Slot:
@@ -40,7 +41,8 @@ class Slot:
         self._core = self._snapshots.fill(begin, self._states, {})
         self._snapshots.restore(begin)
         self._store, self._writer = store, ThreadPoolExecutor(1)
-        self._rng, self._keys, self._taken = np.random.default_rng(1), keys, 0
+        drawn = np.random.default_rng(1).integers(0, keys, (DRAWN, BATCH)).tolist()
+        self._batches, self._taken = cycle(drawn), 0
         self._groups.put_all(0, range(keys), [(0,)] * keys)
 
     @property
@@ -48,7 +50,7 @@ class Slot:
         return {"groups": self._groups}
 
     def update(self) -> None:
-        keys = self._rng.integers(0, self._keys, BATCH).tolist()
+        keys = next(self._batches)
         self._groups.put_all(0, keys, [(count + 1,) for (count,) in self._groups.get_all(0, keys)])
 
     def checkpoint(self) -> tuple[bool, tuple[float, float, float]]:

@@ -122,7 +122,7 @@ class Snapshots:
     def take(self, core: Core, states: dict[str, State], epoch: int, number: int, forced: bool) -> Store:
         """A checkpoint of what is now; costs a copy of what changed since the last one, or of everything if it is full.
 
-        A key costs a twentieth in a full copy of what it costs among the changes.
+        By the key a full copy costs a twentieth of what changes do.
         """
         self.last = number
         full = len(self._chain) > self._changes_per_full or not self._chain

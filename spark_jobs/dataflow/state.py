@@ -23,7 +23,7 @@ from experiments.errors import BadInput
 
 Positions = npt.NDArray[np.int64]
 MOST_CHUNKS = 16
-PIECE = 16_384  # values or rows: small ones are pickled in the 5 ms after which Python lets another thread go on
+PIECE = 1 << 16  # values or rows: small ones are pickled in 20 ms; a thread that is busy may take as long to let go
 
 
 class State(ABC):
