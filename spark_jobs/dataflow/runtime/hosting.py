@@ -412,7 +412,6 @@ class Hosting:
             self._at(hosted.partition.number, Partition.on_published, number)
         elif hosted.outlet is outlet:
             raise failure
-        self._active[hosted.partition.number] = None
 
     def _is_here(self, hosted: Hosted) -> bool:
         """Whether it is of this session: what an earlier one began ends no later one."""

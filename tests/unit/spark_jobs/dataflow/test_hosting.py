@@ -37,10 +37,17 @@ class Overtaken(Outlet):
 
 
 class Slow(Overtaken):
-    """A sink that publishes nothing until it may."""
+    """A sink that publishes nothing until it may, and nothing more once it was left."""
+
+    left = False
 
     def publish(self, number, batches):
         assert self._may.wait(30)
+        if self.left:
+            raise Superseded("out.0")
+
+    def abandon(self):
+        self.left = True
 
 
 class HeardSlot(LoneSlot):
