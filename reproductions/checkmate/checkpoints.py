@@ -22,12 +22,11 @@ from reproductions.checkmate.measuring import (
     facts,
     measured,
 )
-from reproductions.checkmate.simulated import ON_WORKERS, Simulated, simulated, simulated_at_least
+from reproductions.checkmate.simulated import Simulated, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, mean_of_runs, ratio_of, samples
 from reproductions.measured import Cell
 from reproductions.reproduction import Check, holds
 from results.checks.rules import between
-from results.style import WIDTH_IN
 
 ROUND = "round"  # the partition under which the table of checkpoints has the coordinator's rounds
 WELL_ABOVE = 2.0
@@ -130,11 +129,10 @@ def _simulated_well_above(query: str) -> Check:
 
 
 def _plot_times(table: pd.DataFrame) -> Figure:
-    figure = Figure(figsize=(WIDTH_IN, 4.4), layout="constrained")
-    panels = figure.subplots(1, 1 + len(ON_WORKERS), sharey=True)
-    draw_by_workers(panels, table.assign(error=1.96 * table["std"] / table["samples"] ** 0.5), "mean", "error")
-    panels[0].set(yscale="log", ylabel="mean time of rounds (COOR), of\npartitions' checkpoints (UNC, CIC) [s]")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
+    errors = 1.96 * table["std"] / table["samples"] ** 0.5
+    figure = draw_by_workers(table.assign(error=errors), "mean", "error")
+    figure.axes[0].set(yscale="log", ylabel="mean time of rounds (COOR), of\npartitions' checkpoints (UNC, CIC) [s]")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
     return figure
 
 
@@ -152,13 +150,11 @@ def _counts_told(rows: pd.DataFrame) -> str:
 
 
 def _plot_counts(table: pd.DataFrame) -> Figure:
-    figure = Figure(figsize=(WIDTH_IN, 4.4), layout="constrained")
-    panels = figure.subplots(1, 1 + len(ON_WORKERS), sharey=True)
-    draw_by_workers(panels, table.assign(percent=100 * table["invalid_share"]), "percent")
-    for panel in panels:
+    figure = draw_by_workers(table.assign(percent=100 * table["invalid_share"]), "percent")
+    for panel in figure.axes:
         panel.axhline(100 * MOST_INVALID, color="black", ls="--", lw=1)
-    panels[0].set(ylabel=f"invalid checkpoints after one kill [%]; dashed: {MOST_INVALID:.0%}")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
+    figure.axes[0].set(ylabel=f"invalid checkpoints after one kill [%]; dashed: {MOST_INVALID:.0%}")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
     return figure
 
 

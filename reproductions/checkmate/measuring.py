@@ -17,7 +17,7 @@ from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT
 from reproductions.measured import Cell, cells
 from reproductions.reproduction import Check, Computed, Progress, Reproduction, Size
 from results.checks.rules import NotEnough
-from results.style import BLUE, GREEN, GREY, ORANGE
+from results.style import BLUE, GREEN, GREY, ORANGE, WIDTH_IN
 
 Row = dict[str, Any]
 NAMES = tuple(SHORT[protocol] for protocol in PROTOCOLS)
@@ -132,13 +132,16 @@ def by_query(table: pd.DataFrame, query: str) -> pd.DataFrame:
     return table[table["query"] == query]
 
 
-def draw_by_workers(axes: Sequence[Axes], table: pd.DataFrame, value: str, error: str | None = None) -> None:
+def draw_by_workers(table: pd.DataFrame, value: str, error: str | None = None) -> Figure:
     """A panel for each number of workers in the table, first the measured ones; `error` is drawn to both sides."""
     kinds = table[["simulated", "workers"]].drop_duplicates().sort_values(["simulated", "workers"])
+    figure = Figure(figsize=(WIDTH_IN, 4.4), layout="constrained")
+    axes = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
     for panel, (is_simulated, workers) in zip(axes, kinds.itertuples(index=False), strict=True):
         rows = table[(table["simulated"] == is_simulated) & (table["workers"] == workers)]
         draw_by_query(panel, rows, value, error)
         panel.set_title(f"{workers} worker{'s' * (workers > 1)}{', simulated' * is_simulated}", fontsize=9)
+    return figure
 
 
 def draw_by_query(axes: Axes, table: pd.DataFrame, value: str, error: str | None = None) -> None:

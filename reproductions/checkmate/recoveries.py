@@ -25,7 +25,7 @@ from reproductions.checkmate.measuring import (
     draw_by_workers,
     measured,
 )
-from reproductions.checkmate.simulated import ON_WORKERS, Simulated, simulated, simulated_at_least
+from reproductions.checkmate.simulated import Simulated, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.measured import Cell
 from reproductions.reproduction import Check, Reproduction, holds
@@ -157,11 +157,9 @@ def _told(other: str) -> str:
 
 
 def _plot_restarts(table: pd.DataFrame) -> Figure:
-    figure = Figure(figsize=(WIDTH_IN, 4.4), layout="constrained")
-    panels = figure.subplots(1, 1 + len(ON_WORKERS), sharey=True)
-    draw_by_workers(panels, table, "own_s")
-    panels[0].set(yscale="log", ylabel="restart without Spark's part [s]")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
+    figure = draw_by_workers(table, "own_s")
+    figure.axes[0].set(yscale="log", ylabel="restart without Spark's part [s]")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(NAMES))
     return figure
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reproductions.checkmate.experiments import PARALLEL, QUERIES, SHORT, searched, sustainable_rate
+from reproductions.checkmate.experiments import QUERIES, SHORT, searched, sustainable_rate
 from reproductions.checkmate.measuring import (
     CIC,
     COOR,
@@ -21,11 +21,10 @@ from reproductions.checkmate.measuring import (
     draw_by_workers,
     measured,
 )
-from reproductions.checkmate.simulated import ON_WORKERS, Simulated, simulated, simulated_at_least
+from reproductions.checkmate.simulated import Simulated, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.measured import Cell
 from reproductions.reproduction import Check
-from results.style import WIDTH_IN
 
 AS_MUCH = 0.9  # a search ends within a tenth, so that less of a difference is none
 
@@ -88,8 +87,7 @@ def _simulated_not_below(query: str, over: str, under: str) -> Check:
 
 
 def _plot(table: pd.DataFrame) -> Figure:
-    figure = Figure(figsize=(WIDTH_IN, 4.4), layout="constrained")
-    draw_by_workers(figure.subplots(1, len(PARALLEL) + len(ON_WORKERS), sharey=True), table, "relative")
+    figure = draw_by_workers(table, "relative")
     figure.axes[0].set(ylabel="sustainable throughput / that without checkpoints", ylim=(0, None))
     figure.legend(*figure.axes[-1].get_legend_handles_labels(), loc="outside upper right", ncols=4)
     return figure

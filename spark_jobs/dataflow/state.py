@@ -202,7 +202,7 @@ class RowState(State):
         yield dropped, {}
         for bucket, chunks in added.items():
             for rows in chunks:
-                for start in range(0, rows.num_rows, PIECE):
+                for start in range(0, rows.num_rows, PIECE):  # taken: a slice is pickled with all it is a slice of
                     numbers = np.arange(start, min(start + PIECE, rows.num_rows))
                     yield [], {bucket: [_taken([rows], numbers)]}
 
