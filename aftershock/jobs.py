@@ -30,6 +30,7 @@ def run_tables_job(name: str, run: Run, *arguments: str, owner: Handle | None) -
     connector = ":".join(str(jar) for jar in ensure_jars().connector)
     program = REPOSITORY / "spark_jobs" / "tables" / f"{name}.py"
     conf = {
+        "spark.authenticate": "true",  # of a program that is its own cluster, Spark makes the secret itself
         "spark.ui.enabled": "false",
         "spark.driver.extraClassPath": connector,
         "spark.driver.host": "127.0.0.1",

@@ -16,6 +16,7 @@ from experiments.errors import BadInput
 from experiments.spec import Experiment
 from experiments.workloads import InputSpec, OwnJobSpec
 from infra import kafka, spark
+from infra.broker import Broker
 from infra.cluster import Handle
 from infra.services import REPOSITORY
 from workloads.own_job import ORACLE
@@ -35,7 +36,7 @@ def check(job: OwnJobSpec) -> None:
         if not Path(module).exists():
             raise BadInput(f"workload.modules.{index}", module, "a file or folder that exists")
     for topic, source in job.inputs.items():
-        if source.replay and not kafka.is_ready(source.replay.partition("/")[0], limit_s=5.0):
+        if source.replay and not kafka.is_ready(Broker(source.replay.partition("/")[0]), limit_s=5.0):
             raise BadInput(f"workload.inputs.{topic}.replay", source.replay, "a topic of a broker that answers")
 
 
@@ -71,7 +72,7 @@ def stage(job: OwnJobSpec, folder: Path) -> None:
 
 def _copy_topic(replay: str, path: Path, field: str) -> None:
     broker, _, topic = replay.partition("/")
-    found = kafka.records_of(broker, topic, REPLAY_LIMIT)
+    found = kafka.records_of(Broker(broker), topic, REPLAY_LIMIT)
     if not found:
         raise BadInput(field, replay, "a topic with one record or more")
     write(path, [value for _, value in found], [key for key, _ in found])
@@ -88,7 +89,8 @@ def submit_command(bench: Bench) -> list[str]:
     config = folder / "own-job.json"
     values = placeholders(experiment, handle, bench.root / "store" / "checkpoint")
     arguments = [filled(argument, values) for argument in job.arguments]
-    document = {"master": handle.master, "program": staged(job, folder).program, "arguments": arguments}
+    program, broker = staged(job, folder).program, handle.kafka.to_json()
+    document = {"master": handle.master, "broker": broker, "program": program, "arguments": arguments}
     config.write_text(json.dumps(document), encoding="utf-8")
     conf = job.conf | spark_conf(experiment, handle) | _logged(bench.run.raw / "spark-events")
     conf.setdefault("spark.sql.shuffle.partitions", str(experiment.engine.partitions))
@@ -105,7 +107,8 @@ def placeholders(experiment: Experiment, handle: Handle, checkpoint: Path) -> di
     """What the placeholders in a job's arguments stand for, by name (`experiments.workloads.PLACEHOLDERS`)."""
     job = experiment.workload
     return {
-        "bootstrap_servers": handle.broker,
+        "bootstrap_servers": handle.kafka.address,
+        "kafka_credentials": str(handle.kafka.credentials),
         "input_topic": ",".join(job.input_topics),  # of several, as Kafka's option `subscribe` takes them
         "output_topic": job.output_topic or "",
         "checkpoint_dir": str(checkpoint),

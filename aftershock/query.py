@@ -43,7 +43,7 @@ def submission(experiment: Experiment, handle: Handle, root: Path, run: Run) -> 
 def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path, event_log: Path) -> dict[str, Any]:
     """The query driver's configuration, as `spark_jobs.streaming.job.JobConfig` reads it."""
     return {
-        "broker": handle.broker,
+        "broker": handle.kafka.to_json(),
         "master": handle.master,
         "workload": experiment.workload.model_dump(mode="json"),
         "engine": experiment.engine.model_dump(mode="json", exclude=set(OF_THE_TESTBED)),
@@ -69,8 +69,8 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         protocol=engine.protocol_run.value,
         slots=experiment.cores,
         parallelism=engine.partitions,
-        input=InputSpec(InputKind.KAFKA, None, at=handle.broker),
-        output=OutputSpec(OutputKind.KAFKA, delivery, handle.broker),
+        input=InputSpec(InputKind.KAFKA, None, broker=handle.kafka),
+        output=OutputSpec(OutputKind.KAFKA, delivery, broker=handle.kafka),
         store=engine.objects_of(run_id) or str(store),
         store_endpoint=engine.store_endpoint,
         chaining=engine.chaining_run,

@@ -124,7 +124,7 @@ def deploy(run_id: str) -> None:
     bench = Bench(run_id)
     experiment, partitions = bench.experiment, bench.experiment.engine.partitions
     topics = (*experiment.workload.input_topics, *filter(None, [experiment.workload.output_topic]))
-    kafka.create_topics(bench.handle.broker, dict.fromkeys((*topics, *CALIBRATION_TOPICS), partitions))
+    kafka.create_topics(bench.handle.kafka, dict.fromkeys((*topics, *CALIBRATION_TOPICS), partitions))
     (bench.run.raw / "spark-events").mkdir(exist_ok=True)
     own = isinstance(experiment.workload, OwnJobSpec)
     submit = own_job.submit_command(bench) if own else submission(experiment, bench.handle, bench.root, bench.run)
@@ -160,7 +160,7 @@ def start_load(run_id: str) -> None:
         workload = own_job.staged(workload, own_job.folder_of(bench))
     schedule = Schedule(time.time_ns() - headstart_ns, rate, engine.partitions)
     config = {
-        "broker": bench.handle.broker,
+        "broker": bench.handle.kafka.to_json(),
         "workload": workload.model_dump(mode="json"),
         "schedule": asdict(schedule),
     }
@@ -228,7 +228,8 @@ def stop(run_id: str) -> None:
 def collect(run_id: str) -> None:
     """Save what the broker holds: input and output; and the exact output, by the oracle."""
     bench = Bench(run_id)
-    run_tables_job("archive", bench.run, bench.handle.broker, owner=bench.handle)
+    broker = bench.handle.kafka
+    run_tables_job("archive", bench.run, broker.address, str(broker.credentials), owner=bench.handle)
 
 
 @step

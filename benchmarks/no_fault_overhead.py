@@ -50,9 +50,9 @@ def main() -> None:
 
 def _fill(handle: Handle, experiment: spec.Experiment) -> None:
     partitions = experiment.engine.partitions
-    kafka.create_topics(handle.broker, {INPUT: partitions, OUTPUT: partitions})
+    kafka.create_topics(handle.kafka, {INPUT: partitions, OUTPUT: partitions})
     schedule = Schedule(time.time_ns(), RATE, partitions)
-    feed = Feed(handle.broker, INPUT, records(experiment.workload, schedule), schedule)
+    feed = Feed(handle.kafka, INPUT, records(experiment.workload, schedule), schedule)
     feed.send_until(BATCHES * BATCH_RECORDS)
     feed.finish()
 

@@ -235,7 +235,14 @@ GeneratedSpec: TypeAlias = Annotated[TaggedSpec, Discriminator(_form), BeforeVal
 Topic = Annotated[
     str, Spelling(r"^[A-Za-z0-9._-]{1,249}$", "a topic: 1 to 249 letters, digits, dots, underscores and hyphens")
 ]
-PLACEHOLDERS = ("bootstrap_servers", "input_topic", "output_topic", "checkpoint_dir", "checkpoint_interval_s")
+PLACEHOLDERS = (
+    "bootstrap_servers",
+    "kafka_credentials",
+    "input_topic",
+    "output_topic",
+    "checkpoint_dir",
+    "checkpoint_interval_s",
+)
 
 
 class InputSpec(Spec):

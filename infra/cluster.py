@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec, Role
+from infra import credentials
+from infra.broker import Broker
 from infra.processes import Usage
 from infra.session import ClockOffset
 from infra.strikes.strike import Proof, Strike
@@ -45,6 +47,11 @@ class Handle:
     @property
     def gateway(self) -> Host:
         return next(host for host in self.hosts.values() if host.role is Role.GATEWAY)
+
+    @property
+    def kafka(self) -> Broker:
+        """The broker, with the credentials of its clients."""
+        return Broker(self.broker, str(credentials.kafka_file(self.root)))
 
     def directory(self, host: str) -> Path:
         return Path(self.root) / "hosts" / host

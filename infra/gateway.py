@@ -17,6 +17,7 @@ from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from infra import kafka, spark
 from infra.cluster import Driver, Handle
+from infra.credentials import write_private
 from infra.jars import ensure_jars
 from infra.jvm import Java, find_java
 from infra.services import BROKER_PORT, CONTROLLER_PORT, MASTER_PORT, PORTS
@@ -39,13 +40,16 @@ def start_broker(driver: Driver, handle: Handle) -> None:
     config, data = folder / "server.properties", folder / "data"
     launcher, jars = java().launcher, ensure_jars().broker
     if not data.exists():
-        config.write_text(kafka.properties(gateway.address, data))
-        _format(kafka.java_command(launcher, jars, "kafka.tools.StorageTool", *kafka.format_options(config)), folder)
+        write_private(config, kafka.properties(handle.kafka, data))
+        options = kafka.format_options(config, handle.kafka)
+        _format(kafka.java_command(launcher, jars, "kafka.tools.StorageTool", *options), folder)
     driver.spawn(handle, gateway.name, "broker", kafka.java_command(launcher, jars, "kafka.Kafka", str(config)))
 
 
 def _format(command: list[str], folder: Path) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+    arguments = folder / "format.arguments"
+    done = subprocess.run(kafka.in_a_file(command, arguments), capture_output=True, text=True)
+    arguments.unlink()
     if done.returncode:
         raise EnvironmentFailure(f"Kafka could not format its storage: {done.stderr.strip()[-300:]}", f"see {folder}")
 
@@ -76,7 +80,7 @@ def restart(driver: Driver, handle: Handle, kind: FaultKind) -> Proof:
 def serves(handle: Handle, kind: FaultKind) -> bool:
     """Whether the service that a fault of that kind kills can be used: the broker answers, the master listens."""
     listens = all(answers(handle.gateway.address, port) for port in PORTS[str(kind.service)])
-    return listens and (kind is not FaultKind.BROKER_KILL or kafka.is_ready(handle.broker))
+    return listens and (kind is not FaultKind.BROKER_KILL or kafka.is_ready(handle.kafka))
 
 
 def wait_port(address: str, port: int, log: Path, limit_s: float = 60.0) -> None:

@@ -1,11 +1,17 @@
-"""The Kafka broker of a cluster: one KRaft node (broker and controller) on the gateway."""
+"""The Kafka broker of a cluster: one KRaft node (broker and controller) on the gateway.
+
+Whoever connects must show the credentials of the run; the controller has a password of its own, which only the broker
+knows, for the credentials of clients are among what the controller keeps."""
 
 from __future__ import annotations
 
 import base64
 import itertools
+import json
+import secrets
 import time
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,23 +21,35 @@ from kafka.admin import NewTopic
 from kafka.errors import RetriableError, TopicAlreadyExistsError
 
 from experiments.errors import EnvironmentFailure
+from infra.broker import MECHANISM, PROTOCOL, USER, Broker
+from infra.credentials import write_private
 from infra.services import BROKER_PORT, CONTROLLER_PORT
 
 HEAP = "320m"
+PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 LONGEST_PAUSE_MS = 500  # between two attempts to reach a broker that starts; by default it grows to half a minute
 SHOWN_LIMIT_S = 30.0
 
 
-def properties(address: str, data: Path) -> str:
-    """server.properties of a single KRaft node that listens on `address` only."""
+def properties(broker: Broker, data: Path) -> str:
+    """server.properties of a single KRaft node that listens on the broker's address only; there are passwords in it."""
+    address, password = broker.address.partition(":")[0], secrets.token_hex()
+    controller = f'{PLAIN_LOGIN} required username="{USER}" password="{password}" user_{USER}="{password}";'
     settings = {
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": f"1@{address}:{CONTROLLER_PORT}",
-        "listeners": f"PLAINTEXT://{address}:{BROKER_PORT},CONTROLLER://{address}:{CONTROLLER_PORT}",
-        "advertised.listeners": f"PLAINTEXT://{address}:{BROKER_PORT}",
+        "listeners": f"CLIENTS://{address}:{BROKER_PORT},CONTROLLER://{address}:{CONTROLLER_PORT}",
+        "advertised.listeners": f"CLIENTS://{address}:{BROKER_PORT}",
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "CLIENTS",
+        "listener.security.protocol.map": f"CLIENTS:{PROTOCOL},CONTROLLER:{PROTOCOL}",
+        "sasl.enabled.mechanisms": MECHANISM,
+        "sasl.mechanism.inter.broker.protocol": MECHANISM,
+        "listener.name.clients.scram-sha-256.sasl.jaas.config": broker.java_login(),
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": controller,
         "log.dirs": data,
         "auto.create.topics.enable": "false",
         "offsets.topic.replication.factor": 1,
@@ -52,9 +70,15 @@ def cluster_id() -> str:
     return next(candidate for candidate in candidates if not candidate.startswith("-"))
 
 
-def format_options(config: Path) -> list[str]:
-    """The arguments with which Kafka's StorageTool makes the storage of that configuration."""
-    return ["format", "--cluster-id", cluster_id(), "--config", str(config)]
+def format_options(config: Path, broker: Broker) -> list[str]:
+    """The arguments with which Kafka's StorageTool makes that configuration's storage; there is a password in them."""
+    return ["format", "--cluster-id", cluster_id(), "--config", str(config), "--add-scram", broker.scram()]
+
+
+def in_a_file(command: Sequence[str], path: Path) -> list[str]:
+    """The same command of a JVM, its arguments in a file of the owner's: everybody can list those of a process."""
+    write_private(path, "\n".join(json.dumps(argument, ensure_ascii=False) for argument in command[1:]))
+    return [command[0], f"@{path}"]
 
 
 def java_command(java: Path, jars: list[Path], main: str, *arguments: str, heap: str = HEAP) -> list[str]:
@@ -64,17 +88,17 @@ def java_command(java: Path, jars: list[Path], main: str, *arguments: str, heap:
     return [str(java), *options, "-cp", classpath, main, *arguments]
 
 
-def wait_ready(broker: str, log: Path, limit_s: float = 60.0) -> None:
+def wait_ready(broker: Broker, log: Path, limit_s: float = 60.0) -> None:
     """Return once the broker answers; raises `EnvironmentFailure` with the end of its log otherwise."""
     if not is_ready(broker, limit_s):
-        raise EnvironmentFailure(f"the broker at {broker} did not answer in {limit_s:g} s", f"see {log}")
+        raise EnvironmentFailure(f"the broker at {broker.address} did not answer in {limit_s:g} s", f"see {log}")
 
 
-def is_ready(broker: str, limit_s: float = 1.0) -> bool:
+def is_ready(broker: Broker, limit_s: float = 1.0) -> bool:
     """Whether the broker answers within `limit_s`."""
     try:
         KafkaAdminClient(
-            bootstrap_servers=broker,
+            **broker.for_kafka_python(),
             bootstrap_timeout_ms=int(limit_s * 1000),
             reconnect_backoff_max_ms=LONGEST_PAUSE_MS,
         ).close()
@@ -83,12 +107,12 @@ def is_ready(broker: str, limit_s: float = 1.0) -> bool:
     return True
 
 
-def records_of(broker: str, topic: str, most: int) -> list[tuple[bytes | None, bytes]]:
+def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None, bytes]]:
     """Key and value of what a topic holds now, at most so many, in the order of their timestamps.
 
     None of a topic that is not there. Nothing is committed, so nobody else who reads it notices.
     """
-    consumer = KafkaConsumer(bootstrap_servers=broker, enable_auto_commit=False)
+    consumer = KafkaConsumer(**broker.for_kafka_python(), enable_auto_commit=False)
     try:
         places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
         if not places:
@@ -106,12 +130,12 @@ def records_of(broker: str, topic: str, most: int) -> list[tuple[bytes | None, b
     return [(record.key, record.value or b"") for record in found[:most]]
 
 
-def create_topics(broker: str, topics: dict[str, int]) -> None:
+def create_topics(broker: Broker, topics: dict[str, int]) -> None:
     """Create topics with their partition counts; those that exist are left as they are.
 
     Returns when the broker shows all of them with their partitions, which is a moment after it has created them.
     """
-    admin = KafkaAdminClient(bootstrap_servers=broker)
+    admin = KafkaAdminClient(**broker.for_kafka_python())
     try:
         for name, partitions in topics.items():
             with suppress(TopicAlreadyExistsError):
@@ -119,7 +143,8 @@ def create_topics(broker: str, topics: dict[str, int]) -> None:
         deadline = time.monotonic() + SHOWN_LIMIT_S
         while not all(topic["partitions"] for topic in admin.describe_topics(list(topics))):
             if time.monotonic() > deadline:
-                raise EnvironmentFailure(f"the broker at {broker} does not show its new topics", "see the broker's log")
+                cause = f"the broker at {broker.address} does not show its new topics"
+                raise EnvironmentFailure(cause, "see the broker's log")
             time.sleep(0.05)
     finally:
         admin.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+from infra import credentials
 from infra.cluster import Handle, Host
 from infra.services import MASTER_PORT
 
@@ -27,13 +28,15 @@ def recovery_directory(handle: Handle) -> Path:
 
 
 def daemon_environment(handle: Handle, host: str) -> dict[str, str]:
-    """Environment of master, workers and all they start: bound to the host's address, small heaps.
+    """Environment of master, workers and all they start: bound to the host's address, with the run's
+    secrets, small heaps.
 
     A master that is started again asks the workers and drivers of its directory to come back, which they do at once.
     """
     recovery = {"Mode": "FILESYSTEM", "Directory": recovery_directory(handle), "Timeout": RECOVERY_LIMIT_S}
     return {
         "SPARK_HOME": str(home()),
+        "SPARK_CONF_DIR": str(credentials.folder(handle.root)),
         "SPARK_MASTER_OPTS": " ".join(f"-Dspark.deploy.recovery{name}={value}" for name, value in recovery.items()),
         "SPARK_LOCAL_IP": handle.hosts[host].address,
         "SPARK_DAEMON_MEMORY": "160m",

@@ -17,7 +17,7 @@ import psutil
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import GATEWAY, FaultKind
 from experiments.spec import ClusterSpec
-from infra import gateway, kafka, services, spark
+from infra import credentials, gateway, kafka, services, spark
 from infra.cluster import Driver, Handle, Host, Role
 from infra.jars import ensure_jars
 from infra.jvm import find_java
@@ -53,6 +53,7 @@ def provision(
         _check_disk(root)
         handle = lay_out()
         handle.save()
+        credentials.make(root)
         try:
             for host in handle.hosts.values():
                 (handle.directory(host.name) / "logs").mkdir(parents=True, exist_ok=True)
@@ -171,7 +172,7 @@ def _start(driver: Driver, handle: Handle) -> None:
     for worker in handle.workers:
         start_worker(driver, handle, worker)
     gateway.wait_port(address, BROKER_PORT, logs / "broker.log")  # a client that comes sooner waits up to 30 s
-    kafka.wait_ready(handle.broker, logs / "broker.log")
+    kafka.wait_ready(handle.kafka, logs / "broker.log")
     for worker in handle.workers:
         _wait_registered(handle, worker)
 

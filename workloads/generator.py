@@ -21,6 +21,7 @@ from typing import Any
 from confluent_kafka import Producer
 
 from experiments.workloads import read_workload
+from infra.broker import Broker
 from infra.journal import Journal
 from workloads.inputs import Input, Keys, Stream, sources
 from workloads.schedule import Schedule
@@ -36,10 +37,10 @@ SETTINGS |= {"enable.idempotence": True, "reconnect.backoff.max.ms": 500}
 class Feed:
     """Sends an input to a topic on a schedule, its records dealt to the partitions in turn."""
 
-    def __init__(self, broker: str, topic: str, source: Input, schedule: Schedule, keys: Keys | None = None) -> None:
+    def __init__(self, broker: Broker, topic: str, source: Input, schedule: Schedule, keys: Keys | None = None) -> None:
         self.topic, self.source, self.schedule, self._keys = topic, source, schedule, keys
         self.sent = self.delivered = self.failed = 0
-        self._producer = Producer({"bootstrap.servers": broker, **SETTINGS})
+        self._producer = Producer({**broker.for_librdkafka(), **SETTINGS})
 
     def follow(self, stream: Stream) -> None:
         """Go on with the same input under another schedule."""
@@ -82,7 +83,7 @@ class Generator:
         self._path, self._journal = config_path, journal
         self._stamp, config = self._read()
         self._sources, self.schedule = sources(read_workload(config["workload"])), Schedule(**config["schedule"])
-        broker, found = config["broker"], [source.under(self.schedule) for source in self._sources]
+        broker, found = Broker(**config["broker"]), [source.under(self.schedule) for source in self._sources]
         self._feeds = [Feed(broker, each.topic, each.values, each.schedule, each.keys) for each in found]
         self._following: Schedule | None = None  # once all that the present schedule made due is sent
         journal.write("started", **asdict(self.schedule))

@@ -29,6 +29,7 @@ from pyspark.sql.streaming.listener import (
 from experiments.spec import RecoveryMode
 from infra.journal import Journal
 from spark_jobs.streaming.calibration import calibrate
+from spark_jobs.streaming.callbacks import guard_callbacks
 from spark_jobs.streaming.job import JobConfig, live_executors, session, start
 from spark_jobs.streaming.topics import INPUT, OUTPUT
 
@@ -115,6 +116,7 @@ def main() -> None:
     await_master(config.master)
     spark = session(config)
     batch_records = _batch_records(spark, config, journal, config_path.with_name("calibration.json"))
+    guard_callbacks(spark)
     spark.streams.addListener(ProgressJournal(journal))
     driver = QueryDriver(spark, config, journal, batch_records)
     signal.signal(signal.SIGTERM, driver.request_stop)

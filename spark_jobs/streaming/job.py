@@ -11,6 +11,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from experiments.spec import EngineSpec, RecoveryMode, TriggerMode
 from experiments.workloads import WorkloadSpec, read_workload
+from infra.broker import Broker
 from workloads.queries import query
 from workloads.results import COLUMNS
 
@@ -23,7 +24,7 @@ STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreP
 class JobConfig:
     """What the query driver needs to know; passes to it as a JSON file."""
 
-    broker: str
+    broker: Broker
     master: str
     workload: WorkloadSpec
     engine: EngineSpec
@@ -36,7 +37,7 @@ class JobConfig:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> JobConfig:
         workload, engine = read_workload(document["workload"]), EngineSpec(**document["engine"])
-        return cls(**{**document, "workload": workload, "engine": engine})
+        return cls(**{**document, "broker": Broker(**document["broker"]), "workload": workload, "engine": engine})
 
 
 def session(config: JobConfig) -> SparkSession:
@@ -82,12 +83,12 @@ def start(
     One micro-batch of at most `batch_records` records per `interval_s`; in real-time mode batches of that length, which
     emit each record as it comes and take no bound on their records.
     """
-    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", config.broker)
+    reader = spark.readStream.format("kafka").options(**config.broker.for_spark())
     reader = reader.option("subscribe", input_topic).option("startingOffsets", "earliest")
     if batch_records:
         reader = reader.option("maxOffsetsPerTrigger", batch_records)
     results = query(reader.load(), config.workload)
-    writer = _as_messages(results).writeStream.format("kafka").option("kafka.bootstrap.servers", config.broker)
+    writer = _as_messages(results).writeStream.format("kafka").options(**config.broker.for_spark())
     writer = writer.option("topic", output_topic).option("checkpointLocation", checkpoint)
     interval = f"{round(interval_s * 1000)} milliseconds"
     if config.engine.trigger is TriggerMode.REAL_TIME:

@@ -21,12 +21,15 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrameReader, DataFrameWriter, SparkSession
+from pyspark.sql.streaming import DataStreamReader, DataStreamWriter
 from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
 
 from experiments.errors import BadInput
+from infra.broker import Broker
 from infra.journal import Journal
 from infra.services import REPOSITORY
+from spark_jobs.streaming.callbacks import guard_callbacks
 from spark_jobs.streaming.driver import POLL_S, ProgressJournal, await_master
 from spark_jobs.streaming.job import live_executors
 
@@ -36,8 +39,13 @@ class OwnJob:
     """What is run: passes to this program as a JSON file."""
 
     master: str
+    broker: Broker
     program: str
     arguments: list[str]
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> OwnJob:
+        return cls(**{**document, "broker": Broker(**document["broker"])})
 
 
 class FirstQuery(ProgressJournal):
@@ -79,6 +87,7 @@ class Sessions:
             raise BadInput("master", context.master, "what spark-submit says: a program that sets its own is not here")
         if context.applicationId != self._application:
             self._application = context.applicationId
+            guard_callbacks(spark)
             spark.streams.addListener(FirstQuery(self._journal, functools.partial(live_executors, spark)))
             threading.Thread(target=self._watch, args=(spark, self._application), daemon=True).start()
 
@@ -109,6 +118,35 @@ def notice_sessions(notice: Callable[[SparkSession], None]) -> None:
     SparkSession.Builder.getOrCreate = create_and_notice
 
 
+def log_in(broker: Broker) -> None:
+    """Have every reader and writer of Spark that names the run's broker show it the run's credentials, too."""
+    for kind in (DataFrameReader, DataFrameWriter, DataStreamReader, DataStreamWriter):
+        _log_in(kind, broker)
+
+
+def _log_in(kind: type, broker: Broker) -> None:
+    """As options are set, since a program may set them one by one or all at once."""
+    set_option, set_options = kind.option, kind.options
+
+    @functools.wraps(set_option)
+    def option(self: Any, key: str, value: Any) -> Any:
+        found = set_option(self, key, value)
+        return set_options(found, **broker.spark_credentials()) if _is_of(broker, key, value) else found
+
+    @functools.wraps(set_options)
+    def options(self: Any, **given: Any) -> Any:
+        found = set_options(self, **given)
+        named = any(_is_of(broker, key, value) for key, value in given.items())
+        return set_options(found, **broker.spark_credentials()) if named else found
+
+    kind.option, kind.options = option, options
+
+
+def _is_of(broker: Broker, key: str, value: Any) -> bool:
+    """Whether an option names that broker."""
+    return key.lower() == "kafka.bootstrap.servers" and broker.address in str(value).split(",")
+
+
 def run(job: OwnJob) -> None:
     """Run the program as Python itself would in its folder; what it imports by a name that we have, too, is its own."""
     ours = {path.name for path in REPOSITORY.iterdir() if (path / "__init__.py").exists()}
@@ -122,10 +160,10 @@ def run(job: OwnJob) -> None:
 
 def main() -> None:
     config_path, journal_path = map(Path, sys.argv[1:])
-    document: dict[str, Any] = json.loads(config_path.read_text(encoding="utf-8"))
-    job, journal = OwnJob(**document), Journal(journal_path)
+    job, journal = OwnJob.from_json(json.loads(config_path.read_text(encoding="utf-8"))), Journal(journal_path)
     journal.write("driver-started")
     await_master(job.master)
+    log_in(job.broker)
     notice_sessions(Sessions(job.master, journal).notice)
     try:
         run(job)

@@ -1,4 +1,4 @@
-"""Saves input, output and exact output of a run from the broker: `archive.py RESULT_DIRECTORY BROKER`.
+"""Saves input, output and exact output of a run from the broker: `archive.py RESULT_DIRECTORY BROKER CREDENTIALS`.
 
 raw/input.parquet   topic, partition, offset, due_ms  of every record that the query has committed
 raw/sink.parquet    start_ms, end_ms, key, value      of every record in the output topic, copies included (of changes
@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.workloads import INPUT, OwnJobSpec, WorkloadSpec, read_workload
+from infra.broker import Broker
 from infra.journal import read_journal
 from results.store import Run, read_json
 from spark_jobs.dataflow.progress import offsets as offsets_of_sources
@@ -41,7 +42,7 @@ def committed_offsets(raw: Path) -> dict[str, dict[str, int]]:
     return found
 
 
-def archive(spark: SparkSession, raw: Path, broker: str, workload: WorkloadSpec) -> None:
+def archive(spark: SparkSession, raw: Path, broker: Broker, workload: WorkloadSpec) -> None:
     """Write the files; raises `EnvironmentFailure` when the query committed nothing of what it was sent."""
     ends = {topic: ends for topic, ends in committed_offsets(raw).items() if topic in workload.input_topics}
     if not ends:
@@ -70,14 +71,14 @@ def _own_sink(written: DataFrame, job: OwnJobSpec, raw: Path) -> DataFrame:
     return own_job.applied(raw / own_job.ORACLE, "results", messages) if job.has_oracle else messages
 
 
-def _topics(spark: SparkSession, broker: str, topics: list[str], until: str) -> DataFrame:
-    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker).option("subscribe", ",".join(topics))
+def _topics(spark: SparkSession, broker: Broker, topics: list[str], until: str) -> DataFrame:
+    reader = spark.read.format("kafka").options(**broker.for_spark()).option("subscribe", ",".join(topics))
     reader = reader.option("kafka.isolation.level", "read_committed")  # the testbed writes in transactions
     return reader.option("startingOffsets", "earliest").option("endingOffsets", until).load()
 
 
 def main() -> None:
-    result, broker = Path(sys.argv[1]), sys.argv[2]
+    result, broker = Path(sys.argv[1]), Broker(*sys.argv[2:])
     run = Run(result.parent.name, result)
     experiment = read_json(run.experiment_path)
     spark = SparkSession.builder.appName("aftershock-archive").getOrCreate()

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from experiments.spec import ClusterSpec
-from infra import gateway, kafka, startup
+from infra import credentials, gateway, kafka, startup
 from infra.cluster import HANDLE_FILE, Driver, Handle
 from infra.jars import ensure_jars
 from infra.jvm import find_java
@@ -60,9 +60,10 @@ def broker(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> Ite
             logs = handle.directory(handle.gateway.name) / "logs"
             logs.mkdir(parents=True)
             handle.save()  # who has no handle is cleaned away
+            credentials.make(root)
             gateway.start_broker(driver, handle)
         gateway.wait_port(handle.gateway.address, BROKER_PORT, logs / "broker.log")
-        kafka.wait_ready(handle.broker, logs / "broker.log")
+        kafka.wait_ready(handle.kafka, logs / "broker.log")
         yield handle
     finally:
         if (root / HANDLE_FILE).exists():

@@ -9,6 +9,7 @@ from typing import Any
 
 from experiments.errors import BadInput
 from experiments.workloads import read_workload
+from infra.broker import Broker
 from spark_jobs.dataflow.chaining import chained
 from spark_jobs.dataflow.layout import Layout, lay_out
 from spark_jobs.dataflow.operators import Delivery
@@ -40,24 +41,25 @@ class InputSpec:
 
     start_ns, rate   generated: event p is due at start_ns + p / rate, and not made before; a start long ago makes the
                      source as fast as it can be
-    at, topic        Kafka: the broker, and its topic, which has as many partitions as the sources
+    broker, topic    Kafka: the broker, and its topic, which has as many partitions as the sources
     """
 
     kind: InputKind
     events: int | None
     start_ns: int = 0
     rate: float = 10_000.0
-    at: str = ""
+    broker: Broker | None = None
     topic: str = INPUT
 
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """`at`: the folder of files, or the broker of Kafka, whose topic is `topic`."""
+    """`folder` of files; `broker` of Kafka and its `topic`."""
 
     kind: OutputKind
     delivery: Delivery
-    at: str = ""
+    folder: str = ""
+    broker: Broker | None = None
     topic: str = OUTPUT
 
 
@@ -127,8 +129,14 @@ class Job:
         given, out = document["input"], document["output"]
         parts = {
             "workload": read_workload(document["workload"]),
-            "input": InputSpec(**{**given, "kind": InputKind(given["kind"])}),
-            "output": OutputSpec(**{**out, "kind": OutputKind(out["kind"]), "delivery": Delivery(out["delivery"])}),
+            "input": InputSpec(**{**given, "kind": InputKind(given["kind"]), "broker": _broker(given)}),
+            "output": OutputSpec(
+                OutputKind(out["kind"]), Delivery(out["delivery"]), out["folder"], _broker(out), out["topic"]
+            ),
             "limits": Limits(**document["limits"]),
         }
         return cls(**{**document, **parts})
+
+
+def _broker(part: dict[str, Any]) -> Broker | None:
+    return None if part["broker"] is None else Broker(**part["broker"])

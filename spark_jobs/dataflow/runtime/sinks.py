@@ -94,4 +94,4 @@ def outlet_of(job: Job, layout: PartitionLayout) -> Outlet:
         from spark_jobs.dataflow.runtime.topics import KafkaResults
 
         return KafkaResults(job, layout)
-    return Files(Path(job.output.at) / layout.name)
+    return Files(Path(job.output.folder) / layout.name)

@@ -91,7 +91,7 @@ class _Reader(threading.Thread):
 
     def __init__(self, topic: InputSpec, partition: int, offset: int, end: int | None) -> None:
         super().__init__(name=f"input-{partition}", daemon=True)
-        self._consumer = Consumer({"bootstrap.servers": topic.at, "group.id": "aftershock-dataflow", **READING})
+        self._consumer = Consumer({**topic.broker.for_librdkafka(), "group.id": "aftershock-dataflow", **READING})
         self._consumer.assign([TopicPartition(topic.topic, partition, offset)])
         self._ready: queue.Queue[list[Message] | EnvironmentFailure] = queue.Queue(MOST_WAITING)
         self._topic, self._end, self._closing = topic.topic, end, threading.Event()
@@ -189,7 +189,7 @@ class KafkaResults(Outlet):
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         if self._producer is None:
             place = {
-                "bootstrap.servers": self._job.output.at,
+                **self._job.output.broker.for_librdkafka(),
                 "enable.idempotence": True,
                 "delivery.report.only.error": True,
             }
@@ -209,7 +209,7 @@ class KafkaResults(Outlet):
         return EnvironmentFailure(f"the topic {self._topic}: {cause}", "look at the broker")
 
     def _open(self) -> None:
-        place = {"bootstrap.servers": self._job.output.at}
+        place = self._job.output.broker.for_librdkafka()
         own = {"transactional.id": self._name, "transaction.timeout.ms": round(LONGEST_TRANSACTION_S * 1000)}
         producer = Producer({**place, **WRITING, **own})
         producer.init_transactions(ANSWER_S)

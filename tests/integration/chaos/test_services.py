@@ -38,8 +38,8 @@ def bring_back(driver: LocalDriver, cluster: Handle, kind: FaultKind) -> None:
 
 
 def test_a_killed_broker_comes_back_with_its_data(driver: LocalDriver, cluster: Handle) -> None:
-    kafka.create_topics(cluster.broker, {"kept": 1})
-    producer = KafkaProducer(bootstrap_servers=cluster.broker)
+    kafka.create_topics(cluster.kafka, {"kept": 1})
+    producer = KafkaProducer(**cluster.kafka.for_kafka_python())
     producer.send("kept", b"before").get(30)
     producer.close()
     proof = kill(driver, cluster, FaultKind.BROKER_KILL)
@@ -47,7 +47,7 @@ def test_a_killed_broker_comes_back_with_its_data(driver: LocalDriver, cluster: 
     assert "broker" not in driver.running(cluster, GATEWAY)
     assert gateway.serves(cluster, FaultKind.MASTER_KILL), "the other services of the gateway live on"
     bring_back(driver, cluster, FaultKind.BROKER_KILL)
-    consumer = KafkaConsumer(bootstrap_servers=cluster.broker, auto_offset_reset="earliest")
+    consumer = KafkaConsumer(**cluster.kafka.for_kafka_python(), auto_offset_reset="earliest")
     consumer.assign([TopicPartition("kept", 0)])
     assert next(iter(consumer)).value == b"before"
     consumer.close()

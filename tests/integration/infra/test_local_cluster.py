@@ -90,25 +90,25 @@ def test_every_process_listens_on_the_address_of_its_host(cluster: Handle) -> No
 
 
 def test_topics_are_created_once(cluster: Handle) -> None:
-    kafka.create_topics(cluster.broker, {"twice": 3})
-    kafka.create_topics(cluster.broker, {"twice": 5, "new": 2})
-    admin = KafkaAdminClient(bootstrap_servers=cluster.broker)
+    kafka.create_topics(cluster.kafka, {"twice": 3})
+    kafka.create_topics(cluster.kafka, {"twice": 5, "new": 2})
+    admin = KafkaAdminClient(**cluster.kafka.for_kafka_python())
     found = {topic["name"]: len(topic["partitions"]) for topic in admin.describe_topics(["twice", "new"])}
     admin.close()
     assert found == {"twice": 3, "new": 2}
 
 
 def test_what_a_topic_holds_is_read_in_the_order_of_its_times(cluster: Handle) -> None:
-    kafka.create_topics(cluster.broker, {"held": 2})
+    kafka.create_topics(cluster.kafka, {"held": 2})
     records = [(b"key" if number % 3 else None, b"%d" % number) for number in range(50)]
     schedule = Schedule(time.time_ns() - 60 * 10**9, 100.0, 2)
     keys, values = ([record[part] for record in records] for part in (0, 1))
-    feed = Feed(cluster.broker, "held", lambda a, b: values[a:b], schedule, lambda a, b: keys[a:b])
+    feed = Feed(cluster.kafka, "held", lambda a, b: values[a:b], schedule, lambda a, b: keys[a:b])
     feed.send_until(len(records))
     feed.finish()
-    assert kafka.records_of(cluster.broker, "held", 1000) == records
-    assert len(kafka.records_of(cluster.broker, "held", 7)) == 7
-    assert kafka.records_of(cluster.broker, "nowhere", 7) == []
+    assert kafka.records_of(cluster.kafka, "held", 1000) == records
+    assert len(kafka.records_of(cluster.kafka, "held", 7)) == 7
+    assert kafka.records_of(cluster.kafka, "nowhere", 7) == []
 
 
 def test_a_killed_worker_leaves_no_process_and_no_port_and_comes_back(

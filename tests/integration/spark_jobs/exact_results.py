@@ -64,7 +64,7 @@ def exact(job: Job, positions: Positions | None = None) -> Counter[tuple]:
 def emitted(job: Job) -> Counter[tuple]:
     """The rows in the files of its sinks; of the cyclic query, what their changes add up to."""
     rows: Counter[tuple] = Counter()
-    for table in published(Path(job.output.at)):
+    for table in published(Path(job.output.folder)):
         rows.update(zip(*(column.to_pylist() for column in table.columns), strict=True))
     return _added_up(rows) if isinstance(job.workload, ReachabilitySpec) else rows
 
@@ -73,7 +73,7 @@ def messages_out(job: Job, isolation: str = "read_committed") -> Counter[bytes]:
     """The values in its output topic, as readers of that isolation see them now."""
     consumer = Consumer(
         {
-            "bootstrap.servers": job.output.at,
+            **job.output.broker.for_librdkafka(),
             "group.id": "test",
             "isolation.level": isolation,
             "enable.partition.eof": True,

@@ -47,15 +47,15 @@ def cluster(driver: LocalDriver, tmp_path_factory: pytest.TempPathFactory) -> It
 def job_of(protocol: str, query: NexmarkQuery, kind: InputKind, cluster: Handle, root: Path) -> Job:
     """From generated bids to files, or from topic to topic."""
     files = kind is InputKind.GENERATED
-    output = (OutputKind.FILES, str(root / "output")) if files else (OutputKind.KAFKA, cluster.broker)
+    exact, broker = Delivery.EXACTLY_ONCE, None if files else cluster.kafka
     return Job(
         run_id=root.name,
         workload=NexmarkSpec(query=query, window_s=WINDOW_MS / 1000, slide_s=WINDOW_MS / 1000),
         protocol=protocol,
         slots=2,
         parallelism=2,
-        input=InputSpec(kind, None, time.time_ns(), RATE, "" if files else cluster.broker),
-        output=OutputSpec(output[0], Delivery.EXACTLY_ONCE, output[1]),
+        input=InputSpec(kind, None, time.time_ns(), RATE, broker),
+        output=OutputSpec(OutputKind.FILES if files else OutputKind.KAFKA, exact, str(root / "output"), broker),
         store=str(root / "store"),
         checkpoint_interval_s=0.5,
     )
@@ -63,9 +63,9 @@ def job_of(protocol: str, query: NexmarkQuery, kind: InputKind, cluster: Handle,
 
 def generate(driver: LocalDriver, cluster: Handle, job: Job, root: Path) -> None:
     """Start the generator, which goes on until it is stopped."""
-    kafka.create_topics(cluster.broker, {INPUT: 2, OUTPUT: 2})
+    kafka.create_topics(cluster.kafka, {INPUT: 2, OUTPUT: 2})
     schedule = {"start_ns": job.input.start_ns, "rate": RATE, "partitions": 2}
-    config = {"broker": cluster.broker, "schedule": schedule}
+    config = {"broker": cluster.kafka.to_json(), "schedule": schedule}
     config["workload"] = job.workload.model_dump(mode="json")
     (root / "generator.json").write_text(json.dumps(config), encoding="utf-8")
     words = [str(root / "generator.json"), str(root / "generator.jsonl")]

@@ -60,15 +60,15 @@ def interrupt(sink: KafkaResults, step: str, happening: Callable[[], Any]) -> No
 def job_at(broker: Handle, name: str, parallelism: int) -> Job:
     """From and to topics of its own, which are there."""
     names = {f"input-{name}": parallelism, f"output-{name}": parallelism}
-    kafka.create_topics(broker.broker, names)
+    kafka.create_topics(broker.kafka, names)
     return Job(
         run_id=name,
         workload=NexmarkSpec(query=NexmarkQuery.Q1),
         protocol="coordinated",
         slots=1,
         parallelism=parallelism,
-        input=InputSpec(InputKind.KAFKA, None, at=broker.broker, topic=f"input-{name}"),
-        output=OutputSpec(OutputKind.KAFKA, Delivery.EXACTLY_ONCE, broker.broker, f"output-{name}"),
+        input=InputSpec(InputKind.KAFKA, None, broker=broker.kafka, topic=f"input-{name}"),
+        output=OutputSpec(OutputKind.KAFKA, Delivery.EXACTLY_ONCE, broker=broker.kafka, topic=f"output-{name}"),
         store=str(Path(broker.root) / "store"),
     )
 
@@ -153,7 +153,7 @@ def test_a_transaction_that_was_too_long_for_the_broker_ends_the_sink_with_that_
 
 def wait_for_the_end_of_a_transaction(job: Job) -> None:
     """Until what is decided reaches to the end of the output."""
-    place, ends = {"bootstrap.servers": job.output.at, "group.id": "ends"}, list[int]()
+    place, ends = {**job.output.broker.for_librdkafka(), "group.id": "ends"}, list[int]()
     consumers = [Consumer({**place, "isolation.level": f"read_{which}"}) for which in ("committed", "uncommitted")]
     deadline_s = time.monotonic() + READ_LIMIT_S
     while len(set(ends)) != 1:
@@ -243,7 +243,7 @@ def test_while_the_broker_is_away_sinks_and_a_reader_wait_and_then_all_is_out_on
 
 def produce(job: Job, start: int, stop: int) -> None:
     """Events into the first partition of the input, where their positions are their offsets."""
-    producer = Producer({"bootstrap.servers": job.input.at, "enable.idempotence": True})
+    producer = Producer({**job.input.broker.for_librdkafka(), "enable.idempotence": True})
     for value in records(job.workload, SCHEDULE)(start, stop):
         producer.produce(job.input.topic, value, partition=0)
     assert producer.flush(READ_LIMIT_S) == 0

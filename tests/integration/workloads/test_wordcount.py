@@ -15,6 +15,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from experiments.spec import EngineSpec
 from experiments.workloads import WordCountSpec
+from infra.broker import Broker
 from infra.cluster import Handle
 from infra.journal import Journal, read_journal
 from infra.kafka import create_topics
@@ -39,7 +40,7 @@ FEWEST_CLOSED = 10  # of the 17 windows that half a minute of input touches
 class Sent:
     """What the input topic holds."""
 
-    broker: str
+    broker: Broker
     corpus: str
     schedule: Schedule
     texts: list[bytes]
@@ -77,14 +78,14 @@ def sent(cluster: Handle, tmp_path_factory: pytest.TempPathFactory) -> Sent:
     lines = ["".join(rng.choice(words).title() + rng.choice((" ", ", ")) for _ in range(12)) for _ in range(500)]
     text = tmp_path_factory.mktemp("corpus") / "words.txt"
     text.write_text("\n".join(lines), encoding="utf-8")
-    create_topics(cluster.broker, {INPUT: PARTITIONS})
+    create_topics(cluster.kafka, {INPUT: PARTITIONS})
     schedule = Schedule(time.time_ns() - 60 * 10**9, RATE, PARTITIONS)
     workload = WordCountSpec(corpus=str(text))
-    feed = Feed(cluster.broker, INPUT, records(workload, schedule), schedule)
+    feed = Feed(cluster.kafka, INPUT, records(workload, schedule), schedule)
     feed.send_until(RECORDS)
     feed.finish()
     assert (feed.sent, feed.failed) == (RECORDS, 0)
-    return Sent(cluster.broker, str(text), schedule, corpus.passages(workload))
+    return Sent(cluster.kafka, str(text), schedule, corpus.passages(workload))
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,8 @@ def test_every_placeholder_is_filled_in_and_other_braces_stay(example, tmp_path)
     values = own_job.placeholders(example, handle, tmp_path / "checkpoint")
     assert set(values) == set(PLACEHOLDERS)
     written = " ".join(f"{{{name}}}" for name in PLACEHOLDERS)
-    assert own_job.filled(written, values) == f"127.0.9.1:9092 orders totals {tmp_path / 'checkpoint'} 2"
+    given = tmp_path / "secrets" / "kafka.properties", tmp_path / "checkpoint"
+    assert own_job.filled(written, values) == f"127.0.9.1:9092 {given[0]} orders totals {given[1]} 2"
     assert own_job.filled('{"a": {"input_topic": 1}}', values) == '{"a": {"input_topic": 1}}'
 
 

@@ -21,7 +21,11 @@ from helper import word
 seen = {"name": __name__, "argv": sys.argv, "infra": infra.word, "results": results.word, "helper": word}
 print(json.dumps({**seen, "here": pathlib.Path("job.py").exists()}))
 """
-RUN = "import sys; from spark_jobs.streaming.own_job import OwnJob, run; run(OwnJob('', sys.argv[1], sys.argv[2:]))"
+RUN = """import sys
+from infra.broker import Broker
+from spark_jobs.streaming.own_job import OwnJob, run
+run(OwnJob('', Broker(''), sys.argv[1], sys.argv[2:]))
+"""
 
 
 def test_a_program_runs_as_by_itself_even_where_its_modules_have_the_names_of_ours(tmp_path):

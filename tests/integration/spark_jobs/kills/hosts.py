@@ -107,7 +107,7 @@ class Hosts(Rig):
         return seen
 
     def _folder(self, moment: Moment) -> Path:
-        return Path(self.job.store if moment is Moment.STORING else self.job.output.at)
+        return Path(self.job.store if moment is Moment.STORING else self.job.output.folder)
 
 
 def _command(pid: int) -> bytes:

@@ -151,7 +151,7 @@ class Slots(Rig):
     def is_now(self, moment: Moment) -> list[int] | None:
         if moment is Moment.ALIGNING:
             return self.victims() if self._aligning() else None
-        folder = Path(self.job.store if moment is Moment.STORING else self.job.output.at)
+        folder = Path(self.job.store if moment is Moment.STORING else self.job.output.folder)
         return [pid for pid in writers(folder) if pid in self.victims()] or None
 
     def has_ended(self) -> bool:
@@ -172,7 +172,7 @@ class Slots(Rig):
 
     def _seen(self, victims: list[int], aligning: bool) -> list[Moment]:
         """What the struck were writing, by the scratch files that they have left behind."""
-        folders = {Moment.STORING: self.job.store, Moment.PUBLISHING: self.job.output.at}
+        folders = {Moment.STORING: self.job.store, Moment.PUBLISHING: self.job.output.folder}
         seen = [moment for moment, folder in folders.items() if writers(Path(folder)) & set(victims)]
         return [*seen, Moment.ALIGNING] if aligning else seen
 

@@ -1,0 +1,77 @@
+"""How clients reach a Kafka broker: its address, and the credentials that it asks for.
+
+Every library has names of its own for the same four settings. Imports no client library: that takes a while.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+MECHANISM, PROTOCOL = "SCRAM-SHA-256", "SASL_PLAINTEXT"
+USER = "aftershock"
+LOGIN_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A broker: HOST:PORT, and the file with the credentials of its clients (None if it asks for none).
+
+    The file is read when a client is made, so a `Broker` can be kept and passed on as JSON without a secret in it.
+    """
+
+    address: str
+    credentials: str | None = None
+
+    def _settings(self) -> dict[str, str]:
+        """What the file says, under librdkafka's names; empty without a file."""
+        if self.credentials is None:
+            return {}
+        lines = Path(self.credentials).read_text(encoding="utf-8").splitlines()
+        return dict(line.partition("=")[::2] for line in lines)
+
+    def for_librdkafka(self) -> dict[str, str]:
+        """Settings of a producer or consumer of `confluent_kafka`."""
+        return {"bootstrap.servers": self.address, **self._settings()}
+
+    def for_kafka_python(self) -> dict[str, str]:
+        """Keyword arguments of a client of `kafka`."""
+        names = {"security_protocol": "security.protocol", "sasl_mechanism": "sasl.mechanism"}
+        names |= {"sasl_plain_username": "sasl.username", "sasl_plain_password": "sasl.password"}
+        settings = self._settings()
+        found = {ours: settings[theirs] for ours, theirs in names.items() if settings}
+        return {"bootstrap_servers": self.address, **found}
+
+    def for_spark(self) -> dict[str, str]:
+        """Options of Spark's source and sink for Kafka."""
+        return {"kafka.bootstrap.servers": self.address, **self.spark_credentials()}
+
+    def spark_credentials(self) -> dict[str, str]:
+        """Those of Spark's options that are about credentials; none for a broker that asks for none."""
+        settings = self._settings()
+        if not settings:
+            return {}
+        plain = {f"kafka.{name}": settings[name] for name in ("security.protocol", "sasl.mechanism")}
+        return {**plain, "kafka.sasl.jaas.config": self.java_login()}
+
+    def java_login(self) -> str:
+        """The login of a Java client, as its setting `sasl.jaas.config` has it; only of a broker with credentials."""
+        settings = self._settings()
+        user, password = settings["sasl.username"], settings["sasl.password"]
+        return f'{LOGIN_MODULE} required username="{user}" password="{password}";'
+
+    def scram(self) -> str:
+        """What the broker itself must know of the credentials, as Kafka's StorageTool takes it."""
+        settings = self._settings()
+        return f"{MECHANISM}=[name={settings['sasl.username']},password={settings['sasl.password']}]"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def client_properties(password: str) -> str:
+    """The content of a file of credentials: one setting a line, under librdkafka's names."""
+    settings = {"security.protocol": PROTOCOL, "sasl.mechanism": MECHANISM}
+    settings |= {"sasl.username": USER, "sasl.password": password}
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
