@@ -6,6 +6,7 @@ All that it needs is copied into the cluster's folder, which every host sees, an
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from experiments.workloads import InputSpec, OwnJobSpec
 from infra import kafka, spark
 from infra.broker import Broker
 from infra.cluster import Handle
-from infra.services import REPOSITORY
+from infra.services import GUARD, REPOSITORY
 from workloads.own_job import ORACLE
 from workloads.recorded import PARQUET, write
 
@@ -94,7 +95,7 @@ def submit_command(bench: Bench) -> list[str]:
     config.write_text(json.dumps(document), encoding="utf-8")
     conf = job.conf | spark_conf(experiment, handle) | _logged(bench.run.raw / "spark-events")
     conf.setdefault("spark.sql.shuffle.partitions", str(experiment.engine.partitions))
-    conf["spark.executorEnv.PYTHONPATH"] = str(folder / PROGRAM)
+    conf["spark.executorEnv.PYTHONPATH"] = f"{folder / PROGRAM}{os.pathsep}{GUARD}"
     return spark.submit_command(handle.master, RUNNER, str(config), str(bench.journal_path("query")), conf=conf)
 
 

@@ -27,6 +27,7 @@ SPARK = {
     "spark.ui.killEnabled": "false",
     "spark.master.ui.decommission.allow.mode": "DENY",
     "spark.ui.filters": PAGE_FILTER,
+    "spark.python.daemon.module": "aftershock_guard",
 }
 
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from infra.processes import MARK, ROOT, marks, members
 
 REPOSITORY = Path(__file__).parent.parent
+GUARD = REPOSITORY / "spark_jobs" / "guard"  # has the module that executors run as pyspark's daemon
+PYTHONPATH = f"{REPOSITORY}{os.pathsep}{GUARD}"
 BROKER_PORT, CONTROLLER_PORT, MASTER_PORT = 9092, 9093, 7077
 PORTS = {"broker": frozenset({BROKER_PORT, CONTROLLER_PORT}), "spark-master": frozenset({MASTER_PORT})}
 INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "AFTERSHOCK_CACHE")
@@ -28,7 +30,7 @@ def environment(mark: str, root: str | Path) -> dict[str, str]:
     return {
         **{name: os.environ[name] for name in INHERITED if name in os.environ},
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(REPOSITORY),
+        "PYTHONPATH": PYTHONPATH,
         "PYTHONUNBUFFERED": "1",
         ROOT: str(root),
         MARK: mark,

@@ -28,8 +28,8 @@ from pyspark.sql.streaming.listener import (
 
 from experiments.spec import RecoveryMode
 from infra.journal import Journal
+from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.calibration import calibrate
-from spark_jobs.streaming.callbacks import guard_callbacks
 from spark_jobs.streaming.job import JobConfig, live_executors, session, start
 from spark_jobs.streaming.topics import INPUT, OUTPUT
 

@@ -29,7 +29,7 @@ from experiments.errors import BadInput
 from infra.broker import Broker
 from infra.journal import Journal
 from infra.services import REPOSITORY
-from spark_jobs.streaming.callbacks import guard_callbacks
+from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.driver import POLL_S, ProgressJournal, await_master
 from spark_jobs.streaming.job import live_executors
 

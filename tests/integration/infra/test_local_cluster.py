@@ -13,16 +13,19 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
 
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
 from infra import gateway, kafka, spark, startup
+from infra.broker import Broker
 from infra.cluster import Handle, Role
 from infra.local import LocalDriver
 from infra.processes import MARK, listening, marks, members, stands_still, usage
 from infra.services import REPOSITORY
 from tests.integration.conftest import ONE_WORKER, new_run_id
+from tests.integration.infra.strangers import assert_nothing_answers
 from tests.unit.marked_processes import wait_for
 from workloads.generator import Feed
 from workloads.schedule import Schedule
@@ -53,7 +56,7 @@ def times_joined(cluster: Handle) -> int:
 
 def python_processes(cluster: Handle) -> list[int]:
     commands = {pid: Path(f"/proc/{pid}/cmdline") for pid in members(worker_mark(cluster))}
-    return [pid for pid, command in commands.items() if command.exists() and b"pyspark.daemon" in command.read_bytes()]
+    return [pid for pid, command in commands.items() if command.exists() and b"pyspark.worker" in command.read_bytes()]
 
 
 @pytest.fixture
@@ -69,6 +72,28 @@ def busy_cluster(driver: LocalDriver, cluster: Handle, tmp_path: Path) -> Iterat
     yield cluster
     driver.stop(cluster, "gateway", "python-tasks", 5)
     driver.heal(cluster, "worker-1", FaultKind.KILL)
+
+
+def test_no_port_answers_another_user(busy_cluster: Handle) -> None:
+    assert_nothing_answers(busy_cluster.token, at_least=10)  # of the gateway, the worker, an executor, its Python
+
+
+def test_another_user_cannot_have_a_program_run(cluster: Handle) -> None:
+    """Spark's own client, without the secret, asks the master to start a program: it would run as this run's user."""
+    command = [str(gateway.java().launcher), "-cp", f"{spark.home()}/jars/*", "org.apache.spark.deploy.Client"]
+    asked = ["launch", cluster.master, "file:///tmp/anything.jar", "Anything"]
+    done = subprocess.run([*command, *asked], capture_output=True, text=True)
+    assert "successfully submitted" not in done.stdout + done.stderr
+    assert done.returncode != 0
+
+
+def test_another_user_cannot_make_a_topic(cluster: Handle) -> None:
+    with pytest.raises(KafkaError):
+        kafka.create_topics(Broker(cluster.broker), {"intruder": 1})
+    kafka.create_topics(cluster.kafka, {"ours": 1})
+    names = KafkaAdminClient(**cluster.kafka.for_kafka_python()).list_topics()
+    assert "ours" in names
+    assert "intruder" not in names
 
 
 def test_a_provisioned_cluster_is_up_and_answers(driver: LocalDriver, cluster: Handle) -> None:
@@ -260,7 +285,7 @@ def test_a_port_that_is_taken_everywhere_is_named(
 
 def test_a_broker_that_is_gone_is_told(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFailure, match=r"the broker at 127\.0\.250\.1:9092 did not answer in 1 s"):
-        kafka.wait_ready("127.0.250.1:9092", tmp_path / "broker.log", limit_s=1)
+        kafka.wait_ready(Broker("127.0.250.1:9092"), tmp_path / "broker.log", limit_s=1)
 
 
 def test_services_do_not_inherit_the_secrets_of_whoever_starts_them(

@@ -24,6 +24,7 @@ from spark_jobs.dataflow.queries import as_messages
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
 from spark_jobs.streaming.topics import INPUT, OUTPUT
 from tests.integration.conftest import new_run_id
+from tests.integration.infra.strangers import assert_nothing_answers
 from tests.integration.spark_jobs.exact_results import exact, judged, messages_out
 from tests.integration.spark_jobs.submitting import PROGRAM, submit
 from tests.unit.marked_processes import wait_for
@@ -89,6 +90,7 @@ def strike_amid(driver: LocalDriver, cluster: Handle, journal: Path) -> dict[str
     Returns where the sources were in the end.
     """
     wait_for(lambda: len(happened(journal, "checkpoint")) >= CHECKPOINTS, LIMIT_S)
+    assert_nothing_answers(cluster.token, at_least=12)  # coordinator and slots listen, too
     assert driver.aim(cluster, "worker-1", FaultKind.KILL).fire().holds
     wait_for(lambda: bool(happened(journal, "worker-lost")), LIMIT_S)
     driver.heal(cluster, "worker-1", FaultKind.KILL)

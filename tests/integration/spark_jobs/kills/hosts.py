@@ -26,8 +26,8 @@ class Scope(Enum):
     """What dies, by the words in the command lines of its processes; of a host, all."""
 
     HOST = ()
-    EXECUTOR = (b"CoarseGrainedExecutorBackend", b"pyspark.daemon")
-    SLOT = (b"pyspark.daemon",)
+    EXECUTOR = (b"CoarseGrainedExecutorBackend", b"pyspark.worker")
+    SLOT = (b"pyspark.worker",)
 
 
 SHARES = {Scope.SLOT: 3, Scope.EXECUTOR: 1, Scope.HOST: 1}  # a slot comes back soonest, so that most kills are of one

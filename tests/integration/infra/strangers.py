@@ -1,0 +1,110 @@
+"""Another user of the machine, who tries every port on which a live run listens."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+from dataclasses import dataclass
+
+import psutil
+import pytest
+
+from infra.processes import members
+
+NOBODY = 65534
+METADATA, CREATE_TOPICS = 3, 19  # requests to a broker, by number
+PROBE = """
+import json, socket, sys
+found = {}
+for name, text in json.loads(sys.stdin.read())["words"].items():
+    address, port = sys.argv[1], int(sys.argv[2])
+    try:
+        with socket.create_connection((address, port), timeout=2) as connection:
+            connection.sendall(bytes.fromhex(text))
+            connection.settimeout(1.5)
+            found[name] = connection.recv(4096).hex()
+    except OSError as error:
+        found[name] = ""
+print(json.dumps(found))
+"""
+
+
+def request(number: int, body: bytes) -> bytes:
+    """A request of version 0 to a broker, from a client that has shown no credentials."""
+    content = struct.pack(">hhih", number, 0, 1, 4) + b"none" + body
+    return struct.pack(">i", len(content)) + content
+
+
+TOPIC = struct.pack(">ih", 1, 5) + b"taken" + struct.pack(">ihii", 1, 1, 0, 0) + struct.pack(">i", 1000)
+SUBMISSION = b'Content-Length: 37\r\n\r\n{"action": "CreateSubmissionRequest"}'
+WORDS = {
+    "page": b"GET / HTTP/1.0\r\n\r\n",
+    "metrics": b"GET /metrics/json/ HTTP/1.0\r\n\r\n",
+    "kill": b"POST /app/kill/?id=app-1&terminate=true HTTP/1.0\r\nContent-Length: 0\r\n\r\n",
+    "submission": b"POST /v1/submissions/create HTTP/1.0\r\n" + SUBMISSION,
+    "topics": request(METADATA, struct.pack(">i", 0)),
+    "a new topic": request(CREATE_TOPICS, TOPIC),
+    "callback": b"c\np0\nonQueryStarted\nn\ne\n",
+    "command": b"c\nt\nshutdown\ne\n",
+    "a long block": struct.pack("<II", 100_000, 0) + b"[" * 100_000,
+}
+REFUSALS = (
+    b"HTTP/1.1 403",
+    b"HTTP/1.1 400",  # a server of pages that understands nothing
+    b"!zspy4j.Py4JException: Unknown command received",  # a JVM that has not been shown its token
+    b"!xsAuthentication error",
+    b"SSH-2.0-",  # how sshd greets everybody
+)
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port on which a process of a run listens; the process tells in which network."""
+
+    pid: int
+    program: str
+    address: str
+    number: int
+
+
+def ports_of(token: str) -> list[Port]:
+    """Every TCP port on which the live processes of a cluster listen."""
+    found = {}
+    for pid in members(token):
+        try:
+            process = psutil.Process(pid)
+            program = " ".join(process.cmdline()[-4:])
+            for each in process.net_connections("tcp"):
+                if each.status == psutil.CONN_LISTEN:
+                    address = each.laddr.ip.removeprefix("::ffff:").replace("::", "127.0.0.1")
+                    found[_network(pid), address, each.laddr.port] = Port(pid, program, address, each.laddr.port)
+        except (psutil.NoSuchProcess, FileNotFoundError):  # it has just ended
+            continue
+    return list(found.values())
+
+
+def _network(pid: int) -> int:
+    return os.stat(f"/proc/{pid}/ns/net").st_ino
+
+
+def answers(port: Port) -> dict[str, bytes]:
+    """What a port answers to another user, by what was said to it; refusals are no answers."""
+    if os.geteuid():
+        pytest.skip("only root can act as another user")
+    inside = ["nsenter", f"--net=/proc/{port.pid}/ns/net"]
+    stranger = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "/usr/bin/python3", "-c", PROBE]
+    words = json.dumps({"words": {name: word.hex() for name, word in WORDS.items()}})
+    command = [*inside, *stranger, port.address, str(port.number)]
+    done = subprocess.run(command, input=words, capture_output=True, text=True, check=True)
+    found = {name: bytes.fromhex(answer) for name, answer in json.loads(done.stdout).items()}
+    return {name: answer for name, answer in found.items() if answer and not answer.startswith(REFUSALS)}
+
+
+def assert_nothing_answers(token: str, at_least: int) -> None:
+    """No port of a cluster tells another user anything; there are `at_least` so many, or the test saw none."""
+    ports = ports_of(token)
+    assert len(ports) >= at_least, ports
+    told = {port: found for port in ports if (found := answers(port))}
+    assert not told, "\n".join(f"{port}: {found}" for port, found in told.items())

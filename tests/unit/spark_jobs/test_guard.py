@@ -1,0 +1,81 @@
+"""Whose connection it is: real connections on loopback, of this user and of another."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from spark_jobs.guard.aftershock_guard import GuardedSocket, OwnUserOnly, user_of_peer
+
+NOBODY = 65534
+CALLER = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:
+    connection.sendall(b"do it")
+    print("in", flush=True)
+    sys.argv[2] == "stays" and sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def listening() -> Iterator[GuardedSocket]:
+    with GuardedSocket(socket.AF_INET, socket.SOCK_STREAM) as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        yield server
+
+
+@contextmanager
+def caller(port: int, user: int, manner: str = "stays") -> Iterator[None]:
+    """Somebody who has connected and spoken; and stays, or has gone."""
+    command = ["/usr/bin/python3", "-c", CALLER, str(port), manner]
+    with subprocess.Popen(command, user=user, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"in\n"
+        if manner == "goes":
+            process.wait()
+        yield
+        process.stdin.close()
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+
+
+def test_ones_own_user_is_heard(listening: GuardedSocket) -> None:
+    with caller(listening.getsockname()[1], os.getuid()):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.recv(5) == b"do it"
+            assert OwnUserOnly().wrap_socket(connection, True) is connection
+            assert user_of_peer(connection) == os.getuid()
+
+
+@needs_root
+@pytest.mark.parametrize("manner", ["stays", "goes"])
+def test_another_user_is_not_heard_who_has_gone_already_either(listening: GuardedSocket, manner: str) -> None:
+    """A socket that was closed counts as root's in the kernel's table."""
+    with caller(listening.getsockname()[1], NOBODY, manner), pytest.raises(OSError, match="another user") as refusal:
+        listening.accept()
+    assert refusal.value.errno == errno.EINTR
+
+
+@needs_root
+def test_a_connection_of_another_user_ends_where_an_error_would_end_the_server(listening: GuardedSocket) -> None:
+    with caller(listening.getsockname()[1], NOBODY):
+        connection, _ = socket.socket.accept(listening)
+        with OwnUserOnly().wrap_socket(connection, True) as heard:
+            assert heard.makefile("rb").readline() == b"", "not even what was said before anybody looked"
+
+
+def test_a_connection_that_was_reset_ends_quietly(listening: GuardedSocket) -> None:
+    client = socket.create_connection(listening.getsockname())
+    connection, _ = socket.socket.accept(listening)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    client.close()
+    with OwnUserOnly().wrap_socket(connection, True) as heard:
+        assert heard.makefile("rb").readline() == b""
