@@ -1,8 +1,9 @@
 # Everything runs from .venv, which infra/setup.sh keeps in step with requirements.lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup benchmark reproduce test lint unit serve
+.PHONY: help setup benchmark reproduce test lint unit fuzz serve
 EXPERIMENT ?= wordcount
 ID ?= all
+INPUTS ?= 1000000
 BIN := .venv/bin
 
 # Great Expectations and Airflow report usage to their makers unless told not to.
@@ -35,3 +36,6 @@ lint: setup  ## style and import rules
 
 unit: setup  ## unit tests only (minutes)
 	@$(BIN)/pytest -n auto tests/unit
+
+fuzz: setup  ## feed fuzzers for a night (INPUTS=1000000)
+	@$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
