@@ -7,6 +7,7 @@ every verdict passed; 1: a verdict failed or is unknown; 2: bad input; 3: the en
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 
@@ -55,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
 def main(words: list[str] | None = None) -> int:
     """Run one call; returns its exit code."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+    _print_anything()
     try:
         arguments = parser().parse_args(words)
         code = arguments.run(arguments)
@@ -74,6 +76,13 @@ def main(words: list[str] | None = None) -> int:
         failure = EnvironmentFailure(f"{error.filename or 'the system'}: {error.strerror}", "mend that and try again")
         print(f"aftershock: {failure}", file=sys.stderr)
         return failure.exit_code
+
+
+def _print_anything() -> None:
+    """A character that the terminal's encoding does not have is spelt out, rather than be a failure."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":

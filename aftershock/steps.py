@@ -73,7 +73,7 @@ def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | No
     """Validate an experiment document and open a run for it, on behalf of `dag_run`; returns the run id."""
     experiment = spec.validate(document)
     check(experiment)
-    run_id = store.check_run_id(run_id) if run_id else new_run_id(experiment)
+    run_id = new_run_id(experiment) if run_id in (None, "") else store.check_run_id(run_id)
     bench = Bench(run_id)
     if store.live_directory(run_id).exists() or store.is_finished(run_id):
         raise BadInput("run_id", run_id, "an id that no other run has")

@@ -11,6 +11,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from experiments.errors import BadInput
+from experiments.gate import MOST_DEPTH
 from experiments.spec import Experiment
 from experiments.workloads import own_fields
 
@@ -46,18 +48,29 @@ def flatten(experiment: Experiment) -> dict[str, Any]:
 
 
 def fold(params: dict[str, Any]) -> dict[str, Any]:
-    """The experiment document that params describe; `run_id` is no part of it."""
+    """The experiment document that params describe; `run_id` is no part of it. Raises `BadInput` about a param.
+
+    The params of a DAG run are those of the form and whatever else its configuration names.
+    """
     document: dict[str, Any] = {}
     for path, value in params.items():
-        *parents, leaf = path.split(".")
-        node = document
-        for parent in parents:
-            node = node.setdefault(parent, {})
-        node[leaf] = value
-    document.pop("run_id", None)
-    if "workload" in document:
+        if path != "run_id":
+            _put(document, path, value)
+    if isinstance(document.get("workload"), dict):
         document["workload"] = own_fields(document["workload"])
     return document
+
+
+def _put(document: dict[str, Any], path: str, value: Any) -> None:
+    *parents, leaf = path.split(".", MOST_DEPTH + 1)
+    node = document
+    for parent in parents:
+        node = node.setdefault(parent, {})
+        if not isinstance(node, dict):
+            raise BadInput(path, value, f"a field below a mapping; {parent} is a value")
+    if leaf in node:
+        raise BadInput(path, value, "a field that is given once: by its own param, or by those below it")
+    node[leaf] = value
 
 
 def _leaves(schema: dict[str, Any], definitions: dict[str, Any], prefix: str) -> dict[str, dict[str, Any]]:

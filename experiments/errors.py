@@ -4,12 +4,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from experiments.secrets import carries_secret, is_not_shown
+from experiments.wording import elided, is_large, on_one_line, shown
 
 
 class AftershockError(Exception):
-    """Root of every error that is shown to a user as one line; `exit_code` is the command line's."""
+    """Root of every error that is shown to a user as one line; `exit_code` is the command line's.
+
+    The line is made safe to print here, so that nobody who shows an error has to think of it.
+    """
 
     exit_code = 3
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(on_one_line(message))
 
 
 class BadInput(AftershockError):
@@ -22,9 +29,9 @@ class BadInput(AftershockError):
 
     def __init__(self, field: str, value: object, allowed: str, source: str = "") -> None:
         field = field.partition("=")[0] if carries_secret(field) else field
-        shown = "(not shown)" if is_not_shown(field, value) else _short(repr(value))
-        where = f"{source}: {field}" if source else field
-        super().__init__(f"{where}: {shown} is not usable; allowed: {allowed}")
+        told = "(not shown)" if not is_large(value) and is_not_shown(field, value) else shown(value)
+        where = f"{source}: {elided(field)}" if source else elided(field)
+        super().__init__(f"{where}: {told} is not usable; allowed: {allowed}")
         self.field, self.value, self.allowed, self.source = field, value, allowed, source
 
 
@@ -51,14 +58,5 @@ class EnvironmentFailure(AftershockError):
     """The machine or the cluster failed: names the cause and the remedy."""
 
     def __init__(self, cause: str, remedy: str) -> None:
-        super().__init__(f"{cause}; {remedy}")
+        super().__init__(" ".join(f"{cause}; {remedy}".split()))  # of other programs' words, the line ends are none
         self.cause, self.remedy = cause, remedy
-
-
-LONGEST_SHOWN = 200
-
-
-def _short(text: str) -> str:
-    """A text that fits a line; of a long one its beginning and end."""
-    half = LONGEST_SHOWN // 2
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:half]} ... {text[-half:]}"

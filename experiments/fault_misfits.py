@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from experiments.fault_kinds import GATEWAY
 from experiments.faults import NOT_THE_GATEWAY, FaultAction, FaultProcess, FaultScope, FaultSpec, ListedFault, is_meant
-from experiments.parsing import Misfit, repeated
+from experiments.parsing import Misfit
+from experiments.repetition import repeated
 
 MOST_FAULTS = 1_000_000
 

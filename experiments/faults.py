@@ -15,6 +15,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from experiments.delays import HealAfter, HealDelay, new_machine, set_delay
 from experiments.fault_kinds import GATEWAY, OPTIONS, PLAIN, Direction, FaultKind, FaultOptions
+from experiments.field_types import Label
 from experiments.parsing import Misfit, NonNegative, Positive, Spec
 
 
@@ -46,7 +47,9 @@ class FaultAction(Spec):
     """
 
     kind: FaultKind = FaultKind.KILL
-    peers: Annotated[tuple[str, ...], Field(description="partition: from which hosts; by default from all others")] = ()
+    peers: Annotated[
+        tuple[Label, ...], Field(description="partition: from which hosts; by default from all others")
+    ] = ()
     direction: Annotated[Direction, Field(description="partition: which packets are dropped")] = Direction.BOTH
     cpu_share: Annotated[float, Field(gt=0, le=1, description="slow: share of time in which processes run")] = 1.0
     delay: Annotated[NonNegative, Field(description="slow: seconds by which messages leave later")] = 0.0
@@ -81,7 +84,7 @@ class FaultProcess(FaultAction):
     """
 
     scope: FaultScope = FaultScope.HOST
-    domains: Annotated[tuple[str, ...], Field(description="for scope domain: names or patterns such as rack-*")] = ()
+    domains: Annotated[tuple[Label, ...], Field(description="for scope domain: names or patterns such as rack-*")] = ()
     rate: Positive
     law: GapLaw = GapLaw.EXPONENTIAL
     shape: Positive | None = None
@@ -117,8 +120,8 @@ class ListedFault(FaultAction):
     """A fault at a set time, in the words of a plan's events. One that strikes a service needs no targets."""
 
     at: NonNegative
-    targets: Annotated[tuple[str, ...], Field(validate_default=True)] = ()
-    cause: str = "listed"
+    targets: Annotated[tuple[Label, ...], Field(validate_default=True)] = ()
+    cause: Label = "listed"
     heal_after: NonNegative | None = None
 
     @field_validator("targets")
@@ -142,7 +145,7 @@ class FaultSpec(Spec):
     """
 
     duration: Positive | None = None
-    hosts: dict[str, tuple[str, ...]] = Field({})
+    hosts: dict[Label, tuple[Label, ...]] = Field({})
     max_down: Annotated[int | None, Field(ge=1, description="the most hosts out of service at once")] = None
     time_scale: Annotated[Positive, Field(description="seconds of this experiment for one of the cloud")] = 1.0
     processes: tuple[FaultProcess, ...] = ()

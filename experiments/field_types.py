@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 from pydantic_core import core_schema
 
 
@@ -29,6 +29,16 @@ class Spelling:
 
     def __get_pydantic_json_schema__(self, schema: core_schema.CoreSchema, handler: Any) -> dict[str, Any]:
         return {**handler(schema), "pattern": self.pattern}
+
+
+def _label(text: str) -> str:
+    if not (text.isprintable() and 0 < len(text) <= LONGEST_LABEL):
+        raise ValueError(f"a name of 1 to {LONGEST_LABEL} printable characters")
+    return text
+
+
+LONGEST_LABEL = 200
+Label = Annotated[str, AfterValidator(_label)]  # of what a user names as they like, and sees again in tables and logs
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,10 +21,12 @@ from experiments import documents, spec
 from experiments.documents import Document
 from experiments.errors import BadInput, in_file
 from experiments.field_types import Spelling
-from experiments.parsing import Spec, parse, read_mapping, repeated
+from experiments.parsing import Spec, parse, read_mapping
+from experiments.repetition import repeated
 
 MATRICES = Path(__file__).parent / "matrices"
 MOST_CELLS = 1024  # as many tasks as Airflow makes of one (core.max_map_length)
+MOST_ROWS = 16 * MOST_CELLS  # combinations of the axes
 AXES = ("workloads", "engines", "protocols", "faults")
 OF_CELLS = ("name", "seed")  # what a cell is given, and no part of it may set
 
@@ -39,9 +42,6 @@ class Skip(Spec):
     engines: Name | None = None
     protocols: Name | None = None
     faults: Name | None = None
-
-    def fits(self, names: tuple[str, ...]) -> bool:
-        return all(getattr(self, axis) in (None, name) for axis, name in zip(AXES, names, strict=True))
 
 
 class Matrix(Spec):
@@ -74,13 +74,21 @@ def cells(matrix: Matrix) -> list[spec.Experiment]:
     _check_skips(matrix)
     for seed in repeated(matrix.seeds):
         raise BadInput("seeds", seed, "each seed once")
-    rows = list(itertools.product(*(getattr(matrix, axis) for axis in AXES)))
-    kept = [names for names in rows if not any(skip.fits(names) for skip in matrix.skip)]
+    axes = [getattr(matrix, axis) for axis in AXES]
+    if (every := math.prod(map(len, axes))) > MOST_ROWS:
+        raise BadInput("matrix", f"{every} combinations of its axes", f"at most {MOST_ROWS}, with those skipped")
+    skipped = {tuple(skip.model_dump().values()) for skip in matrix.skip}
+    kept = [names for names in itertools.product(*axes) if skipped.isdisjoint(_fitting(names))]
     if not 0 < len(kept) * len(matrix.seeds) <= MOST_CELLS:
         raise BadInput("matrix", f"{len(kept) * len(matrix.seeds)} cells", f"1 to {MOST_CELLS}")
     found = [_cell(matrix, names, seed) for names in kept for seed in matrix.seeds]
     _check_distinct(found)
     return found
+
+
+def _fitting(names: tuple[str, ...]) -> Iterator[tuple[str | None, ...]]:
+    """The entries of `skip` that would leave out the cells of these names: each name, or none, of every axis."""
+    return itertools.product(*((name, None) for name in names))
 
 
 def _check_skips(matrix: Matrix) -> None:

@@ -5,22 +5,24 @@ Every document that a user writes (an experiment, a fault spec, a topology) is r
 
 from __future__ import annotations
 
-import json
+import csv
+import io
+import itertools
 import os
 import re
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from experiments import gate, plain_json, plain_yaml
 from experiments.errors import BadInput, in_file
 from experiments.field_types import number_of
 
 NO_FIELD = re.compile(r"<.*>|\[key\]")  # the tags of a union's forms, and what pydantic says of a bad key
-MERGE = "tag:yaml.org,2002:merge"  # of the key <<
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -53,7 +55,6 @@ class Spec(BaseModel):
 
 
 SpecT = TypeVar("SpecT", bound=Spec)
-ValueT = TypeVar("ValueT", bound=Hashable)
 
 
 def user_path(text: str) -> Path:
@@ -63,15 +64,9 @@ def user_path(text: str) -> Path:
 
 def read_mapping(path: Path, field: str, source: str, alternative: str = "") -> dict[str, Any]:
     """Read a YAML mapping (an empty file is an empty one); raises `BadInput` about `field` and its `source`."""
-    try:
-        with in_file(source):
-            document = yaml.load(path.read_text(encoding="utf-8"), Loader=_OneValueAKey)
-    except OSError as error:
-        raise BadInput(field, source, f"a readable YAML file ({error.strerror}){alternative}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadInput(field, source, f"valid YAML ({_complaint(error)})") from None
-    except RecursionError:
-        raise BadInput(field, source, "YAML that is not nested this deeply") from None
+    with _readable(field, source, "YAML", alternative), in_file(source):
+        document = plain_yaml.load(gate.read_text(path, gate.YAML))
+        gate.require_plain(document, field)
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -79,58 +74,49 @@ def read_mapping(path: Path, field: str, source: str, alternative: str = "") -> 
     return document
 
 
-def _complaint(error: Exception) -> str:
-    """Where YAML ends to be valid and why, in words of the parser's only: what stands there could be a secret."""
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return " ".join(str(error).split())
-    problem = str(error.problem)
-    if not isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError):
-        problem = problem.partition(" '")[0]  # of an alias or a tag, the name
-    return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {problem}"
+def parse_value(text: str, field: str, source: str) -> Any:
+    """The YAML value in a text that did not come from a file; raises `BadInput` about `field` and its `source`."""
+    with _readable(field, source, "YAML"):
+        gate.require_text(text)
+        return plain_yaml.load(text)
 
 
-def read_json(path: Path, field: str) -> dict[str, Any]:
+def read_json(path: Path, field: str, limits: gate.Limits = gate.JSON) -> dict[str, Any]:
     """Read a JSON object; raises `BadInput` about `field`. NaN and Infinity are read, and refused by the fields."""
-    try:
-        with in_file(str(path)):
-            document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_one_value_a_key)
-    except OSError as error:
-        raise BadInput(field, str(path), f"a readable JSON file ({error.strerror})") from None
-    except ValueError as error:
-        raise BadInput(field, str(path), f"valid JSON ({error})") from None
-    except RecursionError:
-        raise BadInput(field, str(path), "JSON that is not nested this deeply") from None
+    with _readable(field, str(path), "JSON"), in_file(str(path)):
+        document = plain_json.load(gate.read_text(path, limits), limits)
+        gate.require_plain(document, field)
     if not isinstance(document, dict):
         raise BadInput(field, str(path), "a JSON object of fields")
     return document
 
 
-class _OneValueAKey(yaml.SafeLoader):
-    """Refuses a mapping with a key twice, of which YAML's own loader would keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != MERGE]
-        _require_distinct(self.construct_object(key) for key in keys)
-        return super().construct_mapping(node, deep)
-
-
-def _one_value_a_key(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    _require_distinct(key for key, _ in pairs)
-    return dict(pairs)
+def read_csv(path: Path, field: str, most_rows: int) -> tuple[list[str], list[dict[str | None, Any]]]:
+    """The columns of a CSV file and its rows, up to one more than `most_rows`; raises `BadInput` about `field`."""
+    with _readable(field, str(path), "CSV"):
+        reader = csv.DictReader(io.StringIO(gate.read_text(path, gate.TRACE), newline=""), strict=True)
+        names = list(reader.fieldnames or ())
+        return names, list(itertools.islice(reader, most_rows + 1))
 
 
-def _require_distinct(keys: Iterable[Hashable]) -> None:
-    for key in repeated(keys):
-        raise BadInput(str(key), "given twice", "each field once")
-
-
-def repeated(values: Iterable[ValueT]) -> list[ValueT]:
-    """The values that are there more than once, each one time, in the order in which they first appear."""
-    return [value for value, times in Counter(values).items() if times > 1]
+@contextmanager
+def _readable(field: str, source: str, form: str, alternative: str = "") -> Iterator[None]:
+    """Within, what keeps a file from being read is told as `BadInput` about the field that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(field, source, f"a readable {form} file ({error.strerror}){alternative}") from None
+    except gate.NotPlain as problem:
+        raise BadInput(field, source, str(problem)) from None
+    except yaml.YAMLError as error:
+        raise BadInput(field, source, f"valid YAML ({plain_yaml.complaint(error)})") from None
+    except (ValueError, csv.Error) as error:
+        raise BadInput(field, source, f"valid {form} ({error})") from None
 
 
 def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
     """Validate a document as `model`; raises the first problem as `BadInput`, about `whole` if no field is to blame."""
+    gate.require_plain(document, whole)
     try:
         return model.model_validate(document)
     except ValidationError as error:

@@ -23,23 +23,26 @@ _SAYS_WHERE_OR_HOW = re.compile(
     r"|(?<![a-z])(max|min|num|number|count)[\w.-]*tokens$",
     re.IGNORECASE,
 )
-_SETTING = re.compile(r"""([\w.-]+)(?:\s*=|\\?["']\s*[:=]|\s*:(?=\s))\s*\S""")  # a=b, "a": b, a: b
+_SETTING = re.compile(r"""(?<![\w.-])([\w.-]++)(?:\s*=|\\?["']\s*[:=]|\s*:(?=\s))\s*\S""")  # a=b, "a": b, a: b
 _OPTION = re.compile(r"(?:^|\s)(--?[\w.-]+)\s+[^\s-]")  # --a b, in one text
 _AUTHORIZATION = re.compile(
     r"""authorization["'\\]*\s*[:=]["'\\\s]*(?!true|false|["'\\\s])\S|\bbearer\s+\S""", re.IGNORECASE
 )
 _LOGIN_IN_ADDRESS = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+LONGEST_NAME, LONGEST_TEXT = 500, 10_000  # of a longer one nobody looks whether it is a secret: it is taken for one
 _OF_A_JOB = re.compile(r"\bworkload\.(conf|arguments)(\.|$)")  # fields whose values are never shown
 
 
 def is_secretive(name: str) -> bool:
     """Whether a setting of that name holds a secret, rather than where one is or how it is used."""
-    return bool(_SECRET.search(name)) and not _SAYS_WHERE_OR_HOW.search(name)
+    if len(name) > LONGEST_TEXT:
+        return True
+    return bool(_SECRET.search(name)) and (len(name) > LONGEST_NAME or not _SAYS_WHERE_OR_HOW.search(name))
 
 
 def carries_secret(value: str) -> bool:
     """Whether a text holds a login in an address, an authorization, or settings of its own of which one is a secret."""
-    if _LOGIN_IN_ADDRESS.search(value) or _AUTHORIZATION.search(value):
+    if len(value) > LONGEST_TEXT or _LOGIN_IN_ADDRESS.search(value) or _AUTHORIZATION.search(value):
         return True
     return any(map(is_secretive, _SETTING.findall(value) + _OPTION.findall(value)))
 
@@ -54,7 +57,7 @@ def _holds_secret(value: object) -> bool:
         return any(is_secretive(str(name)) or _holds_secret(item) for name, item in value.items())
     if isinstance(value, list | tuple):
         return secret_argument([str(item) for item in value]) is not None or any(map(_holds_secret, value))
-    return carries_secret(str(value))
+    return not isinstance(value, int | float) and carries_secret(str(value))
 
 
 def secret_setting(settings: Mapping[str, str]) -> str | None:

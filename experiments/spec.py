@@ -12,7 +12,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import Field, model_validator
 
 from experiments import documents
@@ -22,8 +21,9 @@ from experiments.errors import BadInput, in_file
 from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
 from experiments.field_types import Spelling
+from experiments.gate import MOST_DEPTH
 from experiments.loads import FEWEST_INTERVALS, LoadMode, LoadSpec
-from experiments.parsing import Misfit, Positive, Spec, parse, read_mapping, user_path
+from experiments.parsing import Misfit, Positive, Spec, parse, parse_value, read_mapping, user_path
 from experiments.trace import with_trace
 from experiments.workloads import (
     LONGEST_S,
@@ -230,14 +230,11 @@ def _apply(document: dict[str, Any], override: str) -> None:
     key, separator, text = override.partition("=")
     if not separator or not all(key.split(".")):
         raise BadInput("--set", override, "field.subfield=value")
-    *parents, leaf = key.split(".")
+    *parents, leaf = key.split(".", MOST_DEPTH + 1)
     node: Any = document
     for parent in parents:
         node = _child(node, parent, key)
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise BadInput("--set", key, "a YAML value after =") from None
+    value = parse_value(text, "--set", key)
     if isinstance(node, list):
         node[_index(node, leaf, key)] = value
     else:
@@ -252,6 +249,6 @@ def _child(node: Any, name: str, key: str) -> Any:
 
 
 def _index(node: list[Any], name: str, key: str) -> int:
-    if name.isdigit() and int(name) < len(node):
+    if re.fullmatch("[0-9]{1,9}", name) and int(name) < len(node):
         return int(name)
-    raise BadInput("--set", key, f"a position from 0 to {len(node) - 1}")
+    raise BadInput("--set", key, f"a position from 0 to {len(node) - 1}" if node else "a field: this list is empty")

@@ -6,7 +6,6 @@ same wherever it goes and whatever becomes of the file.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,9 @@ from experiments.errors import BadInput
 from experiments.fault_kinds import FaultOptions
 from experiments.fault_misfits import MOST_FAULTS, listed_misfits
 from experiments.faults import FaultSpec, ListedFault
-from experiments.parsing import parse, read_json, user_path
+from experiments.gate import TRACE
+from experiments.parsing import parse, read_csv, read_json, user_path
+from experiments.repetition import repeated
 
 COLUMNS = ("at", "targets", "kind", "heal_after", "cause", *FaultOptions._fields)  # the first two must be there
 LISTS = ("targets", "peers")
@@ -66,26 +67,18 @@ def _fault(row: dict[str, Any], field: str, place: str) -> ListedFault:
 
 
 def _json_rows(path: Path, field: str) -> list[dict[str, Any]]:
-    rows = read_json(path, field).get("events")
+    rows = read_json(path, field, TRACE).get("events")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise BadInput(field, str(path), 'a JSON object with a list "events" of faults, or a file that ends in .csv')
     return rows
 
 
 def _csv_rows(path: Path, field: str) -> list[dict[str, Any]]:
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            names = tuple(reader.fieldnames or ())
-            rows = [_filled(row) for row in reader]
-    except OSError as error:
-        raise BadInput(field, str(path), f"a readable CSV file ({error.strerror})") from None
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise BadInput(field, str(path), f"valid CSV ({error})") from None
-    if not set(COLUMNS[:2]) <= set(names) <= set(COLUMNS):
+    names, rows = read_csv(path, field, MOST_FAULTS)
+    if repeated(names) or not set(COLUMNS[:2]) <= set(names) <= set(COLUMNS):
         raise BadInput(field, f"{path}: {', '.join(names)}", f"the columns {', '.join(COLUMNS[:2])} and any of "
                        f"{', '.join(COLUMNS[2:])}")  # fmt: skip
-    return rows
+    return [_filled(row) for row in rows]
 
 
 def _filled(row: dict[str | None, Any]) -> dict[str, Any]:

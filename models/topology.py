@@ -22,7 +22,8 @@ from pydantic import AfterValidator, Field, model_validator
 from experiments import documents
 from experiments.documents import Document
 from experiments.errors import BadInput, in_file
-from experiments.parsing import Misfit, Spec, parse, read_json, repeated
+from experiments.parsing import Misfit, Spec, parse, read_json
+from experiments.repetition import repeated
 
 Rate = Annotated[float, Field(strict=True, ge=1e-100, le=1e100, allow_inf_nan=False)]  # sums, ratios stay finite
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e100, allow_inf_nan=False)]
@@ -73,7 +74,9 @@ class Operator(Spec):
         """Rates, costs and priorities that are not given are 1 for every task."""
         if not isinstance(document, dict) or not isinstance(document.get("parallelism"), int):
             return document
-        ones = [1.0] * min(max(document["parallelism"], 0), MOST_TASKS)
+        if not 0 < document["parallelism"] <= MOST_TASKS:
+            return document
+        ones = [1.0] * document["parallelism"]
         return {"output_rates": ones, "costs": ones, "priorities": ones} | document
 
     @model_validator(mode="after")
@@ -212,6 +215,7 @@ def load_topology(path: str | Path) -> Topology:
 
 def parse_topology(document: dict[str, Any]) -> Topology:
     """Validate the document of a topology; raises `BadInput` naming the field, its value and what is allowed."""
+    _require_few_tasks(document.get("operators"))
     found = parse(TopologyDocument, document, "topology")
     operators = {operator.name: operator for operator in found.operators}
     _require_distinct("operators", [operator.name for operator in found.operators])
@@ -221,10 +225,15 @@ def parse_topology(document: dict[str, Any]) -> Topology:
             if end not in operators:
                 raise BadInput(f"streams.{stream.name}", end, f"one of the operators {', '.join(operators)}")
         _require_fit(stream, operators[stream.source].parallelism, operators[stream.target].parallelism)
-    if (tasks := sum(operator.parallelism for operator in found.operators)) > MOST_TASKS:
-        raise BadInput("operators", f"{tasks} tasks", f"at most {MOST_TASKS}")
     ordered = tuple(operators[name] for name in _topological_order(list(operators), found.streams))
     return Topology(ordered, found.streams)
+
+
+def _require_few_tasks(operators: Any) -> None:
+    """Counted before anything is filled in for a task, so that a small document cannot ask for a large topology."""
+    counts = [o.get("parallelism") for o in operators if isinstance(o, dict)] if isinstance(operators, list) else []
+    if (tasks := sum(count for count in counts if isinstance(count, int) and 0 < count <= MOST_TASKS)) > MOST_TASKS:
+        raise BadInput("operators", f"{tasks} tasks", f"at most {MOST_TASKS}")
 
 
 def _require_distinct(field: str, names: list[str]) -> None:

@@ -41,7 +41,7 @@ def home() -> Path:
 
 def check_run_id(run_id: str) -> str:
     """Return the run id if it is one; a run id never carries a path."""
-    if not RUN_ID.fullmatch(run_id):
+    if not isinstance(run_id, str) or not RUN_ID.fullmatch(run_id):
         raise BadInput("run_id", run_id, "lower-case letters, digits and hyphens")
     return run_id
 

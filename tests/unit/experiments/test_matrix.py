@@ -94,3 +94,11 @@ def test_the_nightly_matrix_has_replicates_and_controls():
     assert {cell.name for cell in found if not cell.faults.can_fail} == {
         name for name in names if name.endswith("-none")
     }
+
+
+def test_a_small_matrix_cannot_ask_for_a_million_million_combinations(tmp_path):
+    axis = "{" + ", ".join(f"a{i}: {{}}" for i in range(1000)) + "}"
+    path = tmp_path / "matrix.yaml"
+    path.write_text("".join(f"{name}: {axis}\n" for name in matrix.AXES) + "seeds: [1]\n")
+    with pytest.raises(BadInput, match="1000000000000 combinations"):
+        matrix.load(str(path))

@@ -117,7 +117,7 @@ def test_the_last_override_of_a_field_holds(experiment_file):
         ("..a=5", "--set", "field.subfield=value"),
         ("cluster.inventory=''", "cluster.inventory", "a text that is not empty"),
         ("faults.hosts={1: []}", "faults.hosts.1", "a text"),
-        ("load.rate={", "--set", "a YAML value after ="),
+        ("load.rate={", "--set", "valid YAML (line 2, column 1: "),
         ("name.first=x", "--set", "a field below a mapping; name is a value"),
         ("faults.processes.9.rate=1", "--set", "a position from 0 to 1"),
         ("faults.processes.first.rate=1", "--set", "a position from 0 to 1"),

@@ -1,6 +1,7 @@
 """Topologies: who sends to whom, and what is refused."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -199,3 +200,14 @@ def test_every_task_takes_part_in_every_stream():
                 pairs = np.array(links(up, partitioning, down))
                 assert set(pairs[:, 0]) == set(range(up))
                 assert set(pairs[:, 1]) == set(range(down))
+
+
+def test_a_small_document_cannot_ask_for_a_large_topology():
+    """Refused before rates, costs and priorities of three hundred million tasks are filled in."""
+    operators = [{"name": f"o{i}", "parallelism": 100_000} for i in range(1000)]
+    tracemalloc.start()
+    with pytest.raises(BadInput, match="100000000 tasks"):
+        parse_topology({"operators": operators})
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 10_000_000

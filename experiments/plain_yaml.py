@@ -1,0 +1,163 @@
+"""YAML into plain values: null, true and false, numbers, texts, lists and mappings, each key of a mapping once.
+
+Values are built from the parser's events and counted on the way, with an alias counted as what it stands for; PyYAML's
+own constructor would build dates, sets and what a tag asks for, and a thousand million values out of 400 bytes.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import yaml
+from yaml.constructor import ConstructorError, SafeConstructor
+from yaml.resolver import Resolver
+
+from experiments.gate import LONGEST_NUMBER, MOST_DEPTH, TOO_DEEP, YAML, Limits, NotPlain
+from experiments.repetition import one_value_a_key
+
+TAG = "tag:yaml.org,2002:"
+TAGS_OF = {yaml.SequenceStartEvent: f"{TAG}seq", yaml.MappingStartEvent: f"{TAG}map"}
+
+
+class Built(NamedTuple):
+    """A value, how many values it consists of, and how many mappings and lists it has in one another."""
+
+    value: Any
+    count: int = 1
+    height: int = 0
+
+
+def load(text: str, limits: Limits = YAML) -> Any:
+    """The value of a document, None of an empty one. Raises `NotPlain`, `BadInput` and `yaml.YAMLError`."""
+    return _Builder(yaml.parse(text, Loader=yaml.CSafeLoader), limits.values).document()
+
+
+def complaint(error: Exception) -> str:
+    """Where YAML ends to be valid and why, in words of the parser's only: what stands there could be a secret."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return " ".join(str(error).split())
+    return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}"
+
+
+class _Builder:
+    def __init__(self, events: Iterator[yaml.Event], most_values: int) -> None:
+        self._events, self._most, self._left = events, most_values, most_values
+        self._anchors: dict[str, Built | None] = {}  # None while the value is not complete
+
+    def document(self) -> Any:
+        next(self._events)  # the beginning of the stream, and below those of the document and its end
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            return None
+        found = self._built(next(self._events), 0)
+        next(self._events)
+        if not isinstance(event := next(self._events), yaml.StreamEndEvent):
+            raise _problem("a second document where a file is one document", event)
+        return found.value
+
+    def _built(self, event: yaml.Event, depth: int) -> Built:
+        """The value that begins with an event; `depth` is how many mappings and lists it stands in."""
+        if isinstance(event, yaml.AliasEvent):
+            return self._standing_for(event, depth)
+        self._take(1)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        is_scalar = isinstance(event, yaml.ScalarEvent)
+        found = Built(_scalar(event)) if is_scalar else self._container(event, depth + 1)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = found
+        return found
+
+    def _take(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise NotPlain(f"a document of at most {self._most:,} values, an alias counted as what it stands for")
+
+    def _standing_for(self, event: yaml.AliasEvent, depth: int) -> Built:
+        if event.anchor not in self._anchors:
+            raise _problem("an alias of nothing", event)
+        if (found := self._anchors[event.anchor]) is None:
+            raise NotPlain("a document in which nothing holds itself")
+        self._take(found.count)
+        if depth + found.height > MOST_DEPTH:
+            raise NotPlain(TOO_DEEP)
+        return found._replace(value=copy.deepcopy(found.value))
+
+    def _container(self, event: yaml.CollectionStartEvent, depth: int) -> Built:
+        if event.tag not in (None, "!", TAGS_OF[type(event)]):
+            raise _problem("a tag that is not one of plain values", event)
+        if depth > MOST_DEPTH:
+            raise NotPlain(TOO_DEEP)
+        build = self._list if isinstance(event, yaml.SequenceStartEvent) else self._mapping
+        value, parts = build(depth)
+        return Built(value, 1 + sum(part.count for part in parts), 1 + max((part.height for part in parts), default=0))
+
+    def _list(self, depth: int) -> tuple[list[Any], list[Built]]:
+        parts = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            parts.append(self._built(event, depth))
+        return [part.value for part in parts], parts
+
+    def _mapping(self, depth: int) -> tuple[dict[Any, Any], list[Built]]:
+        own: list[tuple[Any, Any]] = []
+        merged: dict[Any, Any] = {}
+        parts = []
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            merges = _is_merge(event)
+            key = self._built(event, depth)
+            if isinstance(key.value, dict | list):
+                raise _problem("a mapping or list as a key", event)
+            item = self._built(event := next(self._events), depth)
+            parts += [key, item]
+            if merges:
+                merged |= _merged(item.value, event)
+            else:
+                own.append((key.value, item.value))
+        return merged | one_value_a_key(own), parts
+
+
+def _is_merge(event: yaml.Event) -> bool:
+    return isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.tag is None and event.implicit[0]
+
+
+def _merged(value: Any, event: yaml.Event) -> dict[Any, Any]:
+    """What `<<` brings in: a mapping, or several, of which the first one with a field wins."""
+    found: dict[Any, Any] = {}
+    for part in reversed(value if isinstance(value, list) else [value]):
+        if not isinstance(part, dict):
+            raise _problem("what << merges is no mapping", event)
+        found |= part
+    return found
+
+
+def _scalar(event: yaml.ScalarEvent) -> Any:
+    implicit = RESOLVER.resolve(yaml.ScalarNode, event.value, (event.tag in (None, "!") and event.implicit[0], True))
+    tag = implicit if event.tag is None else f"{TAG}str" if event.tag == "!" else event.tag
+    if tag == f"{TAG}str":
+        return event.value
+    if tag == f"{TAG}timestamp" and event.tag is None:
+        raise _problem("a date: put quotes around what is meant as a text", event)
+    if _is_merge(event):
+        return event.value
+    if tag not in VALUES:
+        raise _problem("a tag that is not one of plain values", event)
+    meant = RESOLVER.resolve(yaml.ScalarNode, event.value, (True, False))
+    if meant != tag and (tag, meant) != (f"{TAG}float", f"{TAG}int"):
+        raise _problem("a value that its tag does not fit", event)
+    if len(event.value) > LONGEST_NUMBER:
+        raise _problem(f"allowed is a number of at most {LONGEST_NUMBER} characters", event)
+    return VALUES[tag](yaml.ScalarNode(tag, event.value))
+
+
+def _problem(words: str, event: yaml.Event) -> ConstructorError:
+    return ConstructorError(None, None, words, event.start_mark)
+
+
+RESOLVER, _MADE = Resolver(), SafeConstructor()
+VALUES = {
+    f"{TAG}null": _MADE.construct_yaml_null,
+    f"{TAG}bool": _MADE.construct_yaml_bool,
+    f"{TAG}int": _MADE.construct_yaml_int,
+    f"{TAG}float": _MADE.construct_yaml_float,
+}

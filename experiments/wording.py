@@ -1,0 +1,53 @@
+"""Values and messages as they are told: on one line, short, without a character that acts on a terminal or a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+LONGEST_SHOWN = 200  # characters of a value
+LONGEST_MESSAGE = 2000
+MOST_SHOWN = 200  # values in a mapping or list that is shown whole
+CONTAINERS = (Mapping, Set, list, tuple)
+
+
+def on_one_line(text: str, most: int = LONGEST_MESSAGE) -> str:
+    """The text with line ends, escape sequences, bidi marks, half characters and the like spelt out as in Python.
+
+    Of a long one its beginning and end.
+    """
+    if not (text := elided(text, most)).isprintable():
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return elided(text, most)
+
+
+def elided(text: str, most: int = LONGEST_SHOWN) -> str:
+    """A text that fits a line; of a long one its beginning and end."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} ... {text[-half:]}"
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it, whatever it is: of a large one only how large it is."""
+    if is_large(value):
+        return f"{'a mapping' if isinstance(value, Mapping) else 'a list'} of {len(value):,}"
+    if isinstance(value, str):
+        return repr(elided(value))
+    try:
+        return elided(repr(value))
+    except (ValueError, RecursionError):  # a whole number that Python refuses to write out
+        return f"a value of type {type(value).__name__} that is too long to show"
+
+
+def is_large(value: object) -> bool:
+    """Whether a value holds more values than are shown, itself again, or lies too deep to tell."""
+    if not isinstance(value, CONTAINERS):
+        return False
+    found, open_ones = 0, [value]
+    while open_ones:
+        container = open_ones.pop()
+        found += len(container)
+        if found > MOST_SHOWN:
+            return True
+        items = container.values() if isinstance(container, Mapping) else container
+        open_ones.extend(item for item in items if isinstance(item, CONTAINERS))
+    return False
