@@ -10,6 +10,7 @@ from experiments.parsing import Misfit
 from experiments.repetition import repeated
 
 MOST_FAULTS = 1_000_000
+MOST_CLOCKS = 1_000_000
 
 
 def misfits(spec: FaultSpec) -> Iterator[Misfit]:
@@ -18,6 +19,7 @@ def misfits(spec: FaultSpec) -> Iterator[Misfit]:
         yield Misfit("duration", None, "a finite number of seconds above 0")
     if not spec.hosts:
         yield Misfit("hosts", {}, "at least one host")
+    yield from _too_many_clocks(spec)
     for index, process in enumerate(spec.processes):
         struck = {host for hosts in spec.taken(process).values() for host in hosts}
         for misfit in (*_unknown_domains(spec, process), *_peer_misfits(spec, process, struck)):
@@ -31,6 +33,19 @@ def misfits(spec: FaultSpec) -> Iterator[Misfit]:
     if expected > MOST_FAULTS:
         allowed = f"rates and a duration that make at most {MOST_FAULTS:,} faults"
         yield Misfit("processes", f"{expected:.3g} expected faults", allowed)
+
+
+def _too_many_clocks(spec: FaultSpec) -> Iterator[Misfit]:
+    """Counted before any is made: some kilobytes of processes on some kilobytes of hosts would take for ever."""
+    hosts, processes = len(spec.hosts), len(spec.processes)
+    if hosts * processes > MOST_CLOCKS:
+        allowed = f"at most {MOST_CLOCKS:,}: so many clocks could be told to tick"
+        yield Misfit("processes", f"{processes} processes times {hosts} hosts", allowed)
+    patterns = sum(len(process.domains) for process in spec.processes)
+    domains = len({domain for domains in spec.hosts.values() for domain in domains})
+    if patterns * domains > MOST_CLOCKS:
+        allowed = f"at most {MOST_CLOCKS:,}: each pattern is held against each domain"
+        yield Misfit("processes", f"{patterns} patterns times {domains} domains", allowed)
 
 
 def listed_misfits(spec: FaultSpec, fault: ListedFault) -> Iterator[Misfit]:

@@ -61,6 +61,8 @@ class _Builder:
         if isinstance(event, yaml.AliasEvent):
             return self._standing_for(event, depth)
         self._take(1)
+        if event.anchor in self._anchors:
+            raise _problem("an anchor that is there twice", event)
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         is_scalar = isinstance(event, yaml.ScalarEvent)
@@ -132,11 +134,11 @@ def _merged(value: Any, event: yaml.Event) -> dict[Any, Any]:
 
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
-    implicit = RESOLVER.resolve(yaml.ScalarNode, event.value, (event.tag in (None, "!") and event.implicit[0], True))
-    tag = implicit if event.tag is None else f"{TAG}str" if event.tag == "!" else event.tag
+    untagged = event.tag in (None, "!")
+    tag = RESOLVER.resolve(yaml.ScalarNode, event.value, event.implicit) if untagged else event.tag
     if tag == f"{TAG}str":
         return event.value
-    if tag == f"{TAG}timestamp" and event.tag is None:
+    if tag == f"{TAG}timestamp" and untagged:
         raise _problem("a date: put quotes around what is meant as a text", event)
     if _is_merge(event):
         return event.value

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from random import Random
 
 MOST_CHANGES = 4
+WORD = re.compile(rb"[A-Za-z0-9_.-]+")
 # What readers of documents and messages are known to stumble over.
 STUMBLING_BLOCKS: tuple[bytes, ...] = (
     b"\x00", b"\xff", b"\xed\xa0\x80", b"\\ud800", b"\\u0000", b"\xe2\x80\xae", b"\xef\xbb\xbf", b"\xc2\xb2",
@@ -20,7 +22,7 @@ STUMBLING_BLOCKS: tuple[bytes, ...] = (
 def mutated(random: Random, examples: Sequence[bytes]) -> bytes:
     """One of the examples with up to `MOST_CHANGES` changes."""
     data = random.choice(examples)
-    for _ in range(random.randint(1, MOST_CHANGES)):
+    for _ in range(random.choice((1, 1, 1, 2, MOST_CHANGES))):
         data = random.choice(CHANGES)(random, data, examples)
     return data
 
@@ -48,6 +50,24 @@ def _replace(random: Random, data: bytes, _: Sequence[bytes]) -> bytes:
     return data[:start] + random.choice(STUMBLING_BLOCKS) + data[end:]
 
 
+def _renumber(random: Random, data: bytes, _: Sequence[bytes]) -> bytes:
+    digits = [at for at in range(len(data)) if data[at : at + 1].isdigit()]
+    if not digits:
+        return data
+    at = random.choice(digits)
+    return data[:at] + random.choice((b"0", b"1", b"7", b"-1", b"9.5")) + data[at + 1 :]
+
+
+def _other_word(random: Random, data: bytes, examples: Sequence[bytes]) -> bytes:
+    """A word becomes one of the same or of another example."""
+    words = list(WORD.finditer(data))
+    others = WORD.findall(random.choice(examples))
+    if not words or not others:
+        return data
+    found = random.choice(words)
+    return data[: found.start()] + random.choice(others) + data[found.end() :]
+
+
 def _cut(random: Random, data: bytes, _: Sequence[bytes]) -> bytes:
     start, end = sorted((random.randint(0, len(data)), random.randint(0, len(data))))
     return data[:start] + data[end:]
@@ -69,4 +89,5 @@ def _wild(random: Random, data: bytes, _: Sequence[bytes]) -> bytes:
     return data[:at] + random.randbytes(random.randint(1, 8)) + data[at:]
 
 
-CHANGES = (_flip, _flip, _insert, _insert, _replace, _replace, _replace, _cut, _repeat, _splice, _wild)
+MILD = (_renumber, _renumber, _other_word, _other_word, _other_word)
+CHANGES = (*MILD, _flip, _insert, _insert, _replace, _replace, _cut, _repeat, _splice, _wild)

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 VARIABLE = "AFTERSHOCK_FUZZ_INPUTS"
-USUAL = 1000  # inputs of each fuzzer in the normal tests
+USUAL = 400  # inputs of each fuzzer in the normal tests
 MOST_S = 1.0  # of CPU time, that one input may take
 HANGS_S = 30  # what takes longer is ended
 MOST_KEPT = 20  # failures of a session that are told in full

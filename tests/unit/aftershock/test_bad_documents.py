@@ -210,3 +210,14 @@ def test_a_run_id_in_the_forms_configuration_that_is_none(run_id):
 
     with pytest.raises(AirflowFailException, match=r"run_id: .* is not usable; allowed: lower-case letters"):
         tasks.begin({"window_s": 20, "run_id": run_id}, "manual")
+
+
+@pytest.mark.parametrize(
+    ("domains", "process"),
+    [("[]", "{rate: 1}"), ("[d-%d, e-%d]", "{rate: 1, scope: domain, domains: [d-1, d-2]}")],
+)
+def test_a_small_fault_spec_cannot_ask_for_a_thousand_million_clocks(refused, written, domains, process):
+    hosts = ", ".join(f"h{i}: {domains.replace('%d', str(i))}" for i in range(4000))
+    processes = ", ".join([process] * 4000)
+    path = written(f"duration: 1\nhosts: {{{hosts}}}\nprocesses: [{processes}]\n")
+    assert "at most 1,000,000" in refused("plan", "faults", path, "--seed", "1")
