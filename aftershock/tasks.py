@@ -16,6 +16,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from aftershock import links, trigger_form
 from experiments.errors import AftershockError
+from experiments.wording import on_one_line
 
 if TYPE_CHECKING:
     from results.store import Run
@@ -62,7 +63,7 @@ def run_step(name: str, run: str) -> Any:
 
 def note_error(context: Any) -> None:
     """Failure callback: say the reason in one line, and leave it where the teardown finds it."""
-    reason = " ".join(str(context.get("exception")).split())
+    reason = on_one_line(" ".join(str(context.get("exception")).split()))
     log.error("%s failed: %s", context["ti"].task_id, reason)
     context["ti"].xcom_push(key=ERROR, value=reason)
 

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from aftershock.commands.declare import command, show, verdict_code
+from experiments.wording import on_one_line
 
 
 def add(commands: Any) -> None:
@@ -26,7 +27,7 @@ def benchmark(arguments: argparse.Namespace) -> int:
     run = orchestrate.run(spec.load(arguments.experiment, arguments.overrides))
     status = run.status()
     if status["state"] == "failed":
-        print(f"aftershock: {status['error']} (its logs: {run.raw})", file=sys.stderr)
+        print(f"aftershock: {on_one_line(str(status['error']))} (its logs: {run.raw})", file=sys.stderr)
         if arguments.json:
             print(json.dumps(status))
         return status["exit_code"]

@@ -13,6 +13,7 @@ from typing import Any
 from aftershock.commands import export, prune, recompute, regressions
 from aftershock.commands.declare import PASSED, command, group, show
 from experiments.errors import BadInput
+from experiments.wording import on_one_line
 
 
 def add(commands: Any) -> None:
@@ -31,8 +32,9 @@ def show_results(arguments: argparse.Namespace) -> int:
     if arguments.run_id is None:
         return _list_runs(arguments)
     run = store.finished(arguments.run_id)
-    if run.status()["state"] == "failed":
-        show(arguments, run.status(), f"{run.run_id} failed: {run.status()['error']} (its logs: {run.raw})")
+    status = run.status()
+    if status["state"] == "failed":
+        show(arguments, status, f"{run.run_id} failed: {on_one_line(str(status['error']))} (its logs: {run.raw})")
         return PASSED
     try:
         shown = document(run), summary(run)
