@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import time
 from pathlib import Path
 from typing import Any
@@ -48,9 +49,10 @@ def recompute(run_id: str) -> Run:
 
 def as_it_ran(old: Run) -> dict[str, Any]:
     """The experiment of a run, with what was no field yet when it ran."""
-    document = store.read_json(old.experiment_path)
-    if (old.status().get("schema_version") or 0) < CHAINING_SINCE and document["engine"]["name"] == Engine.DATAFLOW:
-        document["engine"]["chaining"] = False
+    document = old.experiment()
+    engine = document.get("engine", {})
+    if (old.status().get("schema_version") or 0) < CHAINING_SINCE and engine.get("name") == Engine.DATAFLOW:
+        engine["chaining"] = False
     return document
 
 
@@ -71,5 +73,11 @@ def _tabulate(new: Run) -> None:
 def _with_its_logs(old: Run, folder: Path) -> Run:
     """A run with the raw logs of the old one, the same files: nothing writes into them, but for the job's own log."""
     new = Run(old.run_id, folder / old.run_id / "result")  # the job names a run by the folder above
-    shutil.copytree(old.raw, new.raw, copy_function=os.link, ignore=shutil.ignore_patterns("build.log"))
+    shutil.copytree(old.raw, new.raw, copy_function=os.link, ignore=_no_logs)
     return new
+
+
+def _no_logs(folder: str, names: list[str]) -> list[str]:
+    """What the job must not read: its own log, links, which lead elsewhere, and FIFOs, at which it would wait."""
+    kinds = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}
+    return [n for n, mode in kinds.items() if n == "build.log" or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))]

@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable
-from typing import Annotated
 from urllib.parse import urlsplit
 
 from airflow.api_fastapi.app import get_auth_manager
@@ -11,7 +10,9 @@ from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from airflow.configuration import conf
-from fastapi import Form, HTTPException, Request, Response
+from fastapi import HTTPException, Request, Response
+
+from plugins.bodies import form_field
 
 BENCHMARK_DAG = "benchmark"
 
@@ -36,8 +37,12 @@ def form_token(user: BaseUser, run_id: str) -> str:
     return hmac.new(conf.get_mandatory_value("api", "secret_key").encode(), text, hashlib.sha256).hexdigest()
 
 
-def from_our_form(request: Request, user: GetUserDep, run_id: str, token: Annotated[str, Form()] = "") -> None:
-    """Refuse a form that another site sent, or made the browser send."""
+async def from_our_form(request: Request, user: GetUserDep, run_id: str) -> None:
+    """Refuse a form that another site sent, or made the browser send.
+
+    It reads the form itself: FastAPI would read what a parameter asks for before any other dependency has its say.
+    """
+    token = await form_field(request, "token")
     origin = request.headers.get("Origin")
     foreign = origin is not None and urlsplit(origin).netloc != request.headers.get("Host")
     if foreign or not hmac.compare_digest(token.encode(), form_token(user, run_id).encode()):

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from experiments.errors import AftershockError
 from plugins import compare, gallery, live, rendering, runs, trends
 from plugins.access import add_security_headers, may_read_results
+from plugins.bodies import SmallBodies
 from plugins.files import STATIC, send_static
 
 router = APIRouter(dependencies=[Depends(may_read_results)], include_in_schema=False)
@@ -21,6 +22,7 @@ def create_app() -> FastAPI:
     """The app that Airflow mounts; it publishes no schema and no interactive docs."""
     app = FastAPI(title="Aftershock", openapi_url=None, docs_url=None, redoc_url=None)
     app.include_router(router)
+    app.add_middleware(SmallBodies)
     app.middleware("http")(add_security_headers)
     app.add_exception_handler(StarletteHTTPException, rendering.refused)
     app.add_exception_handler(RequestValidationError, rendering.malformed)

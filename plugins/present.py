@@ -10,9 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.errors import EnvironmentFailure
+from results.damage import Damaged
 from results.index import Row
-from results.reading import read_head
 from results.schema import REAL, TABLES, WHOLE
 from results.store import Run
 from results.verdict import WORST_FIRST
@@ -133,8 +132,8 @@ def cell(column: str, value: Any) -> Cell:
 def _table(run: Run, name: str) -> Table:
     numeric = {field.name: field.type in (WHOLE, REAL) for field in TABLES[name]}
     try:
-        head, count = read_head(run.table_path(name), ROWS_SHOWN)
-    except EnvironmentFailure as error:
+        head, count = run.head(name, ROWS_SHOWN)
+    except (Damaged, FileNotFoundError) as error:
         return Table(name, {}, [], 0, str(error))
     rows = [
         [cell(column, value) for column, value in zip(head.columns, row, strict=True)]

@@ -85,8 +85,8 @@ def history_chart(known: KnownHistories, metric: ShownMetric) -> dict[str, Any]:
 
 @router.get("/regressions")
 def list_regressions(request: Request) -> HTMLResponse:
-    documents = [each.document() for each in records.all_recorded()]
-    return render(request, "regressions.html", section="regressions", documents=documents)
+    documents, damaged = records.read_all()
+    return render(request, "regressions.html", section="regressions", documents=documents, damaged=damaged)
 
 
 @router.get("/regressions/{regression_id}")

@@ -6,11 +6,13 @@ shows; a value is None where it was not measured.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from results.damage import Damaged
 from results.findings import (
     EXECUTOR,
     PHASES,
@@ -35,13 +37,16 @@ PERCENTILES = ("p50_s", "p99_s", "p999_s")
 
 
 def charts(run: Run) -> dict[str, Any]:
-    """Every chart of a run, by name."""
-    return {
-        "utilization": utilization(run),
-        "timeline": timeline(run),
-        "ledger": ledger(run),
-        "recoveries": recoveries(run),
-    }
+    """Every chart of a run, by name; without those whose tables are damaged, which the tables themselves tell."""
+    drawn = {"utilization": utilization, "timeline": timeline, "ledger": ledger, "recoveries": recoveries}
+    return {name: _unless_damaged(draw, run) for name, draw in drawn.items()}
+
+
+def _unless_damaged(draw: Callable[[Run], dict[str, Any] | None], run: Run) -> dict[str, Any] | None:
+    try:
+        return draw(run)
+    except Damaged:
+        return None
 
 
 def utilization(run: Run) -> dict[str, Any] | None:

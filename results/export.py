@@ -21,7 +21,7 @@ def export(runs: Iterable[Run], out: Path, raw: bool = False) -> dict[str, Any]:
 
     The manifest has for each run `{run_id, schema_version, files: {path: SHA-256}}`, paths from the top of what was
     written. Raw logs, from which results can be computed again, only if `raw`. Raises `BadInput` where something is
-    already.
+    already, and `Damaged` for a run whose status cannot be read.
     """
     if out.exists():
         raise BadInput("--out", str(out), "a path where nothing is yet")
@@ -40,7 +40,7 @@ def export(runs: Iterable[Run], out: Path, raw: bool = False) -> dict[str, Any]:
 
 def _copy(run: Run, folder: Path, raw: bool) -> dict[str, Any]:
     """Copy what belongs to a run's results, links and hidden files excepted."""
-    target = folder / run.run_id
+    target, version = folder / run.run_id, run.status().get("schema_version")
     files = {}
     for path in sorted(run.root.rglob("*")):
         name = path.relative_to(run.root)
@@ -49,8 +49,13 @@ def _copy(run: Run, folder: Path, raw: bool) -> dict[str, Any]:
             continue
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target / name)
-        files[f"{run.run_id}/{name.as_posix()}"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return {"run_id": run.run_id, "schema_version": run.status().get("schema_version"), "files": files}
+        files[f"{run.run_id}/{name.as_posix()}"] = _digest(target / name)
+    return {"run_id": run.run_id, "schema_version": version, "files": files}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _finish(folder: Path, out: Path) -> None:

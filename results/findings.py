@@ -155,6 +155,8 @@ def ledger_seconds(run: Run) -> dict[str, float] | None:
         return None
     summed = segments.groupby("class")["seconds"].sum()
     window = float(facts["window_end_ns"] - facts["window_start_ns"]) / 1e9
+    if not window > 0:
+        return None
     return {name: float(summed.get(name, 0.0)) for name in LEDGER_CLASSES} | {"window": window}
 
 

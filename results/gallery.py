@@ -5,16 +5,37 @@ reproductions/PAPER/FIGURE/PAPER-FIGURE.{verdicts.json,parquet,csv,png,svg}
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from experiments.errors import BadInput, EnvironmentFailure
+from pydantic import Field
+
+from experiments.errors import BadInput
 from results import store
+from results.damage import Damaged
+from results.json_files import Document, Name, Words, read_document
+from results.verdict import Verdict
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 KINDS = ("svg", "png", "csv", "parquet")
+
+
+class _Check(Document):
+    check: Name
+    verdict: Annotated[Verdict, Field(strict=False)]
+    observed: Words | None = None
+    expected: Words | None = None
+    detail: Words | None = None
+
+
+class _Document(Document):
+    what: Words
+    kind: Name
+    verdict: Annotated[Verdict, Field(strict=False)]
+    verdicts: list[_Check]
 
 
 @dataclass(frozen=True)
@@ -42,16 +63,21 @@ class Reproduced:
 
 def all_reproduced() -> list[Reproduced]:
     """Everything that was reproduced, in the order of papers and figures."""
-    found = sorted((store.home() / "reproductions").glob("*/*/*.verdicts.json"))
-    names = [(path.parent.parent.name, path.parent.name) for path in found]
-    return [_read(paper, figure) for paper, figure in names if NAME.fullmatch(paper) and NAME.fullmatch(figure)]
+    folders = sorted((store.home() / "reproductions").glob("*/*/"))
+    names = [(folder.parent.name, folder.name) for folder in folders]
+    return [_read(paper, figure) for paper, figure in names if _is_reproduced(paper, figure)]
 
 
 def reproduced(paper: str, figure: str) -> Reproduced:
     """One table or figure; raises `BadInput` if it was not reproduced here."""
-    if NAME.fullmatch(paper) and NAME.fullmatch(figure) and _verdicts(paper, figure).is_file():
+    if _is_reproduced(paper, figure):
         return _read(paper, figure)
     raise BadInput("id", f"{paper}/{figure}", "a table or figure that was reproduced here")
+
+
+def _is_reproduced(paper: str, figure: str) -> bool:
+    names = NAME.fullmatch(paper) and NAME.fullmatch(figure)
+    return names is not None and os.path.lexists(_verdicts(paper, figure))
 
 
 def _verdicts(paper: str, figure: str) -> Path:
@@ -61,10 +87,9 @@ def _verdicts(paper: str, figure: str) -> Path:
 def _read(paper: str, figure: str) -> Reproduced:
     path = _verdicts(paper, figure)
     try:
-        document = store.read_json(path)
-        told = [str(document[name]) for name in ("what", "kind", "verdict")]
-        return Reproduced(paper, figure, path.parent, *told, list(document["verdicts"]))
-    except (EnvironmentFailure, FileNotFoundError, KeyError, TypeError) as error:
-        return Reproduced(
-            paper, figure, path.parent, figure, "", "unknown", [], f"{path.name} cannot be read ({error})"
-        )
+        document = read_document(path, _Document, f"{paper}/{figure}")
+        told = [document[name] for name in ("what", "kind", "verdict")]
+        return Reproduced(paper, figure, path.parent, *told, document["verdicts"])
+    except (Damaged, FileNotFoundError) as error:
+        lack = f"{path.name} cannot be read ({error})"
+        return Reproduced(paper, figure, path.parent, figure, "", Verdict.UNKNOWN.value, [], lack)

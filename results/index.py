@@ -21,11 +21,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from experiments.errors import EnvironmentFailure
 from results import store
-from results.findings import Utilization, number, table_or_empty, the_run, utilizations
+from results.damage import Damaged
+from results.findings import Utilization, ledger_seconds, number, table_or_empty, the_run, utilizations
 from results.metrics import METRICS, metrics_of
-from results.schema import SCHEMA_VERSION
+from results.schema import SCHEMA_VERSION, TABLES
 from results.store import UNREADABLE, ReadOnce, Run
 from results.verdict import WORST_FIRST, Verdict, worst
 
@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 VERSION = f"2 {SCHEMA_VERSION} {' '.join(METRICS)}"  # an index of another version is built again
 UNREAD = "not read yet"
 NOTHING_MEASURED = Utilization(None, None, None, None, None)
+MOST_BYTES = 2**28
 READERS = 4
 PIECE = 8  # runs that are read between two looks at the clock
 KEPT_EACH_S = 5.0  # so that whoever is ended amid a thousand runs has not read them in vain
@@ -174,15 +175,21 @@ def row_of(run: Run) -> Row:
     if head.state == UNREADABLE:
         return head
     try:
-        return replace(head, **_measured(ReadOnce.of(run)))
-    except (EnvironmentFailure, OSError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
-        return replace(head, state=UNREADABLE, error=_complaint(error))
+        return _filled(head, run)
+    except Damaged as damage:
+        return replace(head, state=UNREADABLE, error=str(damage))
+    except FileNotFoundError:  # removed, or replaced, while it was read
+        return replace(head, state=UNREADABLE, error="a file of it is gone")
 
 
-def _complaint(error: Exception) -> str:
-    if isinstance(error, KeyError):
-        return f"its tables are of another version: one lacks {error}"
-    return str(error) if isinstance(error, EnvironmentFailure) else f"its tables cannot be read ({error!r})"
+def read_row(run: Run) -> Row:
+    """As `row_of`, but raises `Damaged` for a run that cannot be read."""
+    run.status()
+    return _filled(_head(run), run)
+
+
+def _filled(head: Row, run: Run) -> Row:
+    return replace(head, **_measured(ReadOnce.of(run)))
 
 
 def _head(run: Run) -> Row:
@@ -193,6 +200,7 @@ def _head(run: Run) -> Row:
 
 
 def _measured(run: Run) -> dict[str, Any]:
+    ledger_seconds(run)  # so that a list tells when a run's page cannot say what failures cost
     facts, counts = the_run(run), Counter(table_or_empty(run, "verdicts")["verdict"])
     return {
         "facts": {} if facts is None else {name: _plain(value) for name, value in facts.items()},
@@ -218,8 +226,8 @@ def _stamps() -> dict[str, list[int]]:
     for entry in os.scandir(folder) if folder.is_dir() else ():
         status = Path(entry.path, "status.json")
         with suppress(OSError):  # a run that is removed meanwhile, or a folder that is not ours to read
-            if store.RUN_ID.fullmatch(entry.name) and status.is_file():
-                found = status.stat()
+            if store.RUN_ID.fullmatch(entry.name):
+                found = status.lstat()
                 stamps[entry.name] = [found.st_mtime_ns, found.st_ino]
     return stamps
 
@@ -235,12 +243,12 @@ def _tables_stamp(run: Run) -> list[list[Any]]:
 
 def _load() -> dict[str, Any]:
     try:
-        document = store.read_json(_path())
+        document = store.read_json(_path(), most_bytes=MOST_BYTES)
         entries = document["runs"] if document["version"] == VERSION else {}
         return {run_id: entry for run_id, entry in entries.items() if _fits(run_id, entry)}
     except FileNotFoundError:
         return {}
-    except (OSError, EnvironmentFailure, KeyError, TypeError, AttributeError) as error:
+    except (Damaged, KeyError, TypeError, AttributeError) as error:
         log.warning("the index of runs is built again: %s", error)
         return {}
 
@@ -269,15 +277,37 @@ def _save(entries: dict[str, Any]) -> None:
 def _from_json(document: dict[str, Any]) -> Row:
     """A row as `asdict` wrote it; raises `TypeError`, `LookupError` or `AttributeError` for anything else."""
     row = Row(**document | {"utilization": Utilization(**document["utilization"])})
-    store.check_status(document)
-    texts = (row.state, *row.verdicts, *row.metrics, *row.facts)
-    numbers = (*row.verdicts.values(), *row.metrics.values())
     used = row.utilization
-    maybe = (used.measured, used.predicted, used.low, used.high, *row.facts.values())
-    if not all(isinstance(each, str) for each in (*texts, used.model or "")):
-        raise TypeError("a name is no text")
-    if not all(isinstance(each, int | float) for each in numbers):
-        raise TypeError("a figure is no number")
-    if not all(isinstance(each, str | int | float | None) for each in maybe):
-        raise TypeError("a fact is neither text nor number")
+    texts = (row.error, row.experiment, row.dag_run, row.machine, row.experiment_digest, used.model)
+    wholes = (row.ended_ns, row.schema_version)
+    reals = (used.measured, used.predicted, used.low, used.high)
+    fits = [
+        isinstance(row.state, str) and _is_whole(row.started_ns),
+        all(each is None or isinstance(each, str) for each in texts),
+        all(each is None or _is_whole(each) for each in wholes),
+        all(each is None or _is_number(each) for each in reals),
+        all(word in WORST_FIRST and _is_whole(count) for word, count in row.verdicts.items()),
+        all(isinstance(name, str) and _is_number(value) for name, value in row.metrics.items()),
+        all(value is None or _is_of(name, value) for name, value in row.facts.items()),
+    ]
+    if not all(fits):
+        raise TypeError("a field is of another type")
     return row
+
+
+def _is_whole(value: object) -> bool:
+    """Whether a value is a whole number from 0; `store.read_json` has seen to it that it is not too large."""
+    return type(value) is int and value >= 0
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float)
+
+
+def _is_of(name: str, value: object) -> bool:
+    """Whether a fact has the type of its column; of columns that the schema does not know any will do."""
+    schema = TABLES["runs"]
+    kind = schema.field(name).type if name in schema.names else None
+    if kind is None:
+        return isinstance(value, str | int | float)
+    return isinstance(value, str) if pa.types.is_string(kind) else _is_number(value)

@@ -12,10 +12,10 @@ from enum import StrEnum
 import numpy as np
 import pandas as pd
 
-from experiments.errors import EnvironmentFailure
 from experiments.spec import LoadMode
+from results.damage import Outdated
 from results.findings import number, quality_totals, table_or_empty, the_run, utilizations
-from results.store import Run, read_json
+from results.store import Run
 
 
 class Better(StrEnum):
@@ -51,16 +51,16 @@ class Metric:
 
 
 def metrics_of(run: Run) -> dict[str, float]:
-    """Return what a run measured, by the names of `METRICS` and in their order."""
+    """Return what a run measured, by the names of `METRICS` and in their order; raises `Damaged`."""
     measured = {name: _measured(metric, run) for name, metric in METRICS.items()}
     return {name: value for name, value in measured.items() if value is not None and np.isfinite(value)}
 
 
 def _measured(metric: Metric, run: Run) -> float | None:
-    """None also where a table cannot be read, or is of an older version of the code and lacks a column."""
+    """None also where a table is of an older version of the code and lacks a column."""
     try:
         return metric.measure(run)
-    except (KeyError, EnvironmentFailure):
+    except Outdated:
         return None
 
 
@@ -103,8 +103,10 @@ def _p99_s(run: Run) -> float | None:
 
 
 def _saturated(run: Run) -> bool:
-    path = run.experiment_path
-    return path.exists() and read_json(path)["load"]["mode"] == LoadMode.SATURATING
+    try:
+        return run.experiment().get("load", {}).get("mode") == LoadMode.SATURATING
+    except FileNotFoundError:
+        return False
 
 
 def _results(name: str) -> Callable[[Run], float | None]:

@@ -1,11 +1,13 @@
 """Reads Parquet tables that may be damaged or made to harm: nothing is taken into memory beyond a limit.
 
 A table is one file, or a folder of parts as Spark writes it. What a file says of its own size is checked against the
-limits before it is read, and against what comes while it is.
+limits before it is read, and against what comes while it is. `read_table` and `read_head` also check it by its schema,
+if they are given one, so that nobody after them needs to.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -16,36 +18,48 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from experiments.errors import EnvironmentFailure
+from results.damage import Damaged, Outdated, regular_size
+from results.fit import Misfit, Missing, Words, fit
 
 MOST_ROWS = 20_000_000
 MOST_BYTES = 2**31
 BATCH_ROWS = 16_384
+REMEDY = "compute its results again, or remove its run"
+NO_WORDS: Words = {}
 
 
 def parts(path: Path) -> list[Path]:
     """The files of a table; raises `FileNotFoundError` if there is none."""
-    if not path.exists():
+    if not os.path.lexists(path):
         raise FileNotFoundError(path)
     return sorted(path.glob("part-*.parquet")) if path.is_dir() else [path]
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """The whole table, each column backed by Arrow.
+def read_table(path: Path, schema: pa.Schema | None = None, words: Words = NO_WORDS) -> pd.DataFrame:
+    """The whole table, each column backed by Arrow; by its schema and the words of its columns if these are given.
 
-    Raises `FileNotFoundError`, or `EnvironmentFailure` for a table that is damaged, too large, or not as it says.
+    Raises `FileNotFoundError`; `Damaged` for a table that is damaged, too large, not as it says, or does not fit;
+    `Outdated` if that is so because it lacks a column.
     """
-    return _frame(pa.concat_tables([_part(path, file) for file in _files(path)]).combine_chunks())
+    return _frame(read_arrow(path, schema, words))
 
 
-def read_head(path: Path, rows: int) -> tuple[pd.DataFrame, int]:
+def read_arrow(path: Path, schema: pa.Schema | None = None, words: Words = NO_WORDS) -> pa.Table:
+    """As `read_table`, for who wants the rows as Python has them."""
+    table = _joined(path, [_part(path, file) for file in _files(path)]).combine_chunks()
+    return _fitted(path, table, schema, words)
+
+
+def read_head(
+    path: Path, rows: int, schema: pa.Schema | None = None, words: Words = NO_WORDS
+) -> tuple[pd.DataFrame, int]:
     """The first rows of a table, and how many it has; raises as `read_table` does."""
     heads, count = [], 0
     for file in _files(path):
         with _opened(path, file) as opened:
             count += opened.metadata.num_rows
             heads.append(_table(opened, list(islice(_batches(path, opened, rows), 1))))
-    return _frame(pa.concat_tables(heads).slice(0, rows)), count
+    return _frame(_fitted(path, _joined(path, heads).slice(0, rows), schema, words)), count
 
 
 def read_pieces(path: Path) -> Iterator[pd.DataFrame]:
@@ -72,12 +86,14 @@ def _part(path: Path, file: Path) -> pa.Table:
 @contextmanager
 def _opened(path: Path, file: Path) -> Iterator[pq.ParquetFile]:
     try:
+        if regular_size(file) > MOST_BYTES:
+            raise _damaged(path, f"it has more than {MOST_BYTES:,} bytes")
         texts = _texts(path, pq.read_schema(file))
         # a text is read as its dictionary: a file of a few bytes can repeat a long one a million times
         with pq.ParquetFile(file, read_dictionary=texts) as opened:
             _check(path, opened.metadata)
             yield opened
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(path, str(error).partition("\n")[0]) from None
 
 
@@ -103,6 +119,7 @@ def _batches(path: Path, opened: pq.ParquetFile, rows: int = BATCH_ROWS) -> Iter
     """Every batch in plain types; each is checked before its texts are written out."""
     taken_rows = taken_bytes = 0
     for batch in opened.iter_batches(min(rows, BATCH_ROWS)):
+        batch.validate(full=True)  # that texts are UTF-8, above all, which nobody has looked at so far
         taken_rows += batch.num_rows
         taken_bytes += sum(_most_bytes(column) for column in batch.columns)
         if taken_rows > opened.metadata.num_rows or taken_bytes > MOST_BYTES:
@@ -134,5 +151,29 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     return table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
-def _damaged(path: Path, why: str) -> EnvironmentFailure:
-    return EnvironmentFailure(f"table {path.stem} of {path.parent.parent.name} is damaged: {why}", "remove its run")
+def _joined(path: Path, parts: list[pa.Table]) -> pa.Table:
+    try:
+        return pa.concat_tables(parts)
+    except pa.ArrowInvalid:
+        raise _damaged(path, "its parts have different columns") from None
+
+
+def _fitted(path: Path, table: pa.Table, schema: pa.Schema | None, words: Words) -> pa.Table:
+    if schema is None:
+        return table
+    try:
+        return fit(table, schema, words)
+    except Missing as lack:
+        why = f"{lack}, as one of another version of the code does"
+        raise Outdated(_owner(path), f"table {path.stem}", why, REMEDY) from None
+    except Misfit as misfit:
+        raise _damaged(path, str(misfit)) from None
+
+
+def _damaged(path: Path, why: str) -> Damaged:
+    return Damaged(_owner(path), f"table {path.stem}", why, REMEDY)
+
+
+def _owner(path: Path) -> str:
+    """The run or the comparison that a table is of: tables of a run are in a folder of their own."""
+    return path.parent.parent.name if path.parent.name == "tables" else path.parent.name

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 import pyarrow as pa
 
+from results.verdict import Verdict
+
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
 SCHEMA_VERSION = 4
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
@@ -121,6 +123,9 @@ TABLES: dict[str, pa.Schema] = {
         *_may(TEXT, "observed", "expected", "detail"),
     ),
 }
+
+# The columns in which only some words are allowed.
+WORDS: dict[str, dict[str, type[StrEnum]]] = {"faults": {"outcome": FaultOutcome}, "verdicts": {"verdict": Verdict}}
 
 _SERIES = _must(TEXT, "experiment", "experiment_digest", "machine", "metric", "unit")
 

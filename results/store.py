@@ -5,33 +5,32 @@ A run is built under `live/` and moved into `runs/` by one rename when it ends, 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments.errors import BadInput, EnvironmentFailure
+from experiments.errors import BadInput
+from results.damage import Damaged
 from results.exchange import exchange
-from results.reading import read_table
-from results.schema import SCHEMA_VERSION, TABLES, VERSION_KEY
+from results.json_files import Document, Name, Real, Whole, Words, read_document
+from results.json_files import read_json as read_json  # all that a run has of JSON is read and written by these
+from results.json_files import write_json as write_json
+from results.reading import read_head, read_table
+from results.schema import SCHEMA_VERSION, TABLES, VERSION_KEY, WORDS
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 UNREADABLE = "unreadable"  # the state of a run whose status or tables cannot be read
-WORDS = ("experiment", "error", "dag_run", "machine", "experiment_digest")  # of a status: text or None
-WHOLE_IF_KNOWN = ("ended_ns", "schema_version", "cores")
-END_OF_TIME_NS = 2**63  # in the year 2262: a table's column of times goes no further
 
 
 def home() -> Path:
@@ -44,6 +43,38 @@ def check_run_id(run_id: str) -> str:
     if not isinstance(run_id, str) or not RUN_ID.fullmatch(run_id):
         raise BadInput("run_id", run_id, "lower-case letters, digits and hyphens")
     return run_id
+
+
+class Status(Document):
+    """A run's status.json, as `Run.status` tells it."""
+
+    state: Literal["running", "done", "failed"]
+    started_ns: Whole
+    ended_ns: Whole | None = None
+    experiment: Name | None = None
+    error: Words | None = None
+    exit_code: int | None = None
+    dag_run: Name | None = None
+    schema_version: Whole | None = None
+    experiment_digest: Name | None = None
+    machine: Name | None = None
+    cores: Whole | None = None
+    others_cores: Real | None = None
+
+
+class _Load(Document):
+    mode: Name = ""
+
+
+class _Engine(Document):
+    name: Name = ""
+
+
+class _Experiment(Document):
+    """What is looked at of an experiment without reading the whole of it; one of an old version may lack it."""
+
+    load: _Load = _Load()
+    engine: _Engine = _Engine()
 
 
 @dataclass(frozen=True)
@@ -91,26 +122,41 @@ class Run:
         experiment_digest, machine      (`results.machine`) runs that agree in both can be compared; old runs lack them
         cores, others_cores  of the gateway's machine, and how many of them others than the cluster kept busy in the
                              window, on average; lacking in runs that did not get so far, and in old ones
+
+        Raises `FileNotFoundError` for a run without a status, and `Damaged` for one that is not like that.
         """
-        return read_json(self.root / "status.json")
+        return read_document(self.root / "status.json", Status, self.run_id)
 
     def known_status(self) -> dict[str, Any]:
         """The status, or of a run whose status cannot be read one of state "unreadable", whose `error` says why.
 
         `started_ns` is 0 then, `experiment` None.
         """
+        unknown: dict[str, Any] = {"experiment": None, "error": None}
         try:
-            status = self.status()
-            check_status(status)
-            return {"experiment": None, "error": None, **status, "run_id": self.run_id}
-        except (EnvironmentFailure, OSError, LookupError, TypeError) as error:
-            why = str(error) if isinstance(error, EnvironmentFailure) else f"status.json is damaged ({error!r})"
-        unknown = {"experiment": None, "started_ns": 0, "ended_ns": None}
-        return {"run_id": self.run_id, "state": UNREADABLE, "error": why, **unknown}
+            return {**unknown, **self.status(), "run_id": self.run_id}
+        except (Damaged, FileNotFoundError) as error:
+            why = str(error) if isinstance(error, Damaged) else "status.json is missing"
+        return {**unknown, "run_id": self.run_id, "state": UNREADABLE, "error": why, "started_ns": 0, "ended_ns": None}
+
+    def experiment(self) -> dict[str, Any]:
+        """The experiment as it was written: `load.mode` and `engine.name` are texts if they are there.
+
+        Raises as `status` does.
+        """
+        return read_document(self.experiment_path, _Experiment, self.run_id)
 
     def table(self, name: str) -> pd.DataFrame:
-        """Read one result table; raises `BadInput` for an unknown name, and else as `read_table` does."""
+        """Read one result table by its schema; raises `BadInput` for an unknown name, and else as `read_table` does."""
+        return read_table(self.table_path(name), TABLES[name], WORDS.get(name, {}))
+
+    def table_as_it_is(self, name: str) -> pd.DataFrame:
+        """Read one result table, whatever its columns and values: for those who judge them; raises as `table` does."""
         return read_table(self.table_path(name))
+
+    def head(self, name: str, rows: int) -> tuple[pd.DataFrame, int]:
+        """The first rows of a result table, by its schema, and how many it has; raises as `table` does."""
+        return read_head(self.table_path(name), rows, TABLES[name], WORDS.get(name, {}))
 
     def table_path(self, name: str) -> Path:
         """Where a result table is or would be; raises `BadInput` for an unknown name."""
@@ -124,22 +170,8 @@ class Run:
         write_parquet(self.table_path(name), table)
 
     def has(self, name: str) -> bool:
-        return (self.tables / f"{name}.parquet").exists()
-
-
-def check_status(status: dict[str, Any]) -> None:
-    """Raises `TypeError` or `LookupError` for a status whose fields are not as `Run.status` describes them."""
-    as_told = {"state": isinstance(status["state"], str), "started_ns": _is_whole(status["started_ns"])}
-    as_told |= {name: isinstance(status.get(name), str | None) for name in WORDS}
-    as_told |= {name: status.get(name) is None or _is_whole(status[name]) for name in WHOLE_IF_KNOWN}
-    as_told["others_cores"] = isinstance(status.get("others_cores"), int | float | None)
-    if odd := [name for name, fits in as_told.items() if not fits]:
-        raise TypeError(f"{', '.join(odd)}: of another kind")
-
-
-def _is_whole(value: object) -> bool:
-    """Whether a value is a whole number from 0 that can also be a time."""
-    return type(value) is int and 0 <= value < END_OF_TIME_NS
+        """Whether the run has a table of that name; what cannot be read is one, too."""
+        return os.path.lexists(self.tables / f"{name}.parquet")
 
 
 class ReadOnce(Run):
@@ -176,7 +208,8 @@ def published(run_id: str) -> Run:
 
 
 def is_finished(run_id: str) -> bool:
-    return (published(run_id).root / "status.json").is_file()
+    """Whether there is a finished run of that id, be it damaged."""
+    return os.path.lexists(published(run_id).root / "status.json")
 
 
 def finished(run_id: str) -> Run:
@@ -196,8 +229,8 @@ def all_live() -> list[str]:
 def all_finished() -> list[Run]:
     """Every finished run, newest first, damaged ones last; what else lies in the folder is passed over."""
     folder = home() / "runs"
-    names = [status.parent.name for status in folder.glob("*/status.json")]
-    found = [Run(name, folder / name) for name in names if RUN_ID.fullmatch(name)]
+    names = [entry.name for entry in os.scandir(folder)] if folder.is_dir() else []
+    found = [Run(name, folder / name) for name in names if RUN_ID.fullmatch(name) and is_finished(name)]
     return sorted(found, key=_age, reverse=True)
 
 
@@ -240,22 +273,6 @@ def scratch() -> Iterator[Path]:
 def write_parquet(path: Path, table: pa.Table) -> None:
     """Write a table as one file that carries the version of the schemas."""
     pq.write_table(table.replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)}), path)
-
-
-def read_json(path: Path) -> Any:
-    """Read a JSON document; raises `EnvironmentFailure` for a damaged one."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise EnvironmentFailure(f"{path} is damaged ({error})", "restore it, or remove its run") from None
-
-
-def write_json(path: Path, document: Any) -> None:
-    """Write a JSON document so that a reader sees the old file or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    scratch.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    scratch.replace(path)
 
 
 def discard(directory: Path) -> None:

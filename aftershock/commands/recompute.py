@@ -35,7 +35,7 @@ def recompute_runs(arguments: argparse.Namespace) -> int:
         print(f"{number} of {len(done)}: {run_id}", file=sys.stderr)
         try:
             recompute(run_id)
-        except AftershockError as error:
+        except (AftershockError, OSError) as error:
             failed[run_id] = str(error)
     again = [run_id for run_id in done if run_id not in failed]
     lines = [

@@ -26,6 +26,7 @@ def add(commands: Any) -> None:
 
 def show_results(arguments: argparse.Namespace) -> int:
     from results import store
+    from results.damage import Outdated
     from results.document import document
     from results.terminal import summary
 
@@ -34,13 +35,13 @@ def show_results(arguments: argparse.Namespace) -> int:
     run = store.finished(arguments.run_id)
     status = run.status()
     if status["state"] == "failed":
-        show(arguments, status, f"{run.run_id} failed: {on_one_line(str(status['error']))} (its logs: {run.raw})")
+        show(arguments, status, f"{run.run_id} failed: {on_one_line(str(status.get('error')))} (its logs: {run.raw})")
         return PASSED
     try:
         shown = document(run), summary(run)
-    except KeyError as error:
+    except Outdated as lack:
         allowed = f"a run whose tables this version can read; `aftershock results recompute {run.run_id}` makes them so"
-        raise BadInput("run_id", run.run_id, f"{allowed} (one lacks {error})") from None
+        raise BadInput("run_id", run.run_id, f"{allowed} ({lack.file}: {lack.why})") from None
     show(arguments, *shown)
     return PASSED
 

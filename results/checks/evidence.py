@@ -46,7 +46,7 @@ class Evidence:
     def raw_table(self, name: str) -> pd.DataFrame:
         """Read a table as it is; raises `NotEnough` when it is missing or cannot be read."""
         try:
-            return self.run.table(name)
+            return self.run.table_as_it_is(name)
         except FileNotFoundError:
             raise NotEnough(f"table {name} is missing") from None
         except EnvironmentFailure as error:

@@ -13,8 +13,7 @@ import numpy as np
 from experiments.errors import BadInput
 from experiments.parsing import read_mapping
 from results import index, store
-from results.findings import the_run
-from results.metrics import Metric, metrics_of
+from results.metrics import Metric
 from results.regression.judging import FEWEST_BASELINE, FEWEST_CANDIDATES, Pair, on_scale
 from results.schema import SCHEMA_VERSION
 
@@ -46,10 +45,9 @@ def _rows(listed: Iterable[index.Row]) -> list[Row]:
 
 
 def row(run: store.Run) -> Row:
-    """What comparisons need of one run."""
-    status, facts = run.status(), the_run(run)
-    names = ("state", "experiment", "experiment_digest", "machine", "schema_version", "started_ns")
-    return Row(run.run_id, *map(status.get, names), facts={} if facts is None else dict(facts), metrics=metrics_of(run))
+    """What comparisons need of one run; raises `Damaged` for one that cannot be read."""
+    found = index.read_row(run)
+    return Row(**{name: getattr(found, name) for name in Row.__annotations__})
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,54 @@ regressions/ID/   regression.json   regression.parquet   change_points.parquet
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+from pydantic import Field
 
 from experiments.errors import BadInput
 from results import store
+from results.damage import Damaged
+from results.json_files import Document, Name, Whole, Words, read_document
+from results.metrics import Better, Scale
+from results.reading import read_arrow
 from results.regression.judging import Change
 from results.schema import REGRESSION_TABLES
 
+log = logging.getLogger(__name__)
+DOCUMENT = "regression.json"
+WORDS = {
+    "regression": {"verdict": Change, "better": Better, "scale": Scale},
+    "change_points": {"verdict": Change},
+}
 ID = re.compile(r"regression-\d{8}-\d{6}-[0-9a-f]{4}")
+
+
+Verdict = Annotated[Change, Field(strict=False)]
+RunIds = list[Annotated[str, Field(pattern=f"^{store.RUN_ID.pattern}$")]]
+
+
+class _Entry(Document):
+    experiment: Name
+    experiment_digest: Name
+    machine: Name
+    verdict: Verdict
+    candidates: RunIds
+    baseline: RunIds
+    pinned: bool
+    sentences: list[Words]
+
+
+class _Document(Document):
+    recorded_ns: Whole
+    verdict: Verdict
+    asked_for: Name | None = None
+    experiments: list[_Entry]
 
 
 @dataclass(frozen=True)
@@ -34,14 +68,23 @@ class Regression:
         regression_id, recorded_ns, verdict (of all together), asked_for (the experiment that was named, or null);
         experiments     a list of {experiment, experiment_digest, machine, verdict, candidates and baseline (run ids),
                         pinned (whether the baseline was), sentences (what became worse or better, and by how much)}
+
+        Raises `Damaged` for a document that is not like that, and `FileNotFoundError` where there is none.
         """
-        return store.read_json(self.root / "regression.json")
+        found = read_document(self.root / DOCUMENT, _Document, self.regression_id)
+        return found | {"regression_id": self.regression_id}
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """The rows of `regression` or `change_points` (`results.schema`); raises `BadInput` for another name."""
+        """The rows of `regression` or `change_points` (`results.schema`); raises `BadInput` for another name.
+
+        Raises `Damaged` for a table that cannot be used.
+        """
         if name not in REGRESSION_TABLES:
             raise BadInput("table", name, ", ".join(REGRESSION_TABLES))
-        return pq.read_table(self.path(name)).to_pylist()
+        try:
+            return read_arrow(self.path(name), REGRESSION_TABLES[name], WORDS[name]).to_pylist()
+        except FileNotFoundError:
+            raise Damaged(self.regression_id, f"table {name}", "it is missing") from None
 
     def path(self, name: str) -> Path:
         return self.root / f"{name}.parquet"
@@ -50,15 +93,16 @@ class Regression:
 def recorded(regression_id: str) -> Regression:
     """A recorded comparison; raises `BadInput` when there is none of that id."""
     found = Regression(regression_id, _folder() / regression_id)
-    if not ID.fullmatch(regression_id) or not (found.root / "regression.json").is_file():
+    if not ID.fullmatch(regression_id) or not os.path.lexists(found.root / DOCUMENT):
         raise BadInput("regression_id", regression_id, "the id of a recorded regression")
     return found
 
 
 def all_recorded() -> list[Regression]:
     """Every recorded comparison, newest first."""
-    names = [document.parent.name for document in _folder().glob("*/regression.json")]
-    return [recorded(name) for name in sorted(filter(ID.fullmatch, names), reverse=True)]
+    names = [entry.name for entry in os.scandir(_folder())] if _folder().is_dir() else []
+    found = [Regression(name, _folder() / name) for name in sorted(filter(ID.fullmatch, names), reverse=True)]
+    return [each for each in found if os.path.lexists(each.root / DOCUMENT)]
 
 
 def keep(document: dict[str, Any], tables: dict[str, list[dict[str, Any]]]) -> Regression:
@@ -69,16 +113,32 @@ def keep(document: dict[str, Any], tables: dict[str, list[dict[str, Any]]]) -> R
         unseen.root.mkdir()
         for name, found in tables.items():
             store.write_parquet(unseen.path(name), pa.Table.from_pylist(found, schema=REGRESSION_TABLES[name]))
-        store.write_json(unseen.root / "regression.json", document)
+        store.write_json(unseen.root / DOCUMENT, document)
         _folder().mkdir(exist_ok=True)
         unseen.root.rename(_folder() / regression_id)
     return recorded(regression_id)
 
 
 def documents() -> list[dict[str, Any]]:
-    """What every recorded comparison found, newest first."""
-    found = [regression.document() for regression in all_recorded()]
-    return sorted(found, key=lambda document: document["recorded_ns"], reverse=True)  # an id tells seconds only
+    """What every recorded comparison found, newest first; one that is damaged is passed over with a warning."""
+    found, damaged = read_all()
+    for damage in damaged:
+        log.warning("passed over: %s", damage)
+    return found
+
+
+def read_all() -> tuple[list[dict[str, Any]], list[Damaged]]:
+    """What every recorded comparison found, newest first; and of those that cannot be read, why."""
+    found, damaged = [], []
+    for regression in all_recorded():
+        try:
+            found.append(regression.document())
+        except Damaged as damage:
+            damaged.append(damage)
+        except FileNotFoundError:
+            continue  # removed meanwhile
+    found.sort(key=lambda document: document["recorded_ns"], reverse=True)  # an id tells seconds only
+    return found, damaged
 
 
 def set_aside() -> set[str]:

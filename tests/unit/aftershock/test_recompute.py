@@ -16,7 +16,8 @@ def test_a_run_from_before_operators_were_chained_is_one_without(tmp_path, engin
     run = store.Run("run-1", tmp_path)
     experiment = spec.load("nexmark-q1", [f"engine.name={engine}"])
     store.write_json(run.root / "experiment.json", experiment.model_dump(mode="json"))
-    store.write_json(run.root / "status.json", {"state": "done", "schema_version": version, "experiment": "nexmark-q1"})
+    status = {"state": "done", "started_ns": 1, "schema_version": version, "experiment": "nexmark-q1"}
+    store.write_json(run.root / "status.json", status)
     found = spec.validate(as_it_ran(run))
     assert found.engine.chaining is chaining
     assert (experiment_digest(found) == experiment_digest(experiment)) == (chaining is None)

@@ -52,7 +52,7 @@ def test_one_damaged_run_is_said_and_stops_nothing(call, as_json, two_runs):
     assert (listed["run-1"]["state"], listed["run-2"]["state"]) == ("unreadable", "done")
     (line,) = [line for line in call("results")[1].splitlines() if "run-1" in line]
     assert "damaged" in line
-    assert "status.json is damaged" in json.loads(call("results recompute all --json")[1])["failed"]["run-1"]
+    assert "status.json of run-1 is damaged" in json.loads(call("results recompute all --json")[1])["failed"]["run-1"]
     assert as_json("results prune --keep 0")["removed"] == ["run-2"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from experiments.spec import Experiment
 from results import store
@@ -17,7 +18,7 @@ Tables = dict[str, list[dict[str, Any]]]
 
 
 def put_run(experiment: Experiment, tables: Tables, started_ns: int = START_NS, **status: Any) -> Run:
-    """A finished run below $AFTERSHOCK_HOME; rows of its tables have null in the columns that are left out."""
+    """A finished run below $AFTERSHOCK_HOME; what rows of its tables leave out is null where that may be."""
     run_id = f"{experiment.name}-{experiment.seed}-{started_ns}"
     run = store.live(run_id)
     about = {
@@ -34,8 +35,13 @@ def put_run(experiment: Experiment, tables: Tables, started_ns: int = START_NS, 
     write_json(run.root / "status.json", about | status)
     run.tables.mkdir(parents=True)
     for name, rows in ({"runs": [_facts(run_id, experiment)]} | tables).items():
-        write_table(run, name, pd.DataFrame(rows, columns=TABLES[name].names))
+        write_table(run, name, pd.DataFrame([_left_out(name) | row for row in rows], columns=TABLES[name].names))
     return store.publish(run)
+
+
+def _left_out(name: str) -> dict[str, Any]:
+    anything = {pa.string(): "any", pa.bool_(): False}
+    return {field.name: None if field.nullable else anything.get(field.type, 0) for field in TABLES[name]}
 
 
 def _facts(run_id: str, experiment: Experiment) -> dict[str, Any]:

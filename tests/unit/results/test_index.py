@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from results import index, store
+from results import index, reading, store
 from results.index import UNREAD, UNREADABLE, Row
 from results.selection import Selection, choices, select
 from results.verdict import Verdict
@@ -182,7 +182,11 @@ def test_a_table_is_read_once_for_all_that_a_row_says(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    "damage", ["", "{", "[]", "null", '{"version": 1}', '{"version": VERSION, "runs": {"one": {}}}', "\x00" * 50]
+    "damage",
+    [
+        *("", "{", "[]", "null", '{"version": 1}', "\x00" * 50),
+        *('{"version": VERSION, "runs": {"one": {}}}', '{"version": VERSION, "runs": 1e400}'),
+    ],
 )
 def test_a_damaged_index_is_built_again(damage: str):
     write_failed_run("one", "no disk")
@@ -195,7 +199,7 @@ def test_a_damaged_index_is_built_again(damage: str):
 @pytest.mark.parametrize(
     ("field", "damage"),
     [
-        *(("started_ns", damage) for damage in ("x", None, 10**30, -1)),
+        *(("started_ns", damage) for damage in ("x", None, -1)),
         *(("experiment", ["x"]), ("state", 7), ("run_id", "another"), ("schema_version", "x"), ("error", 5)),
         *(("facts", None), ("facts", {"faults": [1]}), ("metrics", {"utilization": "x"}), ("metrics", 5)),
         *(("verdicts", {"pass": "x"}), ("utilization", None), ("utilization", {})),
@@ -262,19 +266,19 @@ def test_a_damaged_table_costs_the_others_nothing():
 
 
 @pytest.mark.parametrize("error", [OSError("input/output error"), pa.ArrowNotImplementedError("no such codec"),
-                                   pa.ArrowInvalid("broken"), IndexError("none"), TypeError("another kind")],
+                                   pa.ArrowInvalid("broken"), UnicodeDecodeError("utf-8", b"x", 0, 1, "no text")],
                          ids=repr)  # fmt: skip
 def test_whatever_is_wrong_with_a_table_costs_the_others_nothing(monkeypatch: pytest.MonkeyPatch, error: Exception):
     write_run("one")
     write_run("two")
-    read = store.Run.table
+    check = reading.regular_size
 
-    def table(run: store.Run, name: str):
-        if run.run_id == "two":
+    def read(file: Path) -> int:
+        if "two" in file.parts:
             raise error
-        return read(run, name)
+        return check(file)
 
-    monkeypatch.setattr(store.Run, "table", table)
+    monkeypatch.setattr(reading, "regular_size", read)
     rows = {row.run_id: row for row in index.rows()}
     assert rows["one"].state == "done"
     assert rows["two"].state == UNREADABLE
@@ -286,7 +290,10 @@ def test_tables_of_another_version_are_said_to_be():
     faults = run.table("faults").drop(columns="outcome")
     faults.to_parquet(run.tables / "faults.parquet")
     (row,) = index.rows()
-    assert row.error == "its tables are of another version: one lacks 'outcome'"
+    assert row.error == (
+        "table faults of one is damaged: it lacks the column outcome, as one of another version of the code does; "
+        "compute its results again, or remove its run"
+    )
 
 
 def test_a_run_that_failed_never_counts_as_passed():

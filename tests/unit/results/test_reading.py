@@ -12,6 +12,7 @@ import pytest
 
 from experiments.errors import EnvironmentFailure
 from results import reading
+from results.damage import Damaged
 from results.reading import BATCH_ROWS, parts, read_head, read_pieces, read_table
 from results.schema import TABLES
 
@@ -96,7 +97,8 @@ def test_damage_is_one_line(tmp_path: Path, damage: str):
     if damage == "folder":
         path.unlink()
         path.mkdir()
-    with pytest.raises(EnvironmentFailure, match=r"^table ledger of one is damaged: .+; remove its run$"):
+    told = r"^table ledger of one is damaged: [^\n]+; compute its results again, or remove its run$"
+    with pytest.raises(Damaged, match=told):
         read_table(path)
 
 

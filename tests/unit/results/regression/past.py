@@ -8,13 +8,11 @@ import numpy as np
 import pandas as pd
 
 from results import store
-from results.schema import SCHEMA_VERSION, TABLES
+from results.schema import SCHEMA_VERSION, TABLES, TEXT
 from tests.unit.results.synthetic import START_NS, write_table
 
 DAY_NS = 86_400 * 10**9
-FACTS = dict.fromkeys(TABLES["runs"].names, 0) | dict.fromkeys(
-    ("workload", "engine", "recovery", "trigger", "driver"), "any"
-)
+FACTS = {field.name: "any" if field.type == TEXT else 0 for field in TABLES["runs"]}
 NOT_MEASURED = dict.fromkeys(("utilization", "sustainable_rate"))
 
 

@@ -1,0 +1,125 @@
+"""Reads JSON documents that may be damaged or made to harm, and writes them whole.
+
+What comes back is finite, of limited depth, and of text that can be written anywhere. `read_document` also checks its
+fields, once and for all.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import threading
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from results.damage import Damaged, checked_size
+
+MOST_BYTES = 2**24
+DEEPEST = 32  # containers in containers
+LARGEST_WHOLE = 2**63
+
+NO_FILE = (errno.ELOOP, errno.ENXIO, errno.EISDIR)  # of a link, of a socket, of a folder
+
+Name = Annotated[str, Field(max_length=1000)]
+Words = Annotated[str, Field(max_length=100_000)]
+Whole = Annotated[int, Field(ge=0, lt=LARGEST_WHOLE)]  # also a time [ns]: 2**63 is in the year 2262
+Real = Annotated[float, Field(ge=-1e18, le=1e18)]
+
+
+class Document(BaseModel):
+    """A JSON object whose named fields are of the types that are stated; others are allowed, and kept."""
+
+    model_config = ConfigDict(strict=True, extra="allow", use_enum_values=True)
+
+
+def read_document(path: Path, kind: type[Document], owner: str) -> dict[str, Any]:
+    """Read a document whose fields are checked; raises as `read_json` does."""
+    found = read_json(path, owner)
+    try:
+        return kind.model_validate(found).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        raise Damaged(owner, path.name, _first(error)) from None
+
+
+def read_json(path: Path, owner: str = "", most_bytes: int = MOST_BYTES) -> Any:
+    """Read a JSON document; raises `FileNotFoundError` where nothing is, and `Damaged` for what cannot be used.
+
+    An error names the file `owner` has, or the whole path where nobody is named.
+    """
+    try:
+        document = json.loads(_bytes(path, most_bytes).decode("utf-8"))
+        _check(document)
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(path) from None
+    except RecursionError:
+        raise _damaged(path, owner, "it is nested too deeply") from None
+    except OSError as error:
+        why = "it is no regular file" if error.errno in NO_FILE else f"it cannot be read ({error.strerror})"
+        raise _damaged(path, owner, why) from None
+    except ValueError as error:
+        raise _damaged(path, owner, str(error)) from None
+    return document
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write a JSON document so that a reader sees the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    scratch.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    scratch.replace(path)
+
+
+def _bytes(path: Path, most: int) -> bytes:
+    """What a regular file holds; opening anything else neither waits nor follows."""
+    with open(path, "rb", opener=_at_once) as file:
+        if checked_size(os.fstat(file.fileno())) > most:
+            raise ValueError(f"it has more than {most:,} bytes")
+        return file.read(most)
+
+
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _check(document: Any) -> None:
+    """Raises `ValueError` for depth, numbers and text that no document of ours has."""
+    level = [document]
+    for _ in range(DEEPEST):
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner += each
+                inner += each.values()
+            elif isinstance(each, list):
+                inner += each
+            else:
+                _check_value(each)
+        level = inner
+    if level:
+        raise ValueError("it is nested too deeply")
+
+
+def _check_value(value: Any) -> None:
+    if isinstance(value, str):
+        if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
+            raise ValueError("it holds half a character (a lone surrogate)")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"it holds {value}, which is no number")
+    elif isinstance(value, int) and not -LARGEST_WHOLE <= value < LARGEST_WHOLE:
+        raise ValueError("it holds a whole number that is too large")
+
+
+def _damaged(path: Path, owner: str, why: str) -> Damaged:
+    return Damaged(owner, path.name if owner else str(path), why)
+
+
+def _first(error: ValidationError) -> str:
+    """The first thing that does not fit, such as "started_ns: Input should be a valid integer"."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}" if where else first["msg"]
