@@ -192,9 +192,11 @@ def _verdicts(run: Run) -> list[str]:
 
 def _verdict(row: pd.Series) -> list[str]:
     verdict = Verdict(row["verdict"])
-    told = "" if pd.isna(row["observed"]) else row["observed"]
+    observed, expected, detail = (
+        "" if pd.isna(row[name]) else row[name] for name in ("observed", "expected", "detail")
+    )
+    told = observed
     if verdict is not Verdict.PASS:
-        told += f" (expected {row['expected']}): " if told else ""
-        told += row["detail"]
+        told = f"{observed} (expected {expected}): {detail}" if observed else detail
     first = f"  {MARKS[verdict]} {row['check']:30}"
     return textwrap.wrap(told, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
