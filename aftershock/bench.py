@@ -19,7 +19,7 @@ from experiments import spec
 from experiments.errors import AftershockError, EnvironmentFailure
 from infra.cluster import HANDLE_FILE, Driver, Handle
 from infra.drivers import driver_of
-from infra.journal import read_journal
+from infra.journal import losses, read_journal
 from results import store
 
 log = logging.getLogger(__name__)
@@ -69,6 +69,14 @@ class Bench:
 
     def journal(self, name: str) -> list[dict[str, Any]]:
         return read_journal(self.journal_path(name))
+
+    def refuse_losses(self) -> None:
+        """Raises `EnvironmentFailure` if a journal is not whole: what is measured from it would be wrong."""
+        for path in sorted(self.run.raw.glob("*.jsonl")):
+            count, why = losses(path)
+            if count:
+                lack = f"{path.name} lacks {count} entries, which the disk did not take ({why})"
+                raise EnvironmentFailure(lack, "make room on the disk of the run, and run again")
 
     def spawn_module(self, service: str, module: str, *arguments: Path | str) -> None:
         """Start a module of ours as a service on the gateway, unless it runs already."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from aftershock.bench import Bench
 from experiments.spec import ClusterDriver
+from infra.journal import entries
 
 NS = 1e9
 Entries = list[dict[str, Any]]
@@ -16,10 +17,11 @@ def about_the_machine(bench: Bench) -> dict[str, Any]:
     """For the run's status: `cores` of the gateway's machine and `others_cores` of them; nothing if nobody looked."""
     plan, here = bench.plan, _on_the_machine(bench)
 
-    def inside(journal: str) -> Entries:
-        return [e for e in bench.journal(journal) if plan["window_start_ns"] <= e["at_ns"] <= plan["window_end_ns"]]
+    def inside(journal: str, event: str) -> Entries:
+        looks = (entry for entry in entries(bench.journal_path(journal)) if entry["event"] == event)
+        return [look for look in looks if plan["window_start_ns"] <= look["at_ns"] <= plan["window_end_ns"]]
 
-    machine, samples = inside("machine"), inside("hosts")
+    machine, samples = inside("machine", "machine"), inside("hosts", "sample")
     others = others_cores(machine, [[e for e in samples if e["host"] == host] for host in here])
     return {} if others is None else {"cores": machine[-1]["cores"], "others_cores": round(others, 3)}
 

@@ -10,48 +10,95 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 log = logging.getLogger(__name__)
+LOST = "entries-lost"  # the event that tells of entries that the disk did not take
 
 
 class Journal:
-    """Writes events to a JSON-lines file, each with one system call.
+    """Writes events to a JSON-lines file, each with one system call as long as there is room.
 
-    A kill in the middle of a long line, or a full disk, can still tear it: the next writer starts on a new line, and
-    `read_journal` leaves the torn one out.
+    A kill in the middle of a long line, or a full disk, tears it: whoever writes next ends that line first, and
+    `read_journal` leaves it out. An entry that the disk does not take is lost, and its service goes on. The loss is
+    logged, and when there is room again an entry `LOST` says how many there were (`count`) and why (`error`).
     """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._path, self._lock = path, threading.Lock()
         self._file = path.open("a+b", buffering=0)
-        self._lock = threading.Lock()
-        self._end_torn_line()
-
-    def _end_torn_line(self) -> None:
-        if self._file.seek(0, os.SEEK_END):
-            self._file.seek(-1, os.SEEK_END)
-            if self._file.read(1) != b"\n":
-                self._file.write(b"\n")
+        self._lost, self._why = 0, ""
 
     def write(self, event: str, at_ns: int | None = None, **fields: Any) -> None:
         """Append one event; `at_ns` defaults to now (UTC nanoseconds)."""
-        line = json.dumps({"event": event, "at_ns": at_ns or time.time_ns(), **fields}) + "\n"
+        line = _line({"event": event, "at_ns": at_ns or time.time_ns(), **fields})
         with self._lock:
-            self._file.write(line.encode())
+            if not (self._told_of_losses() and self._append(line)):
+                self._lost += 1
 
     def close(self) -> None:
-        self._file.close()
+        with self._lock:
+            self._told_of_losses()
+            self._file.close()
+
+    def _told_of_losses(self) -> bool:
+        """Whether the journal has an account of all that it lost."""
+        if not self._lost:
+            return True
+        told = {"event": LOST, "at_ns": time.time_ns(), "count": self._lost, "error": self._why}
+        if not self._append(_line(told)):
+            return False
+        log.error("%s: there is room again; %d entries were lost (%s)", self._path, self._lost, self._why)
+        self._lost, self._why = 0, ""
+        return True
+
+    def _append(self, line: bytes) -> bool:
+        """Whether all of a line was written; the first failure of several in a row is logged."""
+        rest = b"\n" + line if self._ends_torn() else line
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            if not self._why:
+                log.error("%s: entries are lost from now on: %s", self._path, error)
+            self._why = str(error)
+            return False
+        return True
+
+    def _ends_torn(self) -> bool:
+        """Whether the last line has no end; looked up each time, since another writer may have torn it."""
+        end = os.fstat(self._file.fileno()).st_size
+        return end > 0 and os.pread(self._file.fileno(), 1, end - 1) != b"\n"
+
+
+def _line(entry: dict[str, Any]) -> bytes:
+    return (json.dumps(entry) + "\n").encode()
+
+
+def entries(path: Path) -> Iterator[dict[str, Any]]:
+    """Every whole entry of a journal, in order, one at a time; none of a journal that was never begun."""
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                entry = _entry(line) if line.endswith(b"\n") else None
+                if entry and isinstance(entry, dict):
+                    yield entry
+    except FileNotFoundError:
+        return
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:
-    """Every whole line of a journal, in order; a journal that was never begun is empty."""
-    if not path.exists():
-        return []
-    entries = map(_entry, path.read_text(encoding="utf-8").split("\n")[:-1])
-    return [entry for entry in entries if entry]
+    """All of a journal at once: for one that is known to be small, or of which every entry is needed together."""
+    return list(entries(path))
+
+
+def losses(path: Path) -> tuple[int, str]:
+    """How many entries of a journal the disk did not take, as far as the writer could tell, and why."""
+    told = [entry for entry in entries(path) if entry["event"] == LOST]
+    return sum(entry["count"] for entry in told), ", ".join(dict.fromkeys(entry["error"] for entry in told))
 
 
 class Digest(Protocol):
@@ -111,7 +158,7 @@ class Followed(Generic[DigestT]):
         return file.read(len(self._last_line)) == self._last_line
 
 
-def _entry(line: str | bytes) -> dict[str, Any] | None:
+def _entry(line: bytes) -> Any:
     """What a line says; None for a torn one, since no part of an object is JSON."""
     try:
         return json.loads(line)

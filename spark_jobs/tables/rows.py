@@ -144,6 +144,8 @@ def hosts(samples: list[dict[str, Any]], window: tuple[int, int]) -> list[Row]:
     found: list[Row] = []
     last: dict[str, dict[str, Any]] = {}
     for sample in samples:
+        if sample["event"] != "sample":
+            continue
         host, at_ns = sample["host"], sample["at_ns"]
         before = last.get(host, sample)
         last[host] = sample

@@ -171,6 +171,27 @@ def test_a_service_that_ended_after_what_was_awaited_did_not_die(monkeypatch):
         bench.wait("its aim", lambda: armed_at(-1), {"injector"}, 60.0)
 
 
+@pytest.fixture
+def measured(home):
+    """A run whose window is over, on a cluster of which no process runs any more, with its journals."""
+    bench = steps.Bench(steps.begin(DOCUMENT, "run-1"))
+    bench.root.mkdir()
+    startup.handle_of(ClusterSpec(), "run-1", bench.root, letter="s", subnet=250, network="127.0.250").save()
+    store.write_json(bench.run.raw / "plan.json", {"window_start_ns": 1, "window_end_ns": 2})
+    Journal(bench.journal_path("injector")).write("disarmed")
+    Journal(bench.journal_path("query")).write("progress", progress={"numInputRows": 1})
+    return bench
+
+
+def test_a_run_that_lost_entries_of_its_journals_does_not_go_on_to_be_judged(measured):
+    steps.stop("run-1")
+    Journal(measured.journal_path("query")).write("entries-lost", count=7, error="no space left")
+    Journal(measured.journal_path("query")).write("entries-lost", count=2, error="no space left")
+    told = r"query.jsonl lacks 9 entries, which the disk did not take \(no space left\); make room"
+    with pytest.raises(EnvironmentFailure, match=told):
+        steps.stop("run-1")
+
+
 def test_a_service_that_gave_up_is_told_in_its_own_first_words(monkeypatch):
     steps.begin(DOCUMENT, "run-1")
     bench = steps.Bench("run-1")

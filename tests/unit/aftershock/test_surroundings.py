@@ -73,5 +73,12 @@ def test_of_machines_that_exist_only_the_gateway_s_is_looked_at(bench):
     assert about_the_machine(bench) == {"cores": 2, "others_cores": 0.75}
 
 
+def test_an_entry_that_is_no_look_is_passed_over(bench):
+    note(bench)
+    for name in ("machine", "hosts"):
+        Journal(bench.journal_path(name)).write("entries-lost", START_NS + 2 * NS, count=1, error="full")
+    assert about_the_machine(bench) == {"cores": 2, "others_cores": 0.25}
+
+
 def test_nothing_is_said_where_nobody_looked(bench):
     assert about_the_machine(bench) == {}

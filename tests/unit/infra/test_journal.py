@@ -1,5 +1,6 @@
 """Journals: whole lines in the order of writing, whoever writes and however the writer ends."""
 
+import io
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import time
 
 import pytest
 
-from infra.journal import Followed, Journal, read_journal
+from infra.journal import LOST, Followed, Journal, read_journal
 
 WRITES = """
 import sys
@@ -137,3 +138,113 @@ def test_a_journal_that_was_replaced_is_taken_in_anew(tmp_path, followed):
     assert Numbers.taken == 3 + 4
     (tmp_path / "log.jsonl").unlink()
     assert followed.look().found == []
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own with room for a few pages, and a way to make room on it."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = os.geteuid() == 0 and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if not mounted or mounted.returncode:
+        pytest.skip("only root can mount a small file system (the test of a limited file size needs no root)")
+    (folder / "ballast").write_bytes(bytes(40 * 1024))
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def numbers(path):
+    return [entry["number"] for entry in read_journal(path) if entry["event"] == "tick"]
+
+
+def losses(path):
+    return [(entry["count"], entry["error"]) for entry in read_journal(path) if entry["event"] == LOST]
+
+
+def test_entries_that_a_full_disk_took_are_counted_and_torn_lines_swallow_none(small_disk, caplog):
+    path = small_disk / "log.jsonl"
+    journal = Journal(path)
+    for number in range(12):
+        journal.write("tick", number=number, text="x" * 3000)
+    there = numbers(path)
+    assert there == [*range(len(there))]
+    assert 0 < len(there) < 12
+    assert not path.read_bytes().endswith(b"\n")  # a part of the next one fitted
+    assert len([said for said in caplog.messages if "No space left on device" in said]) == 1
+    (small_disk / "ballast").unlink()
+    journal.write("tick", number=12)
+    assert numbers(path) == [*there, 12]
+    ((count, error),) = losses(path)
+    assert (count, error) == (12 - len(there), "[Errno 28] No space left on device")
+    assert str(count) in caplog.messages[-1]
+    journal.write("tick", number=13)
+    assert (numbers(path)[-1], len(losses(path))) == (13, 1)
+
+
+def test_a_line_torn_by_another_writer_swallows_no_entry(small_disk):
+    path = small_disk / "log.jsonl"
+    other, journal = Journal(path), Journal(path)
+    journal.write("tick", number=0)
+    other.write("tick", number=1, text="x" * 60_000)
+    assert not path.read_bytes().endswith(b"\n")
+    (small_disk / "ballast").unlink()
+    journal.write("tick", number=2)
+    assert numbers(path) == [0, 2]
+
+
+def test_what_was_lost_is_said_at_the_end_at_the_latest(small_disk):
+    path = small_disk / "log.jsonl"
+    journal = Journal(path)
+    journal.write("tick", number=0, text="x" * 60_000)
+    (small_disk / "ballast").unlink()
+    journal.close()
+    assert [count for count, _ in losses(path)] == [1]
+
+
+FILLS = """
+import resource, sys
+from pathlib import Path
+from infra.journal import Journal
+journal = Journal(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
+for number in range(10):
+    journal.write("tick", number=number, text="x" * 900)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+journal.write("tick", number=10)
+"""
+
+
+def test_a_limited_file_size_is_a_full_disk(tmp_path):
+    path = tmp_path / "log.jsonl"
+    done = subprocess.run([sys.executable, "-c", FILLS, str(path)], capture_output=True, text=True, check=True)
+    assert numbers(path) == [0, 1, 2, 3, 4, 10]
+    assert losses(path) == [(5, "[Errno 27] File too large")]
+    assert [line.count("File too large") for line in done.stderr.splitlines()] == [1, 1]  # when it began and ended
+
+
+class ShortWrites(io.FileIO):
+    """Takes seven bytes at most at a time, as the kernel may."""
+
+    def write(self, data):
+        return super().write(bytes(data[:7]))
+
+
+def test_a_write_that_was_short_is_gone_on_with(tmp_path):
+    path = tmp_path / "log.jsonl"
+    journal = Journal(path)
+    journal._file = ShortWrites(path, "a+b")
+    for number in range(3):
+        journal.write("tick", number=number)
+    assert numbers(path) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("line", [b"5", b'["tick"]', b'"tick"', b'{"event": "\xc3', b""])
+def test_a_line_that_is_no_entry_is_passed_over(tmp_path, line):
+    path = tmp_path / "log.jsonl"
+    Journal(path).write("tick", number=0)
+    with path.open("ab") as file:
+        file.write(line + b"\n")
+    Journal(path).write("tick", number=1)
+    assert numbers(path) == [0, 1]

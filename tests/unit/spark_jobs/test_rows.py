@@ -173,6 +173,11 @@ def test_a_host_that_died_or_was_reborn_used_nothing_it_had_used_before():
     assert [row["cpu_s"] for row in named("hosts", rows.hosts(log, WINDOW))] == [0.0, 0.0, 0.5]
 
 
+def test_an_entry_that_is_no_sample_is_of_no_host():
+    log = [sample("a", 0.5, 10.0), {"event": "entries-lost", "at_ns": START_NS + NS, "count": 3, "error": "full"}]
+    assert len(rows.hosts(log, WINDOW)) == 1
+
+
 def run_row(batches, segments, service_rate=100.0, **fields):
     experiment = Experiment.model_validate({"faults": {"processes": [{"rate": 0.01}]}, "seed": 3} | fields)
     row = rows.run("run-1", experiment, planned((1.0, "worker-1")), segments, batches, service_rate, 125.0)
