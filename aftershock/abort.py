@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from aftershock import lease
 from aftershock.bench import ABORTED, Bench
 from aftershock.lease import Lease
-from chaos.events import ABORT_FILE, STRIKING
+from aftershock.troubles import Held
+from aftershock.watch import journals
+from chaos.events import ABORT_FILE
 from experiments.errors import AftershockError, BadInput
-from experiments.fault_kinds import FaultKind
 from infra.strikes.strike import Proof
 from results import store
 
 HEALING_LIMIT_S = 5.0
 DEAF_STEPS = frozenset({"provision", "collect", "tabulate", "predict", "validate", "report"})  # wait, and look, nowhere
-
-
-class Held(NamedTuple):
-    """A host, or the gateway for one of its services, and the kind of the fault that holds it."""
-
-    host: str
-    kind: FaultKind
 
 
 @dataclass(frozen=True)
@@ -69,11 +62,11 @@ def abort(run_id: str) -> Abortion:
         raise BadInput("run_id", run_id, f"a live run: {', '.join(store.all_live()) or 'there is none'}")
     began = time.monotonic()
     store.write_json(bench.run.raw / ABORT_FILE, {"at_ns": time.time_ns(), "error": ABORTED})
-    held = held_by(bench.journal("injector"))
+    held = _held(bench)
     left: list[Held] = []
     if bench.provisioned:
         bench.stop("injector", HEALING_LIMIT_S)
-        remaining = held_by(bench.journal("injector"))
+        remaining = _held(bench)
         held = list(dict.fromkeys([*held, *remaining]))
         left = _undo(bench, remaining)
     seconds = time.monotonic() - began
@@ -84,28 +77,9 @@ def abort(run_id: str) -> Abortion:
     return Abortion(run_id, [each for each in held if each not in left], left, seconds, bench.step)
 
 
-class Holding:
-    """What faults hold, or may just be about to, by the injector's journal (an `infra.journal.Digest`)."""
-
-    def __init__(self) -> None:
-        self._held: dict[tuple[int, str], Held] = {}
-
-    @property
-    def held(self) -> list[Held]:
-        return list(self._held.values())
-
-    def take(self, entry: dict[str, Any]) -> None:
-        if entry["event"] == STRIKING:
-            self._held[entry["fault"], entry["host"]] = Held(entry["host"], FaultKind(entry["kind"]))
-        elif entry["event"] == "ended" or (entry["event"] == "healed" and not any(entry["left"].values())):
-            self._held.pop((entry["fault"], entry["host"]), None)
-
-
-def held_by(journal: Iterable[dict[str, Any]]) -> list[Held]:
-    holding = Holding()
-    for entry in journal:
-        holding.take(entry)
-    return holding.held
+def _held(bench: Bench) -> list[Held]:
+    with journals(bench.run_id) as seen:
+        return seen.faults.held
 
 
 def _undo(bench: Bench, held: list[Held]) -> list[Held]:

@@ -13,13 +13,13 @@ from math import isinf
 from pathlib import Path
 from typing import Any
 
-from aftershock.troubles import held_services, injector_failure
+from aftershock.watch import journals
 from chaos.events import ABORT_FILE
 from experiments import spec
 from experiments.errors import AftershockError, EnvironmentFailure
 from infra.cluster import HANDLE_FILE, Driver, Handle
 from infra.drivers import driver_of
-from infra.journal import losses, read_journal
+from infra.journal import entries, losses
 from results import store
 
 log = logging.getLogger(__name__)
@@ -65,10 +65,7 @@ class Bench:
         return self.handle.directory(self.handle.gateway.name)
 
     def journal_path(self, name: str) -> Path:
-        return self.run.raw / f"{name}.jsonl"
-
-    def journal(self, name: str) -> list[dict[str, Any]]:
-        return read_journal(self.journal_path(name))
+        return self.run.journal_path(name)
 
     def refuse_losses(self) -> None:
         """Raises `EnvironmentFailure` if a journal is not whole: what is measured from it would be wrong."""
@@ -124,7 +121,8 @@ class Bench:
         """Why the run cannot go on, if one of these services of the gateway has died and no fault is to blame."""
         missing = sorted(expected - self.running())
         if missing:
-            held = held_services(self.journal("injector"), time.time_ns())
+            with journals(self.run_id) as seen:
+                held = seen.faults.held_services(time.time_ns())
             missing = [service for service in missing if service not in held]
         if not missing:
             return None
@@ -134,7 +132,8 @@ class Bench:
 
     def _last_words(self, service: str) -> str | None:
         """Why a service gave up, if it told its journal; of several lives the first, from which the others follow."""
-        return next((entry["error"] for entry in self.journal(service) if entry["event"] == "failed"), None)
+        told = entries(self.journal_path(service))
+        return next((entry["error"] for entry in told if entry["event"] == "failed"), None)
 
     def running(self) -> set[str]:
         """The services of the gateway that run."""
@@ -143,7 +142,8 @@ class Bench:
     def dead_injector(self) -> EnvironmentFailure | None:
         """Why faults are not injected as planned, if so."""
         running = "injector" in self.running()
-        return injector_failure(self.journal("injector"), running=running)
+        with journals(self.run_id) as seen:
+            return seen.faults.failure(running=running)
 
     def wait(
         self, what: str, met: Callable[[], bool], services: set[str], limit_s: float, usual_s: float | None = None

@@ -9,7 +9,8 @@ from typing import Any
 from aftershock.abort import abort
 from aftershock.bench import Bench
 from aftershock.pace import Pace
-from aftershock.watch import Faults, Sample, Seen, journals
+from aftershock.troubles import Faults
+from aftershock.watch import Sample, Seen, journals
 from experiments.errors import AftershockError, BadInput
 from experiments.fault_kinds import Effect
 from results import store
@@ -54,7 +55,7 @@ def state_of(run_id: str) -> dict[str, Any]:
             **_clock(plan, bench.experiment.window_s, now_ns),
             "faults": _faults(plan, seen.faults),
             "next_fault": _next(plan, now_ns),
-            **_query(bench, seen.query, min(now_ns, plan.get("window_end_ns", now_ns))),
+            **_query(bench, seen.query.pace, min(now_ns, plan.get("window_end_ns", now_ns))),
         }
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from aftershock.bench import Bench
-from aftershock.watch import Faults, journals
+from aftershock.troubles import Faults
+from aftershock.watch import journals
 
 RUNNING_SERVICES = {"broker", "spark-master", "query", "generator"}
 
@@ -33,7 +34,7 @@ def progress(run_id: str) -> Progress:
     failure = bench.aborted or bench.dead_injector() or bench.dead_service(RUNNING_SERVICES)
     clock = f"{max(elapsed_ns, 0) / 1e9:4.0f} s of {bench.experiment.window_s:.0f} s"
     with journals(run_id) as seen:
-        line = f"{clock} | {seen.query} | {_told(seen.faults, window)}"
+        line = f"{clock} | {seen.query.pace} | {_told(seen.faults, window)}"
     return Progress(line, now_ns >= window["window_end_ns"], str(failure) if failure else None)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right, insort
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,15 +94,28 @@ def spark_conf(experiment: Experiment, handle: Handle) -> dict[str, str]:
     }
 
 
-def commits_ns(experiment: Experiment, journal: Iterable[dict[str, Any]]) -> list[int]:
-    """When the query committed something, by its journal: a micro-batch, or a line of the testbed's checkpoints.
+class Commits:
+    """When the query committed something: a digest of its journal (`infra.journal.Digest`).
 
-    Without checkpoints nothing is committed: there it counts that the sources are at work.
+    That is a micro-batch, or a line of the testbed's checkpoints. Without checkpoints nothing is committed: there it
+    counts that the sources are at work.
     """
-    if experiment.engine.name is Engine.STRUCTURED_STREAMING:
-        return [e["at_ns"] for e in journal if e["event"] == "progress" and e["progress"]["numInputRows"]]
-    wanted = "progress" if experiment.engine.protocol_run is Protocol.NONE else "committed"
-    return [e["at_ns"] for e in journal if e["event"] == wanted and any(e["positions"].values())]
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._by_batch = experiment.engine.name is Engine.STRUCTURED_STREAMING
+        never_commits = not self._by_batch and experiment.engine.protocol_run is Protocol.NONE
+        self._told_by = "progress" if self._by_batch or never_commits else "committed"
+        self._moments_ns: list[int] = []
+
+    def take(self, entry: dict[str, Any]) -> None:
+        if entry["event"] != self._told_by:
+            return
+        if entry["progress"]["numInputRows"] if self._by_batch else any(entry["positions"].values()):
+            insort(self._moments_ns, entry["at_ns"])
+
+    def since(self, after_ns: int) -> int:
+        """How often it did after a moment."""
+        return len(self._moments_ns) - bisect_right(self._moments_ns, after_ns)
 
 
 class Reads:

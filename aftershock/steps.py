@@ -19,8 +19,9 @@ from typing import Any, ParamSpec, TypeVar
 from aftershock import derive, own_job, sustainable
 from aftershock.bench import ABORTED, Bench
 from aftershock.jobs import run_tables_job
-from aftershock.query import DRAIN_FILE, commits_ns, submission
+from aftershock.query import DRAIN_FILE, submission
 from aftershock.surroundings import about_the_machine
+from aftershock.watch import journals
 from chaos.events import STANDING_BY
 from chaos.plan import plan
 from experiments import spec
@@ -135,7 +136,7 @@ def deploy(run_id: str) -> None:
         bench.wait(what, path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_CALIBRATION_S)
         _check_calibration(experiment, store.read_json(path))
         shutil.copy(path, bench.run.raw)
-    is_ready = functools.partial(_happened, bench, "query", "ready")
+    is_ready = functools.partial(_query_told, bench, "ready")
     bench.wait("the query to start", is_ready, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_START_S)
 
 
@@ -187,14 +188,14 @@ def arm_faults(run_id: str) -> dict[str, int]:
     events = plan(bench.experiment.fault_spec, bench.experiment.seed) if bench.experiment.faults.can_fail else []
     path = bench.run.raw / "plan.json"
     bench.spawn_module("injector", "chaos.injector", bench.root, path, bench.journal_path("injector"))
-    bench.wait("the injector", lambda: _happened(bench, "injector", STANDING_BY), {"injector"}, ARMING_LIMIT_S)
+    bench.wait("the injector", lambda: _injector_told(bench, STANDING_BY), {"injector"}, ARMING_LIMIT_S)
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
     window = {"window_start_ns": start_ns, "window_end_ns": start_ns + round(bench.experiment.window_s * 1e9)}
     store.write_json(
         path, {**window, "max_down": bench.experiment.faults.max_down, "events": [event.to_json() for event in events]}
     )
     log.info("%d faults planned in a window of %.0f s", len(events), bench.experiment.window_s)
-    bench.wait("its aim", lambda: _happened(bench, "injector", "armed"), {"injector"}, ARMING_LIMIT_S)
+    bench.wait("its aim", lambda: _injector_told(bench, "armed"), {"injector"}, ARMING_LIMIT_S)
     if time.time_ns() > start_ns:
         raise EnvironmentFailure(
             "the injector was not ready when the window opened", "run again on a less busy machine"
@@ -218,7 +219,7 @@ def stop(run_id: str) -> None:
     bench.wait("the last batch of the window", lambda: _commits(bench, end_ns) > 0, QUERY_SERVICES, limit_s, interval_s)
     if bench.experiment.engine.name is Engine.DATAFLOW:
         (bench.gateway / DRAIN_FILE).touch()
-        bench.wait("the last results", lambda: _happened(bench, "query", "finished"), QUERY_SERVICES, limit_s)
+        bench.wait("the last results", lambda: _query_told(bench, "finished"), QUERY_SERVICES, limit_s)
     for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
         bench.stop(service, grace_s)
     bench.refuse_losses()
@@ -311,10 +312,17 @@ def _failure_path(run_id: str) -> Any:
     return store.live(run_id).root / "failure.json"
 
 
-def _happened(bench: Bench, journal: str, event: str) -> bool:
-    return any(entry["event"] == event for entry in bench.journal(journal))
+def _query_told(bench: Bench, event: str) -> bool:
+    with journals(bench.run_id) as seen:
+        return event in seen.query.events
+
+
+def _injector_told(bench: Bench, event: str) -> bool:
+    with journals(bench.run_id) as seen:
+        return event in seen.faults.events
 
 
 def _commits(bench: Bench, after_ns: int) -> int:
     """How often the query has committed something since."""
-    return sum(at_ns > after_ns for at_ns in commits_ns(bench.experiment, bench.journal("query")))
+    with journals(bench.run_id) as seen:
+        return seen.query.commits.since(after_ns)

@@ -1,6 +1,6 @@
-"""The journals of live runs, followed: what a page asks for again and again is read once.
+"""The journals of live runs, followed: what steps, the observer and pages ask for again and again is read once.
 
-Every process that serves pages follows for itself; nothing is shared but the journals.
+Every process follows for itself; nothing is shared but the journals.
 """
 
 from __future__ import annotations
@@ -8,31 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from aftershock.abort import Holding
-from aftershock.bench import Bench
-from aftershock.pace import Pace, pace_of
+from aftershock.pace import pace_of
+from aftershock.query import Commits
+from aftershock.troubles import Faults
+from experiments import spec
+from experiments.spec import Experiment
 from infra.journal import Followed
 from results import store
+from results.store import Run
 
 MOST_WATCHED = 64  # runs; of a run that is looked at again after so many others, the journals are read again
-
-
-class Faults(Holding):
-    """What faults hold, and how many were injected and undone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.injected = self.healed = 0
-
-    def take(self, entry: dict[str, Any]) -> None:
-        super().take(entry)
-        self.injected += entry["event"] == "injected"
-        self.healed += entry["event"] == "healed"
 
 
 @dataclass(frozen=True)
@@ -64,26 +54,51 @@ def _cores(before: Sample | None, at_ns: int, cpu_s: float) -> float | None:
     return (cpu_s - before.cpu_s) / (at_ns - before.at_ns) * 1e9
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What the journals of a run say by now; to be looked at within `journals` only."""
+class Query:
+    """The query's journal: which events it has, when something was committed, and how far the query has come."""
 
-    faults: Faults
-    hosts: Samples
-    query: Pace
+    def __init__(self, experiment: Experiment) -> None:
+        self.events: set[str] = set()
+        self.commits, self.pace = Commits(experiment), pace_of(experiment)
+
+    def take(self, entry: dict[str, Any]) -> None:
+        self.events.add(entry["event"])
+        self.commits.take(entry)
+        self.pace.take(entry)
 
 
 class Watch:
     """The followed journals of one run, for one thread at a time."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, run: Run) -> None:
         self.lock = Lock()
-        self._faults = Followed(bench.journal_path("injector"), Faults)
-        self._hosts = Followed(bench.journal_path("hosts"), Samples)
-        self._query = Followed(bench.journal_path("query"), partial(pace_of, bench.experiment))
+        self._run = run
+        self.injector = Followed(run.journal_path("injector"), Faults)
+        self.hosts = Followed(run.journal_path("hosts"), Samples)
 
-    def look(self) -> Seen:
-        return Seen(self._faults.look(), self._hosts.look(), self._query.look())
+    @cached_property
+    def query(self) -> Followed[Query]:
+        experiment = spec.validate(store.read_json(self._run.experiment_path))
+        return Followed(self._run.journal_path("query"), partial(Query, experiment))
+
+
+class Seen:
+    """What the journals of a run say by now, each read on when it is first asked for; within `journals` only."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    @cached_property
+    def faults(self) -> Faults:
+        return self._watch.injector.look()
+
+    @cached_property
+    def hosts(self) -> Samples:
+        return self._watch.hosts.look()
+
+    @cached_property
+    def query(self) -> Query:
+        return self._watch.query.look()
 
 
 @contextmanager
@@ -91,9 +106,14 @@ def journals(run_id: str) -> Iterator[Seen]:
     """What the journals of a live run say, which does not change before this is left."""
     watch = _watch(store.live_directory(run_id))
     with watch.lock:
-        yield watch.look()
+        yield Seen(watch)
+
+
+def forget() -> None:
+    """Read every journal from its beginning when it is looked at next."""
+    _watch.cache_clear()
 
 
 @lru_cache(maxsize=MOST_WATCHED)
 def _watch(live: Path) -> Watch:
-    return Watch(Bench(live.name))
+    return Watch(store.live(live.name))

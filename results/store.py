@@ -97,6 +97,10 @@ class Run:
     def raw(self) -> Path:
         return self.root / "raw"
 
+    def journal_path(self, name: str) -> Path:
+        """Where a service writes, or wrote, what happened (`infra.journal`)."""
+        return self.raw / f"{name}.jsonl"
+
     @property
     def tables(self) -> Path:
         return self.root / "tables"

@@ -5,12 +5,11 @@ import json
 import pytest
 
 from aftershock import steps
-from aftershock.abort import DEAF_STEPS, Held, abort, held_by
+from aftershock.abort import DEAF_STEPS, abort
 from aftershock.bench import Bench
 from aftershock.cli import main
 from aftershock.lease import lease, lease_path
 from experiments.errors import AftershockError, BadInput
-from experiments.fault_kinds import FaultKind
 from results import store
 
 
@@ -97,22 +96,3 @@ def test_of_a_run_that_never_began_no_step_is_noted(home):
     with pytest.raises(AssertionError):
         further_step("run-1")
     assert not (home / "live").exists()
-
-
-def test_what_faults_hold_by_the_journal():
-    def entry(event, fault, kind, host="worker-1"):
-        return {"event": event, "fault": fault, "kind": kind, "host": host, "left": {}}
-
-    journal = [
-        {"event": "armed"},
-        entry("striking", 0, "kill"),
-        entry("injected", 0, "kill"),
-        entry("absorbed", 1, "kill"),
-        entry("striking", 2, "pause", "b"),  # not proved when its injector was killed
-    ]
-    assert held_by(journal) == [Held("worker-1", FaultKind.KILL), Held("b", FaultKind.PAUSE)]
-    assert held_by([*journal, entry("ended", 2, "pause", "b"), entry("healed", 0, "kill")]) == []
-    disproved = entry("healed", 0, "kill") | {"left": {"hosts down": 1}}
-    assert Held("worker-1", FaultKind.KILL) in held_by([*journal, disproved])
-    struck_again = [entry("striking", 3, "kill"), entry("healed", 0, "kill")]
-    assert held_by([*journal, *struck_again])[-1] == Held("worker-1", FaultKind.KILL)

@@ -1,15 +1,15 @@
 """The line about a run in its window: what it says, and that it does not read a journal twice."""
 
-from aftershock import watch
 from aftershock.progress import progress
+from aftershock.troubles import Faults
 from infra.journal import Journal
 from tests.e2e.example_run import LIVE, write_live_run
 
 
 def test_a_look_reads_what_has_come_since_the_last(monkeypatch):
     run, taken = write_live_run(), []
-    take = watch.Faults.take
-    monkeypatch.setattr(watch.Faults, "take", lambda self, entry: taken.append(entry["event"]) or take(self, entry))
+    take = Faults.take
+    monkeypatch.setattr(Faults, "take", lambda self, entry: taken.append(entry["event"]) or take(self, entry))
     first = progress(LIVE)
     assert first.line.endswith(" of 240 s | batch 7 committed, 512 records/s | 1 of 2 faults, 0 undone")
     assert (first.ended, first.error) == (False, "the injector died (killed); see injector.log of the run")

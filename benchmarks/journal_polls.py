@@ -1,0 +1,128 @@
+"""What a poll of a run's journals takes after hours: processor time, and the memory that it needs at its peak.
+
+`.venv/bin/python -m benchmarks.journal_polls [--hours 6] [--how followed|whole] [--polls 20] [--partitions 8]` writes
+the journals of a run of the testbed as long as that (its query reports twice a second what every partition did, the
+injector strikes every ten seconds, four hosts are sampled each second). Then it asks what a step that waits asks each
+half second: whether the query has committed since, and whether injector and services are well. `followed` is how steps
+ask; `whole` reads the journals from their beginning at each poll, to compare. The first poll of a process is told apart;
+of the later ones the median.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from itertools import count, islice
+from statistics import median
+
+from aftershock.query import Commits
+from aftershock.troubles import Faults
+from aftershock.watch import forget, journals
+from chaos.events import STRIKING
+from experiments import spec
+from infra.journal import Journal, read_journal
+from results import store
+
+RUN_ID = "hours"
+MIB = 2**20
+TALLIES = ("messages", "data_bytes", "protocol_bytes", "records", "forced", "checkpoints")
+
+
+def main() -> None:
+    given = _arguments()
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["AFTERSHOCK_HOME"] = home
+        writer = Hours(given.partitions)
+        for _ in writer.halves_of_a_second(round(given.hours * 7200)):
+            pass
+        size = sum(path.stat().st_size for path in store.live(RUN_ID).raw.glob("*.jsonl"))
+        print(f"{given.hours:g} h, {size / MIB:.0f} MiB of journals, {given.how}; load {os.getloadavg()[0]:.1f}")
+        poll = {"followed": followed, "whole": whole}[given.how]
+        cpu_s = [processor_time_s(poll) for _ in writer.halves_of_a_second(given.polls)]
+        forget()
+        peaks = [most_memory(poll) for _ in writer.halves_of_a_second(given.polls)]
+    for what, cpu, peak in (("first poll", cpu_s[0], peaks[0]), ("later polls", median(cpu_s[1:]), median(peaks[1:]))):
+        print(f"{what:12} {cpu * 1e3:10.2f} ms of processor time, {peak / MIB:8.2f} MiB at the peak")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hours", type=float, default=6.0)
+    parser.add_argument("--how", choices=["followed", "whole"], default="followed")
+    parser.add_argument("--polls", type=int, default=20)
+    parser.add_argument("--partitions", type=int, default=8, help="of each of three operators")
+    return parser.parse_args()
+
+
+class Hours:
+    """Writes what a run writes, half a second at a time."""
+
+    def __init__(self, partitions: int) -> None:
+        run = store.live(RUN_ID)
+        store.write_json(run.experiment_path, spec.load("dataflow-q12").model_dump(mode="json"))
+        self._query, self._injector, self._hosts = (
+            Journal(run.journal_path(name)) for name in ("query", "injector", "hosts")
+        )
+        names = [f"{operator}.{number}" for operator in ("bids", "count", "sink") for number in range(partitions)]
+        self._tallies = {name: dict.fromkeys(TALLIES, 123_456_789) for name in names}
+        self._sources = names[:partitions]
+        self._numbers = count(1)
+
+    def halves_of_a_second(self, number: int) -> Iterator[None]:
+        """As many, each of which has been written when it is given."""
+        for half_second in islice(self._numbers, number):
+            self._go_on(half_second)
+            yield
+
+    def _go_on(self, half_second: int) -> None:
+        positions = dict.fromkeys(self._sources, half_second * 1000)
+        work = {"slots": 8, "idle_s": 1.5, "checkpoint_s": 2.5, "tallies": self._tallies}
+        self._query.write("progress", phase="running", epoch=1, positions=positions, **work)
+        if half_second % 2 == 0:
+            self._query.write("committed", positions=positions)
+            for host in ("gateway", "worker-1", "worker-2", "worker-3"):
+                self._hosts.write("sample", host=host, cpu_s=half_second * 0.25, rss_bytes=2**30)
+        if half_second % 20 == 0:
+            about = {"host": "worker-1", "kind": "kill", "fault": half_second}
+            self._injector.write(STRIKING, **about)
+            self._injector.write("injected", fired_ns=1, proved_ns=2, proof={}, left={}, **about)
+            self._injector.write("healed", left={}, **about)
+
+
+def followed() -> int:
+    with journals(RUN_ID) as seen:
+        seen.faults.failure(running=True)
+        seen.faults.held_services(time.time_ns())
+        return seen.query.commits.since(0)
+
+
+def whole() -> int:
+    run = store.live(RUN_ID)
+    faults, commits = Faults(), Commits(spec.validate(store.read_json(run.experiment_path)))
+    for digest, name in ((faults, "injector"), (faults, "injector"), (commits, "query")):
+        for entry in read_journal(run.journal_path(name)):
+            digest.take(entry)
+    return commits.since(0)
+
+
+def processor_time_s(poll: Callable[[], int]) -> float:
+    began_s = time.process_time()
+    poll()
+    return time.process_time() - began_s
+
+
+def most_memory(poll: Callable[[], int]) -> int:
+    """In bytes; apart from the processor time, since tracing takes some."""
+    tracemalloc.start()
+    poll()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+if __name__ == "__main__":
+    main()
