@@ -4,8 +4,8 @@
 the journals of a run of the testbed as long as that (its query reports twice a second what every partition did, the
 injector strikes every ten seconds, four hosts are sampled each second). Then it asks what a step that waits asks each
 half second: whether the query has committed since, and whether injector and services are well. `followed` is how steps
-ask; `whole` reads the journals from their beginning at each poll, to compare. The first poll of a process is told apart;
-of the later ones the median.
+ask; `whole` reads the journals from their beginning at each poll, to compare. The first poll of a process is told
+apart; of the later ones the median.
 """
 
 from __future__ import annotations

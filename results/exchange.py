@@ -7,6 +7,8 @@ import errno
 import os
 from pathlib import Path
 
+from results.scratch import ASIDE
+
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # linux/fcntl.h, linux/fs.h
 NOT_OFFERED = (errno.EINVAL, errno.ENOSYS)  # by the file system (NFS), by the kernel
 
@@ -29,8 +31,11 @@ def exchange(first: Path, second: Path) -> None:
 
 
 def in_three_steps(first: Path, second: Path) -> None:
-    """Whatever stops it, `second` is there: the one from before stays beside it until the other has its place."""
-    aside = second.with_name(f".{second.name}.aside")
+    """Whatever stops it, `second` is there: the one from before stays beside `first` until that has its place.
+
+    If it is killed in between, whoever sweeps the scratch folder puts it back (`results.scratch`).
+    """
+    aside = first.with_name(f".{second.name}{ASIDE}")
     second.rename(aside)
     try:
         first.rename(second)

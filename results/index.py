@@ -267,6 +267,8 @@ def _save(entries: dict[str, Any]) -> None:
     try:
         with (store.home() / "runs-index.saving").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            for torn in store.home().glob(f".{_path().name}.*"):
+                torn.unlink()  # only who holds the lock writes one: whoever began this has died
             stamps = _stamps()
             merged = _present(_load(), stamps) | _present(entries, stamps)
             store.write_json(_path(), {"version": VERSION, "runs": merged})

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from results.json_files import read_json as read_json  # all that a run has of J
 from results.json_files import write_json as write_json
 from results.reading import read_head, read_table
 from results.schema import SCHEMA_VERSION, TABLES, VERSION_KEY, WORDS
+from results.scratch import scratch as scratch_in
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 UNREADABLE = "unreadable"  # the state of a run whose status or tables cannot be read
@@ -255,23 +255,33 @@ def publish(run: Run) -> Run:
 def replace(run: Run) -> Run:
     """Put a newer version of a finished run in its place, whole; the older one is gone."""
     target = finished(run.run_id)
-    exchange(run.root, target.root)
+    with _still_there(run.run_id):
+        exchange(run.root, target.root)
     discard(run.root)
     return target
 
 
 def remove(run_id: str) -> None:
     """Remove a finished run; a reader never finds a part of it."""
-    with scratch() as folder:
+    with scratch() as folder, _still_there(run_id):
         finished(run_id).root.rename(folder / run_id)
 
 
 @contextmanager
+def _still_there(run_id: str) -> Iterator[None]:
+    """Raises `BadInput`, as `finished` does, for a run that another process removes meanwhile."""
+    try:
+        yield
+    except FileNotFoundError:
+        finished(run_id)
+        raise
+
+
+@contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder beside the runs, on their file system, that goes away with all that is in it."""
-    home().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".scratch-", dir=home()) as folder:
-        yield Path(folder)
+    """A folder beside the runs, on their file system, that goes away with all that is in it, whoever is killed."""
+    with scratch_in(home()) as folder:
+        yield folder
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:

@@ -1,0 +1,128 @@
+"""Strikes a piece of real code at every change that it makes to files: there it is killed, or the disk is full.
+
+The code runs in a process of its own, forked from the test's. Python tells each change before it makes it (an audit
+hook), so that the place of a strike is exact, and each run of the code is struck one change later than the one before.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any
+
+CHANGES = frozenset(
+    {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "ctypes.dlsym"}
+)
+GROWING = frozenset({"open", "os.mkdir", "os.link", "os.symlink", "os.rename"})
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+TORN_AT = 20  # bytes
+NEVER = 10**9
+UNTOUCHED, STRUCK, REFUSED, BROKEN = 0, 10, 11, 12  # exit codes
+
+
+class Blow(Enum):
+    """What befalls the code at a change.
+
+    KILL   it is killed before the change
+    TEAR   it is killed amid the next write, of which 20 bytes get through
+    FULL   no write gets through from then on, while files can still be made, renamed and removed
+    NO_ROOM   nothing new can be made from then on
+    """
+
+    KILL = auto()
+    TEAR = auto()
+    FULL = auto()
+    NO_ROOM = auto()
+
+
+def at_every_change(code: Callable[[], object], folder: Path, blow: Blow | Callable[[], object]) -> Iterator[int]:
+    """Run `code` again and again, struck one change later each time, until it gets through; yields after each strike.
+
+    A blow may also be a function: it is called in another process, while `code` waits.
+    Whoever iterates sets up what the code needs. Fails if the code ends in another way than by the strike, an `OSError`
+    or an error for a user.
+    """
+    for number in range(1, 10_000):
+        ended = _run(code, folder, blow, number)
+        assert ended != BROKEN, f"the code broke when it was struck at its change {number} ({blow})"
+        yield number
+        if ended == UNTOUCHED:
+            return
+
+
+def _run(code: Callable[[], object], folder: Path, blow: Blow | Callable[[], object], number: int) -> int:
+    """Returns one of the exit codes, or a signal's as a negative number."""
+    child = os.fork()
+    if child == 0:
+        os._exit(_struck(code, folder, blow, number))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _struck(code: Callable[[], object], folder: Path, blow: Blow | Callable[[], object], number: int) -> int:
+    from experiments.errors import AftershockError
+
+    changes = 0
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal changes
+        if event in CHANGES or event == "open":
+            changes += _is_change(event, arguments, folder)
+            if changes == number and _is_change(event, arguments, folder):
+                _strike(blow)
+            if changes >= number and blow is Blow.NO_ROOM and event in GROWING and _is_new(event, arguments, folder):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    sys.addaudithook(hook)
+    try:
+        code()
+    except (OSError, AftershockError):
+        return REFUSED
+    except BaseException:
+        traceback.print_exc()
+        return BROKEN
+    return STRUCK if changes >= number else UNTOUCHED
+
+
+def _strike(blow: Blow | Callable[[], object]) -> None:
+    if not isinstance(blow, Blow):
+        assert _run(blow, Path("/"), Blow.KILL, NEVER) != BROKEN
+    elif blow is Blow.KILL:
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif blow is Blow.TEAR:
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (TORN_AT, TORN_AT))
+    elif blow is Blow.FULL:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+
+
+def _is_change(event: str, arguments: tuple[Any, ...], folder: Path) -> bool:
+    if event == "ctypes.dlsym":
+        return arguments[1] == "renameat2"
+    return _is_within(arguments[0], folder) and (event != "open" or _writes(*arguments[1:3]))
+
+
+def _is_new(event: str, arguments: tuple[Any, ...], folder: Path) -> bool:
+    """Whether this would take room: not the renaming of what is there, nor the opening of it."""
+    if event == "os.rename" or not _is_change(event, arguments, folder):
+        return False
+    return event != "open" or not Path(arguments[0]).exists()
+
+
+def _is_within(path: Any, folder: Path) -> bool:
+    """A name without a folder is relative to one that is open, as when a tree is removed."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return False
+    text = os.fsdecode(path)
+    return not text.startswith("/") or Path(text).is_relative_to(folder)
+
+
+def _writes(mode: str | None, flags: int) -> bool:
+    return bool(set(mode or "") & set("wax+")) or (mode is None and bool(flags & WRITING))
