@@ -1,8 +1,8 @@
 """Samples the CPU time and the memory of every host once a second, on the second since its start.
 
 Run as a service: `python -m infra.sampler ROOT JOURNAL.jsonl`. Every host has a thread of its own: one that does not
-answer costs the others no sample, and has none itself. How busy the sampler's machine is goes to `machine.jsonl`
-beside the journal.
+answer costs the others no sample, and has none itself. How busy the sampler's machine is, and what its two clocks say,
+goes to `machine.jsonl` beside the journal.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from infra.journal import Journal
 from infra.processes import machine_busy_s
 
 PERIOD_NS = 1_000_000_000
+LOOKS = 5
 
 
 def next_deadline(start_ns: int, now_ns: int) -> int:
@@ -37,7 +38,20 @@ def sample(driver: Driver, handle: Handle, host: str, journal: Journal) -> None:
 
 def sample_machine(journal: Journal) -> None:
     """What the sampler itself uses is left out, as it is of its host."""
-    journal.write("machine", busy_s=machine_busy_s() - time.process_time(), cores=os.cpu_count())
+    wall_ns, monotonic_ns = both_clocks()
+    busy_s = machine_busy_s() - time.process_time()
+    journal.write("machine", wall_ns, monotonic_ns=monotonic_ns, busy_s=busy_s, cores=os.cpu_count())
+
+
+def both_clocks() -> tuple[int, int]:
+    """Wall and monotonic clock at one moment [ns], by the closest of some looks: a pause amid one is no step."""
+
+    def look() -> tuple[int, int, int]:
+        before_ns, wall_ns, after_ns = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        return after_ns - before_ns, wall_ns, (before_ns + after_ns) // 2
+
+    _, wall_ns, monotonic_ns = min(look() for _ in range(LOOKS))
+    return wall_ns, monotonic_ns
 
 
 def each_second(look: Callable[[], None], start_ns: int) -> None:

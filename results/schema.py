@@ -11,7 +11,7 @@ import pyarrow as pa
 from results.verdict import Verdict
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
@@ -53,6 +53,7 @@ TABLES: dict[str, pa.Schema] = {
         *_may(TEXT, "protocol"),
         *_may(REAL, "message_overhead", "sustainable_rate", "unsustainable_rate"),
         *_may(TEXT, "search_end"),
+        *_may(REAL, "clock_step_s"),  # how far the gateway's wall clock moved against its monotonic one in the window
     ),
     "probes": _table(
         *_must(WHOLE, "probe"),

@@ -24,6 +24,7 @@ JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
 LAGS = ("lag_records", "lag_begin", "lag_end", "lag_median", "growth")
 UNSIGNED_OR_NOT = frozenset({"seed", "second", "batch", "fault", "lateness_s", *LAGS})  # no bound at zero
 MANY_FAULTS = 20
+MOST_STEP_S = 0.005  # half of what a fault may be off; NTP's slewing is none, since it moves both clocks alike
 LEAST_CHANCE = 1e-4  # a sound plan fails one such test in ten thousand
 ON_ANY_SCALE = frozenset({"measured", "predicted", "low", "high"})  # their unit is that of the predicted quantity
 
@@ -182,6 +183,14 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: [in_set("gap_ns", 0)],
         observed=lambda frame: f"{(frame['gap_ns'] > 0).sum()} gaps, {(frame['gap_ns'] < 0).sum()} overlaps",
         expected=lambda evidence: "0 gaps, 0 overlaps",
+    ),
+    Check(
+        name="clock.steady",
+        table="runs",
+        subject=derive.clock,
+        rules=lambda evidence: [between("clock_step_s", 0, MOST_STEP_S)],
+        observed=lambda frame: f"the wall clock was moved by {frame['clock_step_s'].iat[0] * 1e3:,.2f} ms",
+        expected=lambda evidence: f"{MOST_STEP_S * 1e3:g} ms at most: all times in the tables are the wall clock's",
     ),
     Check(
         name="faults.on_time",

@@ -213,6 +213,14 @@ def both_estimates(evidence: Evidence) -> pd.DataFrame:
     return pd.DataFrame({"by_time": [by_time], "by_records": [by_records], "distance": [abs(by_time - by_records)]})
 
 
+def clock(evidence: Evidence) -> pd.DataFrame:
+    """Return one row: by how much the wall clock was moved while the window was measured [s]."""
+    moved_s = evidence.the_run()["clock_step_s"]
+    if pd.isna(moved_s):
+        raise NotEnough("nobody looked at the gateway's clock before, in and after the window")
+    return pd.DataFrame({"clock_step_s": [float(moved_s)]})
+
+
 def bracket(evidence: Evidence) -> pd.DataFrame:
     """Return one row: the highest rate that was sustained, the lowest that was not, and by how much they differ."""
     run = evidence.the_run()

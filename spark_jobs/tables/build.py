@@ -235,6 +235,7 @@ def _run_row(logs: Logs) -> rows.Row:
         load_rate,
         logs.message_overhead,
         rows.bracket(logs.journal("search")),
+        rows.clock_step_s(logs.journal("machine"), logs.window),
     )
     return rows.run(logs.run.run_id, logs.experiment, logs.plan, *measured)
 

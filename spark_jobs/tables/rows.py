@@ -157,6 +157,20 @@ def hosts(samples: list[dict[str, Any]], window: tuple[int, int]) -> list[Row]:
     return found
 
 
+def clock_step_s(machine: list[dict[str, Any]], window: tuple[int, int]) -> float | None:
+    """By how much the gateway's wall clock moved in the window against its monotonic one [s], the farthest two apart.
+
+    By the looks in the window and the two around it, in the order of the journal: after a step the moments say little.
+    None without a look before the window and one after it.
+    """
+    looks = [entry for entry in machine if "monotonic_ns" in entry]
+    inside = [place for place, look in enumerate(looks) if window[0] <= look["at_ns"] < window[1]]
+    if not inside or inside[0] == 0 or inside[-1] + 1 == len(looks):
+        return None
+    ahead_ns = [look["at_ns"] - look["monotonic_ns"] for look in looks[inside[0] - 1 : inside[-1] + 2]]
+    return (max(ahead_ns) - min(ahead_ns)) / NS
+
+
 def run(
     run_id: str,
     experiment: Experiment,
@@ -167,8 +181,12 @@ def run(
     load_rate: float | None,
     message_overhead: float | None = None,
     bracket: Bracket = (None, None, None),
+    moved_s: float | None = None,
 ) -> Row:
-    """The run's one row. `service_rate` [1/s] is of its undisturbed batches, `bracket` around the sustainable one."""
+    """The run's one row. `service_rate` [1/s] is of its undisturbed batches, `bracket` around the sustainable one.
+
+    `moved_s` is what `clock_step_s` found.
+    """
     start_ns, end_ns = plan["window_start_ns"], plan["window_end_ns"]
     window_s = (end_ns - start_ns) / NS
     kept_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind in ("useful", "idle"))
@@ -202,6 +220,7 @@ def run(
         experiment.engine.protocol_run.value if experiment.engine.name is Engine.DATAFLOW else None,
         message_overhead,
         *bracket,
+        moved_s,
     )
 
 

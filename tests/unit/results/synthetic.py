@@ -122,7 +122,7 @@ def _tables(run_id: str, name: str, kills: tuple[float, ...], window_s: float) -
             "utilization": useful, "utilization_by_records": useful + 0.012, "faults": len(kills),
             "records_committed": int(throughput["committed_records"].sum()),
             "protocol": None, "message_overhead": None, "sustainable_rate": None, "unsustainable_rate": None,
-            "search_end": None,
+            "search_end": None, "clock_step_s": 0.00002,
         }]),
         "faults": _faults(kills),
         "fault_fit": _fault_fit(kills),

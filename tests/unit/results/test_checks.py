@@ -107,6 +107,7 @@ DAMAGE = [
     ("utilization.predicted", "predictions", put("measured", 0, 0.5)),
     ("utilization.predicted", "predictions", put("measured", 0, 0.9)),
     ("utilization.estimates_agree", "runs", put("utilization_by_records", 0, 0.6)),
+    ("clock.steady", "runs", put("clock_step_s", 0, 0.0051)),
 ]
 
 
@@ -220,6 +221,7 @@ LACKS = [
     ("ledger.adds_up", "ledger", lambda frame: frame.iloc[:0], "no segments"),
     ("ledger.adds_up", "runs", lambda frame: frame.assign(window_end_ns=frame["window_start_ns"]), "window is empty"),
     ("ledger.adds_up", "ledger", lambda frame: frame.assign(seconds="long"), "ledger.seconds is"),
+    ("clock.steady", "runs", every("clock_step_s", None), "nobody looked at the gateway's clock"),
     ("hosts.values", "hosts", lambda frame: frame.iloc[:0], "no rows"),
     ("hosts.values", "hosts", lambda frame: frame.drop(columns="cpu_s"), "no column cpu_s"),
 ]

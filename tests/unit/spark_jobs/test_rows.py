@@ -178,6 +178,43 @@ def test_an_entry_that_is_no_sample_is_of_no_host():
     assert len(rows.hosts(log, WINDOW)) == 1
 
 
+def clocks(*looks):
+    """Looks at both clocks: at which second of the monotonic one, and by how many seconds the other is ahead then."""
+    return [
+        {"event": "machine", "at_ns": START_NS + round((second + ahead) * NS), "monotonic_ns": round(second * NS)}
+        for second, ahead in looks
+    ]
+
+
+@pytest.mark.parametrize(
+    ("looks", "step_s"),
+    [
+        ([(second, 0.0) for second in range(-3, 23)], 0.0),
+        ([(second, 0.0 if second < 5 else 0.25) for second in range(-3, 23)], 0.25),
+        ([(second, 0.0 if second < 5 else -0.25) for second in range(-3, 23)], 0.25),
+        ([(second, 0.004 * (second > 2) + 0.004 * (second > 6)) for second in range(-3, 23)], 0.008),
+        ([(second, 0.0 if second < 0 else 0.25) for second in range(-1, 23)], 0.25),  # as the window opens
+        ([(second, 0.0 if second < -1 else 0.25) for second in range(-3, 23)], 0.0),
+        ([(second, 0.0 if second < 5 else 3600.0) for second in range(-3, 23)], 3600.0),  # past the window's end
+        ([(second, -3600.0 if 5 < second < 8 else 0.0) for second in range(-3, 23)], 3600.0),  # and back again
+        ([(second, 0.0 if second < 5 else -3600.0) for second in range(-3, 23)], 3600.0),  # to before the window
+        ([(second, 0.0) for second in (-3, -2, -1)], None),
+        ([(second, 0.0) for second in range(23)], None),  # it may have moved before the first look
+        ([(second, 0.0) for second in range(-3, 14)], None),  # or after the last one
+        ([(5, 0.0)], None),
+        ([], None),
+    ],
+)
+def test_by_how_much_the_clock_moved_in_the_window(looks, step_s):
+    found = rows.clock_step_s(clocks(*looks), WINDOW)
+    assert found == (None if step_s is None else pytest.approx(step_s, abs=1e-9))
+
+
+def test_logs_without_the_second_clock_tell_of_no_step():
+    log = [{"event": "machine", "at_ns": START_NS + second * NS, "busy_s": 1.0} for second in range(5)]
+    assert rows.clock_step_s([*log, {"event": "entries-lost", "at_ns": START_NS}], WINDOW) is None
+
+
 def run_row(batches, segments, service_rate=100.0, **fields):
     experiment = Experiment.model_validate({"faults": {"processes": [{"rate": 0.01}]}, "seed": 3} | fields)
     row = rows.run("run-1", experiment, planned((1.0, "worker-1")), segments, batches, service_rate, 125.0)
