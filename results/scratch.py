@@ -32,16 +32,21 @@ def scratch(home: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def sweep(home: Path) -> None:
-    """Remove what killed processes left; a run that one had moved aside gets its place again, if that is free."""
-    for folder in home.glob(f"{PREFIX}*"):
-        if folder.suffix != LOCK and not folder.with_suffix(LOCK).exists():
-            _remove(folder, home)
+def sweep(home: Path) -> list[Path]:
+    """Remove what killed processes left, and return the folders that were.
+
+    A run that one had moved aside gets its place again, if that is free.
+    """
+    left = [each for each in home.glob(f"{PREFIX}*") if each.suffix != LOCK and not each.with_suffix(LOCK).exists()]
+    for folder in left:
+        _remove(folder, home)
     for lock in home.glob(f"{PREFIX}*{LOCK}"):
         with suppress(OSError), lock.open("r+") as file:  # gone meanwhile, or another user's
             if _is_free(file.fileno()):
-                _remove(lock.with_suffix(""), home)
+                left.append(lock.with_suffix(""))
+                _remove(left[-1], home)
                 lock.unlink()
+    return left
 
 
 def _remove(folder: Path, home: Path) -> None:

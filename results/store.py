@@ -28,6 +28,7 @@ from results.json_files import write_json as write_json
 from results.reading import read_head, read_table
 from results.schema import SCHEMA_VERSION, TABLES, VERSION_KEY, WORDS
 from results.scratch import scratch as scratch_in
+from results.scratch import sweep as sweep_in
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 UNREADABLE = "unreadable"  # the state of a run whose status or tables cannot be read
@@ -282,6 +283,11 @@ def scratch() -> Iterator[Path]:
     """A folder beside the runs, on their file system, that goes away with all that is in it, whoever is killed."""
     with scratch_in(home()) as folder:
         yield folder
+
+
+def sweep() -> list[Path]:
+    """Remove the scratch folders of processes that were killed; returns them."""
+    return sweep_in(home())
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:

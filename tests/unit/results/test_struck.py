@@ -174,6 +174,17 @@ def test_a_run_that_another_command_removes_meanwhile_is_no_run(home, monkeypatc
         store.remove("run-1")
 
 
+def test_a_sweep_tells_what_it_removed(home):
+    with store.scratch() as used:
+        for name in (".scratch-dead", ".scratch-gone"):
+            (home / name / "run-1").mkdir(parents=True)
+        (home / ".scratch-dead.lock").touch()
+        assert sorted(path.name for path in store.sweep()) == [".scratch-dead", ".scratch-gone"]
+        assert store.sweep() == []
+        assert used.is_dir()
+    assert list(home.iterdir()) == []
+
+
 def test_a_scratch_folder_that_somebody_uses_is_left_alone(home):
     with store.scratch() as first:
         (first / "work").touch()

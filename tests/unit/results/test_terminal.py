@@ -74,7 +74,7 @@ def test_the_summary_fits_a_terminal_and_tells_the_result(good_run: Run) -> None
         "Failures cost",
         f"measured   {measured:.3f}",
         "worker-3",
-        "33 pass, 0 fail, 0 unknown",
+        "34 pass, 0 fail, 0 unknown",
         "0 lost, 0 wrong",
     ):
         assert words in text
@@ -88,7 +88,7 @@ def test_the_summary_marks_what_failed_and_what_is_unknown(tmp_path: Path) -> No
     text = summary(run)
     assert "✗ quality.nothing_lost" in text
     assert "? utilization.predicted         no utilization was predicted for this run" in text
-    assert "31 pass, 1 fail, 1 unknown" in text
+    assert "32 pass, 1 fail, 1 unknown" in text
 
 
 @pytest.mark.parametrize(("others", "told"), [(0.2, "window."), (0.6, "window: what is late, slow or unknown may be")])
