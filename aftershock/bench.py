@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -52,8 +53,14 @@ class Bench:
         return driver_of(self.experiment.cluster.driver)
 
     @property
+    def began(self) -> bool:
+        """Whether there is a run to publish; one that was killed before its status was written has done nothing."""
+        return self.provisioned or (self.run.root / "status.json").exists()
+
+    @property
     def provisioned(self) -> bool:
-        return (self.root / HANDLE_FILE).exists()
+        """Whether the cluster has a handle, of whatever kind it may be."""
+        return os.path.lexists(self.root / HANDLE_FILE)
 
     @cached_property
     def handle(self) -> Handle:

@@ -6,17 +6,17 @@ A run is dead when the processes that worked on it have died (its lease is free)
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from aftershock import lease, orchestrate, steps
 from aftershock.lease import Lease
 from experiments.engines import EngineSpec
-from experiments.errors import BadInput, EnvironmentFailure
+from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.parsing import parse
 from infra import leftovers, startup
-from infra.leftovers import Traces
+from infra.leftovers import ROOT_USER, Traces
 from results import store
 
 REASON = "whoever ran it has died; removed by `aftershock clean`"
@@ -35,7 +35,8 @@ class Emptied:
 class Cleaning:
     """What was removed, what was left alone and why, and the runs that were published as failed.
 
-    emptied   places in S3 that had objects; `refused` has an error for each run whose objects S3 did not delete
+    emptied   places in S3 that had objects
+    refused   an error for each run of which something could not be removed, or of which S3 did not delete the objects
     """
 
     removed: list[Traces]
@@ -62,20 +63,42 @@ def clean(run_id: str | None = None) -> Cleaning:
     a named run that is no run of this home, or a finished one that had no store in S3, or one that somebody works on.
     """
     named = _check_named(run_id) if run_id else None
-    removed, kept = [], []
+    removed, kept, failed = _remove_traces(named)
+    published, unpublished = _publish([run for run in _live_runs() if run == run_id or _is_free(run)])
+    emptied, refused = _empty({*published, *([run_id] if run_id else [])} - unpublished.keys())
+    return Cleaning(removed, kept, published, emptied, [*failed, *unpublished.values(), *refused])
+
+
+def _remove_traces(named: Path | None) -> tuple[list[Traces], list[tuple[Traces, str]], list[EnvironmentFailure]]:
+    """Remove what dead runs left: what was removed, what was kept and why, and what could not be removed."""
+    removed, kept, failed = [], [], []
     with startup.one_at_a_time():
         for traces in leftovers.find():
-            reason = why_kept(traces, named)
-            if reason:
+            if reason := why_kept(traces, named):
                 kept.append((traces, reason))
-            else:
-                leftovers.remove(traces.token)
+                continue
+            try:
+                leftovers.remove(traces.label, traces.uid)
                 removed.append(traces)
-    published = [run for run in _live_runs() if run == run_id or _is_free(store.live_directory(run))]
-    for run in published:
-        steps.teardown(run, REASON)
-        orchestrate.forget(run)
-    return Cleaning(removed, kept, published, *_empty({*published, *([run_id] if run_id else [])}))
+            except EnvironmentFailure as error:
+                failed.append(EnvironmentFailure(f"cluster {traces.label}: {error.cause}", error.remedy))
+    return removed, kept, failed
+
+
+def _publish(run_ids: list[str]) -> tuple[list[str], dict[str, EnvironmentFailure]]:
+    """Tear dead runs down: the ids of those that are over now, and why the others are not; one stops no other."""
+    over, failed = [], {}
+    for run_id in run_ids:
+        try:
+            steps.teardown(run_id, REASON)
+            orchestrate.forget(run_id)
+            over.append(run_id)
+        except AftershockError as error:
+            failed[run_id] = EnvironmentFailure(f"run {run_id}: {error}", f"then `aftershock clean {run_id}`")
+        except OSError as error:
+            cause = f"run {run_id}: {error.filename or 'the system'}: {error.strerror}"
+            failed[run_id] = EnvironmentFailure(cause, f"mend that, then `aftershock clean {run_id}`")
+    return over, failed
 
 
 def _check_named(run_id: str) -> Path:
@@ -119,21 +142,37 @@ def _live_runs() -> list[str]:
     return sorted(path.name for path in folder.glob("*") if path.is_dir() and store.RUN_ID.fullmatch(path.name))
 
 
-def _is_free(live_directory: Path) -> bool:
-    return lease.state_of(live_directory) is Lease.FREE
+def _is_free(run_id: str) -> bool:
+    return lease.state_of(store.live_directory(run_id)) is Lease.FREE
 
 
 def why_kept(traces: Traces, named: Path | None) -> str:
     """Why these traces must stay; empty when they may go."""
-    if traces.needs_root and os.geteuid():
+    if os.geteuid() not in (ROOT_USER, traces.uid):
+        return "it is another user's"
+    if traces.needs_root and os.geteuid() != ROOT_USER:
         return "only root can remove namespaces and mounts"
     if traces.hidden:
         return "no Docker daemon can be asked for its containers: start it, or set DOCKER_HOST"
+    of_named = [root for root in traces.roots if Path(root).parent == named]
+    if of_named:
+        traces = replace(traces, roots=tuple(of_named))
+    if len(traces.roots) > 1:
+        return f"its processes name several roots: {', '.join(map(ascii, traces.roots))}"
     if not traces.root:
         return "" if traces.needs_root and not traces.processes else "nothing tells whose it is"
-    live_directory = Path(traces.root).parent
-    if traces.orphaned or live_directory == named or _is_free(live_directory):
-        return ""
-    if lease.state_of(live_directory) is Lease.HELD:
-        return "its run is alive"
+    try:
+        orphaned = traces.orphaned
+    except EnvironmentFailure as doubt:
+        return f"it may be somebody else's: {doubt.cause}"
+    return "" if orphaned or of_named else _why_alive(traces)
+
+
+def _why_alive(traces: Traces) -> str:
+    """Why the traces of a run that has its handle must stay; empty for those of a run that nobody works on any more."""
+    match lease.state_of(Path(traces.root).parent, traces.uid):
+        case Lease.FREE:
+            return ""
+        case Lease.HELD:
+            return "its run is alive"
     return "its run was begun elsewhere (a scheduler, a test): if that is over, name the run to remove it"

@@ -12,6 +12,9 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
+from experiments.errors import EnvironmentFailure
+from infra.plain_files import open_plain
+
 
 class Lease(StrEnum):
     HELD = "held"
@@ -38,13 +41,15 @@ def lease(live_directory: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def state_of(live_directory: Path) -> Lease:
-    """Whether someone works on the run of that live directory."""
+def state_of(live_directory: Path, uid: int | None = None) -> Lease:
+    """Whether someone works on the run of that live directory; only a lease of that user counts, if one is named."""
     try:
-        descriptor = os.open(lease_path(live_directory), os.O_RDWR)
-    except (FileNotFoundError, PermissionError):  # there is none, or it is another user's
+        descriptor = open_plain(lease_path(live_directory), os.O_RDWR)
+    except (FileNotFoundError, NotADirectoryError, PermissionError, EnvironmentFailure):  # none, or not ours to open
         return Lease.NONE
     try:
+        if uid is not None and os.fstat(descriptor).st_uid != uid:
+            return Lease.NONE
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return Lease.HELD

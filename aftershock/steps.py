@@ -16,8 +16,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock import derive, own_job, sustainable
-from aftershock.bench import ABORTED, Bench
+from aftershock import derive, ending, own_job, sustainable
+from aftershock.bench import Bench
 from aftershock.jobs import run_tables_job
 from aftershock.query import DRAIN_FILE, submission
 from aftershock.surroundings import about_the_machine
@@ -64,7 +64,7 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
                 return function(*args, **kwargs)
         except AftershockError as error:
             failure = {"step": function.__name__, "error": str(error), "exit_code": error.exit_code}
-            store.write_json(_failure_path(str(args[0])), failure)
+            store.write_json(ending.failure_path(str(args[0])), failure)
             raise
 
     return noted
@@ -76,13 +76,24 @@ def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | No
     check(experiment)
     run_id = new_run_id(experiment) if run_id in (None, "") else store.check_run_id(run_id)
     bench = Bench(run_id)
-    if store.live_directory(run_id).exists() or store.is_finished(run_id):
-        raise BadInput("run_id", run_id, "an id that no other run has")
+    _open_for(run_id)
     bench.run.raw.mkdir(parents=True)
     ran = experiment.model_copy(update={"engine": experiment.engine.filled_in})  # a later version may decide otherwise
     store.write_json(bench.run.experiment_path, ran.model_dump(mode="json"))
     store.write_json(bench.run.root / "status.json", _status(run_id, experiment, dag_run))
     return run_id
+
+
+def _open_for(run_id: str) -> None:
+    """Make the live directory of a run; only its user may enter, since the token of its cluster is in there."""
+    folder = store.live_directory(run_id)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        if store.is_finished(run_id):
+            raise FileExistsError
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        raise BadInput("run_id", run_id, "an id that no other run has") from None
 
 
 def check(experiment: spec.Experiment) -> None:
@@ -264,32 +275,7 @@ def teardown(run_id: str, error: str | None = None) -> str | None:
 
     Returns the state; None for a run that never began. Safe to call again, whatever stopped an earlier call.
     """
-    bench = Bench(run_id)
-    if bench.provisioned:
-        bench.driver.destroy(bench.handle)
-    if bench.run.root.exists():
-        _gather_logs(bench)
-        store.write_json(bench.run.root / "status.json", _final_status(bench, error))
-        store.publish(bench.run)
-    store.discard(store.live_directory(run_id))
-    return store.finished(run_id).status()["state"] if store.is_finished(run_id) else None
-
-
-def _final_status(bench: Bench, error: str | None) -> dict[str, Any]:
-    path = _failure_path(bench.run_id)
-    failure = store.read_json(path) if path.exists() else {}
-    error = ABORTED if bench.aborted else failure.get("error", error)
-    outcome = {"state": "failed" if error else "done", "ended_ns": time.time_ns(), "error": error}
-    exit_code = failure.get("exit_code", AftershockError.exit_code) if error else 0
-    return {**bench.run.status(), **outcome, "exit_code": exit_code}
-
-
-def _gather_logs(bench: Bench) -> None:
-    """Keep what the services on the hosts printed."""
-    for log_file in bench.root.glob("hosts/*/logs/*.log"):
-        target = bench.run.raw / "logs" / log_file.parent.parent.name
-        target.mkdir(parents=True, exist_ok=True)
-        shutil.copy(log_file, target)
+    return ending.tear_down(run_id, error)
 
 
 def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None) -> dict[str, Any]:
@@ -306,10 +292,6 @@ def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None) -> di
         "error": None,
         "exit_code": None,
     }
-
-
-def _failure_path(run_id: str) -> Any:
-    return store.live(run_id).root / "failure.json"
 
 
 def _query_told(bench: Bench, event: str) -> bool:

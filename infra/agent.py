@@ -1,8 +1,8 @@
 """The far end of a driver whose hosts are asked over sessions: does on its host what each line of its input asks.
 
-Run by the driver as `python -m infra.agent TOKEN HOST ADDRESS DISK`; answers with a line each, and ends with its input.
-It carries a mark outside that of its host, so that a kill of the host spares it: it is the hand that kills, and with
-sshd belongs to the machine.
+Run by the driver as `python -m infra.agent HOST ADDRESS DISK`; answers with a line each, and ends with its input. It
+carries a mark outside that of its host, so that a kill of the host spares it: it is the hand that kills, and with sshd
+belongs to the machine. Its mark tells it the token, which no other user may read among its arguments.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra import disks, services
-from infra.processes import members, take_precedence, usage
+from infra.processes import MARK, members, take_precedence, usage
 from infra.strikes.ear import Ear, call
 from infra.strikes.partition import rules_in_force
 from infra.strikes.ready import Target, ready, undo
@@ -32,9 +32,10 @@ SWITCH_INTERVAL_S = 0.0005  # between threads: a proof must not hold up a strike
 class Agent:
     """What can be asked; every method takes the fields of a request and returns what is answered."""
 
-    def __init__(self, token: str, host: str, address: str, disk: str) -> None:
+    def __init__(self, host: str, address: str, disk: str) -> None:
         """`disk` is the folder of the host's work files, on which a disk of its own may be mounted."""
-        self.mark = f"{token}/{host}"
+        self.token = os.environ[MARK].partition("/")[0]
+        self.mark = f"{self.token}/{host}"
         connection = os.environ.get("SSH_CONNECTION", "").split()  # absent where something else carries the session
         own_disk = disk if os.path.ismount(disk) else None
         self.target = Target(self.mark, address, frozenset(map(int, connection[3:])), own_disk)

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Protocol
 
+from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
-from experiments.spec import ClusterSpec, Role
-from infra import credentials
+from experiments.spec import ClusterDriver, ClusterSpec, Role
+from infra import credentials, tokens
 from infra.broker import Broker
+from infra.plain_files import read_plain
 from infra.processes import Usage
 from infra.session import ClockOffset
 from infra.strikes.strike import Proof, Strike
 
 HANDLE_FILE = "handle.json"
+HANDLE_FIELDS = dict.fromkeys(("run_id", "driver", "token", "root", "broker", "master"), str) | {"hosts": dict}
+HOST_FIELDS = dict.fromkeys(("name", "address", "role"), str) | {"cores": int, "memory_mb": int}
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")  # of a run, and of a host
 
 
 @dataclass(frozen=True)
@@ -60,23 +68,65 @@ class Handle:
         """The folder of a worker's work files: where it has a disk of its own, that is mounted there."""
         return self.directory(host) / "lives"
 
+    @property
+    def label(self) -> str:
+        """What everybody may call the cluster."""
+        return tokens.label(self.token)
+
     def save(self) -> None:
-        """Write the handle to `handle.json` in the cluster's root, before anything is started there."""
-        scratch = Path(self.root) / ".handle.json"
-        scratch.write_text(json.dumps(self.to_json(), indent=1), encoding="utf-8")
+        """Write the handle to `handle.json` in the cluster's root, before anything is started there.
+
+        Only its owner may read it: who knows the token can mark a process with it.
+        """
+        scratch = Path(self.root) / f".{HANDLE_FILE}"
+        scratch.unlink(missing_ok=True)
+        with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            json.dump(self.to_json(), file, indent=1)
         scratch.replace(Path(self.root) / HANDLE_FILE)
 
     @classmethod
     def load(cls, root: Path) -> Handle:
-        return cls.from_json(json.loads((root / HANDLE_FILE).read_text(encoding="utf-8")))
+        """The handle of the cluster at a root; raises `EnvironmentFailure` for a file that is none."""
+        path = root / HANDLE_FILE
+        try:
+            return cls.from_json(json.loads(read_plain(path)[0]))
+        except (ValueError, RecursionError) as error:
+            remedy = "`aftershock clean` with the run's id ends what is left of it"
+            raise EnvironmentFailure(f"{path} is damaged ({error})", remedy) from None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Handle:
-        hosts = {name: Host(**{**host, "role": Role(host["role"])}) for name, host in document["hosts"].items()}
-        return cls(**{**document, "hosts": hosts})
+    def from_json(cls, document: Any) -> Handle:
+        """Raises `ValueError` for what is no handle; the value of the token is not told."""
+        fields = _typed(document, HANDLE_FIELDS)
+        _require(bool(tokens.TOKEN.fullmatch(fields["token"])), "token")
+        _require(Path(fields["root"]).is_absolute(), "root")
+        _require(bool(NAME.fullmatch(fields["run_id"])), "run_id")
+        _require(fields["driver"] in set(ClusterDriver), "driver")
+        return cls(**{**fields, "hosts": {name: _host(name, each) for name, each in fields["hosts"].items()}})
+
+
+def _host(name: str, document: Any) -> Host:
+    fields = _typed(document, HOST_FIELDS)
+    _require(fields["name"] == name and bool(NAME.fullmatch(name)), "name")
+    IPv4Address(fields["address"])
+    return Host(**{**fields, "role": Role(fields["role"])})
+
+
+def _typed(document: Any, types: Mapping[str, type]) -> dict[str, Any]:
+    """The document, if it has exactly these fields, each of its type."""
+    if not isinstance(document, dict) or document.keys() != types.keys():
+        raise ValueError(f"not the fields {', '.join(types)}")
+    for name, kind in types.items():
+        _require(type(document[name]) is kind, name)
+    return document
+
+
+def _require(fits: bool, field_name: str) -> None:
+    if not fits:
+        raise ValueError(f"{field_name} is not as it should be")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Disks of their own for hosts that share a machine: a tmpfs each, on the host's folder for work files. Needs root.
 
-The source of such a mount carries the token of its cluster and the name of its host, so that it is found without a
+The source of such a mount carries the label of its cluster and the name of its host, so that it is found without a
 handle. Its files are in memory; a disk that is hardly used costs hardly any.
 """
 
@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
-from infra import programs
+from infra import programs, tokens
 
 MOUNTS = Path("/proc/self/mounts")
-SOURCE = re.compile(r"aftershock-(n\d+-[0-9a-f]{16})-.+")
+SOURCE = re.compile(rf"aftershock-({tokens.PATTERN})-.+")
 ESCAPED = re.compile(r"\\([0-7]{3})")  # of blanks in a line of mounts
 COMMAND_LIMIT_S, REMOVAL_LIMIT_S, PAUSE_S = 30.0, 5.0, 0.05
 
@@ -24,9 +24,8 @@ def create(token: str, host: str, folder: Path, size_mb: int) -> None:
     """Give a host an empty disk of that size [MiB] on a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     options = f"size={size_mb}m,mode=0755,nosuid,nodev"
-    done = programs.run(
-        "mount", "-t", "tmpfs", "-o", options, f"aftershock-{token}-{host}", str(folder), limit_s=COMMAND_LIMIT_S
-    )
+    source = f"aftershock-{tokens.label(token)}-{host}"
+    done = programs.run("mount", "-t", "tmpfs", "-o", options, source, str(folder), limit_s=COMMAND_LIMIT_S)
     if done.returncode:
         raise EnvironmentFailure(f"no disk could be mounted on {folder} ({done.stderr.strip()})", "see `mount`")
 
@@ -41,7 +40,7 @@ def empty(folder: Path) -> None:
 
 
 def mounts() -> list[tuple[str, Path]]:
-    """Token and folder of every disk on this machine."""
+    """Label and folder of every disk on this machine."""
     rows = [line.split() for line in MOUNTS.read_text(encoding="utf-8").splitlines()]
     found = ((SOURCE.fullmatch(source), folder) for source, folder, kind, *_ in rows if kind == "tmpfs")
     return [
@@ -49,18 +48,18 @@ def mounts() -> list[tuple[str, Path]]:
     ]
 
 
-def of(token: str) -> list[Path]:
+def of(label: str) -> list[Path]:
     """The folders of the disks of a cluster."""
-    return [folder for owner, folder in mounts() if owner == token]
+    return [folder for owner, folder in mounts() if owner == label]
 
 
-def remove(token: str) -> None:
+def remove(label: str) -> None:
     """Unmount the disks of a cluster whose processes have ended, and prove it.
 
     Idempotent. Raises `EnvironmentFailure` for a disk that somebody else's process keeps busy.
     """
     deadline = time.monotonic() + REMOVAL_LIMIT_S
-    while left := of(token):
+    while left := of(label):
         failed = [
             done.stderr.strip()
             for done in (programs.run("umount", str(folder), limit_s=COMMAND_LIMIT_S) for folder in left)

@@ -1,32 +1,50 @@
-"""What clusters have on this machine, found without handles: processes by marks, the rest by names and labels."""
+"""What clusters have on this machine, found without handles: processes by marks, the rest by names and labels.
+
+A cluster is known by the label of its token and by its user. Processes of different users are never of one cluster, and
+namespaces and mounts are root's: so nobody can add to another user's cluster, even by naming its token.
+"""
 
 from __future__ import annotations
 
 import json
-import re
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.errors import AftershockError
-from infra import disks, namespaces
+from experiments.errors import AftershockError, EnvironmentFailure
+from infra import disks, namespaces, tokens
 from infra.cluster import HANDLE_FILE
-from infra.processes import owners
+from infra.plain_files import read_plain
+from infra.processes import marked, owners
+from infra.strikes.handles import Handles
 
-TOKEN = re.compile(r"[snd]\d+-[0-9a-f]{16}")
 IN_DOCKER = "d"  # the letter of the docker driver's tokens
+HERE = "sn" + IN_DOCKER  # letters of the drivers whose hosts are on this machine
+ROOT_USER = 0
+Cluster = tuple[str, int]  # its label and its user
+REMOVAL_LIMIT_S, LOOK_EACH_S = 10.0, 0.01
 
 
 @dataclass(frozen=True)
 class Traces:
-    """What carries one token; `root` is empty when nothing tells where the cluster has its root."""
+    """What carries one label and belongs to one user; `roots` are those that its processes and containers name."""
 
-    token: str
-    root: str
+    label: str
+    uid: int
+    roots: tuple[str, ...]
     processes: int
     namespaces: int
     mounts: int
     containers: int
     hidden: bool  # it has containers, perhaps, but no daemon tells
+
+    @property
+    def root(self) -> str:
+        """Where the cluster has its root; empty when nothing tells, or not all that tell agree."""
+        return self.roots[0] if len(self.roots) == 1 else ""
 
     @property
     def needs_root(self) -> bool:
@@ -35,14 +53,32 @@ class Traces:
 
     @property
     def orphaned(self) -> bool:
-        """Whether the cluster's root has no handle with this token any more: nobody can use or end the cluster."""
+        """Whether the cluster's root has no handle of this cluster any more: nobody can use or end the cluster.
+
+        Raises `EnvironmentFailure` for a root that proves nothing: its handle is no file, or another user's.
+        """
+        if not Path(self.root).is_absolute() or os.path.normpath(self.root) != self.root:
+            raise EnvironmentFailure(f"{self.root!r} is no absolute path", "look who named it")
         path = Path(self.root) / HANDLE_FILE
         try:
-            return json.loads(path.read_text(encoding="utf-8"))["token"] != self.token
+            text, uid = read_plain(path)
         except (FileNotFoundError, NotADirectoryError):
             return True
-        except PermissionError:  # another user's, whose containers a user of the daemon sees
+        except OSError as error:
+            raise EnvironmentFailure(f"{path} cannot be read ({error.strerror})", "look at it") from None
+        except ValueError:
             return False
+        if uid != self.uid:
+            raise EnvironmentFailure(f"{path} belongs to user {uid}, the processes to user {self.uid}", "look at both")
+        return not _names(text, self.label)
+
+
+def _names(handle: str, label: str) -> bool:
+    """Whether a handle is that of the cluster; of a damaged one, nothing else is known than where it is."""
+    try:
+        return tokens.label(json.loads(handle)["token"]) == label
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return True
 
 
 def find() -> list[Traces]:
@@ -50,50 +86,100 @@ def find() -> list[Traces]:
 
     To be called while nobody provisions: a network that is being made does not tell its root yet.
     """
-    marked = [(mark.partition("/")[0], pid, root) for pid, mark, root in owners()]
-    tokens = {token for token, _, _ in marked if TOKEN.fullmatch(token)} | namespaces.tokens()
+    running: dict[Cluster, dict[int, str]] = {}
+    for process in owners():
+        if (label := tokens.label_of(process.mark)) and label[0] in HERE:
+            running.setdefault((label, process.uid), {})[process.pid] = process.root
     contained = _contained()
-    tokens |= {token for token, _ in disks.mounts()} | set(filter(TOKEN.fullmatch, contained or {}))
-    return [
-        _traces(token, {pid: root for owner, pid, root in marked if owner == token}, contained)
-        for token in sorted(tokens)
-    ]
+    of_root = namespaces.labels() | {label for label, _ in disks.mounts()}
+    clusters = running.keys() | {(label, ROOT_USER) for label in of_root} | (contained or {}).keys()
+    return [_traces(cluster, running.get(cluster, {}), contained) for cluster in sorted(clusters)]
 
 
-def _contained() -> dict[str, list[str]] | None:
-    """The roots that containers and networks of a Docker daemon name, by token; None where none can be asked."""
+def _contained() -> dict[Cluster, list[str]] | None:
+    """The roots that containers and networks of a Docker daemon name; None where none can be asked."""
     from infra.docker import containers, daemon  # takes a third of a second, which not everybody here needs
 
     try:
         daemon.check()
-        return containers.owners()
+        found = containers.owners()
     except AftershockError:
         return None
+    return {cluster: roots for cluster, roots in found.items() if tokens.TOKEN.fullmatch(cluster[0])}
 
 
-def _traces(token: str, roots: dict[int, str], contained: dict[str, list[str]] | None) -> Traces:
-    """The traces of a token that these processes carry; others may live in its namespaces."""
-    in_docker = (contained or {}).get(token, [])
-    mounted = disks.of(token)
-    root = next(filter(None, (*roots.values(), *in_docker)), None) or namespaces.root_of(token) or _root_of(mounted)
-    processes = roots.keys() | set(namespaces.processes(token))
-    hidden = contained is None and token.startswith(IN_DOCKER)
-    return Traces(token, root, len(processes), len(namespaces.of(token)), len(mounted), len(in_docker), hidden)
+def _traces(cluster: Cluster, told: Mapping[int, str], contained: Mapping[Cluster, list[str]] | None) -> Traces:
+    """The traces of a cluster whose processes name these roots; others may live in its namespaces."""
+    label, uid = cluster
+    in_docker = (contained or {}).get(cluster, [])
+    named, mounted = (namespaces.of(label), disks.of(label)) if uid == ROOT_USER else ([], [])
+    processes = told.keys() | (set(namespaces.processes(label)) if named else set())
+    roots = set(filter(None, (*told.values(), *in_docker))) or _roots_of(label, named, mounted)
+    hidden = contained is None and label.startswith(IN_DOCKER)
+    counts = (len(processes), len(named), len(mounted), len(in_docker))
+    return Traces(label, uid, tuple(sorted(roots)), *counts, hidden)
 
 
-def _root_of(mounted: list[Path]) -> str:
-    """The cluster's root, as the disks of its hosts tell: ROOT/hosts/NAME/lives."""
-    return str(mounted[0].parents[2]) if mounted else ""
+def _roots_of(label: str, named: Sequence[str], mounted: Sequence[Path]) -> set[str]:
+    """The cluster's root, as its uplink tells, or the disks of its hosts: ROOT/hosts/NAME/lives."""
+    root = (named and namespaces.root_of(label)) or (mounted and str(mounted[0].parents[2]))
+    return {root} if root else set()
 
 
-def remove(token: str) -> None:
-    """End every process of a cluster, then its interfaces, namespaces, disks, containers; proves that all is gone.
+def at(root: Path, uid: int) -> list[Traces]:
+    """The traces of a user's clusters that name just this root: where a damaged handle does not tell more."""
+    return [traces for traces in find() if traces.root == str(root) and traces.uid == uid]
 
-    Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go.
+
+def remove(label: str, uid: int | None = None) -> None:
+    """End every process of a user's cluster, then remove interfaces, namespaces, disks, containers; proves it.
+
+    Of this user's, unless another one is named. Idempotent, and indifferent to how far their creation came. Raises
+    `EnvironmentFailure` for what does not go.
     """
-    if token.startswith(IN_DOCKER):
+    if not tokens.TOKEN.fullmatch(label):
+        raise EnvironmentFailure(f"{label!r} is no label of a cluster", "look at its handle")
+    uid = os.geteuid() if uid is None else uid
+    if label.startswith(IN_DOCKER):
         from infra.docker import containers
 
-        containers.remove(token)
-    namespaces.remove(token)
-    disks.remove(token)
+        containers.remove(label, uid)
+    _end_processes(label, uid)
+    if uid == ROOT_USER:
+        namespaces.remove(label)
+        disks.remove(label)
+
+
+class Belongings(Handles):
+    """The processes of a user's cluster: those that carry a mark of it, and those that live in its namespaces."""
+
+    def __init__(self, label: str, uid: int) -> None:
+        super().__init__(label)
+        self._label, self._uid = label, uid
+
+    def find(self) -> list[int]:
+        carrying = {process.pid for process in owners() if self._is_ours(process.mark, process.uid)}
+        return sorted(carrying | self._living())
+
+    def belongs(self, pid: int) -> bool:
+        process = marked(pid)
+        return bool(process and self._is_ours(process.mark, process.uid)) or pid in self._living()
+
+    def _is_ours(self, mark: str, uid: int) -> bool:
+        return uid == self._uid and tokens.label_of(mark) == self._label
+
+    def _living(self) -> set[int]:
+        return set(namespaces.processes(self._label)) if self._uid == ROOT_USER else set()
+
+
+def _end_processes(label: str, uid: int) -> None:
+    processes, deadline = Belongings(label, uid), time.monotonic() + REMOVAL_LIMIT_S
+    try:
+        while left := processes.look():
+            if time.monotonic() > deadline:
+                numbers = ", ".join(map(str, left))
+                raise EnvironmentFailure(f"processes {numbers} of {label} survive SIGKILL", "look for them with ps")
+            processes.signal(signal.SIGKILL)
+            time.sleep(LOOK_EACH_S)
+    finally:
+        processes.close()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 import socket
 from dataclasses import asdict, dataclass
@@ -20,7 +19,7 @@ from experiments import inventory
 from experiments.errors import BadInput
 from experiments.inventory import InventoryHost
 from experiments.spec import ClusterSpec, Role
-from infra import ssh, startup
+from infra import ssh, startup, tokens
 from infra.cluster import Handle, Host
 from infra.processes import MARK
 
@@ -50,7 +49,7 @@ def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         Host(name, _resolved(host), host.role, spec.worker_cores, spec.worker_memory_mb)
         for name, host in chosen.items()
     ]
-    handle = startup.handle_on(spec, run_id, root, token=f"m0-{secrets.token_hex(8)}", hosts=hosts)
+    handle = startup.handle_on(spec, run_id, root, token=tokens.new("m", 0), hosts=hosts)
     _write_logins(handle, chosen)
     (_logins(handle) / "inventory").symlink_to(path)
     return handle

@@ -1,6 +1,6 @@
 """The agent of a machine that exists and stays: it tells what is there, and acts for the run that has claimed it only.
 
-Run by the driver as `python -m infra.machine_agent TOKEN HOST ADDRESS DISK`.
+Run by the driver as `python -m infra.machine_agent HOST ADDRESS DISK`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ OVER_THE_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "gluster
 
 
 class MachineAgent(Agent):
-    def __init__(self, token: str, host: str, address: str, disk: str) -> None:
-        super().__init__(token, host, address, disk)
-        self.token, self.host = token, host
+    def __init__(self, host: str, address: str, disk: str) -> None:
+        super().__init__(host, address, disk)
+        self.host = host
         if self._has_claim():
             self._know_ports(claims.owner().ports)
 

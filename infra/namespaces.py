@@ -2,8 +2,9 @@
 
 The bridge has a namespace to itself, so that the machine's firewall (Docker's, say) does not meet what hosts say to
 each other. Of a cluster the machine's own namespace holds one interface, the uplink, through which the controller
-reaches the hosts. The namespaces carry the cluster's token in their names, the uplink a part of it, and as its
-alias the token and the cluster's root: whoever finds them knows whose they are.
+reaches the hosts. The namespaces carry the cluster's label (`infra.tokens`) in their names, the uplink a part of it,
+and as its alias the label and the cluster's root: whoever finds them knows whose they are. What makes and uses them
+takes the token, what finds them without a handle the label.
 """
 
 from __future__ import annotations
@@ -12,42 +13,38 @@ import ipaddress
 import json
 import os
 import re
-import signal
-import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from experiments.errors import EnvironmentFailure
-from infra import programs
-from infra.processes import members
+from infra import programs, tokens
 
 NETWORK = ipaddress.ip_network("198.18.0.0/15")  # reserved for benchmarks: no host of the internet is hidden by it
 PREFIX_LENGTH = 24
 CONTROLLER_NUMBER = 254
 NAMESPACES = Path("/run/netns")
-NAMESPACE = re.compile(r"aftershock-(n\d+-[0-9a-f]{16})-.+")
+NAMESPACE = re.compile(rf"aftershock-({tokens.PATTERN})-.+")
 SWITCH = "switch"
 INTERFACE = "eth0"  # of a host, in its namespace
-COMMAND_LIMIT_S, REMOVAL_LIMIT_S = 30.0, 10.0
+COMMAND_LIMIT_S = 30.0
 
 
 def namespace(token: str, host: str) -> str:
     """Name of the namespace of a host."""
-    return f"aftershock-{token}-{host}"
+    return f"aftershock-{tokens.label(token)}-{host}"
 
 
-def uplink(token: str) -> str:
+def uplink(label: str) -> str:
     """Name of the interface to the cluster in the controller's namespace; the kernel allows 15 characters."""
-    return f"as-{token.partition('-')[2][:12]}"
+    return f"as-{label.partition('-')[2][:12]}"
 
 
 def free_subnet() -> int:
     """The number of the first /24 of 198.18.0.0/15 that no route of this machine and no cluster of ours uses."""
     routes = json.loads(_ip("-j", "-4", "route", "show", "table", "all") or "[]")
     known = [ipaddress.ip_network(route["dst"], strict=False) for route in routes if route["dst"] != "default"]
-    taken = {int(token[1:].partition("-")[0]) for token in tokens()}
+    taken = set(map(tokens.subnet_of, labels()))
     for number, network in enumerate(NETWORK.subnets(new_prefix=PREFIX_LENGTH)):
         if number not in taken and not any(network.overlaps(other) for other in known):
             return number
@@ -61,12 +58,13 @@ def prefix_of(subnet: int) -> str:
 
 def create(token: str, root: str, addresses: Mapping[str, str]) -> None:
     """Make a namespace for each host name, with its address on `eth0`, joined by a bridge and with the controller."""
-    up, switch, prefix = uplink(token), namespace(token, SWITCH), next(iter(addresses.values())).rpartition(".")[0]
+    label, switch = tokens.label(token), namespace(token, SWITCH)
+    up, prefix = uplink(label), next(iter(addresses.values())).rpartition(".")[0]
     _batch(f"netns add {namespace(token, host)}" for host in (SWITCH, *addresses))
     _batch(
         [
             f"link add {up} type veth peer name uplink netns {switch}",
-            f'link set {up} alias "{token} {root}"',
+            f'link set {up} alias "{label} {root}"',
             f"link set {up} addrgenmode none",
             f"addr add {prefix}.{CONTROLLER_NUMBER}/{PREFIX_LENGTH} dev {up}",
             f"link set {up} up",
@@ -129,37 +127,53 @@ def inside(token: str, host: str, *command: str) -> list[str]:
     return ["nsenter", f"--net={NAMESPACES / namespace(token, host)}", *command]
 
 
-def tokens() -> set[str]:
-    """The tokens of all clusters that have a namespace on this machine."""
-    names = os.listdir(NAMESPACES) if NAMESPACES.is_dir() else []
-    return {found[1] for found in map(NAMESPACE.fullmatch, names) if found}
+def labels() -> set[str]:
+    """The labels of all clusters that have a namespace on this machine."""
+    return {label for label, _ in _named()}
 
 
-def of(token: str) -> list[str]:
+def of(label: str) -> list[str]:
     """The names of the namespaces of a cluster."""
+    return sorted(name for owner, name in _named() if owner == label)
+
+
+def _named() -> list[tuple[str, str]]:
+    """Label and name of every namespace of a cluster of ours."""
     names = os.listdir(NAMESPACES) if NAMESPACES.is_dir() else []
-    return sorted(name for name in names if name.startswith(namespace(token, "")))
+    return [(found[1], found[0]) for found in map(NAMESPACE.fullmatch, names) if found]
 
 
-def root_of(token: str) -> str | None:
+def root_of(label: str) -> str | None:
     """The root of the cluster, as its uplink tells; None when there is no uplink, or none that was finished."""
+    owner, _, root = _alias(label).partition(" ")
+    return root if owner == label and root else None
+
+
+def _alias(label: str) -> str:
     try:
-        alias = (Path("/sys/class/net") / uplink(token) / "ifalias").read_text()
+        return (Path("/sys/class/net") / uplink(label) / "ifalias").read_text().strip()
     except OSError:  # it may go at any moment
-        return None
-    owner, _, root = alias.strip().partition(" ")
-    return root if owner == token and root else None
+        return ""
 
 
-def has_uplink(token: str) -> bool:
-    return (Path("/sys/class/net") / uplink(token)).exists()
+def has_uplink(label: str) -> bool:
+    """Whether the cluster has an uplink, finished or not; not one of another cluster, whose label begins alike."""
+    return (Path("/sys/class/net") / uplink(label)).exists() and _alias(label).partition(" ")[0] in ("", label)
 
 
-def processes(token: str, host: str | None = None) -> list[int]:
-    """Ids of the processes that live in the namespaces of a cluster, or in that of one host, whatever they are."""
-    files = [NAMESPACES / name for name in ([namespace(token, host)] if host else of(token))]
-    wanted = {_identity(path) for path in files} - {None}
-    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+def inhabitants(token: str, host: str) -> list[int]:
+    """Ids of the processes that live in the namespace of a host, whatever they are."""
+    return _living_in([namespace(token, host)])
+
+
+def processes(label: str) -> list[int]:
+    """Ids of the processes that live in the namespaces of a cluster, whatever they are: only root can bring them in."""
+    return _living_in(of(label))
+
+
+def _living_in(names: Iterable[str]) -> list[int]:
+    wanted = {_identity(NAMESPACES / name) for name in names} - {None}
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()] if wanted else []
     return [pid for pid in pids if _identity(Path(f"/proc/{pid}/ns/net")) in wanted]
 
 
@@ -177,30 +191,16 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def remove(token: str) -> None:
-    """End every process of the cluster, wherever it lives, then its interfaces and namespaces; proves that all is gone.
+def remove(label: str) -> None:
+    """Remove the interfaces and namespaces of a cluster whose processes have ended; proves that all is gone.
 
     Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go.
     """
-    _end_processes(token)
-    lines = [f"link del {uplink(token)}"] if has_uplink(token) else []
-    _batch([*lines, *(f"netns del {name}" for name in of(token))])
-    left = [*of(token), *([uplink(token)] if has_uplink(token) else [])]
+    lines = [f"link del {uplink(label)}"] if has_uplink(label) else []
+    _batch([*lines, *(f"netns del {name}" for name in of(label))])
+    left = [*of(label), *([uplink(label)] if has_uplink(label) else [])]
     if left:
         raise EnvironmentFailure(f"{', '.join(left)} cannot be removed", "see `ip netns` and `ip link`")
-
-
-def _end_processes(token: str) -> None:
-    deadline = time.monotonic() + REMOVAL_LIMIT_S
-    while left := sorted({*processes(token), *members(token)}):
-        if time.monotonic() > deadline:
-            raise EnvironmentFailure(
-                f"processes {', '.join(map(str, left))} of {token} survive SIGKILL", "look for them with ps"
-            )
-        for pid in left:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.01)
 
 
 def _batch(lines: Iterable[str], name: str | None = None) -> None:

@@ -88,7 +88,7 @@ class NetnsDriver(RemoteHosts):
     def destroy(self, handle: Handle) -> None:
         """End everything that carries the cluster's token, its namespaces and disks; the directories stay."""
         self.close(handle)
-        leftovers.remove(handle.token)
+        leftovers.remove(handle.label)
 
 
 def _check_privileges() -> None:

@@ -89,7 +89,7 @@ class Inhabitants(Handles):
         self._machine = f"{token}/{MACHINE}/{host}"
 
     def find(self) -> list[int]:
-        found = {*members(self.mark), *members(self._machine), *namespaces.processes(self._token, self._host)}
+        found = {*members(self.mark), *members(self._machine), *namespaces.inhabitants(self._token, self._host)}
         return sorted(found - {self._spared})
 
     def belongs(self, pid: int) -> bool:

@@ -2,6 +2,7 @@
 
 A host of the local driver is every process that carries its mark. The mark is inherited through fork and
 exec, so it also finds what a process group or a session misses (pyspark's daemon makes a group of its own).
+A process of another user is never one of a host, whatever mark it carries.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 MARK, ROOT = "AFTERSHOCK_HOST", "AFTERSHOCK_ROOT"  # variables: whose a process is, and where its cluster has its root
 MACHINE = "machine"  # in the place of a host in a mark: what serves the machine, and outlives a kill of the host
@@ -33,27 +35,46 @@ class Usage:
     rss_bytes: int
 
 
+class Marked(NamedTuple):
+    """A live process with a mark: its id, its real user, the mark, and the root that it names (empty without one)."""
+
+    pid: int
+    uid: int
+    mark: str
+    root: str
+
+
 def members(mark: str) -> list[int]:
-    """Ids of the live processes (zombies excepted) that carry the mark, or a mark below it."""
+    """Ids of this user's live processes (zombies excepted) that carry the mark, or a mark below it."""
     needle = f"{MARK}={mark}".encode()
     return [pid for pid in _pids() if carries(pid, needle)]
 
 
 def marks(prefix: str) -> set[str]:
-    """The distinct marks below a prefix that live processes carry."""
-    needle = f"{MARK}={prefix}".encode()
-    entries = (entry for pid in _pids() if _alive(pid) for entry in _environment(pid) if entry.startswith(needle))
-    return {entry.decode().partition("=")[2] for entry in entries}
+    """The distinct marks below a prefix that live processes of this user carry."""
+    return {found.mark for found in owners() if found.mark.startswith(prefix) and found.uid == os.geteuid()}
 
 
-def owners() -> list[tuple[int, str, str]]:
-    """Of every live process with a mark: its id, the mark, and the root of its cluster (empty if it does not tell)."""
-    found = []
-    for pid in _pids():
-        variables = dict(entry.partition("=")[::2] for entry in map(os.fsdecode, _environment(pid)))
-        if MARK in variables and _alive(pid):
-            found.append((pid, variables[MARK], variables.get(ROOT, "")))
-    return found
+def owners() -> list[Marked]:
+    """Every live process with a mark, of any user, as far as this user may look."""
+    return [found for pid in _pids() if (found := marked(pid))]
+
+
+def marked(pid: int) -> Marked | None:
+    """Whose a process is; None for one that is dead or carries no mark."""
+    variables = dict(entry.partition("=")[::2] for entry in map(os.fsdecode, _environment(pid)))
+    if MARK not in variables or not _alive(pid) or (uid := user_of(pid)) is None:
+        return None
+    return Marked(pid, uid, variables[MARK], variables.get(ROOT, ""))
+
+
+def user_of(pid: int) -> int | None:
+    """The real user of a process; None when it is gone.
+
+    The owner of /proc/PID would not do: a process that forbids to be looked into has files that belong to root.
+    """
+    found = (line.split()[1] for line in _lines(Path(f"/proc/{pid}/status")) if line.startswith("Uid:"))
+    return next(map(int, found), None)
 
 
 def take_precedence(pid: int = 0) -> None:
@@ -147,8 +168,10 @@ def _amid_exec(pid: int) -> bool:
 
 
 def carries(pid: int, needle: bytes) -> bool:
+    """Whether a live process of this user has that entry in its environment, or one below it."""
     entries = _environment(pid)
-    return any(e == needle or e.startswith(needle + b"/") for e in entries) and _alive(pid)
+    found = any(e == needle or e.startswith(needle + b"/") for e in entries)
+    return found and _alive(pid) and user_of(pid) == os.geteuid()
 
 
 def is_stopped(pid: int) -> bool | None:

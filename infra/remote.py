@@ -24,13 +24,15 @@ from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from infra import gateway, reach, services, startup
 from infra.cluster import Handle, Host, HostState
-from infra.processes import MACHINE, Usage
+from infra.processes import MACHINE, MARK, Usage
 from infra.session import ClockOffset, Disconnected, Session, measure_offset
 from infra.strikes.strike import Proof, Strike, wait_until
 
 ANSWER_LIMIT_S = 15.0
 ATTEMPTS = 3
 PROOF_LOOK_S = 0.02
+# What a session runs: its first line is the mark, which must not be among the arguments, where all users could read it.
+MARKED = f"""IFS='"' read -r _ _ _ {MARK} _; export {MARK}; exec "$@\""""
 CLOCK_HOLDS_S = 30.0  # a clock that nobody disciplines is off by 50 ppm, so 1.5 ms after this
 
 
@@ -203,10 +205,12 @@ class RemoteHosts:
 
     def _open(self, handle: Handle, host: Host) -> Session:
         mark = f"{handle.token}/{MACHINE}/{host.name}"
-        variables = [f"{name}={value}" for name, value in services.environment(mark, handle.root).items()]
-        agent = [sys.executable, "-S", "-m", self.agent, handle.token, host.name, host.address]
-        agent.append(str(handle.disk(host.name)))
-        return self._begin(handle, host, ["env", *variables, *agent])
+        environment = services.environment(mark, handle.root)
+        variables = [f"{name}={value}" for name, value in environment.items() if name != MARK]
+        agent = [sys.executable, "-S", "-m", self.agent, host.name, host.address, str(handle.disk(host.name))]
+        session = self._begin(handle, host, ["sh", "-c", MARKED, "sh", "env", *variables, *agent])
+        session.tell(mark=mark)
+        return session
 
     def forget(self, handle: Handle, host: Host) -> None:
         """End this process's session with a host that answers no more: whoever waits for an answer is told."""

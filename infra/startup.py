@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
@@ -17,10 +14,11 @@ import psutil
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import GATEWAY, FaultKind
 from experiments.spec import ClusterSpec
-from infra import credentials, gateway, kafka, services, spark
+from infra import credentials, gateway, kafka, services, spark, tokens
 from infra.cluster import Driver, Handle, Host, Role
 from infra.jars import ensure_jars
 from infra.jvm import find_java
+from infra.locks import locked
 from infra.services import BROKER_PORT, MASTER_PORT
 from infra.strikes.strike import Proof
 
@@ -76,7 +74,7 @@ def handle_of(spec: ClusterSpec, run_id: str, root: Path, *, letter: str, subnet
 
     first = host(GATEWAY, 1, Role.GATEWAY)
     workers = [host(f"worker-{i}", 1 + i, Role.WORKER) for i in range(1, spec.workers + 1)]
-    return handle_on(spec, run_id, root, token=f"{letter}{subnet}-{secrets.token_hex(8)}", hosts=[first, *workers])
+    return handle_on(spec, run_id, root, token=tokens.new(letter, subnet), hosts=[first, *workers])
 
 
 def handle_on(spec: ClusterSpec, run_id: str, root: Path, *, token: str, hosts: Sequence[Host]) -> Handle:
@@ -131,18 +129,12 @@ def struck(handle: Handle, host: str, kind: FaultKind) -> Host:
     return allowed[host]
 
 
-@contextmanager
-def one_at_a_time() -> Iterator[None]:
-    """Provisioning is serialised on the machine, whoever does it, so that two runs never choose the same subnet."""
-    try:
-        descriptor = os.open(PROVISION_LOCK, os.O_CREAT | os.O_EXCL | os.O_RDONLY, 0o644)
-    except FileExistsError:
-        descriptor = os.open(PROVISION_LOCK, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+def one_at_a_time() -> AbstractContextManager[None]:
+    """Provisioning is serialised on the machine, whoever does it, so that two runs never choose the same subnet.
+
+    Raises `EnvironmentFailure` when another one takes longer than any should.
+    """
+    return locked(PROVISION_LOCK, "the provisioning or cleaning of other runs")
 
 
 def _check_memory(spec: ClusterSpec) -> None:

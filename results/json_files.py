@@ -69,8 +69,13 @@ def write_json(path: Path, document: Any) -> None:
     """Write a JSON document so that a reader sees the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    scratch.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    scratch.replace(path)
+    text = json.dumps(document, indent=1) + "\n"
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
 
 
 def _bytes(path: Path, most: int) -> bytes:

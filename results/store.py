@@ -31,6 +31,7 @@ from results.scratch import scratch as scratch_in
 from results.scratch import sweep as sweep_in
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
+SCRATCH = re.compile(r"\..+\.json\.[0-9]+\.[0-9]+")  # left by a killed `write_json`: process, thread
 UNREADABLE = "unreadable"  # the state of a run whose status or tables cannot be read
 
 

@@ -38,6 +38,7 @@ def _lines(cleaning: Cleaning) -> list[str]:
 
 
 def _named(traces: Traces) -> str:
-    found = f"{traces.token}: {traces.processes} processes, {traces.namespaces} namespaces, {traces.mounts} mounts"
+    found = f"{traces.label}: {traces.processes} processes, {traces.namespaces} namespaces, {traces.mounts} mounts"
     found += f", {traces.containers} containers and networks" if traces.containers else ""
-    return f"{found} ({traces.root or 'root unknown'})"
+    root = traces.root if traces.root.isprintable() else ascii(traces.root)  # whoever started a process chose it
+    return f"{found} ({root or 'root unknown'})"

@@ -1,6 +1,7 @@
 """The containers of a cluster and the network that joins them, made and removed by the daemon.
 
-All of them carry the cluster's token and root as labels: whoever finds them knows whose they are. The network is a
+All of them carry the cluster's label (`infra.tokens`), root and user as Docker labels: whoever finds them knows whose
+they are. What makes and uses them takes the token, what finds them without a handle the label. The network is a
 bridge of the cluster's own on a /24 of 198.18.0.0/15, with no way out of it; the machine is number 254 there.
 """
 
@@ -22,14 +23,14 @@ from docker.types import IPAMConfig, IPAMPool
 
 from experiments.errors import EnvironmentFailure
 from experiments.spec import ClusterSpec
-from infra import namespaces, services
+from infra import namespaces, services, tokens
 from infra.cluster import Handle, Host, Role
 from infra.docker import daemon, mounts
 from infra.processes import MACHINE
 from infra.startup import WORKER_OVERHEAD_MB
 
 DOCKERFILE = Path(__file__).with_name("Dockerfile")
-TOKEN_LABEL, ROOT_LABEL = "aftershock.token", "aftershock.root"
+CLUSTER_LABEL, ROOT_LABEL, USER_LABEL = "aftershock.cluster", "aftershock.root", "aftershock.user"
 # The first process of a container: it cuts a host off again that was when it lost its power (its argument names the
 # rules); then it sleeps, and takes in and buries the orphans of the others, as an init does.
 INIT = "PATH=$PATH:/usr/sbin:/sbin; [ ! -e $0 ] || nft -f $0; trap 'exit 0' TERM; sleep infinity & wait"
@@ -44,12 +45,12 @@ REMOVAL_LIMIT_S, PAUSE_S, SETTLED_S = 30.0, 0.1, 0.3
 
 def name_of(token: str, host: str) -> str:
     """Name of the container of a host."""
-    return f"aftershock-{token}-{host}"
+    return f"{network_of(token)}-{host}"
 
 
 def network_of(token: str) -> str:
     """Name of a cluster's network."""
-    return f"aftershock-{token}"
+    return f"aftershock-{tokens.label(token)}"
 
 
 def rules_of(handle: Handle, host: str) -> Path:
@@ -73,7 +74,8 @@ def build_image() -> str:
 
 def create(handle: Handle, spec: ClusterSpec) -> None:
     """Make the network and a container for each host, and start them."""
-    labels = {TOKEN_LABEL: handle.token, ROOT_LABEL: handle.root}
+    label = tokens.label(handle.token)
+    labels = {CLUSTER_LABEL: label, ROOT_LABEL: handle.root, USER_LABEL: str(os.geteuid())}
     prefix = handle.gateway.address.rpartition(".")[0]
     subnet = f"{prefix}.0/{namespaces.PREFIX_LENGTH}"
     pool = IPAMPool(subnet=subnet, gateway=f"{prefix}.{namespaces.CONTROLLER_NUMBER}")
@@ -84,7 +86,7 @@ def create(handle: Handle, spec: ClusterSpec) -> None:
             internal=True,
             ipam=IPAMConfig(pool_configs=[pool]),
             labels=labels,
-            options={"com.docker.network.bridge.name": namespaces.uplink(handle.token)},
+            options={"com.docker.network.bridge.name": namespaces.uplink(label)},
         )
     shared, parts = {"image": build_image(), "labels": labels}, real_time(len(handle.workers))
 
@@ -148,61 +150,68 @@ def get(handle: Handle, host: str) -> Container:
         return daemon.client().containers.get(name_of(handle.token, host))
 
 
-def containers_of(token: str) -> list[Container]:
+def containers_of(label: str) -> list[Container]:
     """All containers of a cluster, whatever state they are in."""
     with daemon.asking("list containers"):
-        listed = daemon.client().containers.list(all=True, sparse=True, filters={"label": f"{TOKEN_LABEL}={token}"})
-    return listed
+        return daemon.client().containers.list(all=True, sparse=True, filters={"label": f"{CLUSTER_LABEL}={label}"})
 
 
-def networks_of(token: str) -> list[Network]:
+def networks_of(label: str) -> list[Network]:
     with daemon.asking("list networks"):
-        return daemon.client().networks.list(filters={"label": f"{TOKEN_LABEL}={token}"})
+        return daemon.client().networks.list(filters={"label": f"{CLUSTER_LABEL}={label}"})
 
 
-def owners() -> dict[str, list[str]]:
-    """The token of every cluster of which the daemon has anything: the root, for each container and network of it."""
+def owners() -> dict[tuple[str, int], list[str]]:
+    """Label and user of every cluster of which the daemon has anything: the root, for each container and network of it.
+
+    Whoever may set these labels may use the daemon, and so is root on the machine: they are believed.
+    """
     with daemon.asking("list containers and networks"):
         client = daemon.client()
-        listed = client.containers.list(all=True, sparse=True, filters={"label": TOKEN_LABEL})
+        listed = client.containers.list(all=True, sparse=True, filters={"label": CLUSTER_LABEL})
         labels = [each.attrs["Labels"] for each in listed]
-        labels += [each.attrs["Labels"] for each in client.networks.list(filters={"label": TOKEN_LABEL})]
-    found: dict[str, list[str]] = {}
+        labels += [each.attrs["Labels"] for each in client.networks.list(filters={"label": CLUSTER_LABEL})]
+    found: dict[tuple[str, int], list[str]] = {}
     for label in labels:
-        found.setdefault(label[TOKEN_LABEL], []).append(label.get(ROOT_LABEL, ""))
+        if (user := label.get(USER_LABEL, "")).isdecimal():
+            found.setdefault((label[CLUSTER_LABEL], int(user)), []).append(label.get(ROOT_LABEL, ""))
     return found
 
 
-def remove(token: str) -> None:
-    """Remove the containers of a cluster, whatever state they are in, and its network; proves that all is gone.
+def remove(label: str, uid: int) -> None:
+    """Remove the containers of a user's cluster, whatever state they are in, and its network; proves that all is gone.
 
     Idempotent. What somebody asked for who has been killed may still appear: it is waited for. Raises
     `EnvironmentFailure` for what does not go.
     """
     deadline = time.monotonic() + REMOVAL_LIMIT_S
-    while left := _remove_what_there_is(token):
+    while left := _remove_what_there_is(label, uid):
         if time.monotonic() > deadline:
             raise EnvironmentFailure(f"Docker does not remove {', '.join(left)}", daemon.REMEDY)
         time.sleep(PAUSE_S)
 
 
-def _remove_what_there_is(token: str) -> list[str]:
+def _remove_what_there_is(label: str, uid: int) -> list[str]:
     """Remove what is found; returns the names of what was, empty when there was nothing for a while."""
-    found = _find(token)
+    found = _find(label, uid)
     if not found:
         time.sleep(SETTLED_S)
-        return _names(_find(token))
+        return _names(_find(label, uid))
     containers = [each for each in found if isinstance(each, Container)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(_remove_container, containers))
-    for network in networks_of(token):
+    for network in _of_user(networks_of(label), uid):
         with suppress(APIError):  # a container that is just being started is still joined to it: looked at again
             network.remove()
     return _names(found)
 
 
-def _find(token: str) -> list[Container | Network]:
-    return [*containers_of(token), *networks_of(token)]
+def _find(label: str, uid: int) -> list[Container | Network]:
+    return _of_user([*containers_of(label), *networks_of(label)], uid)
+
+
+def _of_user(found: list[Any], uid: int) -> list[Any]:
+    return [each for each in found if each.attrs["Labels"].get(USER_LABEL) == str(uid)]
 
 
 def _names(found: list[Container | Network]) -> list[str]:

@@ -91,7 +91,7 @@ class DockerDriver(RemoteHosts):
     def destroy(self, handle: Handle) -> None:
         """Remove the cluster's containers and network, and end what carries its token; the directories stay."""
         self.close(handle)
-        leftovers.remove(handle.token)
+        leftovers.remove(handle.label)
 
 
 def _session(handle: Handle, host: Host, command: Sequence[str]) -> Session:

@@ -1,9 +1,10 @@
 """A slow host: its processes run only for a share of each period, and are stopped for the rest of it.
 
-That is the doing of a throttler, a process of the machine: `python -m infra.strikes.throttle MARK SHARE` waits for a
-line on its input, then stops and continues the processes of the mark by turns until it is killed; it needs no cgroup
-and no right but over those processes. Kills of the host spare it, those who kill the host end it, and so does the end
-of the cluster. A throttler that dies by itself may leave the host stopped: whoever undoes the fault thaws it.
+That is the doing of a throttler, a process of the machine: `python -m infra.strikes.throttle SHARE` is told a mark by
+the first line of its input (other users may read arguments), waits for a second line, then stops and continues the
+processes of the mark by turns until it is killed; it needs no cgroup and no right but over those processes. Kills of
+the host spare it, those who kill the host end it, and so does the end of the cluster. A throttler that dies by itself
+may leave the host stopped: whoever undoes the fault thaws it.
 """
 
 from __future__ import annotations
@@ -40,14 +41,17 @@ class Throttle:
         self._done: dict[str, int] = {}
 
     def _start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-S", "-m", "infra.strikes.throttle", self.mark, str(self.share)],
+        throttler = subprocess.Popen(
+            [sys.executable, "-S", "-m", "infra.strikes.throttle", str(self.share)],
             env=services.environment(self._throttler_mark, os.environ.get(ROOT, "")),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        throttler.stdin.write(f"{self.mark}\n".encode())
+        throttler.stdin.flush()
+        return throttler
 
     def refresh(self) -> bool:
         """Whether the host is up; a throttler that the end of an earlier fault took along is started again."""
@@ -184,7 +188,7 @@ def throttle(mark: str, share: float) -> None:
 
 
 def main() -> None:
-    mark, share = sys.argv[1], float(sys.argv[2])
+    mark, share = sys.stdin.readline().rstrip(), float(sys.argv[1])
     take_precedence()
     if sys.stdin.readline():
         throttle(mark, share)

@@ -63,7 +63,7 @@ def inventory(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        leftovers.remove(made.token)
+        leftovers.remove(made.label)
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def test_a_soak_of_every_kind_leaves_nothing_behind_and_loses_nothing(experiment
         driver_of(cluster.driver).check(cluster)
     except AftershockError as error:
         pytest.skip(str(error))
-    before, descriptors = namespaces.tokens(), Descriptors(tmp_path)
+    before, descriptors = namespaces.labels(), Descriptors(tmp_path)
     descriptors.start()
     done = subprocess.run([PROGRAM, "benchmark", experiment, "--json"], capture_output=True, text=True, timeout=LIMIT_S)
     descriptors.stopped.set()
@@ -85,7 +85,7 @@ def test_a_soak_of_every_kind_leaves_nothing_behind_and_loses_nothing(experiment
 
     assert set(descriptors.counts) == set(LONG_LIVED), "or else nothing was looked at"
     assert members(descriptors.token) == []
-    assert namespaces.tokens() <= before
+    assert namespaces.labels() <= before
     assert not list((tmp_path / "live").iterdir())
     for service, counts in descriptors.counts.items():
         fifth = len(counts) // 5

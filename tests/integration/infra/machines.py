@@ -69,7 +69,7 @@ def write_inventory(folder: Path, machines: dict[str, dict[str, Any]]) -> Path:
 def hide(there: Handle, host: str, folder: Path | None) -> None:
     """Start the sshd of a machine again, for which a folder is empty; or none is."""
     network = (namespaces.NAMESPACES / namespaces.namespace(there.token, host)).stat().st_ino
-    for pid in namespaces.processes(there.token):  # by its network: sshd writes its title over its environment
+    for pid in namespaces.processes(there.label):  # by its network: sshd writes its title over its environment
         with suppress(FileNotFoundError, ProcessLookupError):
             if os.stat(f"/proc/{pid}/ns/net").st_ino == network:
                 os.kill(pid, signal.SIGKILL)
@@ -85,7 +85,7 @@ def hide(there: Handle, host: str, folder: Path | None) -> None:
 def main() -> None:
     folder, what = Path(sys.argv[1]).absolute(), sys.argv[2]
     if what == "--remove":
-        leftovers.remove(Handle.load(folder / "machines").token)
+        leftovers.remove(Handle.load(folder / "machines").label)
     else:
         make(folder, int(what))
         print(folder / "inventory.json")

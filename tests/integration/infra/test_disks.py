@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiments.errors import EnvironmentFailure
-from infra import disks, leftovers
+from infra import disks, leftovers, tokens
 
 SIZE_MB = 64
 
@@ -22,7 +22,7 @@ def token() -> Iterator[str]:
         pytest.skip("only root can mount")
     made = f"n509-{secrets.token_hex(8)}"
     yield made
-    disks.remove(made)
+    disks.remove(tokens.label(made))
 
 
 def test_a_disk_has_its_size_and_nothing_on_it_and_is_found_by_its_token(token: str, tmp_path: Path) -> None:
@@ -32,13 +32,13 @@ def test_a_disk_has_its_size_and_nothing_on_it_and_is_found_by_its_token(token: 
     assert list(folder.iterdir()) == []
     size = os.statvfs(folder)
     assert size.f_blocks * size.f_frsize == SIZE_MB * 2**20
-    assert disks.of(token) == [folder]
-    (traces,) = [traces for traces in leftovers.find() if traces.token == token]
+    assert disks.of(tokens.label(token)) == [folder]
+    (traces,) = [traces for traces in leftovers.find() if traces.label == tokens.label(token)]
     assert (traces.mounts, traces.processes, traces.namespaces, traces.root) == (1, 0, 0, str(tmp_path / "a root"))
-    leftovers.remove(token)
-    assert disks.of(token) == []
+    leftovers.remove(tokens.label(token))
+    assert disks.of(tokens.label(token)) == []
     assert not os.path.ismount(folder)
-    leftovers.remove(token)
+    leftovers.remove(tokens.label(token))
 
 
 def test_a_full_disk_is_as_new_when_it_was_emptied(token: str, tmp_path: Path) -> None:
@@ -60,5 +60,5 @@ def test_a_disk_in_use_is_not_said_to_be_gone(token: str, tmp_path: Path, monkey
     folder = tmp_path / "lives"
     disks.create(token, "worker-1", folder, SIZE_MB)
     with (folder / "log").open("w"), pytest.raises(EnvironmentFailure, match=r"cannot be unmounted .*busy"):
-        disks.remove(token)
-    disks.remove(token)
+        disks.remove(tokens.label(token))
+    disks.remove(tokens.label(token))

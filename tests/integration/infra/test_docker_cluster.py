@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from aftershock import lease, steps
 from experiments.errors import AftershockError, BadInput
 from experiments.fault_kinds import Direction, FaultKind, FaultOptions
 from experiments.spec import ClusterDriver, ClusterSpec
-from infra import gateway, kafka, startup
+from infra import gateway, kafka, startup, tokens
 from infra.cluster import Handle
 from infra.docker import containers
 from infra.docker import driver as docker_driver
@@ -71,7 +72,8 @@ def cluster(driver: DockerDriver, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def is_gone(token: str) -> bool:
-    return not (members(token) or containers.containers_of(token) or containers.networks_of(token))
+    label = tokens.label(token)
+    return not (members(token) or containers.containers_of(label) or containers.networks_of(label))
 
 
 def times_joined(cluster: Handle) -> int:
@@ -109,10 +111,11 @@ def test_a_provisioned_cluster_is_up_on_a_network_of_its_own(driver: DockerDrive
     assert gateway.answers(cluster.gateway.address, kafka.BROKER_PORT), "the controller reaches the hosts"
     prefix = cluster.gateway.address.rpartition(".")[0]
     assert prefix.startswith("198.18.")
-    (network,) = containers.networks_of(cluster.token)
+    (network,) = containers.networks_of(cluster.label)
     assert network.attrs["Internal"], "Docker forwards nothing out of it"
     assert network.attrs["IPAM"]["Config"][0]["Subnet"] == f"{prefix}.0/24"
-    assert containers.owners()[cluster.token] == [cluster.root] * 3, "two containers and their network tell whose"
+    told = containers.owners()[cluster.label, os.geteuid()]
+    assert told == [cluster.root] * 3, "two containers and their network tell whose"
 
 
 def test_a_container_has_its_own_processes_and_disk_and_cannot_write_what_is_the_machines(cluster: Handle) -> None:
@@ -316,7 +319,7 @@ def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle_and_disturbs_n
     provisioner = subprocess.Popen([sys.executable, "-c", PROVISION, str(root)], cwd=REPOSITORY)
     wait_for((root / "handle.json").exists, limit_s=30)
     left = Handle.load(root)
-    wait_for(lambda: bool(containers.containers_of(left.token)), limit_s=60)
+    wait_for(lambda: bool(containers.containers_of(left.label)), limit_s=60)
     provisioner.kill()
     provisioner.wait()
     assert not is_gone(left.token)
@@ -345,14 +348,14 @@ def test_clean_removes_the_containers_of_a_dead_run_and_leaves_those_of_a_live_o
         docker_driver.make_hosts(ONE_WORKER, handle)
     try:
         with lease.lease(live_directory):
-            assert f"left alone {handle.token}" in clean()
-        assert len(containers.containers_of(handle.token)) == 2
+            assert f"left alone {handle.label}" in clean()
+        assert len(containers.containers_of(handle.label)) == 2
         containers.get(handle, "worker-1").kill()  # one that does not run, and has no process to be found by
         lease.lease_path(live_directory).touch()  # as it stays when whoever held it is killed
         said = clean()
-        assert f"removed {handle.token}" in said
+        assert f"removed {handle.label}" in said
         assert "3 containers and networks" in said
         assert "run run-1 was published as failed" in said
         assert is_gone(handle.token)
     finally:
-        containers.remove(handle.token)
+        containers.remove(handle.label, os.geteuid())

@@ -17,7 +17,7 @@ from aftershock import lease, steps
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterDriver, ClusterSpec
-from infra import disks, gateway, kafka, leftovers, namespaces, netns, ssh, startup
+from infra import disks, gateway, kafka, leftovers, namespaces, netns, ssh, startup, tokens
 from infra.cluster import Handle
 from infra.drivers import driver_of
 from infra.netns import NetnsDriver
@@ -61,7 +61,8 @@ def cluster(driver: NetnsDriver, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def is_gone(token: str) -> bool:
-    return not (members(token) or namespaces.of(token) or namespaces.has_uplink(token) or disks.of(token))
+    label = tokens.label(token)
+    return not (members(token) or namespaces.of(label) or namespaces.has_uplink(label) or disks.of(label))
 
 
 def times_joined(cluster: Handle) -> int:
@@ -77,13 +78,23 @@ def listens(cluster: Handle, host: str) -> set[str]:
     return {row[1] for row in rows if len(row) > 3 and row[3] == "0A"}
 
 
+def test_what_every_user_can_see_does_not_tell_the_token(driver: NetnsDriver, cluster: Handle) -> None:
+    assert driver.running(cluster, "worker-1"), "an agent is there"
+    shown = [path.read_text(errors="replace") for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    shown += [disks.MOUNTS.read_text(), *os.listdir(namespaces.NAMESPACES)]
+    shown.append(subprocess.run(["ip", "-details", "link"], capture_output=True, text=True, check=True).stdout)
+    assert cluster.label in "".join(shown)
+    assert [text for text in shown if cluster.token.partition("-")[2][:8] in text] == []
+    assert stat.S_IMODE((Path(cluster.root) / "handle.json").stat().st_mode) == 0o600
+
+
 def test_a_provisioned_cluster_is_up_on_a_network_of_its_own(driver: NetnsDriver, cluster: Handle) -> None:
     assert [state.up for state in driver.inspect(cluster)] == [True, True]
     assert driver.running(cluster, "gateway") == {"broker", "spark-master"}
     assert driver.running(cluster, "worker-1") == {"spark-worker"}
     assert all(host.address.startswith("198.18.") for host in cluster.hosts.values())
     assert gateway.answers(cluster.gateway.address, kafka.BROKER_PORT), "the controller reaches the hosts"
-    assert len(namespaces.of(cluster.token)) == 3, "two hosts and the switch between them"
+    assert len(namespaces.of(cluster.label)) == 3, "two hosts and the switch between them"
     command = namespaces.inside(cluster.token, "worker-1", "ip", "-4", "route")
     (route,) = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert route.startswith(cluster.gateway.address.rpartition(".")[0]), "no way out of the cluster's own network"
@@ -226,19 +237,19 @@ def test_clean_removes_the_network_of_a_dead_run_and_leaves_that_of_a_live_one(
         sleeper = subprocess.Popen(inside, env={**os.environ, MARK: f"{handle.token}/worker-1/nap", ROOT: str(root)})
         with lease.lease(live_directory):
             assert (
-                f"left alone {handle.token}: 1 processes, 3 namespaces, 1 mounts ({root}): its run is alive" in clean()
+                f"left alone {handle.label}: 1 processes, 3 namespaces, 1 mounts ({root}): its run is alive" in clean()
             )
         assert sleeper.poll() is None
         lease.lease_path(live_directory).touch()  # as it stays when whoever held it is killed
         said = clean()
-        assert f"removed {handle.token}: 1 processes, 3 namespaces, 1 mounts ({root})" in said
+        assert f"removed {handle.label}: 1 processes, 3 namespaces, 1 mounts ({root})" in said
         assert "run run-1 was published as failed" in said
         assert is_gone(handle.token)
         assert sleeper.wait(5) == -9
         assert list(live_directory.parent.iterdir()) == []
         assert store.finished("run-1").status()["state"] == "failed"
     finally:
-        leftovers.remove(handle.token)
+        leftovers.remove(handle.label)
 
 
 def test_a_creation_that_is_cut_off_anywhere_is_removed(tmp_path: Path) -> None:
@@ -252,7 +263,7 @@ def test_a_creation_that_is_cut_off_anywhere_is_removed(tmp_path: Path) -> None:
                 "ip",
                 "link",
                 "add",
-                namespaces.uplink(token),
+                namespaces.uplink(tokens.label(token)),
                 "type",
                 "veth",
                 "peer",
@@ -263,5 +274,5 @@ def test_a_creation_that_is_cut_off_anywhere_is_removed(tmp_path: Path) -> None:
             ]
             subprocess.run(link, check=True)
         assert not is_gone(token)
-        namespaces.remove(token)
+        namespaces.remove(tokens.label(token))
         assert is_gone(token)

@@ -116,7 +116,7 @@ def test_a_host_without_power_has_vanished_without_a_word(
     assert proof.left == {"survivors": 0, "addresses": 0, "answers": 0}
     assert proof.done["processes killed"] >= 4, "the worker, the echo, sshd, the agent"
     assert members(f"{token}/worker-1") == members(f"{token}/machine/worker-1") == []
-    assert namespaces.processes(token, "worker-1") == namespaces.addresses_of(token, "worker-1") == []
+    assert namespaces.inhabitants(token, "worker-1") == namespaces.addresses_of(token, "worker-1") == []
     with pytest.raises(TimeoutError):  # neither an end nor a reset of the connection was heard
         talk(b"anybody?", within_s=0.5)
 
@@ -281,11 +281,11 @@ def test_delayed_messages_are_refused_where_the_kernel_cannot_delay_them(driver:
 
 @pytest.mark.parametrize("kind", [kind for kind in FaultKind if kind.service is None])
 def test_no_fault_of_hosts_takes_the_gateway(driver: NetnsDriver, cluster: Handle, kind: FaultKind) -> None:
-    before = namespaces.processes(cluster.token, "gateway")
+    before = namespaces.inhabitants(cluster.token, "gateway")
     for act in (driver.aim, driver.heal):
         with pytest.raises(BadInput, match="target: 'gateway' is not usable; allowed: a worker of run"):
             act(cluster, "gateway", kind)
-    assert set(before) <= set(namespaces.processes(cluster.token, "gateway"))
+    assert set(before) <= set(namespaces.inhabitants(cluster.token, "gateway"))
 
 
 @cuts
@@ -293,9 +293,9 @@ def test_a_cluster_is_destroyed_in_whatever_state_its_hosts_are(driver: NetnsDri
     with sleeping_cluster(driver, tmp_path, workers=2) as handle:
         driver.aim(handle, "worker-1", FaultKind.POWER_OFF).fire()
         driver.aim(handle, "worker-2", FaultKind.PARTITION).fire()
-        assert len(disks.of(handle.token)) == 2
-    assert members(handle.token) == namespaces.of(handle.token) == disks.of(handle.token) == []
-    assert not namespaces.has_uplink(handle.token)
+        assert len(disks.of(handle.label)) == 2
+    assert members(handle.token) == namespaces.of(handle.label) == disks.of(handle.label) == []
+    assert not namespaces.has_uplink(handle.label)
 
 
 @cuts

@@ -39,7 +39,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:
     except AftershockError as error:
         pytest.skip(str(error))
     yield made
-    leftovers.remove(made.token)
+    leftovers.remove(made.label)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 from aftershock import clean, cli, lease
 from aftershock.lease import Lease
 from experiments.errors import BadInput
-from infra import leftovers
+from infra import leftovers, tokens
 from infra.cluster import HANDLE_FILE
 from infra.leftovers import Traces
 from infra.processes import MARK, ROOT, members
@@ -51,7 +51,8 @@ def run(tmp_path):
 def traces(run, **changes):
     token, root = run
     none = {"namespaces": 0, "mounts": 0, "containers": 0, "hidden": False}
-    return Traces(**{"token": token, "root": str(root), "processes": 1, **none, **changes})
+    own = {"label": tokens.label(token), "uid": os.geteuid(), "roots": (str(root),), "processes": 1}
+    return Traces(**{**own, **none, **changes})
 
 
 def test_a_cluster_is_found_by_its_processes(run):
@@ -59,15 +60,15 @@ def test_a_cluster_is_found_by_its_processes(run):
     for variables in ({ROOT: str(root)}, {}):
         subprocess.Popen(["sleep", "60"], env={MARK: f"{token}/worker-1/nap", **variables})
     wait_for(lambda: len(members(token)) == 2)
-    (found,) = [traces for traces in leftovers.find() if traces.token == token]
-    assert found == Traces(token, str(root), 2, 0, 0, 0, hidden=False)
+    (found,) = [traces for traces in leftovers.find() if traces.label == tokens.label(token)]
+    assert found == traces(run, processes=2)
     assert not found.orphaned
 
 
 def test_marks_that_no_driver_made_are_not_looked_at(token):
     subprocess.Popen(["sleep", "60"], env={MARK: f"{token}/worker-1/nap", ROOT: "/nowhere"})
     wait_for(lambda: bool(members(token)))
-    assert token not in {traces.token for traces in leftovers.find()}
+    assert "/nowhere" not in {traces.root for traces in leftovers.find()}
 
 
 def test_a_run_without_lease_is_left_alone_unless_it_is_named(run):
@@ -106,8 +107,8 @@ def test_a_cluster_whose_handle_is_gone_or_anothers_is_dead(run):
 
 
 def test_what_nothing_tells_the_owner_of_is_left_alone(run):
-    assert clean.why_kept(traces(run, root=""), None) == "nothing tells whose it is"
-    kept = clean.why_kept(traces(run, root="", namespaces=2, processes=0), None)
+    assert clean.why_kept(traces(run, roots=()), None) == "nothing tells whose it is"
+    kept = clean.why_kept(traces(run, roots=(), namespaces=2, processes=0), None)
     assert kept == ("only root can remove namespaces and mounts" if os.geteuid() else ""), "its creation was cut off"
 
 

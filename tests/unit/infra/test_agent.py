@@ -23,7 +23,7 @@ class Asked:
     def __init__(self, token: str, machine_port: int) -> None:
         variables = {**os.environ, "SSH_CONNECTION": f"{ADDRESS} 1 {ADDRESS} {machine_port}"}
         variables[MARK] = f"{token}/machine/h"
-        command = [sys.executable, "-S", "-m", "infra.agent", token, "h", ADDRESS, "/nowhere"]
+        command = [sys.executable, "-S", "-m", "infra.agent", "h", ADDRESS, "/nowhere"]
         self.process = subprocess.Popen(
             command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.processes import listening, machine_busy_s, marks, members, usage
+from infra.processes import MARK, ROOT, listening, machine_busy_s, marked, marks, members, owners, usage
 from infra.strikes.death import Death
 from tests.unit.marked_processes import start, start_python, wait_for
 
@@ -26,6 +26,22 @@ def test_the_members_of_a_host_carry_its_mark_or_one_below_it(token):
     assert set(members(f"{token}/worker-1")) == {host.pid, service.pid}
     for pid in members(f"{token}-2"):
         os.kill(pid, signal.SIGKILL)
+
+
+def test_a_process_of_another_user_is_no_member_whatever_it_carries(token):
+    if os.geteuid():
+        pytest.skip("only root can start processes of another user")
+    own = start(f"{token}/worker-1/service")
+    variables = {MARK: f"{token}/worker-1/intruder", ROOT: "/nowhere"}
+    foreign = subprocess.Popen(["sleep", "60"], env=variables, user=65534, group=65534)
+    wait_for(lambda: {process.pid for process in owners() if process.mark.startswith(token)} == {own.pid, foreign.pid})
+    assert marked(foreign.pid) == (foreign.pid, 65534, f"{token}/worker-1/intruder", "/nowhere")
+    assert members(token) == [own.pid]
+    assert marks(f"{token}/") == {f"{token}/worker-1/service"}
+    assert Death(token, ADDRESS).fire().left["survivors"] == 0
+    assert own.wait(5) == -signal.SIGKILL
+    assert foreign.poll() is None
+    foreign.kill()
 
 
 def test_children_inherit_the_mark(token):

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from experiments.errors import EnvironmentFailure
-from experiments.fault_kinds import FaultKind
+from experiments.fault_kinds import FaultKind, FaultOptions
 from infra import reach
 from infra.cluster import Handle, Host, Role
+from infra.processes import members
 from infra.remote import RemoteHosts, StandsStill, SwitchedOff
 from infra.services import REPOSITORY
 from infra.session import Disconnected
@@ -195,3 +196,21 @@ def test_what_a_host_uses_is_asked_of_its_agent(hosts: RemoteHosts, handle: Hand
     assert hosts.usage(handle, "worker-1").rss_bytes > 2**20
     assert hosts.usage(handle, "worker-2").cpu_s == 0
     assert [(state.name, state.up) for state in hosts.inspect(handle)] == [("worker-1", True), ("worker-2", False)]
+
+
+def test_no_argument_of_any_process_tells_the_token(hosts: RemoteHosts, handle: Handle) -> None:
+    start_python(f"{handle.token}/worker-1/a", "import time\nwhile True: time.sleep(0.001)")
+    strike = hosts.aim(handle, "worker-1", FaultKind.SLOW, FaultOptions(cpu_share=0.5))
+    throttler = f"{handle.token}/machine/worker-1/throttler"
+    wait_for(lambda: len(members(throttler)) == 1)
+    shown = {path: arguments_of(path) for path in Path("/proc").glob("[0-9]*/cmdline")}
+    assert sum("infra.strikes.throttle" in arguments for arguments in shown.values()) >= 1
+    assert [path for path, arguments in shown.items() if handle.token in arguments] == []
+    strike.close()
+
+
+def arguments_of(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:  # it has ended
+        return ""

@@ -1,0 +1,102 @@
+"""Locks between processes: files of which the kernel frees the lock with its holder; who waits says for what.
+
+A lock may lie where every user can write. Whatever else has its name is refused, and nobody waits for ever.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import pwd
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from experiments.errors import EnvironmentFailure
+from infra.plain_files import open_plain
+from infra.processes import user_of
+
+log = logging.getLogger(__name__)
+LIMIT_S = 600.0
+TELL_EACH_S, LOOK_EACH_S = 10.0, 0.1
+KERNEL_LIST = Path("/proc/locks")
+
+
+@contextmanager
+def locked(path: Path, what: str, *, limit_s: float = LIMIT_S, stays: bool = True) -> Iterator[None]:
+    """Hold the lock of a file, which is made, and removed again unless it `stays` for others.
+
+    Raises `EnvironmentFailure` when something else has the file's name, and when the holder, which does `what`, still
+    has the lock after `limit_s`.
+    """
+    descriptor = _acquire(path, what, limit_s)
+    try:
+        yield
+    finally:
+        if not stays:
+            path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _acquire(path: Path, what: str, limit_s: float) -> int:
+    started = told = time.monotonic()
+    while True:
+        descriptor = _open(path)
+        if _take(descriptor, path):
+            return descriptor
+        holder = _holder(descriptor)
+        os.close(descriptor)
+        now = time.monotonic()
+        if now - started > limit_s:
+            cause = f"{path} is still held after {limit_s:g} s, for {what}, by {holder}"
+            raise EnvironmentFailure(cause, "wait for it, or end it")
+        if now - told > TELL_EACH_S or told == started:
+            told = now
+            log.warning("waiting for %s by %s, at most %.0f s more", what, holder, limit_s - (now - started))
+        time.sleep(LOOK_EACH_S)
+
+
+def _open(path: Path) -> int:
+    """Everybody may open it, and only its owner may write to it, whatever the umask."""
+    try:
+        with suppress(FileExistsError):
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o644)
+            os.fchmod(descriptor, 0o644)
+            return descriptor
+        try:
+            return open_plain(path, os.O_RDWR)
+        except PermissionError:
+            return open_plain(path)
+    except FileNotFoundError:  # its holder has just removed it
+        return _open(path)
+    except PermissionError as error:
+        owner = _name(os.lstat(path).st_uid)
+        raise EnvironmentFailure(f"{path}, of user {owner}, cannot be opened ({error.strerror})", "remove it") from None
+
+
+def _take(descriptor: int, path: Path) -> bool:
+    """Take the lock if nobody has it, and the file still has its name: a holder may have removed it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except (BlockingIOError, FileNotFoundError):
+        return False
+
+
+def _holder(descriptor: int) -> str:
+    """Who has the lock, as far as the kernel tells."""
+    inode = f":{os.fstat(descriptor).st_ino}"
+    for line in KERNEL_LIST.read_text().splitlines() if KERNEL_LIST.exists() else []:
+        _, kind, *_, pid, file, _, _ = line.replace("->", "").split()
+        if kind == "FLOCK" and file.endswith(inode) and (uid := user_of(int(pid))) is not None:
+            return f"process {pid} of user {_name(uid)}"
+    return "a process that cannot be seen from here"
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
