@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra import disks, services
 from infra.processes import MARK, members, take_precedence, usage
@@ -144,6 +145,8 @@ def _carry_out(agent: Agent, what: str, request: dict[str, Any]) -> dict[str, An
         return {"done": getattr(agent, what)(**request)}
     except OSError as error:
         return {"failed": f"{error.filename or what}: {error.strerror}"}
+    except EnvironmentFailure as failure:
+        return {"failed": str(failure)}
 
 
 if __name__ == "__main__":

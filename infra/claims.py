@@ -1,7 +1,8 @@
 """Whose a machine is: a token file on it, so that no two runs share it and nothing is struck on one that is not ours.
 
 A machine is one network (its namespace): there ports are taken, and packets dropped. The file is in /tmp, which goes
-with a restart of the machine, as everything does that a run had there. Only the standard library is needed here.
+with a restart of the machine, as everything does that a run had there. So any user may put something under its name:
+it counts only if it is a regular file of this user.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ import json
 import os
 import tempfile
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from experiments.errors import EnvironmentFailure
+from infra.plain_files import read_plain
+
 FOLDER = Path("/tmp")
+ATTEMPTS = 100  # to take a machine while others give it up
 OF_ANOTHER_USER = "of another user"
 
 
@@ -33,30 +38,51 @@ def file() -> Path:
 
 
 def owner() -> Claim | None:
-    """Who has this machine; None if nobody has."""
+    """Who has this machine; None if nobody has. Raises `EnvironmentFailure` for what is no claim."""
     try:
-        document = json.loads(file().read_text(encoding="utf-8"))
+        text, uid = read_plain(file())
     except FileNotFoundError:
         return None
     except PermissionError:
         return Claim("", OF_ANOTHER_USER, "")
-    return Claim(**{**document, "ports": tuple(document["ports"])})
+    except ValueError as error:
+        raise _damaged(error) from None
+    return _claim(text) if uid == os.geteuid() else Claim("", OF_ANOTHER_USER, "")
+
+
+def _claim(text: str) -> Claim:
+    try:
+        claim = Claim(**json.loads(text))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _damaged(error) from None
+    if not all(isinstance(word, str) for word in (claim.token, claim.run_id, claim.root)):
+        raise _damaged("token, run_id and root are texts")
+    if not isinstance(claim.ports, list) or not all(type(port) is int for port in claim.ports):
+        raise _damaged("ports are whole numbers")
+    return replace(claim, ports=tuple(claim.ports))
+
+
+def _damaged(why: object) -> EnvironmentFailure:
+    return EnvironmentFailure(f"{file()} is damaged ({why})", "if no run has this machine, remove it")
 
 
 def take(claim: Claim) -> Claim | None:
-    """Take this machine, if nobody has it; returns who has it instead. The file appears whole, and once."""
+    """Take this machine, if nobody has it; returns who has it instead. The file appears whole, and once.
+
+    Raises `EnvironmentFailure` when something else has its name.
+    """
     descriptor, scratch = tempfile.mkstemp(dir=FOLDER, prefix=".aftershock-claim-")  # of mode 600
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as written:
             json.dump(asdict(claim), written)
-        while True:
+        for _ in range(ATTEMPTS):
             try:
                 os.link(scratch, file())
+                return None
             except FileExistsError:
                 if found := owner():
                     return None if found.token == claim.token else found
-            else:
-                return None
+        raise EnvironmentFailure(f"{file()} comes and goes", "look who makes it")
     finally:
         os.unlink(scratch)
 

@@ -16,7 +16,7 @@ import pytest
 from aftershock import clean, cli, lease
 from aftershock.lease import Lease
 from experiments.errors import BadInput
-from infra import leftovers, tokens
+from infra import leftovers, startup, tokens
 from infra.cluster import HANDLE_FILE
 from infra.leftovers import Traces
 from infra.processes import MARK, ROOT, members
@@ -128,6 +128,7 @@ def no_traces(tmp_path, monkeypatch):
     """A home of its own, on a machine where no run has left anything."""
     monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
     monkeypatch.setattr(leftovers, "find", list)
+    monkeypatch.setattr(startup, "PROVISION_LOCK", tmp_path / "lock")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aftershock import clean, cli, lease
-from infra import leftovers, tokens
+from infra import leftovers, startup, tokens
 from infra.cluster import HANDLE_FILE
 from infra.processes import MARK, ROOT
 from tests.unit.marked_processes import wait_for
@@ -29,11 +29,12 @@ def start(tmp_path, monkeypatch):
     if os.geteuid():
         pytest.skip("only root can start processes of another user")
     monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(startup, "PROVISION_LOCK", tmp_path / "lock")
     started, labels, find = [], set(), leftovers.find
 
     def start(token, root, user=0):
         variables = {MARK: f"{token}/worker-1/nap", ROOT: str(root)}
-        process = subprocess.Popen(["sleep", "60"], env=variables, user=user, group=user)
+        process = subprocess.Popen(["sleep", "600"], env=variables, user=user, group=user)
         started.append(process)
         labels.add(tokens.label(token))
         wait_for(lambda: b"sleep" in Path(f"/proc/{process.pid}/cmdline").read_bytes())
