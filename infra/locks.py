@@ -20,7 +20,7 @@ from infra.processes import user_of
 
 log = logging.getLogger(__name__)
 LIMIT_S = 600.0
-TELL_EACH_S, LOOK_EACH_S = 10.0, 0.1
+TELL_AFTER_S, TELL_EACH_S, LOOK_EACH_S = 1.0, 10.0, 0.1
 KERNEL_LIST = Path("/proc/locks")
 
 
@@ -41,7 +41,8 @@ def locked(path: Path, what: str, *, limit_s: float = LIMIT_S, stays: bool = Tru
 
 
 def _acquire(path: Path, what: str, limit_s: float) -> int:
-    started = told = time.monotonic()
+    started = time.monotonic()
+    tell_at = started + TELL_AFTER_S
     while True:
         descriptor = _open(path)
         if _take(descriptor, path):
@@ -52,8 +53,8 @@ def _acquire(path: Path, what: str, limit_s: float) -> int:
         if now - started > limit_s:
             cause = f"{path} is still held after {limit_s:g} s, for {what}, by {holder}"
             raise EnvironmentFailure(cause, "wait for it, or end it")
-        if now - told > TELL_EACH_S or told == started:
-            told = now
+        if now >= tell_at:
+            tell_at = now + TELL_EACH_S
             log.warning("waiting for %s by %s, at most %.0f s more", what, holder, limit_s - (now - started))
         time.sleep(LOOK_EACH_S)
 

@@ -116,8 +116,9 @@ def holder(tmp_path: Path):
 
 
 def test_who_waits_for_a_lock_says_for_whom_and_not_for_ever(
-    holder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    holder, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(locks, "TELL_AFTER_S", 0.0)
     path = tmp_path / "lock"
     process = holder(path, "stays")
     told = rf"still held after {SHORT_S} s, for a test, by process {process.pid} of user \w+; wait for it, or end it"
