@@ -85,9 +85,10 @@ def run_dag(document: dict[str, Any], run_id: str) -> int:
             except KeyboardInterrupt:
                 _stop(child, run_id, "interrupted")
                 raise
-        if child.returncode < 0:
-            _stop(child, run_id, f"Airflow was ended by signal {-child.returncode}")
-        return child.returncode
+        status = signals.status_of(child) or 0
+        if status < 0:
+            _stop(child, run_id, f"Airflow was ended by signal {-status}")
+        return child.wait()
 
 
 def log_file(run_id: str) -> Path:
@@ -131,7 +132,7 @@ def _follow(child: subprocess.Popen[bytes], path: Path) -> None:
     with path.open(encoding="utf-8", errors="replace") as log:
         rest = ""
         while True:
-            ended = child.poll() is not None
+            ended = signals.status_of(child) is not None
             *lines, rest = (rest + log.read()).split("\n")
             for message in filter(None, map(readable, lines)):
                 print(message, file=sys.stderr, flush=True)
@@ -156,6 +157,6 @@ def _stop(child: subprocess.Popen[bytes], run_id: str, reason: str) -> None:
 
     print(f"{reason}: tearing the run down ...", file=sys.stderr, flush=True)
     with signals.ignored():
-        signals.signal_group(child.pid, signal.SIGKILL)  # Airflow's test run has no orderly end; the teardown does
+        signals.signal_group(child, signal.SIGKILL)  # Airflow's test run has no orderly end; the teardown does
         child.wait()
         steps.teardown(run_id, reason)

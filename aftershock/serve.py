@@ -31,6 +31,7 @@ from experiments.errors import EnvironmentFailure
 HOST = "127.0.0.1"
 READY_S = 120.0
 GRACE_S = 15.0
+LOOK_EACH_S = 0.1
 STABLE_S = 30.0  # a component that dies sooner cannot work here
 COMPONENTS = {
     "api-server": ["--host", HOST],
@@ -80,12 +81,15 @@ def _log(name: str) -> Path:
 
 
 class _Components:
-    """The processes of Airflow's components; each leads a group of its own, which a dead leader may leave behind."""
+    """The processes of Airflow's components; each leads a group of its own, which a dead leader may leave behind.
+
+    Nobody is buried before all groups have ended: until then, the id of a group cannot be another's.
+    """
 
     def __init__(self, variables: dict[str, str], port: int) -> None:
         self.variables, self.port = variables, port
         self.running: dict[str, tuple[subprocess.Popen[bytes], float]] = {}
-        self.groups: list[int] = []
+        self.leaders: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
         for name in COMPONENTS:
@@ -104,30 +108,33 @@ class _Components:
                 start_new_session=True,
             )
         self.running[name] = child, time.monotonic()
-        self.groups.append(child.pid)
+        self.leaders.append(child)
 
     def revive(self) -> None:
         """Start what has died again: the runs go on. Raises `EnvironmentFailure` for what does not stay up."""
         for name, (child, started) in list(self.running.items()):
-            if child.poll() is None:
+            status = signals.status_of(child)
+            if status is None:
                 continue
             if time.monotonic() - started < STABLE_S:
-                raise EnvironmentFailure(f"Airflow's {name} ended with status {child.returncode}", f"see {_log(name)}")
-            print(f"Airflow's {name} died (status {child.returncode}): starting it again", file=sys.stderr, flush=True)
+                raise EnvironmentFailure(f"Airflow's {name} ended with status {status}", f"see {_log(name)}")
+            print(f"Airflow's {name} died (status {status}): starting it again", file=sys.stderr, flush=True)
             self._start(name)
 
     def stop(self) -> None:
         with signals.ignored():
-            for group in self.groups:
-                signals.signal_group(group, signal.SIGTERM)
+            for leader in self.leaders:
+                signals.signal_group(leader, signal.SIGTERM)
             deadline = time.monotonic() + GRACE_S
-            for child, _ in self.running.values():
-                with suppress(subprocess.TimeoutExpired):
-                    child.wait(max(0.1, deadline - time.monotonic()))
-            for group in self.groups:
-                signals.signal_group(group, signal.SIGKILL)
-            for child, _ in self.running.values():
-                child.wait()
+            while self._running() and time.monotonic() < deadline:
+                time.sleep(LOOK_EACH_S)
+            for leader in self.leaders:
+                signals.signal_group(leader, signal.SIGKILL)
+            for leader in self.leaders:
+                leader.wait()
+
+    def _running(self) -> bool:
+        return any(signals.status_of(child) is None for child, _ in self.running.values())
 
 
 def _wait_until_ready(components: _Components, port: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -35,7 +36,22 @@ def _handled(handler: Any) -> Iterator[None]:
             signal.signal(number, handled)
 
 
-def signal_group(group: int, number: signal.Signals) -> None:
-    """Send a signal to a process group; a group of which nobody is left is fine."""
-    with suppress(ProcessLookupError):
-        os.killpg(group, number)
+def status_of(child: subprocess.Popen[bytes]) -> int | None:
+    """How a child has ended, as its `returncode` says it; None while it runs.
+
+    Unlike `poll`, this does not bury the child: as long as nobody does, its id, and that of the group it leads, cannot
+    be another's.
+    """
+    if child.returncode is not None:
+        return child.returncode
+    found = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if found is None:
+        return None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+
+
+def signal_group(leader: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Send a signal to the group of a child that leads one; a leader that was buried has none that could be known."""
+    if leader.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(leader.pid, number)

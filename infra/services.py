@@ -12,10 +12,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from infra.processes import MARK, ROOT, marks, members
+from infra.strikes.handles import Handles
 
 REPOSITORY = Path(__file__).parent.parent
 GUARD = REPOSITORY / "spark_jobs" / "guard"  # has the module that executors run as pyspark's daemon
@@ -58,15 +59,12 @@ def stop(mark: str, limit_s: float) -> None:
     deadline = time.monotonic() + limit_s
     while members(mark) and time.monotonic() < deadline:
         time.sleep(0.1)
-    for pid in members(mark):
-        _signal(pid, signal.SIGKILL)
+    _signal(mark, signal.SIGKILL)
 
 
 def tell(mark: str, number: signal.Signals) -> None:
     """Send a signal to a service's first process only, which is the one that was spawned."""
-    for pid in members(mark):
-        if _leads_session(pid):
-            _signal(pid, number)
+    _signal(mark, number, _leads_session)
 
 
 def running(host_mark: str) -> set[str]:
@@ -81,8 +79,10 @@ def _leads_session(pid: int) -> bool:
         return False
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
+def _signal(mark: str, number: signal.Signals, wanted: Callable[[int], bool] = lambda pid: True) -> None:
+    """Send a signal to those processes of a mark that are wanted, never to another one that has got the id of such."""
+    processes = Handles(mark)
     try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return
+        processes.signal(number, [pid for pid in processes.look() if wanted(pid)])
+    finally:
+        processes.close()
