@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from aftershock import lease, orchestrate, steps
+from aftershock import lease, litter, orchestrate, steps
 from aftershock.lease import Lease
 from experiments.engines import EngineSpec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
@@ -36,6 +36,7 @@ class Cleaning:
     """What was removed, what was left alone and why, and the runs that were published as failed.
 
     emptied   places in S3 that had objects
+    swept     files and folders of this home that dead processes left
     refused   an error for each run of which something could not be removed, or of which S3 did not delete the objects
     """
 
@@ -43,6 +44,7 @@ class Cleaning:
     kept: list[tuple[Traces, str]]
     published: list[str]
     emptied: list[Emptied]
+    swept: list[str]
     refused: list[EnvironmentFailure]
 
     def to_json(self) -> dict[str, Any]:
@@ -52,6 +54,7 @@ class Cleaning:
             "kept": kept,
             "published": self.published,
             "emptied": [asdict(each) for each in self.emptied],
+            "swept": self.swept,
             "refused": [str(error) for error in self.refused],
         }
 
@@ -66,7 +69,7 @@ def clean(run_id: str | None = None) -> Cleaning:
     removed, kept, failed = _remove_traces(named)
     published, unpublished = _publish([run for run in _live_runs() if run == run_id or _is_free(run)])
     emptied, refused = _empty({*published, *([run_id] if run_id else [])} - unpublished.keys())
-    return Cleaning(removed, kept, published, emptied, [*failed, *unpublished.values(), *refused])
+    return Cleaning(removed, kept, published, emptied, litter.sweep(), [*failed, *unpublished.values(), *refused])
 
 
 def _remove_traces(named: Path | None) -> tuple[list[Traces], list[tuple[Traces, str]], list[EnvironmentFailure]]:
@@ -114,8 +117,8 @@ def _check_named(run_id: str) -> Path:
 def _engine(run_id: str) -> EngineSpec:
     """The engine of a finished run; that of a run which is not there, or never had an experiment, has no store."""
     path = store.published(run_id).experiment_path
-    document = store.read_json(path)["engine"] if path.is_file() else {}
-    return parse(EngineSpec, document, "engine")
+    document = store.read_json(path) if path.is_file() else {}
+    return parse(EngineSpec, document.get("engine", {}) if isinstance(document, dict) else document, "engine")
 
 
 def _empty(run_ids: set[str]) -> tuple[list[Emptied], list[EnvironmentFailure]]:
@@ -139,7 +142,11 @@ def _empty(run_ids: set[str]) -> tuple[list[Emptied], list[EnvironmentFailure]]:
 
 def _live_runs() -> list[str]:
     folder = store.home() / "live"
-    return sorted(path.name for path in folder.glob("*") if path.is_dir() and store.RUN_ID.fullmatch(path.name))
+    return sorted(path.name for path in folder.glob("*") if _is_run(path))
+
+
+def _is_run(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and store.RUN_ID.fullmatch(path.name) is not None
 
 
 def _is_free(run_id: str) -> bool:

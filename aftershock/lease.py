@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 
@@ -32,12 +32,22 @@ def lease(live_directory: Path) -> Iterator[int]:
     """Hold the lease of a run; yields the descriptor that a child must inherit to hold it, too."""
     path = lease_path(live_directory)
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    descriptor = _acquire(path)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield descriptor
     finally:
         path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _acquire(path: Path) -> int:
+    """The lock of that file, which whoever cleans up may remove before it is held."""
+    while True:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+                return descriptor
         os.close(descriptor)
 
 

@@ -32,6 +32,7 @@ from experiments.errors import EnvironmentFailure
 from results import store
 
 OURS = ("aftershock", "chaos", "infra", "models", "results", "spark_jobs", "workloads")
+LOGS_VARIABLE = "AIRFLOW__LOGGING__BASE_LOG_FOLDER"
 POLL_S = 0.2
 
 
@@ -106,8 +107,9 @@ def _own_database(run_id: str) -> Iterator[dict[str, str]]:
     variables = environment() | {"AIRFLOW__LOGGING__JSON_LOGS": "True"}
     ensure_database(variables | {DATABASE_VARIABLE: sqlite_url(template)})
     shutil.copyfile(template, database)
+    own = {DATABASE_VARIABLE: sqlite_url(database), LOGS_VARIABLE: str(folder / f"{run_id}.logs")}
     try:
-        yield variables | {DATABASE_VARIABLE: sqlite_url(database)}
+        yield variables | own
     finally:
         _drop_database(run_id)
 
@@ -123,8 +125,10 @@ def _databases() -> Path:
 
 
 def _drop_database(run_id: str) -> None:
+    """Remove the run's database, and the logs that Airflow keeps of its tasks: all of it is in `log_file`, too."""
     for leftover in _databases().glob(f"{run_id}.db*"):
         leftover.unlink(missing_ok=True)
+    store.discard(_databases() / f"{run_id}.logs")
 
 
 def _follow(child: subprocess.Popen[bytes], path: Path) -> None:

@@ -15,7 +15,7 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-from aftershock import signals
+from aftershock import litter, signals
 from aftershock.airflow_environment import (
     ADMIN,
     API_PORT,
@@ -51,17 +51,18 @@ def serve(port: int = API_PORT) -> None:
     ensure_database(variables)
     admin_password()
     components = _Components(variables, port)
-    try:
-        with signals.interrupting(), suppress(KeyboardInterrupt):
-            print("starting Airflow ...", file=sys.stderr, flush=True)
-            components.start()
-            _wait_until_ready(components, port)
-            print(f"Airflow: http://{HOST}:{port}  user: {ADMIN}  password: in {password_file()}", flush=True)
-            while True:
-                components.revive()
-                time.sleep(1)
-    finally:
-        components.stop()
+    with litter.serving():
+        try:
+            with signals.interrupting(), suppress(KeyboardInterrupt):
+                print("starting Airflow ...", file=sys.stderr, flush=True)
+                components.start()
+                _wait_until_ready(components, port)
+                print(f"Airflow: http://{HOST}:{port}  user: {ADMIN}  password: in {password_file()}", flush=True)
+                while True:
+                    components.revive()
+                    time.sleep(1)
+        finally:
+            components.stop()
 
 
 def _check_free(port: int) -> None:

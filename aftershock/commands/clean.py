@@ -33,6 +33,7 @@ def _lines(cleaning: Cleaning) -> list[str]:
     lines = [f"removed {_named(traces)}" for traces in cleaning.removed]
     lines += [f"run {run_id} was published as failed" for run_id in cleaning.published]
     lines += [f"deleted {each.objects} objects of run {each.run_id} at {each.place}" for each in cleaning.emptied]
+    lines += [f"removed {path}" for path in cleaning.swept]
     lines = lines or ["nothing was removed" if cleaning.refused else "nothing to remove"]
     return lines + [f"left alone {_named(traces)}: {reason}" for traces, reason in cleaning.kept]
 

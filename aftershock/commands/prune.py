@@ -27,23 +27,37 @@ def prune(arguments: argparse.Namespace) -> int:
     _check(arguments)
     every = [run.known_status() for run in store.all_finished()]
     runs, baselines = [status for status in every if status["state"] != store.UNREADABLE], baseline_run_ids()
+    dag_runs = {status["run_id"]: status.get("dag_run") for status in runs}
     limits = (arguments.keep, arguments.older_than)
     doomed = removable(runs, *limits, protected=baselines, now_ns=time.time_ns())
     without_protection = removable(runs, *limits, protected=(), now_ns=time.time_ns())
     spared = [run_id for run_id in without_protection if run_id not in doomed]
-    if not arguments.dry_run:
-        for run_id in doomed:
-            store.remove(run_id)
+    in_use = {dag_run for run_id, dag_run in dag_runs.items() if run_id not in doomed}
+    own = {run_id: None if dag_runs[run_id] in in_use else dag_runs[run_id] for run_id in doomed}
+    logs = [path for run_id in doomed for path in _remove(run_id, own[run_id], arguments.dry_run)]
     document = {
         "removed": doomed,
+        "logs": logs,
         "baselines_kept": spared,
         "kept": len(every) - len(doomed),
         "dry_run": arguments.dry_run,
     }
     lines = [f"{'would remove' if arguments.dry_run else 'removed'} {run_id}" for run_id in doomed]
+    lines += [f"{'would remove' if arguments.dry_run else 'removed'} {path}" for path in logs]
     lines += [f"kept {run_id}: others are compared with it" for run_id in spared]
     show(arguments, document, "\n".join(lines or ["nothing to remove"]))
     return PASSED
+
+
+def _remove(run_id: str, dag_run: str | None, dry_run: bool) -> list[str]:
+    """Remove a run and its logs, unless that is only tried; returns the logs' paths, relative to the home."""
+    from aftershock import litter
+    from results import store
+
+    if dry_run:
+        return [str(path.relative_to(store.home())) for path in litter.logs_of(run_id, dag_run)]
+    store.remove(run_id)
+    return litter.remove_logs(run_id, dag_run)
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -144,6 +144,7 @@ def test_runs_are_removed_by_number_but_no_baseline(call, as_json, home, version
     planned = as_json("results prune --keep 1 --dry-run")
     assert planned == {
         "removed": ["run-0", "run-1"],
+        "logs": [],
         "baselines_kept": planned["baselines_kept"],
         "kept": 26,
         "dry_run": True,
