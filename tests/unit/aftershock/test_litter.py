@@ -133,7 +133,7 @@ def finished(run_id, ended_ns, dag_run=None):
 
 
 def test_the_logs_of_a_pruned_run_go_with_it(home, capsys):
-    for number, dag_run in enumerate((None, "manual__1", "../../outside", "shared", "shared"), 1):
+    for number, dag_run in enumerate((None, "manual__1", "manual__2/../../../outside", "shared", "shared"), 1):
         finished(f"run-{number}", number, dag_run)
     of_tasks = home / "airflow" / "logs" / "dag_id=benchmark"
     doomed = {
