@@ -5,10 +5,10 @@ number is touched. So the same code runs in `simulation` (seeded schedules, cras
 which carries the effects out in the slots that Spark's tasks host.
 
 `graph` declares a dataflow, `layout` makes operator partitions and channels of it, `drawing` draws it. `operators` work
-on Arrow record batches with `state`. `frames` travel on channels, `control` between partitions and coordinator.
-`partition` and `coordinator` are the two state machines; `protocols` plug into both; `checkpoints` has what the
-coordinator knows and finds the recovery line; `store` keeps what must survive.
+on Arrow record batches with `state`. `frames` travel on channels, `control` between partitions and coordinator, read
+by `shapes`. `partition` and `coordinator` are the two state machines; `protocols` plug into both; `checkpoints` has what
+the coordinator knows and finds the recovery line; `store` keeps what must survive.
 
-May import `experiments`, pyarrow and numpy; `queries` also `workloads`; `runtime` says what else it may. See
-docs/dataflow.md.
+May import `experiments`, pyarrow and numpy; `queries` also `workloads`; `runtime` says what
+else it may. See docs/dataflow.md.
 """

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 
 from spark_jobs.dataflow.checkpoints import Checkpoint
+from spark_jobs.dataflow.shapes import decode_as
 
 
 @dataclass(frozen=True)
@@ -107,20 +108,5 @@ def encode_message(message: ToPartition | ToCoordinator) -> bytes:
 
 
 def decode_message(data: bytes) -> ToPartition | ToCoordinator:
-    """The message that `encode_message` made bytes of."""
-    kind, fields = json.loads(data)
-    if "checkpoint" in fields:
-        fields["checkpoint"] = _checkpoint(fields["checkpoint"])
-    if "arrived" in fields:
-        fields["arrived"] = _by_channel(fields["arrived"])
-    return _KINDS[kind](**{name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()})
-
-
-def _checkpoint(fields: dict) -> Checkpoint:
-    for name in ("sent", "received", "logged"):
-        fields[name] = _by_channel(fields[name])
-    return Checkpoint(**{**fields, "state_keys": tuple(fields["state_keys"])})
-
-
-def _by_channel(numbers: dict[str, int]) -> dict[int, int]:
-    return {int(channel): number for channel, number in numbers.items()}
+    """The message that `encode_message` made bytes of; raises `UnknownMessage` for anything else."""
+    return decode_as(_KINDS, data)

@@ -11,7 +11,6 @@ checkpoints.
 from __future__ import annotations
 
 import json
-import secrets
 import signal
 import sys
 import threading
@@ -29,6 +28,7 @@ from experiments.errors import AftershockError, EnvironmentFailure
 from infra.journal import Journal, read_journal
 from spark_jobs.dataflow.calibration import calibrate
 from spark_jobs.dataflow.runtime.job import Job
+from spark_jobs.dataflow.runtime.secret import RunSecret
 from spark_jobs.dataflow.runtime.server import Server
 from spark_jobs.dataflow.runtime.slot import Slot, tell_failure
 from spark_jobs.dataflow.runtime.wire import Address
@@ -47,20 +47,20 @@ SETTINGS = {
 class Stage(threading.Thread):
     """The one stage, in a thread of its own: `failure` has what ended it too early."""
 
-    def __init__(self, spark: SparkSession, document: dict[str, Any], address: Address, token: str) -> None:
+    def __init__(self, spark: SparkSession, document: dict[str, Any], address: Address, secret: RunSecret) -> None:
         super().__init__(name="stage", daemon=True)
-        self._context, self._given = spark.sparkContext, (document, address, token)
+        self._context, self._given = spark.sparkContext, (document, address, secret)
         self._slots = document["slots"]
         self.failure: str | None = None
 
     def run(self) -> None:
-        document, address, token = self._given
+        document, address, secret = self._given
 
         def serve(task: int, _: Iterator[int]) -> Iterator[int]:
             try:
-                slot = Slot(Job.from_json(document), address, token, task, TaskContext.get().attemptNumber())
+                slot = Slot(Job.from_json(document), address, secret, task, TaskContext.get().attemptNumber())
             except Exception as error:
-                tell_failure(address, token, error)
+                tell_failure(address, secret.token, error)
                 raise
             slot.run()
             return iter((task,))
@@ -144,9 +144,9 @@ def main() -> None:
 
 def run(spark: SparkSession, job: Job, journal: Journal, asked: Asked) -> None:
     """Run a job to its end; raises `EnvironmentFailure` when it can't go on."""
-    token = secrets.token_hex(16)
-    server = Server(job, token, spark.conf.get("spark.driver.host"), journal)
-    stage = Stage(spark, job.to_json(), server.address, token)
+    secret = RunSecret.draw()
+    server = Server(job, secret.token, spark.conf.get("spark.driver.host"), journal)
+    stage = Stage(spark, job.to_json(), server.address, secret)
     watch = Watch(spark, stage, server, journal, asked)
     stage.start()
     try:

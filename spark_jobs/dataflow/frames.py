@@ -19,6 +19,7 @@ from experiments.errors import AftershockError
 HEADER = struct.Struct("<HBxIIQqII")
 CHECKSUM = struct.Struct("<I")
 MAGIC = 0xAF5C
+LONGEST = 1 << 30  # a million records, which is the most that a message may have, are shorter
 OVERHEAD_BYTES = HEADER.size + CHECKSUM.size
 
 
@@ -99,27 +100,31 @@ class FrameReader:
     def __init__(self, schemas: Sequence[pa.Schema]) -> None:
         """`schemas`: of each channel, by its number."""
         self._schemas = schemas
-        self._rest = b""
+        self._pieces: list[bytes] = []
+        self._missing = OVERHEAD_BYTES  # how much the pieces lack until there is something to read
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that are complete by now; raises `CorruptFrame` for anything but a frame."""
-        found, at, data = [], 0, self._rest + data
+        self._pieces.append(data)
+        self._missing -= len(data)
+        if self._missing > 0:
+            return []
+        found, at, data = [], 0, b"".join(self._pieces) if len(self._pieces) > 1 else data
+        end = OVERHEAD_BYTES
         while len(data) - at >= OVERHEAD_BYTES:
             fields = HEADER.unpack_from(data, at)
-            if fields[0] != MAGIC:
-                raise CorruptFrame(f"no frame begins with {fields[0]:#06x}")
-            end = at + OVERHEAD_BYTES + fields[6] + fields[7]
+            end = at + _length(fields)
             if end > len(data):
                 break
             found.append(self._frame(fields, memoryview(data)[at:end]))
-            at = end
-        self._rest = data[at:]
+            at, end = end, end + OVERHEAD_BYTES
+        self._pieces, self._missing = [data[at:]] if at < len(data) else [], end - len(data)
         return found
 
     @property
     def pending_bytes(self) -> int:
         """Bytes of a frame that is not complete."""
-        return len(self._rest)
+        return sum(map(len, self._pieces))
 
     def _frame(self, fields: tuple, data: memoryview) -> Frame:
         body = data[OVERHEAD_BYTES:]
@@ -142,8 +147,23 @@ def decode_log(data: bytes, schemas: Sequence[pa.Schema]) -> list[Frame]:
     return found
 
 
+def _length(fields: tuple) -> int:
+    """The bytes of a frame on a channel, by its header."""
+    length = OVERHEAD_BYTES + fields[6] + fields[7]
+    if fields[0] != MAGIC or length > LONGEST:
+        raise CorruptFrame(f"no frame begins with {fields[0]:#06x} and has {length} bytes")
+    return length
+
+
 def _frame(fields: tuple, body: memoryview, schemas: Sequence[pa.Schema]) -> Frame:
-    """A frame from its header and what follows."""
+    """A frame from its header and what follows; raises `CorruptFrame` if they do not fit each other."""
+    try:
+        return _made(fields, body, schemas)
+    except (pa.ArrowException, ValueError, IndexError, OSError, EOFError) as error:
+        raise CorruptFrame(f"the frame {fields[4]} of channel {fields[3]} can't be read: {error}") from error
+
+
+def _made(fields: tuple, body: memoryview, schemas: Sequence[pa.Schema]) -> Frame:
     _, kind, epoch, channel, sequence, watermark_ns, piggyback_bytes, payload_bytes = fields
     piggyback, payload = bytes(body[:piggyback_bytes]), body[piggyback_bytes:]
     batch = pa.ipc.read_record_batch(pa.py_buffer(payload), schemas[channel]) if payload_bytes else None

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from spark_jobs.dataflow.effects import Grant
 from spark_jobs.dataflow.frames import Frame, FrameReader
+from spark_jobs.dataflow.runtime.entrance import Entrance, Fields, Greeting
 from spark_jobs.dataflow.runtime.messages import Peers
-from spark_jobs.dataflow.runtime.wire import Link, Listener, begin_connecting
+from spark_jobs.dataflow.runtime.wire import Link, WireError, begin_connecting
 
-GREETING = struct.Struct("<16sII")  # of the run; the epoch, and the slot that speaks
+PEER = Greeting(b"AS-PEER\n", "II")  # the epoch, and the slot that speaks
 CREDIT = struct.Struct("<III")
 
 
@@ -40,9 +41,8 @@ class Mesh:
         self._peers = Peers(-1, (), -1)
         self._sending: dict[int, Link] = {}
         self._receiving: dict[int, Link] = {}
-        self._strangers: set[Link] = set()
-        self._listener = Listener(selector, host, self._on_connection)
-        self.address = self._listener.address
+        self._entrance = Entrance(selector, host, PEER, token, self._on_guest)
+        self.address = self._entrance.address
         self.sent_bytes = 0
 
     def form(self, peers: Peers) -> None:
@@ -52,14 +52,17 @@ class Mesh:
 
     def drop(self) -> None:
         """End all connections."""
-        for link in (*self._sending.values(), *self._receiving.values(), *self._strangers):
+        for link in (*self._sending.values(), *self._receiving.values()):
             link.close()
-        self._sending, self._receiving, self._strangers = {}, {}, set()
+        self._sending, self._receiving = {}, {}
         self._peers = Peers(-1, (), -1)
+
+    def on_clock(self, now_s: float) -> None:
+        self._entrance.on_clock(now_s)
 
     def close(self) -> None:
         self.drop()
-        self._listener.close()
+        self._entrance.close()
 
     def send(self, slot: int, data: bytes) -> None:
         """A frame for a partition of another slot; it leaves with the next `flush`."""
@@ -77,59 +80,37 @@ class Mesh:
 
     def _connect(self, slot: int) -> Link:
         connection = begin_connecting(self._peers.addresses[slot], self._host)
-        credit = _CreditReader(self._on_grant)
+        credit = _CreditReader(self._on_grant, len(self._schemas))
         link = Link(self._selector, connection, credit.feed, lambda: self._on_broken(slot))
-        link.send(GREETING.pack(self._token, self._peers.epoch, self._peers.mine))
+        link.send(PEER.of(self._token, self._peers.epoch, self._peers.mine))
         self._sending[slot] = link
         return link
 
-    def _on_connection(self, connection: socket.socket) -> None:
-        greeting = _Greeted(self)
-        greeting.link = Link(self._selector, connection, greeting.feed, greeting.end)
-        self._strangers.add(greeting.link)
+    def _on_guest(self, connection: socket.socket, numbers: Fields) -> None:
+        """Who lives in another epoch is shut out, and so is who is there already."""
+        epoch, slot = numbers
+        if epoch != self._peers.epoch or slot >= len(self._peers.addresses) or slot in self._receiving:
+            connection.close()
+            return
+        reader = FrameReader(self._schemas)
+
+        def feed(data: bytes) -> None:
+            for frame in reader.feed(data):
+                self._on_frame(frame)
+
+        self._receiving[slot] = Link(self._selector, connection, feed, lambda: self._on_broken(slot))
 
 
 class _CreditReader:
-    def __init__(self, on_grant: Callable[[Grant], None]) -> None:
-        self._rest, self._on_grant = b"", on_grant
+    def __init__(self, on_grant: Callable[[Grant], None], channels: int) -> None:
+        self._rest, self._on_grant, self._channels = b"", on_grant, channels
 
     def feed(self, data: bytes) -> None:
         data = self._rest + data
         whole = len(data) - len(data) % CREDIT.size
         self._rest = data[whole:]
         for fields in CREDIT.iter_unpack(data[:whole]):
-            self._on_grant(Grant(*fields))
-
-
-class _Greeted:
-    """A connection that another slot made: first a greeting, then frames. Who has another epoch is shut out."""
-
-    link: Link
-
-    def __init__(self, mesh: Mesh) -> None:
-        self._mesh, self._rest, self._slot = mesh, b"", -1
-        self._reader = FrameReader(mesh._schemas)
-
-    def feed(self, data: bytes) -> None:
-        if self._slot < 0:
-            self._rest += data
-            if len(self._rest) < GREETING.size or not self._greet():
-                return
-            data, self._rest = self._rest[GREETING.size :], b""
-        for frame in self._reader.feed(data):
-            self._mesh._on_frame(frame)
-
-    def end(self) -> None:
-        self._mesh._strangers.discard(self.link)
-        if self._slot >= 0:
-            self._mesh._on_broken(self._slot)
-
-    def _greet(self) -> bool:
-        token, epoch, slot = GREETING.unpack_from(self._rest)
-        self._mesh._strangers.discard(self.link)
-        if token != self._mesh._token or epoch != self._mesh._peers.epoch:
-            self.link.close()
-            return False
-        self._slot = slot
-        self._mesh._receiving[slot] = self.link
-        return True
+            grant = Grant(*fields)
+            if grant.channel >= self._channels:
+                raise WireError(f"credit for the channel {grant.channel} of {self._channels}")
+            self._on_grant(grant)

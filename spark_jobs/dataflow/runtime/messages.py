@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from experiments.errors import AftershockError
+from spark_jobs.dataflow.runtime.entrance import Greeting
 from spark_jobs.dataflow.runtime.stillness import Counts
 from spark_jobs.dataflow.runtime.wire import Address
+from spark_jobs.dataflow.shapes import decode_as
+
+SLOT = Greeting(b"AS-SLOT\n")  # begins every connection to the coordinator's server
 
 
 @dataclass(frozen=True)
 class Hello:
     """A slot offers itself: where the others reach it, and which Spark task it is, on its so manieth attempt."""
 
-    token: str
     address: Address
     task: int
     attempt: int
@@ -96,16 +98,11 @@ class Status:
 class Failed:
     """A slot's last words, which it may say without a hello: what it could not cope with."""
 
-    token: str
     error: str
 
 
 SlotMessage = Hello | Peers | Broken | Stop | Drain | Count | Status | Failed
 _KINDS = {kind.__name__: kind for kind in SlotMessage.__args__}
-
-
-class UnknownMessage(AftershockError):
-    """Somebody who is no part of the run speaks."""
 
 
 def encode(message: SlotMessage) -> bytes:
@@ -114,19 +111,4 @@ def encode(message: SlotMessage) -> bytes:
 
 def decode(data: bytes) -> SlotMessage:
     """The message that `encode` made bytes of; raises `UnknownMessage` for anything else."""
-    try:
-        name, fields = json.loads(data)
-        kind = _KINDS[name]
-        if kind is Status:
-            fields["kept"] = tuple(Kept(**each) for each in fields["kept"])
-            fields["finished"] = tuple(fields["finished"])
-            fields["counts"] = Counts(**fields["counts"])
-            for counts in ("tallies", "positions"):
-                fields[counts] = {int(number): value for number, value in fields[counts].items()}
-        elif kind is Peers:
-            fields["addresses"] = tuple((host, port) for host, port in fields["addresses"])
-        elif kind is Hello:
-            fields["address"] = tuple(fields["address"])
-        return kind(**fields)
-    except (ValueError, KeyError, TypeError) as error:
-        raise UnknownMessage(f"not a message of a slot: {data[:80]!r}") from error
+    return decode_as(_KINDS, data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import selectors
 import socket
 import time
@@ -16,9 +15,11 @@ from spark_jobs.dataflow.control import Go, Restore, Round, Stored, decode_messa
 from spark_jobs.dataflow.coordinator import Coordinator, Phase
 from spark_jobs.dataflow.effects import Delete, Order, Sweep
 from spark_jobs.dataflow.operators import Sink, Source
+from spark_jobs.dataflow.runtime.entrance import Entrance, Fields
 from spark_jobs.dataflow.runtime.janitor import Janitor
 from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.messages import (
+    SLOT,
     Broken,
     Count,
     Drain,
@@ -28,22 +29,22 @@ from spark_jobs.dataflow.runtime.messages import (
     SlotMessage,
     Status,
     Stop,
-    UnknownMessage,
     decode,
     encode,
 )
 from spark_jobs.dataflow.runtime.stillness import Stillness
-from spark_jobs.dataflow.runtime.wire import NO_PARTITION, Address, BlockReader, Link, Listener, WireError, block, turn
+from spark_jobs.dataflow.runtime.vetting import Vetting
+from spark_jobs.dataflow.runtime.wire import NO_PARTITION, Address, BlockReader, Link, WireError, block, turn
+from spark_jobs.dataflow.shapes import UnknownMessage
 
 PROGRESS_S, TURN_S = 0.5, 0.02
 DRAINING_ROUND_S = 0.25
 MOST_FAILURES = 10
-NOT_OURS = "not of this run"
 BROKEN_GRACE_S = 1.0  # a connection breaks when a slot dies, too, which is told apart by the slot's own connection
 
 
 class Guest:
-    """A connection, and the slot at its other end once it has said hello."""
+    """A connection that gave the greeting of the run, and the slot at its other end once it has said hello."""
 
     def __init__(self, server: Server, connection: socket.socket, name: str) -> None:
         self.name, self.hello, self.status = name, None, Status(-1)
@@ -60,12 +61,13 @@ class Guest:
             for partition, content in self._blocks.feed(data):
                 self._server.hear(self, partition, content)
         except (WireError, UnknownMessage) as error:
-            self._server.lose(self, str(error))
+            self._server.refuse(self, str(error))
 
 
 class Server:
-    """Runs a `Coordinator` for slots that connect to `address`; the journal gets
+    """Runs a `Coordinator` for slots that connect to `address` and greet with the run's token; the journal gets
 
+    guest-refused                one of the run, but not yet a slot, that said what no slot would say
     worker-joined, worker-lost   a slot, by the name that it gets here, the Spark task and its attempt; why it was lost
     recovering                   an epoch begins: its number, the line (a checkpoint's number for each partition), and
                                  where that has the sources
@@ -81,14 +83,15 @@ class Server:
     finished                     the output is complete: where that has the sources
     """
 
-    def __init__(self, job: Job, token: str, host: str, journal: Journal) -> None:
+    def __init__(self, job: Job, token: bytes, host: str, journal: Journal) -> None:
         self.selector = selectors.DefaultSelector()
-        self._job, self._token, self._journal = job, token, journal
+        self._job, self._journal = job, journal
         self._layout = job.layout()
+        self._vetting = Vetting(self._layout)
         self._coordinator = Coordinator(self._layout, job.protocol_class, job.slots)
         self._janitor = Janitor(job.object_store(), journal)
-        self._listener = Listener(self.selector, host, self._on_connection)
-        self.address: Address = self._listener.address
+        self._entrance = Entrance(self.selector, host, SLOT, token, self._on_guest)
+        self.address: Address = self._entrance.address
         self._guests: dict[str, Guest] = {}
         self._named = self._ready_epoch = self._failures = 0
         self._broken: dict[Guest, tuple[float, int]] = {}
@@ -130,22 +133,23 @@ class Server:
             guest.say(Stop())
             guest.link.flush()
             guest.link.close()
-        self._listener.close()
+        self._entrance.close()
         self._janitor.close()
 
     # What guests do.
 
-    def _on_connection(self, connection: socket.socket) -> None:
+    def _on_guest(self, connection: socket.socket, numbers: Fields) -> None:
         self._named += 1
         guest = Guest(self, connection, f"slot-{self._named}")
         self._guests[guest.name] = guest
 
     def hear(self, guest: Guest, partition: int, content: bytes) -> None:
-        """A block from a guest; raises `UnknownMessage` for one that comes before a hello."""
+        """A block from a guest; raises `UnknownMessage` for what no slot says, or none that has not said hello."""
         if partition != NO_PARTITION:
             if guest.hello is None:
                 raise UnknownMessage("a partition's message from somebody who has not said hello")
             message = decode_message(content)
+            self._vetting.report(message)
             if isinstance(message, Stored):
                 if self._coordinator.phase is Phase.RUNNING and message.epoch == self._coordinator.epoch:
                     self._failures = 0  # what others stored while one failed is no progress
@@ -154,6 +158,12 @@ class Server:
             self._note_committed()
         else:
             self._on_slot_message(guest, decode(content))
+
+    def refuse(self, guest: Guest, why: str) -> None:
+        """A guest is not what it should be: it goes, and the journal has why."""
+        if guest.hello is None:
+            self._journal.write("guest-refused", worker=guest.name, why=why)
+        self.lose(guest, why)
 
     def lose(self, guest: Guest, why: str) -> None:
         """A guest is gone, or given up."""
@@ -173,6 +183,7 @@ class Server:
         elif guest.hello is None:
             raise UnknownMessage("a slot's message from somebody who has not said hello")
         elif isinstance(message, Status):
+            self._vetting.status(message)
             guest.status = message
             for each in message.kept:
                 self._journal.write("checkpoint", **{**vars(each), "partition": self._name(each.partition)})
@@ -187,30 +198,25 @@ class Server:
 
     def _on_failed(self, guest: Guest, failed: Failed) -> None:
         """A slot ends by its own fault. That may help once; without progress in between it will not."""
-        if not self._is_ours(failed.token):
-            self.lose(guest, NOT_OURS)
-            return
         self._journal.write("slot-failed", worker=guest.name, error=failed.error)
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             raise EnvironmentFailure(f"slots fail again and again: {failed.error}", "look at the executors' logs")
 
     def _welcome(self, guest: Guest, hello: Hello) -> None:
-        if not self._is_ours(hello.token):
-            self.lose(guest, NOT_OURS)
-            return
+        self._vetting.hello(hello)
+        if guest.hello is not None:
+            raise UnknownMessage("a second hello")
         guest.hello = hello
         self._journal.write(
             "worker-joined", worker=guest.name, task=hello.task, attempt=hello.attempt, host=hello.address[0]
         )
         self._coordinator.on_joined(guest.name)
 
-    def _is_ours(self, token: str) -> bool:
-        return hmac.compare_digest(str(token).encode(), self._token.encode())
-
     # What time brings.
 
     def _on_clock(self, now_s: float) -> None:
+        self._entrance.on_clock(now_s)
         for guest in list(self._guests.values()):
             if now_s - guest.heard_s > self._job.silence_limit_s:
                 self.lose(guest, f"silent for {self._job.silence_limit_s:g} s")

@@ -17,6 +17,7 @@ from spark_jobs.dataflow.runtime.hosting import Hosting
 from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.mesh import Mesh
 from spark_jobs.dataflow.runtime.messages import (
+    SLOT,
     Broken,
     Count,
     Drain,
@@ -28,8 +29,10 @@ from spark_jobs.dataflow.runtime.messages import (
     decode,
     encode,
 )
+from spark_jobs.dataflow.runtime.secret import RunSecret
 from spark_jobs.dataflow.runtime.sinks import Superseded
-from spark_jobs.dataflow.runtime.wire import NO_PARTITION, Address, BlockReader, Link, block, turn
+from spark_jobs.dataflow.runtime.wire import NO_PARTITION, Address, BlockReader, Link, WireError, block, turn
+from spark_jobs.dataflow.shapes import UnknownMessage
 
 STATUS_S = 0.25
 TURN_S = 0.005
@@ -48,8 +51,8 @@ class Session(Enum):
 class Slot:
     """Serves a coordinator under one name. Once that has given the slot up, it comes again under another."""
 
-    def __init__(self, job: Job, coordinator: Address, token: str, task: int, attempt: int) -> None:
-        self._hello = (token, task, attempt)
+    def __init__(self, job: Job, coordinator: Address, secret: RunSecret, task: int, attempt: int) -> None:
+        self._token, self._hello = secret.token, (task, attempt)
         host = own_address(coordinator)
         self._selector = selectors.DefaultSelector()
         self._results = Results(self._selector)
@@ -60,7 +63,7 @@ class Slot:
         self._mesh: Mesh = Mesh(
             self._selector,
             host,
-            bytes.fromhex(token),
+            secret.token,
             schemas,
             lambda frame: self._hosting.on_frame(frame),
             lambda grant: self._hosting.on_grant(grant),
@@ -95,8 +98,8 @@ class Slot:
         self._session, self._epoch = Session.ON, -1
         self._blocks = BlockReader()
         self._link = Link(self._selector, connection, self._on_bytes, self._on_end)
-        token, task, attempt = self._hello
-        self._say(Hello(token, self._mesh.address, task, attempt))
+        self._link.send(SLOT.of(self._token))
+        self._say(Hello(self._mesh.address, *self._hello))
 
     def _turn(self) -> None:
         now_s = time.monotonic()
@@ -104,12 +107,13 @@ class Slot:
             self._next_status_s = now_s + STATUS_S
             self._say(self._hosting.status(self._idle_s))
         self._hosting.on_clock(now_s)
+        self._mesh.on_clock(now_s)
         try:
             busy = self._hosting.work(now_s + TURN_S)
             self._mesh.flush()
             self._link.flush()
             self._idle_s += turn(self._selector, 0 if busy else TURN_S)
-        except (CorruptFrame, Superseded):
+        except (CorruptFrame, Superseded, UnknownMessage, WireError):
             self._link.close()
             self._on_end()
 
@@ -147,7 +151,7 @@ class Slot:
     def _last_words(self, kind: type | None, error: BaseException | None, _: object) -> None:
         """Spark would try the task again and again without a word of why."""
         if error is not None and self._session is Session.ON:
-            self._say(_failure(self._hello[0], error))
+            self._say(_failure(error))
             self._link.flush()
 
     def _close(self) -> None:
@@ -158,14 +162,16 @@ class Slot:
         self._selector.close()
 
 
-def tell_failure(coordinator: Address, token: str, error: Exception) -> None:
+def tell_failure(coordinator: Address, token: bytes, error: Exception) -> None:
     """The last words of a slot that could not even begin."""
     with socket.create_connection(coordinator, CONNECT_S) as connection:
-        connection.sendall(block(NO_PARTITION, encode(_failure(token, error))))
+        connection.sendall(SLOT.of(token) + block(NO_PARTITION, encode(_failure(error))))
 
 
-def _failure(token: str, error: BaseException) -> Failed:
-    return Failed(token, f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
+def _failure(error: BaseException) -> Failed:
+    """The error as text that can be written anywhere: it may quote a path that is none."""
+    text = f"{type(error).__name__}: {error}"
+    return Failed(text.encode(errors="backslashreplace").decode()[:LONGEST_ERROR])
 
 
 def own_address(coordinator: Address) -> str:

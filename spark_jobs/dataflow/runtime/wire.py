@@ -8,7 +8,6 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 
 from experiments.errors import AftershockError
 
@@ -17,7 +16,7 @@ RECEIVED_BYTES = 1 << 18
 MOST_PIECES = 64
 UNHEARD_LIMIT_MS = 10_000  # a connection on which nothing sent was heard of for so long is broken
 BLOCK = struct.Struct("<Ii")
-LONGEST_BLOCK = 1 << 26
+LONGEST_BLOCK = 1 << 22
 NO_PARTITION = -1
 
 
@@ -108,27 +107,6 @@ class Link:
             self._waiting.popleft()
 
 
-class Listener:
-    """Accepts connections on an address; the port is free to choose."""
-
-    def __init__(
-        self, selector: selectors.BaseSelector, host: str, on_connection: Callable[[socket.socket], None]
-    ) -> None:
-        self._selector, self._on_connection = selector, on_connection
-        self._socket = socket.create_server((host, 0), backlog=128)
-        self._socket.setblocking(False)
-        self.address: Address = self._socket.getsockname()[:2]
-        selector.register(self._socket, selectors.EVENT_READ, self.on_event)
-
-    def on_event(self, mask: int) -> None:
-        with suppress(OSError):
-            self._on_connection(self._socket.accept()[0])
-
-    def close(self) -> None:
-        self._selector.unregister(self._socket)
-        self._socket.close()
-
-
 def begin_connecting(address: Address, source: str) -> socket.socket:
     """A connection that may not be there yet: whoever writes to it finds out."""
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -147,20 +125,24 @@ class BlockReader:
     """Blocks out of a stream of bytes that arrives in any pieces."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """The blocks that are complete by now; raises `WireError` for one that is longer than any."""
         self._rest += data
-        while len(self._rest) >= BLOCK.size:
-            length, partition = BLOCK.unpack_from(self._rest)
-            if length > LONGEST_BLOCK:
-                raise WireError(f"a block of {length} bytes")
-            end = BLOCK.size + length
-            if len(self._rest) < end:
-                return
-            content, self._rest = self._rest[BLOCK.size : end], self._rest[end:]
-            yield partition, content
+        at = 0
+        try:
+            while len(self._rest) - at >= BLOCK.size:
+                length, partition = BLOCK.unpack_from(self._rest, at)
+                if length > LONGEST_BLOCK:
+                    raise WireError(f"a block of {length} bytes")
+                begin, end = at + BLOCK.size, at + BLOCK.size + length
+                if len(self._rest) < end:
+                    return
+                at = end
+                yield partition, bytes(self._rest[begin:end])
+        finally:
+            del self._rest[:at]
 
 
 def turn(selector: selectors.BaseSelector, timeout_s: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import secrets
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from experiments.workloads import ReachabilitySpec
 from infra.journal import Journal, read_journal
 from spark_jobs.dataflow.operators import Delivery
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from spark_jobs.dataflow.runtime.secret import RunSecret
 from spark_jobs.dataflow.runtime.server import Server
 from spark_jobs.dataflow.runtime.slot import Slot
 from spark_jobs.dataflow.runtime.wire import Address
@@ -41,16 +41,16 @@ def job_of(protocol: str, root: Path) -> Job:
     )
 
 
-def serve_slot(document: dict[str, Any], address: Address, token: str, task: int) -> None:
+def serve_slot(document: dict[str, Any], address: Address, secret: RunSecret, task: int) -> None:
     os.environ["SPARK_LOCAL_IP"] = HERE
-    Slot(Job.from_json(document), address, token, task, 0).run()
+    Slot(Job.from_json(document), address, secret, task, 0).run()
 
 
 def run(job: Job, journal: Path, kill: bool) -> bool:
     """To its end; whether that was found. One slot is killed once there are checkpoints, and started again."""
-    token = secrets.token_hex(16)
-    server, deadline_s = Server(job, token, HERE, Journal(journal)), time.monotonic() + LIMIT_S
-    processes = [start(job, server, token, task) for task in range(job.slots)]
+    secret = RunSecret.draw()
+    server, deadline_s = Server(job, secret.token, HERE, Journal(journal)), time.monotonic() + LIMIT_S
+    processes = [start(job, server, secret, task) for task in range(job.slots)]
     killed = not kill
 
     def stopping() -> bool:
@@ -58,7 +58,7 @@ def run(job: Job, journal: Path, kill: bool) -> bool:
         if not killed and sum(entry["event"] == "checkpoint" for entry in read_journal(journal)) >= CHECKPOINTS:
             processes[0].kill()
             processes[0].join()
-            processes[0], killed = start(job, server, token, 0), True
+            processes[0], killed = start(job, server, secret, 0), True
         return time.monotonic() > deadline_s
 
     try:
@@ -70,8 +70,8 @@ def run(job: Job, journal: Path, kill: bool) -> bool:
             process.kill()
 
 
-def start(job: Job, server: Server, token: str, task: int) -> multiprocessing.process.BaseProcess:
-    process = PROCESSES.Process(target=serve_slot, args=(job.to_json(), server.address, token, task))
+def start(job: Job, server: Server, secret: RunSecret, task: int) -> multiprocessing.process.BaseProcess:
+    process = PROCESSES.Process(target=serve_slot, args=(job.to_json(), server.address, secret, task))
     process.start()
     return process
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import multiprocessing
 import os
-import secrets
 import signal
 import time
 from multiprocessing.connection import Connection
@@ -16,6 +15,7 @@ from typing import Any
 from infra.journal import Journal
 from spark_jobs.dataflow.partition import Partition
 from spark_jobs.dataflow.runtime.job import Job
+from spark_jobs.dataflow.runtime.secret import RunSecret
 from spark_jobs.dataflow.runtime.server import Server
 from spark_jobs.dataflow.runtime.slot import Slot
 from spark_jobs.dataflow.runtime.wire import Address
@@ -28,7 +28,7 @@ PROCESSES.set_forkserver_preload([__name__])
 
 
 def coordinate(
-    document: dict[str, Any], variables: dict[str, str], journal: Path, token: str, told: Connection
+    document: dict[str, Any], variables: dict[str, str], journal: Path, secret: RunSecret, told: Connection
 ) -> None:
     """What the driver program does, but for Spark: ends when told to, by files beside the journal.
 
@@ -36,7 +36,7 @@ def coordinate(
     """
     os.environ |= variables
     job, drain, stop = Job.from_json(document), journal.with_name("drain"), journal.with_name("stop")
-    server = Server(job, token, HERE, Journal(journal))
+    server = Server(job, secret.token, HERE, Journal(journal))
     told.send(server.address)
     draining = False
 
@@ -56,11 +56,11 @@ def coordinate(
 
 
 def serve_slot(
-    document: dict[str, Any], variables: dict[str, str], address: Address, token: str, task: int, signs: Path
+    document: dict[str, Any], variables: dict[str, str], address: Address, secret: RunSecret, task: int, signs: Path
 ) -> None:
     os.environ |= {**variables, "SPARK_LOCAL_IP": HERE}
     show_alignment(signs)
-    Slot(Job.from_json(document), address, token, task, 0).run()
+    Slot(Job.from_json(document), address, secret, task, 0).run()
 
 
 def show_alignment(signs: Path) -> None:
@@ -98,15 +98,15 @@ class Slots(Rig):
         self._signs.write_bytes(bytes(len(job.layout().partitions)))
         with self._signs.open("r+b") as file:
             self._shown = mmap.mmap(file.fileno(), 0)
-        token = secrets.token_hex(16)
+        secret = RunSecret.draw()
         mine, theirs = PROCESSES.Pipe()
         given = job.to_json(), variables or {}
-        self._coordinator = self._start(coordinate, *given, self.journal, token, theirs)
+        self._coordinator = self._start(coordinate, *given, self.journal, secret, theirs)
         if not mine.poll(START_LIMIT_S):
             self._coordinator.kill()
             self._coordinator.join()
             raise TimeoutError("the coordinator has not begun")
-        self._given = (*given, mine.recv(), token)
+        self._given = (*given, mine.recv(), secret)
         self._slots: dict[int, BaseProcess] = {}
         self._paused: set[int] = set()
         self._replaced: set[int] = set()

@@ -12,6 +12,7 @@ from spark_jobs.dataflow.runtime.hosting import Hosting
 from spark_jobs.dataflow.runtime.job import Job
 from spark_jobs.dataflow.runtime.mesh import Mesh
 from spark_jobs.dataflow.runtime.messages import Peers
+from spark_jobs.dataflow.runtime.secret import TOKEN_BYTES
 from spark_jobs.dataflow.runtime.wire import turn
 from tests.unit.spark_jobs.dataflow.small_job import HERE
 
@@ -26,7 +27,7 @@ class LoneSlot:
         self._results = Results(self.selector)
         self.storing, self.writing = (Background(self._results, name) for name in ("store", "outlet"))
         schemas, nobody = [each.schema for each in self.layout.channels], (lambda _: None,) * 3
-        self._mesh = Mesh(self.selector, HERE, bytes(16), schemas, *nobody)
+        self._mesh = Mesh(self.selector, HERE, bytes(TOKEN_BYTES), schemas, *nobody)
         self.hosting = Hosting(job, self.layout, self._mesh, self.storing, self.writing, tell)
 
     def begin(self, epoch: int) -> None:

@@ -11,17 +11,21 @@ from spark_jobs.dataflow.effects import Grant
 from spark_jobs.dataflow.frames import Frame, Kind, encode
 from spark_jobs.dataflow.runtime.mesh import Mesh
 from spark_jobs.dataflow.runtime.messages import Peers
+from spark_jobs.dataflow.runtime.secret import TOKEN_BYTES
 from spark_jobs.dataflow.runtime.wire import turn
+from tests.unit.spark_jobs.dataflow.connections import is_cut_off
 from tests.unit.spark_jobs.dataflow.small_job import HERE, NUMBERS, rows
+
+TOKEN = secrets.token_bytes(TOKEN_BYTES)
 
 
 class Pair:
     """Two slots' ends of a mesh in one thread; what arrives is kept."""
 
-    def __init__(self, tokens=("ab" * 16, "ab" * 16)):
+    def __init__(self, tokens=(TOKEN, TOKEN)):
         self.selector = selectors.DefaultSelector()
         self.frames, self.grants, self.broken = ([], []), ([], []), ([], [])
-        self.ends = [self._end(i, bytes.fromhex(token)) for i, token in enumerate(tokens)]
+        self.ends = [self._end(i, token) for i, token in enumerate(tokens)]
 
     def _end(self, i, token):
         heard = self.frames[i].append, self.grants[i].append, self.broken[i].append
@@ -88,12 +92,12 @@ def test_a_new_epoch_ends_old_connections_and_only_the_other_end_hears_of_it(pai
 
 
 def test_a_stranger_is_not_listened_to():
-    pair = Pair(("ab" * 16, secrets.token_hex(16)))
+    pair = Pair((TOKEN, secrets.token_bytes(TOKEN_BYTES)))
     pair.form(1, 1)
     pair.ends[0].send(1, encode(frame(1, 1)))
     pair.run(lambda: pair.broken[0])
     assert pair.frames[1] == []
     with socket.create_connection(pair.ends[0].address) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: somebody\r\n\r\n")
-        pair.run(lambda: not pair.ends[0]._strangers)
+        pair.run(lambda: is_cut_off(connection))
     pair.close()

@@ -16,10 +16,11 @@ from spark_jobs.dataflow.queries import as_messages
 from spark_jobs.dataflow.runtime import messages
 from spark_jobs.dataflow.runtime.background import Background, Results
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job
-from spark_jobs.dataflow.runtime.messages import Broken, Failed, Hello, Kept, Peers, Status, Stop, UnknownMessage
+from spark_jobs.dataflow.runtime.messages import Broken, Failed, Hello, Kept, Peers, Status, Stop
 from spark_jobs.dataflow.runtime.sinks import Files, published
 from spark_jobs.dataflow.runtime.sources import Generated, columns, stream_of
 from spark_jobs.dataflow.runtime.wire import BLOCK, LONGEST_BLOCK, BlockReader, WireError, block, turn
+from spark_jobs.dataflow.shapes import UnknownMessage
 from tests.unit.spark_jobs.dataflow.small_job import HERE, JOB, rows
 from workloads.nexmark.stream import events
 from workloads.schedule import Schedule
@@ -113,11 +114,11 @@ def test_a_block_that_nobody_would_send_is_refused():
 @pytest.mark.parametrize(
     "message",
     [
-        Hello("token", (HERE, 1), 2, 3),
+        Hello((HERE, 1), 2, 3),
         Peers(4, ((HERE, 1), (HERE, 2)), 1),
         Broken(1, 2),
         Stop(),
-        Failed("token", "why"),
+        Failed("why"),
         Status(1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12),
     ],
 )

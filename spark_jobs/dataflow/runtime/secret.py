@@ -1,0 +1,22 @@
+"""What the members of one run know and nobody else."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+
+TOKEN_BYTES = 32
+
+
+@dataclass(frozen=True)
+class RunSecret:
+    """Goes from the driver program to the slots inside the task that Spark runs, and to no file, log or argument.
+
+    token      begins every connection of the run
+    """
+
+    token: bytes = field(repr=False)
+
+    @classmethod
+    def draw(cls) -> RunSecret:
+        return cls(secrets.token_bytes(TOKEN_BYTES))

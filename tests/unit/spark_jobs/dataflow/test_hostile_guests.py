@@ -1,0 +1,203 @@
+"""A server of a run on a real port, and who should not be there: the run goes on, and true slots still join."""
+
+import json
+import secrets
+import socket
+import threading
+import time
+from contextlib import ExitStack, closing
+from dataclasses import replace
+
+import pytest
+
+from infra.journal import Journal, read_journal
+from spark_jobs.dataflow.checkpoints import Checkpoint
+from spark_jobs.dataflow.control import Go, NotStored, Published, Ready, Stored, Unreadable, encode_message
+from spark_jobs.dataflow.runtime import messages
+from spark_jobs.dataflow.runtime.messages import SLOT, Broken, Failed, Hello, Kept, Status
+from spark_jobs.dataflow.runtime.secret import RunSecret
+from spark_jobs.dataflow.runtime.server import Server
+from spark_jobs.dataflow.runtime.slot import Slot
+from spark_jobs.dataflow.runtime.wire import BLOCK, LONGEST_BLOCK, NO_PARTITION, block
+from tests.unit.spark_jobs.dataflow.connections import is_cut_off
+from tests.unit.spark_jobs.dataflow.hostile import disfigured, mutated, randoms
+from tests.unit.spark_jobs.dataflow.small_job import HERE, JOB
+
+SECRET = RunSecret.draw()
+GREETING = SLOT.of(SECRET.token)
+
+
+def told(message):
+    return block(NO_PARTITION, messages.encode(message))
+
+
+def plain(name, **fields):
+    return block(NO_PARTITION, json.dumps([name, fields]).encode())
+
+
+def reported(message):
+    return block(0, encode_message(message))
+
+
+HELLO = told(Hello((HERE, 1), 0, 0))
+STATUS = json.loads(messages.encode(Status(1)))[1]
+STRANGERS = {
+    "a wrong token": SLOT.of(secrets.token_bytes(32)) + HELLO,
+    "half a character": plain("Hello", token="\ud800", address=[HERE, 1], task=0, attempt=0),
+    "a hundred thousand brackets": block(NO_PARTITION, b"[" * 100_000),
+    "the longest block": BLOCK.pack(LONGEST_BLOCK, NO_PARTITION) + bytes(100_000),
+    "last words": told(Failed("why")) * 20,
+    "a request": b"GET / HTTP/1.1\r\nHost: somebody\r\n\r\n",
+}
+GUESTS = {
+    "a hundred thousand brackets": block(NO_PARTITION, b"[" * 100_000),
+    "a block too long": BLOCK.pack(LONGEST_BLOCK + 1, NO_PARTITION),
+    "half a character": plain("Failed", error="\ud800"),
+    "a status before a hello": told(Status(1)),
+    "a report before a hello": reported(Ready(0, 1)),
+    "nonsense": b"\xff" * 100,
+    "an address that is a name": told(Hello(("localhost", 1), 0, 0)),
+    "a port that is none": told(Hello((HERE, 99_999), 0, 0)),
+    "a list of numbers for an address": plain("Hello", address=[1, 2], task=0, attempt=0),
+    "a task that is a list": plain("Hello", address=[HERE, 1], task=[], attempt=0),
+}
+JOINED = {
+    "a second hello": HELLO,
+    "a status with a list for a dictionary": plain("Status", **STATUS | {"tallies": []}),
+    "a status of a partition that is none": told(Status(1, {99: {}})),
+    "a place of a partition that is none": told(Status(1, {}, {-1: 0})),
+    "a checkpoint of a partition that is none": told(Status(1, kept=(Kept(99, 1, 0.1, 1, False),))),
+    "no number for CPU time": plain("Status", **STATUS | {"cpu_s": float("nan")}),
+    "an empty report": block(0, b"{}"),
+    "a report of a partition that is none": reported(Ready(99, 1)),
+    "another's order": reported(Go(1)),
+    "a checkpoint of nobody": reported(Stored(1, Checkpoint(99, 1, 1, {}, {}))),
+    "a checkpoint without its channels": reported(Stored(1, Checkpoint(0, 1, 1, {}, {}))),
+    "a checkpoint with a path for an object": reported(Stored(1, Checkpoint(0, 1, 1, {0: 1}, {}, ("../../file",)))),
+}
+
+
+class Run:
+    """A server in this thread, and the journal that it writes."""
+
+    def __init__(self, folder, **changes):
+        self._path = folder / "journal.jsonl"
+        self.job = replace(JOB, store=str(folder / "store"), **changes)
+        self.server = Server(self.job, SECRET.token, HERE, Journal(self._path))
+        self.close = self.server.close
+
+    def events(self, *kinds):
+        return [entry for entry in read_journal(self._path) if entry["event"] in kinds]
+
+    def until(self, condition):
+        deadline_s = time.monotonic() + 20
+        self.server.serve(lambda: condition() or time.monotonic() > deadline_s)
+        assert condition()
+
+    def survives(self, data):
+        """Somebody says this, and is cut off."""
+        with socket.create_connection(self.server.address) as connection:
+            connection.sendall(data)
+            self.until(lambda: is_cut_off(connection))
+
+    def takes_slots(self):
+        """As many as the job has join, and an epoch begins."""
+        before = len(self.events("recovering"))
+        with ExitStack() as stack:
+            for _ in range(JOB.slots):
+                slot = stack.enter_context(socket.create_connection(self.server.address))
+                slot.sendall(GREETING + HELLO)
+            self.until(lambda: len(self.events("recovering")) > before)
+
+
+@pytest.fixture
+def run(tmp_path):
+    with closing(Run(tmp_path)) as made:
+        yield made
+
+
+@pytest.mark.parametrize("data", STRANGERS.values(), ids=STRANGERS)
+def test_a_stranger_is_cut_off_and_leaves_no_trace(run, data):
+    run.survives(data)
+    assert run.events("guest-refused", "slot-failed", "worker-joined", "worker-lost") == []
+    run.takes_slots()
+
+
+@pytest.mark.parametrize("data", GUESTS.values(), ids=GUESTS)
+def test_a_guest_that_is_no_slot_is_refused_and_told_of(run, data):
+    run.survives(GREETING + data)
+    (refused,) = run.events("guest-refused")
+    assert refused["why"]
+    run.takes_slots()
+
+
+@pytest.mark.parametrize("data", JOINED.values(), ids=JOINED)
+def test_a_slot_that_says_what_none_would_is_lost_and_told_of(run, data):
+    run.survives(GREETING + HELLO + data)
+    (lost,) = run.events("worker-lost")
+    assert lost["why"] != "connection ended"
+    run.takes_slots()
+
+
+def test_who_says_nothing_is_cut_off(run, monkeypatch):
+    monkeypatch.setattr("spark_jobs.dataflow.runtime.entrance.GREETING_LIMIT_S", 0.05)
+    run.survives(GREETING[:-1])
+    run.takes_slots()
+
+
+GOOD = [
+    HELLO,
+    told(Status(1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12)),
+    told(Broken(1, 0)),
+    *map(reported, (Ready(0, 1), Unreadable(0, 1, "bids.0/state-1-1"), NotStored(0, 1, 1), Published(6, 1))),
+]
+
+
+def refaced(random, data):
+    """A message with another value in it, and a block that says how long that is."""
+    content = disfigured(random, data[BLOCK.size :])
+    return BLOCK.pack(len(content), BLOCK.unpack_from(data)[1]) + content
+
+
+def test_no_message_ends_the_server(run):
+    """Some of a run, some not; each on a connection of its own, beside the others."""
+    with ExitStack() as stack:
+        for number, random in enumerate(randoms(400)):
+            change = random.choice([refaced, mutated])
+            begun = random.choice([b"", GREETING, GREETING + HELLO, mutated(random, GREETING)])
+            connection = stack.enter_context(socket.create_connection(run.server.address))
+            connection.sendall(begun + change(random, random.choice(GOOD)))
+            if number % 10 == 9:
+                turns = iter(range(3))
+                run.server.serve(lambda turns=turns: next(turns, None) is None)
+                stack.close()
+    assert run.events("guest-refused")
+    assert run.events("worker-lost")
+    run.takes_slots()
+
+
+def test_true_slots_work_while_strangers_knock(monkeypatch, tmp_path):
+    """Slots as a Spark task runs them, in threads: a round of checkpoints is stored. Nobody has written the secret."""
+    monkeypatch.setenv("SPARK_LOCAL_IP", HERE)
+    run = Run(tmp_path, checkpoint_interval_s=0.2, output=replace(JOB.output, at=str(tmp_path / "output")))
+    job = run.job
+    with ExitStack() as stack:
+        for data in (b"", b"", *STRANGERS.values()):
+            stack.enter_context(socket.create_connection(run.server.address)).sendall(data)
+        slots = [Slot(job, run.server.address, SECRET, task, 0) for task in range(job.slots)]
+        for slot in slots:
+            for data in (b"", secrets.token_bytes(100)):
+                stack.enter_context(socket.create_connection(slot._mesh.address)).sendall(data)
+        threads = [threading.Thread(target=slot.run) for slot in slots]
+        for thread in threads:
+            thread.start()
+        run.until(lambda: run.events("round-stored"))
+        run.server.close()
+        for thread in threads:
+            thread.join(20)
+            assert not thread.is_alive()
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    for secret in (SECRET.token,):
+        assert secret not in written
+        assert secret.hex().encode() not in written
+    assert repr(SECRET) == "RunSecret()"
