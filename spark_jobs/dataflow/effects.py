@@ -10,7 +10,7 @@ import pyarrow as pa
 from spark_jobs.dataflow.checkpoints import Checkpoint
 from spark_jobs.dataflow.control import ToCoordinator, ToPartition
 from spark_jobs.dataflow.frames import Frame
-from spark_jobs.dataflow.store import Piece
+from spark_jobs.dataflow.seal import Piece
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def parts(frame: Frame) -> tuple[bytes, bytes, bytes, pa.Buffer | bytes]:
 
 
 def log_parts(frames: Iterable[Frame]) -> Iterator[bytes | pa.Buffer]:
-    """The bytes of a log, one piece after the other. Nothing here is summed up: the store does it for the whole."""
+    """The bytes of a log, one piece after the other. Nothing here is summed up: the store seals the whole."""
     for frame in frames:
         header, payload = _header_and_payload(frame)
         yield header + frame.piggyback

@@ -37,7 +37,14 @@ class S3Store(ObjectStore):
     recovery is asked for again until `patience_s` is over.
     """
 
-    def __init__(self, place: str, endpoint: str | None = None, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        place: str,
+        endpoint: str | None = None,
+        patience_s: float = PATIENCE_S,
+        store_key: bytes | None = None,
+    ) -> None:
+        super().__init__(store_key)
         parts = urlsplit(place)
         self._place, self._bucket, prefix = place, parts.netloc, parts.path.strip("/")
         self._prefix = f"{prefix}/" if prefix else ""

@@ -16,8 +16,8 @@ from spark_jobs.dataflow.frames import Frame, decode_log, log_parts
 from spark_jobs.dataflow.layout import PartitionLayout
 from spark_jobs.dataflow.operators import START_OF_TIME_NS, Sink, Source
 from spark_jobs.dataflow.readings import Reading
+from spark_jobs.dataflow.seal import Piece
 from spark_jobs.dataflow.state import State, decode_state, encode_state
-from spark_jobs.dataflow.store import Piece
 
 Log: TypeAlias = list[Frame] | list[Reading]
 

@@ -1,23 +1,24 @@
-"""Where checkpoints and logs survive: objects that are written whole or not at all, and checked when they are read."""
+"""Where checkpoints and logs survive: objects that are written whole or not at all, and sealed.
+
+They hold pickles, so whoever made an object that is read runs code: nothing of one is used before its seal is right.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
-import struct
+import secrets
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
 from uuid import uuid4
-from zlib import crc32
-
-import pyarrow as pa
 
 from experiments.errors import AftershockError, EnvironmentFailure
+from spark_jobs.dataflow.seal import KEY_BYTES, SEAL_BYTES, Piece, Seal, is_sealed
 
-Piece: TypeAlias = bytes | pa.Buffer
-SEAL = struct.Struct("<IQ")  # checksum and length
+NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 WRITTEN_BYTES, MOST_PIECES = 1 << 18, 256
 
 
@@ -30,7 +31,14 @@ class UnreadableObject(AftershockError):
 
 
 class ObjectStore(ABC):
-    """Objects by key, such as `count.0/state-3-1`. An object is never changed, only written and deleted."""
+    """Objects by key, such as `count.0/state-3-1`. An object is never changed, only written and deleted.
+
+    `store_key` is known to all who read what others wrote. A store without one draws its own: it gives back only what
+    it took itself.
+    """
+
+    def __init__(self, store_key: bytes | None = None) -> None:
+        self._store_key = store_key or secrets.token_bytes(KEY_BYTES)
 
     def put(self, key: str, pieces: Iterable[Piece]) -> int:
         """Write an object whole, its pieces one after the other, and return its length [bytes].
@@ -38,18 +46,17 @@ class ObjectStore(ABC):
         A piece is asked for when those before it are being written, so that large objects are never there at once.
         Raises `EnvironmentFailure` if the store refuses.
         """
-        sealed = _Sealed(key, pieces)
+        sealed = _Sealed(Seal(self._store_key, key), pieces)
         self._write(key, sealed)
         return sealed.length
 
     def get(self, key: str) -> bytes:
-        """Read an object; raises `UnreadableObject` if it is missing or corrupt."""
+        """Read an object; raises `UnreadableObject` if it is missing, or not as a member of the run wrote it."""
         found = self._read(key)
-        data, seal = found[: -SEAL.size], found[-SEAL.size :]
-        *_, expected = _Sealed(key, [data])
-        if seal != expected:
-            raise UnreadableObject(key, "its checksum differs")
-        return data
+        length = len(found) - SEAL_BYTES
+        if length < 0 or not is_sealed(self._store_key, key, memoryview(found)[:length], found[length:]):
+            raise UnreadableObject(key, "its seal is not that of the run")
+        return found[:length]
 
     def check(self) -> None:
         """Raises `EnvironmentFailure` for a store that takes nothing, or doesn't give it back."""
@@ -90,7 +97,8 @@ class ObjectStore(ABC):
 class MemoryStore(ObjectStore):
     """Objects in this process, for the simulation."""
 
-    def __init__(self) -> None:
+    def __init__(self, store_key: bytes | None = None) -> None:
+        super().__init__(store_key)
         self.objects: dict[str, bytes] = {}
 
     def delete(self, key: str) -> None:
@@ -111,7 +119,8 @@ class MemoryStore(ObjectStore):
 class DirectoryStore(ObjectStore):
     """Objects as files below a directory that every host can reach."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, store_key: bytes | None = None) -> None:
+        super().__init__(store_key)
         self._root = root
 
     def delete(self, key: str) -> None:
@@ -131,7 +140,8 @@ class DirectoryStore(ObjectStore):
         partial = path.with_name(f".{os.getpid()}.{path.name}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb", buffering=0) as file:
+            partial.unlink(missing_ok=True)
+            with partial.open("xb", buffering=0) as file:  # a link that somebody left there would lead elsewhere
                 for some in _gathered(pieces):
                     _write_all(file.fileno(), some)
                 os.fsync(file.fileno())
@@ -143,24 +153,38 @@ class DirectoryStore(ObjectStore):
 
     def _read(self, key: str) -> bytes:
         try:
-            return (self._root / key).read_bytes()
+            return _regular(self._root / key)
         except OSError as error:
+            if error.errno in NO_ROOM:
+                raise EnvironmentFailure(f"the object {key} can't be read: {error}", "look at this host") from error
             raise UnreadableObject(key, str(error)) from error
 
 
 class _Sealed:
-    """The pieces of an object, then what tells whether it is as it was written: of the key too, for an object in
-    another's place is corrupt."""
+    """The pieces of an object, then their seal."""
 
-    def __init__(self, key: str, pieces: Iterable[Piece]) -> None:
-        self._checksum, self._pieces = crc32(key.encode()), pieces
+    def __init__(self, seal: Seal, pieces: Iterable[Piece]) -> None:
+        self._seal, self._pieces = seal, pieces
         self.length = 0
 
     def __iter__(self) -> Iterator[Piece]:
         for piece in self._pieces:
-            self._checksum, self.length = crc32(piece, self._checksum), self.length + len(piece)
+            self._seal.add(piece)
+            self.length += len(piece)
             yield piece
-        yield SEAL.pack(self._checksum, self.length)
+        yield self._seal.end()
+
+
+def _regular(path: Path) -> bytes:
+    """The bytes of a file that is one: a pipe in its place would never end, and a link leads elsewhere."""
+    found = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        with open(found, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(found)
 
 
 def _gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:

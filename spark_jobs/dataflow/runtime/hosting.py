@@ -73,13 +73,14 @@ class Hosting:
         job: Job,
         layout: Layout,
         mesh: Mesh,
+        store: ObjectStore,
         storing: Background,
         writing: Background,
         tell: Callable[[int, ToCoordinator], None],
     ) -> None:
         self._job, self._layout, self._mesh, self._tell = job, layout, mesh, tell
         self._schemas = [channel.schema for channel in layout.channels]
-        self._store: ObjectStore = job.object_store()
+        self._store = store
         self._storing, self._writing = storing, writing
         self._hosted: dict[int, Hosted] = {}
         self._active: dict[int, None] = {}

@@ -110,12 +110,13 @@ class Job:
         flow = dataflow(self.workload, self.parallelism, self.output.delivery)
         return lay_out(chained(flow) if self.chaining else flow)
 
-    def object_store(self) -> ObjectStore:
+    def object_store(self, store_key: bytes | None = None) -> ObjectStore:
+        """With the key of the run; without one it gives back only what it took itself."""
         if not self.store.startswith("s3://"):
-            return DirectoryStore(Path(self.store))
+            return DirectoryStore(Path(self.store), store_key)
         from spark_jobs.dataflow.s3 import S3Store  # here, since it takes a while to import
 
-        return S3Store(self.store, self.store_endpoint)
+        return S3Store(self.store, self.store_endpoint, store_key=store_key)
 
     def to_json(self) -> dict[str, Any]:
         document = asdict(self)

@@ -69,7 +69,8 @@ class Slot:
             lambda grant: self._hosting.on_grant(grant),
             self._on_broken,
         )
-        self._hosting = Hosting(job, layout, self._mesh, *self._threads, self._tell)
+        store = job.object_store(secret.store_key)
+        self._hosting = Hosting(job, layout, self._mesh, store, *self._threads, self._tell)
         self._host, self._epoch, self._next_status_s, self._idle_s = host, -1, 0.0, 0.0
 
     def run(self) -> None:

@@ -28,7 +28,8 @@ class LoneSlot:
         self.storing, self.writing = (Background(self._results, name) for name in ("store", "outlet"))
         schemas, nobody = [each.schema for each in self.layout.channels], (lambda _: None,) * 3
         self._mesh = Mesh(self.selector, HERE, bytes(TOKEN_BYTES), schemas, *nobody)
-        self.hosting = Hosting(job, self.layout, self._mesh, self.storing, self.writing, tell)
+        store = job.object_store()
+        self.hosting = Hosting(job, self.layout, self._mesh, store, self.storing, self.writing, tell)
 
     def begin(self, epoch: int) -> None:
         self.hosting.begin(Peers(epoch, (self._mesh.address,), 0))

@@ -1,6 +1,7 @@
 """Whatever bytes come, what reads them refuses them with its own error, or gives what somebody could have sent."""
 
 import json
+import pickle
 from contextlib import suppress
 from zlib import crc32
 
@@ -16,6 +17,7 @@ from spark_jobs.dataflow.runtime.messages import Broken, Count, Drain, Failed, H
 from spark_jobs.dataflow.runtime.stillness import Counts
 from spark_jobs.dataflow.runtime.wire import BlockReader, WireError, block
 from spark_jobs.dataflow.shapes import UnknownMessage
+from spark_jobs.dataflow.store import MemoryStore, UnreadableObject
 from tests.unit.spark_jobs.dataflow.hostile import TIMES, disfigured, mutated, randoms
 from tests.unit.spark_jobs.dataflow.small_job import HERE
 from tests.unit.spark_jobs.dataflow.test_frames import FRAMES, MESSAGES, SCHEMAS
@@ -138,3 +140,15 @@ def test_no_greeting_but_the_right_one_is_understood():
     for random in randoms(3000):
         data = mutated(random, good)[: greeting.size].ljust(greeting.size, b"\0")
         assert (greeting.numbers(token, data) is None) == (data[:40] != good[:40])
+
+
+def test_nothing_of_a_stored_object_is_used_that_was_changed():
+    store = MemoryStore()
+    store.put("count.0/state-1-1", [pickle.dumps({"count": 1}), b"more" * 10])
+    good = store.objects["count.0/state-1-1"]
+    for random in randoms(3000):
+        data = mutated(random, good)
+        if data != good:
+            store.objects["count.0/state-1-1"] = data
+            with pytest.raises(UnreadableObject):
+                store.get("count.0/state-1-1")

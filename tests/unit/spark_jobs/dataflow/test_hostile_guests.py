@@ -197,7 +197,7 @@ def test_true_slots_work_while_strangers_knock(monkeypatch, tmp_path):
             thread.join(20)
             assert not thread.is_alive()
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    for secret in (SECRET.token,):
+    for secret in (SECRET.token, SECRET.store_key):
         assert secret not in written
         assert secret.hex().encode() not in written
     assert repr(SECRET) == "RunSecret()"

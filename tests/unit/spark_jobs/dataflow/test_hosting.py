@@ -1,23 +1,25 @@
 """The partitions of one slot at work: outlets that fail, and a store that refuses."""
 
+import pickle
 import threading
 import time
 import weakref
 from contextlib import closing, nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from experiments.errors import BadInput, EnvironmentFailure
 from spark_jobs.dataflow.checkpoints import initial_line
-from spark_jobs.dataflow.control import Go, NotStored, Ready, Restore
+from spark_jobs.dataflow.control import Go, NotStored, Ready, Restore, Unreadable
 from spark_jobs.dataflow.effects import Publish
 from spark_jobs.dataflow.operators import Delivery, Sink, Source
 from spark_jobs.dataflow.runtime import hosting
 from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, OutputKind, OutputSpec
 from spark_jobs.dataflow.runtime.sinks import Outlet, Superseded
 from spark_jobs.dataflow.runtime.wire import turn
-from spark_jobs.dataflow.store import MemoryStore
+from spark_jobs.dataflow.store import DirectoryStore, MemoryStore
 from tests.unit.spark_jobs.dataflow.lone_slot import LoneSlot
 from tests.unit.spark_jobs.dataflow.small_job import JOB
 
@@ -209,6 +211,29 @@ def test_all_partitions_of_a_slot_take_their_checkpoints_at_one_moment(alone):
 
     turn_until(alone, note)
     assert all(len(set(each)) == 1 for each in rounds)
+
+
+class Planted:
+    """Unpickled, it makes a file: it stands for whatever somebody wants a slot to do."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self._path,))
+
+
+def test_an_object_that_somebody_else_wrote_is_never_unpickled(alone, tmp_path):
+    """They know all but the key: where the store is, and how objects are named and made."""
+    number, done = alone.the(Source), tmp_path / "done"
+    of, key = alone.layout.partitions[number], f"{alone.layout.partitions[number].name}/state-1-1"
+    DirectoryStore(tmp_path / "store").put(key, [pickle.dumps(Planted(done))])
+    alone.begin(1)
+    begun = initial_line(alone.layout)[number]
+    LoneSlot.begin(alone, 2)
+    alone.hosting.order(number, Restore(2, replace(begun, number=1, state_keys=(key,)), (), 0))
+    turn_until(alone, lambda: Unreadable(of.number, 2, key) in alone.told)
+    assert not done.exists()
 
 
 def test_what_an_operator_had_is_gone_before_what_it_goes_back_to_is_built(alone, monkeypatch):

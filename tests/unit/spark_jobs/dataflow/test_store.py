@@ -1,6 +1,9 @@
 """The contract of all object stores: objects are written whole, and spoilt ones are never taken for good."""
 
+import os
 import socket
+from dataclasses import replace
+from pathlib import Path
 from uuid import uuid4
 
 import boto3
@@ -11,8 +14,11 @@ from infra.journal import Journal, read_journal
 from spark_jobs.dataflow import s3
 from spark_jobs.dataflow.driver import clear
 from spark_jobs.dataflow.s3 import S3Store
+from spark_jobs.dataflow.seal import KEY_BYTES
 from spark_jobs.dataflow.store import DirectoryStore, MemoryStore, UnreadableObject
 from tests.object_stores import BUCKET, HERE, s3_server
+from tests.unit.spark_jobs.dataflow.connections import no_descriptors
+from tests.unit.spark_jobs.dataflow.small_job import JOB
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +98,7 @@ SPOILT = {"cut short": lambda data: data[:-1], "emptied": lambda data: b"", "cha
 def test_a_spoilt_object_is_refused(place, spoil):
     place.store.put("a/b", [b"content"])
     place.write("a/b", spoil(place.read("a/b")))
-    with pytest.raises(UnreadableObject, match="checksum"):
+    with pytest.raises(UnreadableObject, match="its seal is not"):
         place.store.get("a/b")
 
 
@@ -100,8 +106,63 @@ def test_an_object_in_another_s_place_is_refused(place):
     place.store.put("a/state-1-1", [b"old"])
     place.store.put("a/state-2-1", [b"new"])
     place.write("a/state-2-1", place.read("a/state-1-1"))
-    with pytest.raises(UnreadableObject, match="checksum"):
+    with pytest.raises(UnreadableObject, match="its seal is not"):
         place.store.get("a/state-2-1")
+
+
+def test_an_object_moved_to_another_key_and_one_sealed_without_the_run_s_key_are_refused(tmp_path):
+    ours, theirs = (DirectoryStore(tmp_path, bytes([number]) * KEY_BYTES) for number in (1, 2))
+    theirs.put("a/state-1-1", [b"not ours"])
+    ours.put("a/state-2-1", [b"ours"])
+    with pytest.raises(UnreadableObject, match="its seal is not"):
+        ours.get("a/state-1-1")
+    (tmp_path / "a" / "state-2-1").rename(tmp_path / "a" / "state-3-1")
+    with pytest.raises(UnreadableObject, match="its seal is not"):
+        ours.get("a/state-3-1")
+
+
+def test_all_who_have_the_key_of_a_run_read_what_any_of_them_wrote(endpoint, tmp_path):
+    for place in (str(tmp_path), f"s3://{BUCKET}/{uuid4().hex}"):
+        job, key = replace(JOB, store=place, store_endpoint=endpoint), bytes(range(KEY_BYTES))
+        job.object_store(key).put("a/b", [b"content"])
+        assert job.object_store(key).get("a/b") == b"content"
+        with pytest.raises(UnreadableObject):
+            job.object_store().get("a/b")
+
+
+def test_the_same_content_never_has_the_same_seal_twice():
+    """A key that summed up two objects would tell who sees both how to seal a third."""
+    store = MemoryStore()
+    seals = set()
+    for _ in range(3):
+        store.put("a/b", [b"content"])
+        seals.add(store.objects["a/b"])
+    assert len(seals) == 3
+
+
+@pytest.mark.parametrize("plant", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir])
+def test_what_is_no_file_is_no_object(tmp_path, plant):
+    (tmp_path / "a").mkdir()
+    plant(tmp_path / "a" / "b")
+    with pytest.raises(UnreadableObject, match="a/b can't be used"):
+        DirectoryStore(tmp_path).get("a/b")
+
+
+def test_an_object_is_not_written_to_where_a_link_leads(tmp_path):
+    store, elsewhere = DirectoryStore(tmp_path / "store"), tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"as it was")
+    (tmp_path / "store" / "a").mkdir(parents=True)
+    (tmp_path / "store" / "a" / f".{os.getpid()}.b").symlink_to(elsewhere)
+    store.put("a/b", [b"content"])
+    assert (store.get("a/b"), elsewhere.read_bytes()) == (b"content", b"as it was")
+
+
+def test_an_object_that_cannot_be_opened_for_want_of_descriptors_is_not_taken_for_lost(tmp_path):
+    store = DirectoryStore(tmp_path)
+    store.put("a/b", [b"content"])
+    with no_descriptors(), pytest.raises(EnvironmentFailure, match="a/b can't be read"):
+        store.get("a/b")
+    assert store.get("a/b") == b"content"
 
 
 def test_stores_of_two_runs_do_not_see_each_other(endpoint):
