@@ -113,7 +113,9 @@ class FrameReader:
         end = OVERHEAD_BYTES
         while len(data) - at >= OVERHEAD_BYTES:
             fields = HEADER.unpack_from(data, at)
-            end = at + _length(fields)
+            end = at + OVERHEAD_BYTES + fields[6] + fields[7]
+            if fields[0] != MAGIC or end - at > LONGEST:
+                raise CorruptFrame(f"no frame begins with {fields[0]:#06x} and has {end - at} bytes")
             if end > len(data):
                 break
             found.append(self._frame(fields, memoryview(data)[at:end]))
@@ -147,24 +149,12 @@ def decode_log(data: bytes, schemas: Sequence[pa.Schema]) -> list[Frame]:
     return found
 
 
-def _length(fields: tuple) -> int:
-    """The bytes of a frame on a channel, by its header."""
-    length = OVERHEAD_BYTES + fields[6] + fields[7]
-    if fields[0] != MAGIC or length > LONGEST:
-        raise CorruptFrame(f"no frame begins with {fields[0]:#06x} and has {length} bytes")
-    return length
-
-
 def _frame(fields: tuple, body: memoryview, schemas: Sequence[pa.Schema]) -> Frame:
     """A frame from its header and what follows; raises `CorruptFrame` if they do not fit each other."""
-    try:
-        return _made(fields, body, schemas)
-    except (pa.ArrowException, ValueError, IndexError, OSError, EOFError) as error:
-        raise CorruptFrame(f"the frame {fields[4]} of channel {fields[3]} can't be read: {error}") from error
-
-
-def _made(fields: tuple, body: memoryview, schemas: Sequence[pa.Schema]) -> Frame:
     _, kind, epoch, channel, sequence, watermark_ns, piggyback_bytes, payload_bytes = fields
     piggyback, payload = bytes(body[:piggyback_bytes]), body[piggyback_bytes:]
-    batch = pa.ipc.read_record_batch(pa.py_buffer(payload), schemas[channel]) if payload_bytes else None
-    return Frame(Kind(kind), epoch, channel, sequence, watermark_ns, piggyback, batch)
+    try:
+        batch = pa.ipc.read_record_batch(pa.py_buffer(payload), schemas[channel]) if payload_bytes else None
+        return Frame(Kind(kind), epoch, channel, sequence, watermark_ns, piggyback, batch)
+    except (pa.ArrowException, ValueError, IndexError, OSError, EOFError) as error:
+        raise CorruptFrame(f"the frame {sequence} of channel {channel} can't be read: {error}") from error

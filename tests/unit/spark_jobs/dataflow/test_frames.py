@@ -21,6 +21,9 @@ from spark_jobs.dataflow.control import (
     encode_message,
 )
 from spark_jobs.dataflow.frames import (
+    HEADER,
+    LONGEST,
+    MAGIC,
     OVERHEAD_BYTES,
     CorruptFrame,
     Frame,
@@ -69,6 +72,12 @@ def test_a_changed_byte_is_never_taken_for_a_frame(draw):
         assert reader.pending_bytes
     except CorruptFrame:
         pass
+
+
+def test_a_frame_longer_than_any_is_refused_before_it_is_there():
+    header = HEADER.pack(MAGIC, Kind.DATA, 4, 1, 1, 0, 0, LONGEST)
+    with pytest.raises(CorruptFrame, match=f"has {LONGEST + OVERHEAD_BYTES} bytes"):
+        FrameReader(SCHEMAS).feed(header + bytes(4))
 
 
 def test_a_log_that_ends_within_a_frame_is_corrupt():

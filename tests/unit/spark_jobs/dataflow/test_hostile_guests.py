@@ -14,7 +14,7 @@ from infra.journal import Journal, read_journal
 from spark_jobs.dataflow.checkpoints import Checkpoint
 from spark_jobs.dataflow.control import Go, NotStored, Published, Ready, Stored, Unreadable, encode_message
 from spark_jobs.dataflow.runtime import messages
-from spark_jobs.dataflow.runtime.messages import SLOT, Broken, Failed, Hello, Kept, Status
+from spark_jobs.dataflow.runtime.messages import SLOT, Broken, Failed, Hello, Kept, Status, Stop
 from spark_jobs.dataflow.runtime.secret import RunSecret
 from spark_jobs.dataflow.runtime.server import Server
 from spark_jobs.dataflow.runtime.slot import Slot
@@ -201,3 +201,24 @@ def test_true_slots_work_while_strangers_knock(monkeypatch, tmp_path):
         assert secret not in written
         assert secret.hex().encode() not in written
     assert repr(SECRET) == "RunSecret()"
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 9, block(NO_PARTITION, b"[]"), block(0, b"[]")])
+def test_a_slot_that_hears_nonsense_comes_again(monkeypatch, tmp_path, data):
+    """As from a coordinator whose connection is damaged: that is no reason for a slot to end."""
+    monkeypatch.setenv("SPARK_LOCAL_IP", HERE)
+    with socket.create_server((HERE, 0)) as coordinator:
+        slot = Slot(replace(JOB, store=str(tmp_path)), coordinator.getsockname(), SECRET, 0, 0)
+        thread = threading.Thread(target=slot.run)
+        thread.start()
+        coordinator.settimeout(20)
+        for answer in (data, told(Stop())):
+            connection, _ = coordinator.accept()
+            with connection:
+                connection.settimeout(20)
+                assert connection.recv(len(GREETING), socket.MSG_WAITALL) == GREETING
+                connection.sendall(answer)
+                while answer is data and connection.recv(1 << 16):
+                    pass
+                thread.join(20 if answer is not data else 0)
+        assert not thread.is_alive()

@@ -4,16 +4,19 @@ import secrets
 import selectors
 import socket
 import time
+from contextlib import contextmanager
 
 import pytest
 
 from spark_jobs.dataflow.effects import Grant
-from spark_jobs.dataflow.frames import Frame, Kind, encode
-from spark_jobs.dataflow.runtime.mesh import Mesh
+from spark_jobs.dataflow.frames import CorruptFrame, Frame, Kind, encode
+from spark_jobs.dataflow.runtime.entrance import GREETING_LIMIT_S
+from spark_jobs.dataflow.runtime.mesh import PEER, Mesh
 from spark_jobs.dataflow.runtime.messages import Peers
 from spark_jobs.dataflow.runtime.secret import TOKEN_BYTES
-from spark_jobs.dataflow.runtime.wire import turn
+from spark_jobs.dataflow.runtime.wire import WireError, turn
 from tests.unit.spark_jobs.dataflow.connections import is_cut_off
+from tests.unit.spark_jobs.dataflow.hostile import mutated, randoms
 from tests.unit.spark_jobs.dataflow.small_job import HERE, NUMBERS, rows
 
 TOKEN = secrets.token_bytes(TOKEN_BYTES)
@@ -101,3 +104,61 @@ def test_a_stranger_is_not_listened_to():
         connection.sendall(b"GET / HTTP/1.1\r\nHost: somebody\r\n\r\n")
         pair.run(lambda: is_cut_off(connection))
     pair.close()
+
+
+@contextmanager
+def peer(end, *numbers):
+    """A connection that has greeted with the epoch and the slot that it says it is."""
+    with socket.create_connection(end.address) as connection:
+        connection.sendall(PEER.of(TOKEN, *numbers))
+        yield connection
+
+
+@pytest.mark.parametrize("numbers", [(1, 2), (1, 2**32 - 1), (2**32 - 1, 0)])
+def test_a_peer_that_nobody_has_told_of_is_shut_out(pair, numbers):
+    pair.form(1, 1)
+    with peer(pair.ends[1], *numbers) as connection:
+        pair.run(lambda: is_cut_off(connection))
+
+
+def test_a_second_connection_of_a_slot_does_not_take_the_place_of_the_first(pair):
+    pair.form(1, 1)
+    pair.ends[0].send(1, encode(frame(1, 1)))
+    pair.run(lambda: pair.frames[1])
+    with peer(pair.ends[1], 1, 0) as connection:
+        pair.run(lambda: is_cut_off(connection))
+    pair.ends[0].send(1, encode(frame(1, 2)))
+    pair.run(lambda: len(pair.frames[1]) == 2)
+    assert pair.broken == ([], [])
+
+
+def test_credit_for_a_channel_that_is_none_is_not_what_a_slot_would_send(pair):
+    pair.form(1, 1)
+    pair.ends[0].send(1, encode(frame(1, 1)))
+    pair.run(lambda: pair.frames[1])
+    pair.ends[1].grant(0, Grant(1, 1, 7))
+    with pytest.raises(WireError, match="channel 1 of 1"):
+        pair.run(lambda: pair.grants[0])
+
+
+def test_strangers_have_their_time_on_the_mesh_too(pair):
+    with socket.create_connection(pair.ends[0].address) as connection:
+        connection.sendall(PEER.of(TOKEN, 1, 1)[:-1])
+        turn(pair.selector, 1.0)
+        pair.ends[0].on_clock(time.monotonic() + GREETING_LIMIT_S)
+        assert is_cut_off(connection)
+
+
+def test_frames_that_were_changed_on_the_mesh_are_read_or_corrupt(pair):
+    """Each on a connection of its own, after a greeting; any error but a corrupt frame would end the slot."""
+    good, corrupt = encode(frame(1, 1)) + encode(frame(1, 2)), 0
+    for random in randoms(200):
+        pair.form(1, 1)
+        with peer(pair.ends[1], 1, 0) as connection:
+            connection.sendall(mutated(random, good))
+            try:
+                for _ in range(3):
+                    turn(pair.selector, 0.01)
+            except CorruptFrame:
+                corrupt += 1
+    assert corrupt
