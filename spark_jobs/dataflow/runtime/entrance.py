@@ -135,7 +135,6 @@ class Entrance:
         stranger = _Stranger(self, connection, time.monotonic() + GREETING_LIMIT_S)
         self._strangers[stranger] = None
         self._selector.register(connection, selectors.EVENT_READ, stranger.on_event)
-        self.read(stranger)
 
     def _judge(self, stranger: _Stranger) -> None:
         connection, numbers = self.leave(stranger), self._greeting.numbers(self._token, stranger.said)

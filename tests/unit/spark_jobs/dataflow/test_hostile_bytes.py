@@ -76,8 +76,14 @@ def test_values_of_any_kind_in_any_field_are_refused_or_make_a_message(decode, e
 
 @pytest.mark.parametrize(
     "data",
-    [b"[" * 100_000, b'{"a":' * 100_000, b'["Broken",{"epoch":' + b"9" * 5000 + b',"slot":0}]', "[]".encode("utf-16")],
-    ids=["lists", "objects", "digits", "another encoding"],
+    [
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b'["Broken",{"epoch":' + b"9" * 5000 + b',"slot":0}]',
+        '["Go",{"epoch":1}]'.encode("utf-16"),
+        '["Count",{"number":1}]'.encode("utf-16"),
+    ],
+    ids=["lists", "objects", "digits", "another encoding", "another encoding, too"],
 )
 @pytest.mark.parametrize("decode", [messages.decode, decode_message])
 def test_what_would_break_a_parser_is_refused(decode, data):
