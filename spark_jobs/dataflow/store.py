@@ -176,8 +176,8 @@ class _Sealed:
 
 
 def _regular(path: Path) -> bytes:
-    """The bytes of a file that is one: a pipe in its place would never end, and a link leads elsewhere."""
-    found = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    """The bytes of a file that is one: a pipe in its place would never end."""
+    found = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(found).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
