@@ -5,7 +5,7 @@ import secrets
 import socket
 import threading
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 
 import pytest
@@ -19,6 +19,7 @@ from spark_jobs.dataflow.runtime.secret import RunSecret
 from spark_jobs.dataflow.runtime.server import Server
 from spark_jobs.dataflow.runtime.slot import Slot
 from spark_jobs.dataflow.runtime.wire import BLOCK, LONGEST_BLOCK, NO_PARTITION, block
+from spark_jobs.dataflow.store import UnreadableObject
 from tests.unit.spark_jobs.dataflow.connections import is_cut_off
 from tests.unit.spark_jobs.dataflow.hostile import disfigured, mutated, randoms
 from tests.unit.spark_jobs.dataflow.small_job import HERE, JOB
@@ -176,30 +177,46 @@ def test_no_message_ends_the_server(run):
     run.takes_slots()
 
 
-def test_true_slots_work_while_strangers_knock(monkeypatch, tmp_path):
-    """Slots as a Spark task runs them, in threads: a round of checkpoints is stored. Nobody has written the secret."""
+@pytest.fixture
+def busy(monkeypatch, tmp_path):
+    """A run with slots as a Spark task runs them, but in threads, and strangers at every door."""
     monkeypatch.setenv("SPARK_LOCAL_IP", HERE)
+    monkeypatch.setattr("spark_jobs.dataflow.runtime.entrance.GREETING_LIMIT_S", 0.5)
     run = Run(tmp_path, checkpoint_interval_s=0.2, output=replace(JOB.output, at=str(tmp_path / "output")))
-    job = run.job
     with ExitStack() as stack:
-        for data in (b"", b"", *STRANGERS.values()):
-            stack.enter_context(socket.create_connection(run.server.address)).sendall(data)
-        slots = [Slot(job, run.server.address, SECRET, task, 0) for task in range(job.slots)]
-        for slot in slots:
-            for data in (b"", secrets.token_bytes(100)):
-                stack.enter_context(socket.create_connection(slot._mesh.address)).sendall(data)
-        threads = [threading.Thread(target=slot.run) for slot in slots]
+        slots = [Slot(run.job, run.server.address, SECRET, task, 0) for task in range(JOB.slots)]
+        doors = [run.server.address, *(slot._mesh.address for slot in slots)]
+        run.idle = [stack.enter_context(socket.create_connection(door)) for door in doors]
+        for door in doors:
+            for data in STRANGERS.values():
+                stack.enter_context(socket.create_connection(door)).sendall(data)
+        threads = [threading.Thread(target=slot.run, daemon=True) for slot in slots]
         for thread in threads:
             thread.start()
-        run.until(lambda: run.events("round-stored"))
-        run.server.close()
+        yield run
+        run.close()
         for thread in threads:
             thread.join(20)
             assert not thread.is_alive()
-    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_true_slots_work_while_strangers_knock(busy):
+    busy.until(lambda: busy.events("round-stored") and all(map(is_cut_off, busy.idle)))
+
+
+def test_what_slots_store_has_the_run_s_seal_and_nobody_writes_the_secret(busy, tmp_path):
+    """The slots go on meanwhile, so that what is listed may be gone when it is read."""
+    busy.until(lambda: busy.events("round-stored"))
+    store, found = busy.job.object_store(SECRET.store_key), []
+    for key in store.keys():  # noqa: SIM118
+        with suppress(UnreadableObject):
+            found.append(store.get(key))
+    assert found
+    for path in tmp_path.rglob("*"):
+        with suppress(OSError):
+            found.append(path.read_bytes())
     for secret in (SECRET.token, SECRET.store_key):
-        assert secret not in written
-        assert secret.hex().encode() not in written
+        assert not any(secret in each or secret.hex().encode() in each for each in found)
     assert repr(SECRET) == "RunSecret()"
 
 
@@ -209,7 +226,7 @@ def test_a_slot_that_hears_nonsense_comes_again(monkeypatch, tmp_path, data):
     monkeypatch.setenv("SPARK_LOCAL_IP", HERE)
     with socket.create_server((HERE, 0)) as coordinator:
         slot = Slot(replace(JOB, store=str(tmp_path)), coordinator.getsockname(), SECRET, 0, 0)
-        thread = threading.Thread(target=slot.run)
+        thread = threading.Thread(target=slot.run, daemon=True)
         thread.start()
         coordinator.settimeout(20)
         for answer in (data, told(Stop())):
