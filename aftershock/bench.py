@@ -68,8 +68,13 @@ class Bench:
 
     @property
     def gateway(self) -> Path:
-        """The gateway's directory, where its services find their configuration."""
+        """The gateway's directory, which its services write."""
         return self.handle.directory(self.handle.gateway.name)
+
+    @property
+    def orders(self) -> Path:
+        """Where the gateway's services find their configuration."""
+        return self.handle.orders
 
     def journal_path(self, name: str) -> Path:
         return self.run.journal_path(name)

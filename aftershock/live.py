@@ -119,7 +119,7 @@ def _next(plan: dict[str, Any], now_ns: int) -> dict[str, Any] | None:
 
 def _query(bench: Bench, pace: Pace, until_ns: int) -> dict[str, Any]:
     """What the query has committed, and how many records were due by then, or in the window, and are not."""
-    path = bench.gateway / "generator.json" if bench.provisioned else None
+    path = bench.orders / "generator.json" if bench.provisioned else None
     lag_records = None
     if path is not None and path.exists() and pace.committed_records is not None:
         schedule = Schedule(**store.read_json(path)["schedule"])

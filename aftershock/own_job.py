@@ -18,7 +18,7 @@ from experiments.spec import Experiment
 from experiments.workloads import InputSpec, OwnJobSpec
 from infra import kafka, spark
 from infra.broker import Broker
-from infra.cluster import Handle
+from infra.cluster import JOB, STORE, Handle
 from infra.services import GUARD, REPOSITORY
 from workloads.own_job import ORACLE
 from workloads.recorded import PARQUET, write
@@ -88,7 +88,7 @@ def submit_command(bench: Bench) -> list[str]:
     if job.oracle:
         shutil.copy(job.oracle, bench.run.raw / ORACLE)
     config = folder / "own-job.json"
-    values = placeholders(experiment, handle, bench.root / "store" / "checkpoint")
+    values = placeholders(experiment, handle, bench.root / STORE / "checkpoint")
     arguments = [filled(argument, values) for argument in job.arguments]
     program, broker = staged(job, folder).program, handle.kafka.to_json()
     document = {"master": handle.master, "broker": broker, "program": program, "arguments": arguments}
@@ -101,7 +101,7 @@ def submit_command(bench: Bench) -> list[str]:
 
 def folder_of(bench: Bench) -> Path:
     """Where a run's own job is on its cluster."""
-    return bench.root / "job"
+    return bench.root / JOB
 
 
 def placeholders(experiment: Experiment, handle: Handle, checkpoint: Path) -> dict[str, str]:

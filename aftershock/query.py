@@ -11,7 +11,7 @@ from typing import Any
 from experiments.engines import OF_THE_TESTBED, Engine, Protocol
 from experiments.spec import Experiment, LoadMode
 from infra import spark
-from infra.cluster import Handle
+from infra.cluster import STORE, Handle
 from infra.jars import ensure_jars
 from infra.services import REPOSITORY
 from results.store import Run
@@ -27,15 +27,15 @@ def submission(experiment: Experiment, handle: Handle, root: Path, run: Run) -> 
 
     `root`: of the cluster. The driver leaves `calibration.json` on the gateway when the load is to saturate it.
     """
-    gateway = handle.directory(handle.gateway.name)
-    config, journal, calibration = gateway / CONFIG_FILE, run.raw / "query.jsonl", gateway / "calibration.json"
-    words: Sequence[Path] = (config, journal)
+    config, checkpoint = handle.orders / CONFIG_FILE, root / STORE / "checkpoint"
+    words: Sequence[Path] = (config, run.raw / "query.jsonl")
+    if experiment.load.mode is LoadMode.SATURATING:
+        words = (*words, handle.directory(handle.gateway.name) / "calibration.json")
     if experiment.engine.name is Engine.DATAFLOW:
-        document = testbed_job(experiment, handle, root / "store" / "checkpoint", run.run_id)
-        words = (*words, calibration) if experiment.load.mode is LoadMode.SATURATING else words
+        document = testbed_job(experiment, handle, checkpoint, run.run_id)
     else:
-        places = {"checkpoint": root / "store" / "checkpoint", "event_log": run.raw / "spark-events"}
-        document = job_config(experiment, handle, **places)
+        document = job_config(experiment, handle, checkpoint=checkpoint, event_log=run.raw / "spark-events")
+    config.parent.mkdir(exist_ok=True)
     config.write_text(json.dumps(document), encoding="utf-8")
     program = REPOSITORY / "spark_jobs" / PROGRAMS[experiment.engine.name] / "driver.py"
     return spark.submit_command(handle.master, program, *map(str, words), conf=spark_conf(experiment, handle))
@@ -52,7 +52,6 @@ def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path, even
         "cores": experiment.cores,
         "checkpoint": str(checkpoint),
         "event_log": str(event_log),
-        "calibrate": experiment.load.mode is LoadMode.SATURATING,
     }
 
 

@@ -145,8 +145,9 @@ def deploy(run_id: str) -> None:
         path = bench.gateway / "calibration.json"
         what = "the calibration of the query"
         bench.wait(what, path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_CALIBRATION_S)
-        _check_calibration(experiment, store.read_json(path))
-        shutil.copy(path, bench.run.raw)
+        calibration = store.read_json(path)
+        _check_calibration(experiment, calibration)
+        store.write_json(bench.run.raw / path.name, calibration)
     is_ready = functools.partial(_query_told, bench, "ready")
     bench.wait("the query to start", is_ready, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_START_S)
 
@@ -165,7 +166,7 @@ def start_load(run_id: str) -> None:
     bench = Bench(run_id)
     engine, load = bench.experiment.engine, bench.experiment.load
     saturating = load.mode is LoadMode.SATURATING
-    rate = store.read_json(bench.gateway / "calibration.json")["load_rate"] if saturating else load.rate
+    rate = store.read_json(bench.run.raw / "calibration.json")["load_rate"] if saturating else load.rate
     headstart_ns = round(HEADSTART_INTERVALS * engine.checkpoint_interval_s * 1e9) if saturating else 0
     workload = bench.experiment.workload
     if isinstance(workload, OwnJobSpec):
@@ -176,7 +177,7 @@ def start_load(run_id: str) -> None:
         "workload": workload.model_dump(mode="json"),
         "schedule": asdict(schedule),
     }
-    path = bench.gateway / sustainable.LOAD_FILE
+    path = bench.orders / sustainable.LOAD_FILE
     store.write_json(path, config)
     log.info("load: %.0f records/s (%s)", rate, load.mode.value)
     bench.spawn_module("generator", "workloads.generator", path, bench.journal_path("generator"))
@@ -229,7 +230,7 @@ def stop(run_id: str) -> None:
     limit_s = LAST_BATCH_LIMIT_S + 2 * interval_s
     bench.wait("the last batch of the window", lambda: _commits(bench, end_ns) > 0, QUERY_SERVICES, limit_s, interval_s)
     if bench.experiment.engine.name is Engine.DATAFLOW:
-        (bench.gateway / DRAIN_FILE).touch()
+        (bench.orders / DRAIN_FILE).touch()
         bench.wait("the last results", lambda: _query_told(bench, "finished"), QUERY_SERVICES, limit_s)
     for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
         bench.stop(service, grace_s)

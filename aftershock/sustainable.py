@@ -83,7 +83,7 @@ class Looks:
 
 def set_load(bench: Bench, schedule: Schedule) -> None:
     """Have the generator go on by this schedule."""
-    path = bench.gateway / LOAD_FILE
+    path = bench.orders / LOAD_FILE
     store.write_json(path, store.read_json(path) | {"schedule": asdict(schedule)})
 
 

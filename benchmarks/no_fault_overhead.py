@@ -86,7 +86,8 @@ def _benchmarked(driver: Driver, handle: Handle, experiment: spec.Experiment, fo
     late_ns = time.time_ns() + 3600 * 10**9
     event = {"at": 0.0, "kind": "kill", "targets": ["worker-1"], "cause": "never in this benchmark", "heal_after": 0.0}
     plan.write_text(json.dumps({"window_start_ns": late_ns, "events": [event]}), encoding="utf-8")
-    submit = spark.submit_command(handle.master, program, str(config), str(journal), conf=conf)
+    paths = (config, journal, folder / "calibration.json")
+    submit = spark.submit_command(handle.master, program, *map(str, paths), conf=conf)
     module = [sys.executable, "-m"]
     driver.spawn(handle, "gateway", "query", [*module, "infra.supervisor", str(folder / "supervisor.jsonl"), *submit])
     driver.spawn(handle, "gateway", "sampler", [*module, "infra.sampler", handle.root, str(folder / "hosts.jsonl")])

@@ -25,6 +25,7 @@ HANDLE_FILE = "handle.json"
 HANDLE_FIELDS = dict.fromkeys(("run_id", "driver", "token", "root", "broker", "master"), str) | {"hosts": dict}
 HOST_FIELDS = dict.fromkeys(("name", "address", "role"), str) | {"cores": int, "memory_mb": int}
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")  # of a run, and of a host
+STORE, JOB, SECRETS = "store", "job", "secrets"  # folders of a cluster's root: checkpoints, an own job, credentials
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,11 @@ class Handle:
 
     def directory(self, host: str) -> Path:
         return Path(self.root) / "hosts" / host
+
+    @property
+    def orders(self) -> Path:
+        """What the controller tells the gateway's services, who only read it; what they tell goes elsewhere."""
+        return self.directory(self.gateway.name) / "orders"
 
     def disk(self, host: str) -> Path:
         """The folder of a worker's work files: where it has a disk of its own, that is mounted there."""

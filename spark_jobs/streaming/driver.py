@@ -1,9 +1,11 @@
 """The query driver: a program that runs the query and brings it back after a failure, journaling what it sees.
 
-Run by spark-submit as `driver.py CONFIG.json JOURNAL.jsonl`. In recovery mode `query` the loss of any executor
-fails the whole query, which restarts from its last checkpoint once every worker is back: the global rollback of
-the `utilization` paper, with slots awaited as Flink's default scheduler does. In mode `task` Spark retries the
-lost tasks, and only a query that failed for another reason is restarted.
+Run by spark-submit as `driver.py CONFIG.json JOURNAL.jsonl [CALIBRATION.json]`. With the third it first measures its
+own service rate and leaves it there.
+
+In recovery mode `query` the loss of any executor fails the whole query, which restarts from its last checkpoint once
+every worker is back: the global rollback of the `utilization` paper, with slots awaited as Flink's default scheduler
+does. In mode `task` Spark retries the lost tasks, and only a query that failed for another reason is restarted.
 """
 
 from __future__ import annotations
@@ -109,13 +111,13 @@ class QueryDriver:
 
 
 def main() -> None:
-    config_path, journal_path = map(Path, sys.argv[1:])
+    config_path, journal_path, *calibration = map(Path, sys.argv[1:])
     config = JobConfig.from_json(json.loads(config_path.read_text(encoding="utf-8")))
     journal = Journal(journal_path)
     journal.write("driver-started")
     await_master(config.master)
     spark = session(config)
-    batch_records = _batch_records(spark, config, journal, config_path.with_name("calibration.json"))
+    batch_records = _batch_records(spark, config, journal, *calibration)
     guard_callbacks(spark)
     spark.streams.addListener(ProgressJournal(journal))
     driver = QueryDriver(spark, config, journal, batch_records)
@@ -136,9 +138,9 @@ def await_master(master: str) -> None:
             time.sleep(POLL_S)
 
 
-def _batch_records(spark: SparkSession, config: JobConfig, journal: Journal, path: Path) -> int | None:
+def _batch_records(spark: SparkSession, config: JobConfig, journal: Journal, path: Path | None = None) -> int | None:
     """Calibrate once per run; a driver that is restarted goes on with what the first one found."""
-    if not config.calibrate:
+    if path is None:
         return None
     if not path.exists():
         while len(live_executors(spark)) < config.workers:

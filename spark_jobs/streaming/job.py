@@ -32,7 +32,6 @@ class JobConfig:
     cores: int
     checkpoint: str
     event_log: str
-    calibrate: bool
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> JobConfig:

@@ -158,7 +158,7 @@ def write_live_run(run_id: str = LIVE) -> store.Run:
     progress = {"batchId": 7, "numInputRows": 1000, "processedRowsPerSecond": 512.0, "sources": [source]}
     Journal(run.raw / "query.jsonl").write("progress", progress=progress)
     schedule = {"start_ns": now_ns - 10 * 10**9, "rate": 200.0, "partitions": 6}
-    store.write_json(cluster / "hosts" / "gateway" / "generator.json", {"schedule": schedule})
+    store.write_json(cluster / "hosts" / "gateway" / "orders" / "generator.json", {"schedule": schedule})
     return run
 
 

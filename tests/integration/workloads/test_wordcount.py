@@ -108,7 +108,7 @@ class Bench:
     def start(self) -> StreamingQuery:
         engine, checkpoint = EngineSpec(partitions=PARTITIONS), str(self.root / "checkpoint")
         workload = self.sent.workload(self.depth)
-        config = JobConfig(self.sent.broker, "", workload, engine, 1, 2, checkpoint, "", calibrate=False)
+        config = JobConfig(self.sent.broker, "", workload, engine, 1, 2, checkpoint, "")
         topics = {"input_topic": INPUT, "output_topic": self.output}
         return start(self.spark, config, **topics, checkpoint=checkpoint, interval_s=0.0, batch_records=BATCH_RECORDS)
 

@@ -34,7 +34,7 @@ class SimulatedBench:
     """
 
     def __init__(self, folder, clock, reads, delivers=1e9, **load):
-        self.clock, self.reads, self.delivers, self.gateway, self.folder = clock, reads, delivers, folder, folder
+        self.clock, self.reads, self.delivers, self.orders, self.folder = clock, reads, delivers, folder, folder
         self.experiment = Experiment(load={"mode": "sustainable", "rate": 1000, **load}, **TESTBED)
         self.failed = 0
         self.schedule = Schedule(clock.now_ns, 1000.0, 3)
@@ -59,7 +59,7 @@ class SimulatedBench:
 
     def tick(self):
         self.clock.now_ns += NS // 2
-        schedule = Schedule(**store.read_json(self.gateway / "generator.json")["schedule"])
+        schedule = Schedule(**store.read_json(self.orders / "generator.json")["schedule"])
         _, delivered, read = self.counts[-1]
         delivered = max(delivered, min(schedule.due_count(self.clock.now_ns), delivered + self.delivers / 2))
         self.counts.append((self.clock.now_ns, delivered, min(delivered, read + self.reads / 2)))
@@ -76,7 +76,7 @@ def clock(monkeypatch):
 def searched(bench):
     """The entries of the search's journal, and the load that it leaves."""
     since_ns = sustainable.find(bench, bench.schedule)
-    schedule = Schedule(**store.read_json(bench.gateway / "generator.json")["schedule"])
+    schedule = Schedule(**store.read_json(bench.orders / "generator.json")["schedule"])
     *probes, found = read_journal(bench.journal_path("search"))
     return probes, found, schedule, since_ns
 
