@@ -15,7 +15,7 @@ from pathlib import Path
 
 from experiments.errors import AftershockError, EnvironmentFailure
 from infra.docker import daemon
-from infra.docker.containers import RATION
+from infra.docker.creation import RATION
 
 RATION_US = 900_000  # of each second
 LOCK = Path(tempfile.gettempdir()) / "aftershock-dockerd.lock"  # one at a time: they share what real time there is

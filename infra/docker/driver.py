@@ -16,9 +16,10 @@ from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
 from infra import leftovers, namespaces, startup
 from infra.cluster import Handle, Host
-from infra.docker import containers, daemon
+from infra.docker import containers, control, creation, daemon, mounts
 from infra.docker.stream import Session
 from infra.docker.strikes import COMPLETED, Completed, Disconnection, reached
+from infra.processes import Usage
 from infra.remote import Refused, RemoteHosts, StandsStill, SwitchedOff
 from infra.strikes import delay, partition
 from infra.strikes.strike import Proof, Strike
@@ -33,6 +34,7 @@ class DockerDriver(RemoteHosts):
     def check(self, spec: ClusterSpec) -> None:
         """Raise `EnvironmentFailure` without a daemon whose containers can be reached from here."""
         daemon.check()
+        mounts.check_socket()
 
     def refusal(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
         """The daemon itself can only take a host off its network as a whole."""
@@ -47,6 +49,26 @@ class DockerDriver(RemoteHosts):
         """Create the hosts and start what runs on them, as `infra.startup.provision` says; begins with `check`."""
         self.check(spec)
         return startup.provision(self, spec, root, partial(lay_out, spec, run_id, root), partial(make_hosts, spec))
+
+    def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
+        place = control.place_of(handle, host, service)
+        return super().spawn(control.with_control(handle), place, service, command)
+
+    def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
+        place = control.place_of(handle, host, service)
+        super().stop(control.with_control(handle), place, service, limit_s)
+
+    def running(self, handle: Handle, host: str) -> set[str]:
+        found = super().running(handle, host)
+        beside = host == handle.gateway.name
+        return found | super().running(control.with_control(handle), control.NAME) if beside else found
+
+    def usage(self, handle: Handle, host: str) -> Usage:
+        used = super().usage(handle, host)
+        if host != handle.gateway.name:
+            return used
+        beside = super().usage(control.with_control(handle), control.NAME)
+        return Usage(used.cpu_s + beside.cpu_s, used.rss_bytes + beside.rss_bytes)
 
     def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         """Ready the host's agent, and the daemon where that completes the strike.
@@ -72,7 +94,7 @@ class DockerDriver(RemoteHosts):
         container = containers.get(handle, host)
         containers.thaw(container)
         if kind is FaultKind.PARTITION:
-            containers.rules_of(handle, host).unlink(missing_ok=True)
+            mounts.rules_of(handle, host).unlink(missing_ok=True)
             if proof := self._joined(handle, worker, container):
                 return proof
         if kind.loses_the_host and not containers.power_on(container) and not self.running(handle, host):
@@ -112,4 +134,4 @@ def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
 
 def make_hosts(spec: ClusterSpec, handle: Handle) -> None:
     """Make and start the containers."""
-    containers.create(handle, spec)
+    creation.create(handle, spec)

@@ -1,4 +1,8 @@
-"""What a container sees of the machine: programs and the checkout, to read only; the run's files, to write."""
+"""What a container sees of the machine: programs and the checkout, to read only; of the run only what its part needs.
+
+A folder that a container can write may hold links, which somebody outside would follow. So nobody outside writes where
+a container can, except to the places of mounts, which those inside cannot replace.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,9 @@ from pathlib import Path
 
 from docker.types import Mount
 
-from infra.cluster import Handle, Host, Role
-from infra.docker import daemon
+from experiments.errors import BadInput
+from infra.cluster import JOB, SECRETS, STORE, Handle, Host, Role
+from infra.docker import control, daemon
 from infra.jars import cache_folder
 from infra.jvm import find_java
 from infra.services import REPOSITORY
@@ -24,28 +29,120 @@ SETTINGS = (
     "localtime",
     "nsswitch.conf",
     "passwd",
-    "pki",
-    "ssl",
-)  # of /etc
+    "pki/ca-trust",
+    "pki/java",
+    "pki/tls/cert*",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+)  # of /etc; no private keys
+RAW = Path("result") / "raw"  # the logs of a run, beside its cluster
+JOURNALS = ("query", "supervisor", "generator")  # of RAW, which services of the gateway write
+EVENTS = "spark-events"  # of RAW
+SCRATCH = "tmp"  # of a host's folder; /tmp in its container
+
+
+def rules_of(handle: Handle, host: str) -> Path:
+    """The file with the rules of a host that is cut off: they belong to its network, which outlives the container."""
+    return Path(handle.root) / "rules" / host / "partition.nft"
 
 
 def of(handle: Handle, host: Host) -> list[Mount]:
-    """The mounts of a host's container; those of the gateway let it write what the run keeps, and ask the daemon."""
-    found = [Mount(str(target), str(source), type="bind", read_only=True) for target, source in _read_only()]
+    """The mounts of a container, whose sources `prepare` has made."""
+    found = [_mount(target, source, read_only=True) for target, source in _read_only()]
+    found += [_mount(path, path, read_only=True) for path in _read(handle, host) if path.exists()]
+    found += [_mount(path, path) for path in _written(handle, host)]
+    found.append(_mount(Path("/tmp"), handle.directory(host.name) / SCRATCH))
+    if host.name == control.NAME:
+        found.append(_mount(Path(daemon.DEFAULT_SOCKET), Path(daemon.socket_path())))
+    return found
+
+
+def _mount(target: Path, source: Path, *, read_only: bool = False) -> Mount:
+    return Mount(str(target), str(source), type="bind", read_only=read_only)
+
+
+def _read(handle: Handle, host: Host) -> Iterator[Path]:
+    """What a container reads of the run."""
     root = Path(handle.root)
+    if host.name == control.NAME:
+        yield root
+        return
+    yield from (root / JOB, root / SECRETS)
     if host.role is Role.WORKER:
-        return [*found, Mount(str(root), str(root), type="bind")]
-    live, path = str(root.parent), daemon.socket_path()
-    return [*found, Mount(live, live, type="bind"), Mount(daemon.DEFAULT_SOCKET, path, type="bind")]
+        yield rules_of(handle, host.name).parent
+    else:
+        yield handle.orders
+
+
+def _written(handle: Handle, host: Host) -> Iterator[Path]:
+    """What a container writes of the run, and reads."""
+    root, raw = Path(handle.root), Path(handle.root).parent / RAW
+    yield handle.directory(host.name)
+    if host.name == control.NAME:
+        yield rules_of(handle, "").parent
+        yield from (handle.disk(worker.name) for worker in handle.workers)
+        yield from filter(Path.exists, [raw])
+        return
+    yield root / STORE
+    if host.role is Role.GATEWAY and raw.exists():
+        yield from (_journal(raw, name) for name in JOURNALS)
+        yield raw / EVENTS
+
+
+def _journal(raw: Path, name: str) -> Path:
+    return raw / f"{name}.jsonl"
+
+
+def prepare(handle: Handle) -> None:
+    """Make what is mounted, so that it is the controller's and a container cannot replace it.
+
+    Raises `BadInput` for a run in a folder that every container sees.
+    """
+    root, raw = Path(handle.root), Path(handle.root).parent / RAW
+    _check_root(root)
+    folders = [root / STORE, root / JOB, handle.orders]
+    folders += [rules_of(handle, worker.name).parent for worker in handle.workers]
+    folders += [handle.disk(worker.name) for worker in handle.workers]
+    for name in (*handle.hosts, control.NAME):
+        folders += [handle.directory(name) / "logs", handle.directory(name) / SCRATCH]
+    folders += [raw / EVENTS] if raw.exists() else []
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    if raw.exists():
+        for name in JOURNALS:
+            _journal(raw, name).touch()
+
+
+def check_socket() -> None:
+    """Raise `BadInput` if containers would see the daemon's socket: one that is mounted to be read can be asked."""
+    path = Path(daemon.socket_path())
+    if seen := _seen(path):
+        raise BadInput("DOCKER_HOST", f"unix://{path}", f"a socket outside {seen}, which containers see")
+
+
+def _check_root(root: Path) -> None:
+    if seen := _seen(root):
+        raise BadInput("AFTERSHOCK_HOME", str(root), f"a folder outside {seen}, which containers see")
+
+
+def _seen(path: Path) -> Path | None:
+    """The folder of the machine that all containers see and that holds this path, if one does."""
+    path = path.resolve()
+    return next((source for _, source in _read_only() if path.is_relative_to(source)), None)
 
 
 def _read_only() -> Iterator[tuple[Path, Path]]:
     """Where the container has it, and where the machine has it."""
     system = [path for pattern in SYSTEM for path in sorted(Path("/").glob(pattern)) if path.is_dir()]
     settings = [path for pattern in SETTINGS for path in sorted(Path("/etc").glob(pattern))]
-    ours = [REPOSITORY, Path(sys.prefix), Path(sys.base_prefix), cache_folder(), find_java().home]
+    ours = [*checkout(REPOSITORY), Path(sys.prefix), Path(sys.base_prefix), cache_folder(), find_java().home]
     yield from ((path, path.resolve()) for path in (*system, *settings))
     yield from ((path, path.resolve()) for path in outermost(itertools.chain(ours, _targets(ours)), system))
+
+
+def checkout(folder: Path) -> list[Path]:
+    """What containers see of the checkout: nothing hidden, as the home of all runs is."""
+    return [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
 
 
 def _targets(paths: Iterable[Path]) -> Iterator[Path]:

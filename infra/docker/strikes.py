@@ -18,7 +18,7 @@ from docker.models.containers import Container
 
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.cluster import Handle, Host
-from infra.docker import containers
+from infra.docker import containers, mounts
 from infra.remote import RemoteHosts
 from infra.session import Disconnected
 from infra.strikes import partition
@@ -108,7 +108,7 @@ class Partition(Completed):
     def complete(self, container: Container) -> Mapping[str, int]:
         peers = [self._handle.hosts[name].address for name in self._options.peers]
         text = partition.CHAINS + partition.rules(peers, self._options.direction, machine_ports=())
-        containers.rules_of(self._handle, self._host.name).write_text(text, encoding="utf-8")
+        mounts.rules_of(self._handle, self._host.name).write_text(text, encoding="utf-8")
         return {}
 
 

@@ -115,7 +115,7 @@ def test_a_provisioned_cluster_is_up_on_a_network_of_its_own(driver: DockerDrive
     assert network.attrs["Internal"], "Docker forwards nothing out of it"
     assert network.attrs["IPAM"]["Config"][0]["Subnet"] == f"{prefix}.0/24"
     told = containers.owners()[cluster.label, os.geteuid()]
-    assert told == [cluster.root] * 3, "two containers and their network tell whose"
+    assert told == [cluster.root] * 4, "three containers and their network tell whose"
 
 
 def test_a_container_has_its_own_processes_and_disk_and_cannot_write_what_is_the_machines(cluster: Handle) -> None:
@@ -349,12 +349,12 @@ def test_clean_removes_the_containers_of_a_dead_run_and_leaves_those_of_a_live_o
     try:
         with lease.lease(live_directory):
             assert f"left alone {handle.label}" in clean()
-        assert len(containers.containers_of(handle.label)) == 2
+        assert len(containers.containers_of(handle.label)) == 3
         containers.get(handle, "worker-1").kill()  # one that does not run, and has no process to be found by
         lease.lease_path(live_directory).touch()  # as it stays when whoever held it is killed
         said = clean()
         assert f"removed {handle.label}" in said
-        assert "3 containers and networks" in said
+        assert "4 containers and networks" in said
         assert "run run-1 was published as failed" in said
         assert is_gone(handle.token)
     finally:

@@ -1,13 +1,17 @@
 """What the docker driver refuses before it touches anything, and what its containers see of the machine."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec
+from infra import startup
 from infra.docker import daemon, mounts
 from infra.drivers import driver_of
+from infra.services import REPOSITORY
+from results import store
 
 
 def test_without_a_daemon_it_is_said_how_to_get_one(monkeypatch, tmp_path):
@@ -24,6 +28,31 @@ def test_a_daemon_of_another_machine_is_refused(monkeypatch, address):
     monkeypatch.setenv("DOCKER_HOST", address)
     with pytest.raises(BadInput, match=f"DOCKER_HOST: '{address}' is not usable; allowed: unix://PATH"):
         daemon.check()
+
+
+def test_what_containers_see_must_hold_neither_the_daemons_socket_nor_runs(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{REPOSITORY}/infra/docker.sock")
+    with pytest.raises(BadInput, match=rf"DOCKER_HOST: .* is not usable; allowed: a socket outside {REPOSITORY}/infra"):
+        mounts.check_socket()
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    mounts.check_socket()
+    seen = Path(sys.prefix) / "live" / "run" / "cluster"
+    with pytest.raises(BadInput, match=r"AFTERSHOCK_HOME: .* is not usable; allowed: a folder outside"):
+        mounts.prepare(
+            startup.handle_of(ClusterSpec(driver="docker"), "run", seen, letter="d", subnet=1, network="192.0.2")
+        )
+    assert not seen.exists()
+
+
+def test_containers_see_nothing_hidden_of_the_checkout(tmp_path):
+    for name in (".git", ".aftershock", "infra"):
+        (tmp_path / name).mkdir()
+    assert mounts.checkout(tmp_path) == [tmp_path / "infra"]
+
+
+def test_the_logs_of_a_run_are_where_the_store_has_them(monkeypatch, tmp_path):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    assert store.live("run-1").raw == store.live_directory("run-1") / mounts.RAW
 
 
 def test_what_is_below_another_mount_is_not_mounted_again(tmp_path):
