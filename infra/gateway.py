@@ -35,15 +35,25 @@ def java() -> Java:
 def start_broker(driver: Driver, handle: Handle) -> None:
     """Start the broker on its data, which is made when there is none; returns before it answers."""
     gateway = handle.gateway
-    folder = handle.directory(gateway.name) / "kafka"
+    config = _broker_config(handle)
+    folder, data = config.parent, config.with_name("data")
     folder.mkdir(exist_ok=True)
-    config, data = folder / "server.properties", folder / "data"
     launcher, jars = java().launcher, ensure_jars().broker
     if not data.exists():
         write_private(config, kafka.properties(handle.kafka, data))
         options = kafka.format_options(config, handle.kafka)
         _format(kafka.java_command(launcher, jars, "kafka.tools.StorageTool", *options), folder)
-    driver.spawn(handle, gateway.name, "broker", kafka.java_command(launcher, jars, "kafka.Kafka", str(config)))
+    _spawn_broker(driver, handle)
+
+
+def _spawn_broker(driver: Driver, handle: Handle) -> None:
+    """Start the broker on its data. Writes nothing: what ran on the gateway since may have left links there."""
+    program = kafka.java_command(java().launcher, ensure_jars().broker, "kafka.Kafka", str(_broker_config(handle)))
+    driver.spawn(handle, handle.gateway.name, "broker", program)
+
+
+def _broker_config(handle: Handle) -> Path:
+    return handle.directory(handle.gateway.name) / "kafka" / "server.properties"
 
 
 def _format(command: list[str], folder: Path) -> None:
@@ -61,7 +71,7 @@ def start_master(driver: Driver, handle: Handle) -> None:
 
 
 STARTS: dict[FaultKind, Callable[[Driver, Handle], None]] = {
-    FaultKind.BROKER_KILL: start_broker,
+    FaultKind.BROKER_KILL: _spawn_broker,
     FaultKind.MASTER_KILL: start_master,
 }
 

@@ -270,6 +270,17 @@ def test_injector_and_sampler_are_services_of_the_gateway_in_a_container_of_thei
     wait_for(lambda: driver.running(cluster, "gateway") == set())
 
 
+def test_a_broker_that_is_started_again_makes_the_controller_follow_no_link(
+    driver: DockerDriver, cluster: Handle, tmp_path: Path
+) -> None:
+    folder, target = cluster.directory("gateway") / "kafka", tmp_path / "written"
+    code, said = shell(cluster, "gateway", 'mkdir -p "$1"; ln -s "$2" "$1/server.properties"', str(folder), str(target))
+    assert code == 0, said
+    driver.heal(cluster, "gateway", FaultKind.BROKER_KILL)
+    driver.stop(cluster, "gateway", "broker", 0.0)
+    assert not target.exists()
+
+
 HEAL = """
 import sys
 from pathlib import Path
