@@ -9,6 +9,9 @@ from typing import Any, NoReturn
 
 from infra.session import Disconnected
 
+LONGEST_LINE = 2**20  # bytes: answers have some hundred
+MOST_OTHER_LINES = 1000  # before an answer
+
 
 class JsonLines(ABC):
     """Implements `infra.session.Session` on lines that a subclass carries. Ends when it is closed, or its program dies.
@@ -44,16 +47,22 @@ class JsonLines(ABC):
             self._lost(error)
 
     def _answer(self) -> Any:
-        """The next line that is JSON: a login shell may print others before the program begins."""
-        while True:
-            try:
+        """The next line that is JSON: a login shell may print others before the program begins.
+
+        What runs on a host may have the program say anything: what is no answer ends the session, and nothing else.
+        """
+        try:
+            for _ in range(MOST_OTHER_LINES):
                 line = self.read_line()
-            except self.lost_by as error:
-                self._lost(error)
-            if not line:
-                self._lost(EOFError((self.last_words().strip().splitlines() or ["it ended"])[-1]))
-            if line.startswith("{"):
-                return json.loads(line)
+                if not line:
+                    self._lost(EOFError((self.last_words().strip().splitlines() or ["it ended"])[-1]))
+                if line.startswith("{"):
+                    return json.loads(line)
+        except self.lost_by as error:
+            self._lost(error)
+        except (ValueError, RecursionError):
+            self._lost(EOFError("what it says is no answer"))
+        self._lost(EOFError("it says much and gives no answer"))
 
     def _lost(self, error: BaseException) -> NoReturn:
         self.close()
@@ -68,7 +77,7 @@ class JsonLines(ABC):
 
     @abstractmethod
     def read_line(self) -> str:
-        """The next line; empty when there will be none."""
+        """The next line, of at most about `LONGEST_LINE`; empty when there will be none."""
 
     @abstractmethod
     def last_words(self) -> str:

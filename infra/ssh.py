@@ -17,7 +17,7 @@ from pathlib import Path
 import paramiko
 
 from experiments.errors import EnvironmentFailure
-from infra.json_lines import JsonLines, reason_of
+from infra.json_lines import LONGEST_LINE, JsonLines, reason_of
 from infra.session import Disconnected
 
 PORT = 22
@@ -141,7 +141,7 @@ class Session(JsonLines):
         self._channel.sendall(line)
 
     def read_line(self) -> str:
-        return self._lines.readline()
+        return self._lines.readline(LONGEST_LINE)
 
     def last_words(self) -> str:
         said = self._channel.recv_stderr(LAST_WORDS) if self._channel.recv_stderr_ready() else b""

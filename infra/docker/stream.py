@@ -11,7 +11,7 @@ from docker.errors import DockerException
 from docker.models.containers import Container
 from requests.exceptions import RequestException
 
-from infra.json_lines import JsonLines, reason_of
+from infra.json_lines import LONGEST_LINE, JsonLines, reason_of
 from infra.session import Disconnected
 
 HEADER_BYTES = 8  # of a frame: which stream it is of (1), zeros (3), its length (4, big-endian)
@@ -58,6 +58,8 @@ class Session(JsonLines):
     def read_line(self) -> str:
         deadline = time.monotonic() + self._limit_s
         while b"\n" not in self._lines:
+            if len(self._lines) > LONGEST_LINE:
+                raise EOFError("it says much and gives no answer")
             kind, content = self._frame(deadline)
             if not kind:
                 return ""

@@ -18,12 +18,13 @@ from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterDriver, ClusterSpec
 from infra import startup
 from infra.cluster import Handle
-from infra.docker import containers
+from infra.docker import containers, stream
 from infra.docker import driver as docker_driver
 from infra.docker.driver import DockerDriver
 from infra.drivers import driver_of
 from infra.processes import members
 from infra.services import REPOSITORY
+from infra.session import Disconnected
 from infra.strikes import partition
 from tests.docker_daemon import docker_daemon
 from tests.unit.marked_processes import wait_for
@@ -279,6 +280,13 @@ def test_a_broker_that_is_started_again_makes_the_controller_follow_no_link(
     driver.heal(cluster, "gateway", FaultKind.BROKER_KILL)
     driver.stop(cluster, "gateway", "broker", 0.0)
     assert not target.exists()
+
+
+def test_a_host_that_talks_without_end_is_a_host_that_is_lost(cluster: Handle) -> None:
+    session = stream.Session(containers.get(cluster, "worker-1"), ["sh", "-c", "yes | tr -d '\\n'"])
+    with pytest.raises(Disconnected, match="it says much and gives no answer"):
+        session.ask(60.0, do="count")
+    assert not session.alive
 
 
 HEAL = """

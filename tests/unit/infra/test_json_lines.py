@@ -65,6 +65,25 @@ def test_what_is_told_does_not_wait_for_an_answer_that_another_thread_has_asked_
     assert answers == [{"done": 7}]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'{"done": ' + b"[" * 100_000,
+        b'{"done"',
+        b'{"done": "\xff"}',
+        b"chatter\n" * 10_000,
+        b'{"done": ' + b"1" * 5_000,
+    ],
+    ids=["nested", "cut", "not-unicode", "chatter", "long-number"],
+)
+def test_a_host_that_answers_anything_is_a_host_that_is_lost(ends: tuple[Lines, socket.socket], said: bytes) -> None:
+    lines, far = ends
+    threading.Thread(target=far.sendall, args=(said + b"\n",), daemon=True).start()
+    with pytest.raises(Disconnected, match="no answer"):
+        lines.ask(LIMIT_S, do="count")
+    assert not lines.alive
+
+
 def test_the_end_of_the_program_is_told_in_its_last_words(ends: tuple[Lines, socket.socket]) -> None:
     lines, far = ends
     far.shutdown(socket.SHUT_WR)
