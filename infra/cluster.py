@@ -25,7 +25,7 @@ HANDLE_FILE = "handle.json"
 HANDLE_FIELDS = dict.fromkeys(("run_id", "driver", "token", "root", "broker", "master"), str) | {"hosts": dict}
 HOST_FIELDS = dict.fromkeys(("name", "address", "role"), str) | {"cores": int, "memory_mb": int}
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")  # of a run, and of a host
-STORE, JOB, SECRETS = "store", "job", "secrets"  # folders of a cluster's root: checkpoints, an own job, credentials
+STORE, JOB = "store", "job"  # folders of a cluster's root: checkpoints, an own job
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,6 @@ def java() -> Java:
 
 def start_broker(driver: Driver, handle: Handle) -> None:
     """Start the broker on its data, which is made when there is none; returns before it answers."""
-    gateway = handle.gateway
     config = _broker_config(handle)
     folder, data = config.parent, config.with_name("data")
     folder.mkdir(exist_ok=True)

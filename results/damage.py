@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
+from experiments.wording import on_one_line
 
 LONGEST_REASON = 300  # characters
 REMEDY = "restore it, or remove its run"
@@ -16,19 +17,13 @@ class Damaged(EnvironmentFailure):
     """A file of a run, of a comparison or of a reproduction is not what it should be; `why` is one printable line."""
 
     def __init__(self, owner: str, file: str, why: str, remedy: str = REMEDY) -> None:
-        self.owner, self.file, self.why = owner, file, in_one_line(why)
+        self.owner, self.file, self.why = owner, file, on_one_line(" ".join(why.split()), LONGEST_REASON)
         what = f"{file} of {owner}" if owner else file
         super().__init__(f"{what} is damaged: {self.why}", remedy)
 
 
 class Outdated(Damaged):
     """A table of another version of the code: it lacks a column that the schema now has."""
-
-
-def in_one_line(text: str) -> str:
-    """A text of unknown origin as one line that a terminal only prints: what is no printable character is escaped."""
-    line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " ".join(text.split()))
-    return line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]} ..."
 
 
 def regular_size(path: Path) -> int:

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from experiments.wording import on_one_line
 from results import store
-from results.damage import in_one_line
 from results.index import Row
 
 GAP = "  "
@@ -38,7 +38,7 @@ def listing(rows: list[Row], width: int) -> str:
             del columns[title]
     lines = zip(*([title, *texts] for title, texts in columns.items()), strict=True)
     widths = [_widest(title, texts) for title, texts in columns.items()]
-    reasons = ["", *(f"{GAP}{in_one_line(row.error)}" if row.error else "" for row in rows)]
+    reasons = ["", *(f"{GAP}{on_one_line(row.error)}" if row.error else "" for row in rows)]
     return "\n".join(_line(texts, widths) + why for texts, why in zip(lines, reasons, strict=True))
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from docker.types import Mount
 
 from experiments.errors import BadInput
-from infra.cluster import JOB, SECRETS, STORE, Handle, Host, Role
+from infra import credentials
+from infra.cluster import JOB, STORE, Handle, Host, Role
 from infra.docker import control, daemon
 from infra.jars import cache_folder
 from infra.jvm import find_java
@@ -67,7 +68,7 @@ def _read(handle: Handle, host: Host) -> Iterator[Path]:
     if host.name == control.NAME:
         yield root
         return
-    yield from (root / JOB, root / SECRETS)
+    yield from (root / JOB, credentials.folder(root))
     if host.role is Role.WORKER:
         yield rules_of(handle, host.name).parent
     else:
