@@ -193,6 +193,8 @@ def test_a_host_that_cannot_be_printed(refused, written, host):
         {"name": "a\ud800"},
         {"name\ud800": "a"},
         {"name": "\0"},
+        {"workload.corpus": "a\0"},
+        {"cluster.inventory": "a\0"},
         {"name": 10**5000},
         {"a\nb": 1},
     ],
