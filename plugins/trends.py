@@ -92,5 +92,6 @@ def list_regressions(request: Request) -> HTMLResponse:
 @router.get("/regressions/{regression_id}")
 def show_regression(request: Request, regression_id: str) -> HTMLResponse:
     found = records.recorded(regression_id)
+    document = found.document()
     rows = [row | {"effect": wording.effect(row)} for row in found.rows("regression")]
-    return render(request, "regression.html", document=found.document(), rows=rows, changes=found.rows("change_points"))
+    return render(request, "regression.html", document=document, rows=rows, changes=found.rows("change_points"))

@@ -1,6 +1,11 @@
 """`aftershock results regress` and `compare`: what they print, and their exit codes."""
 
 import json
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 
 from tests.unit.results.regression.past import steady, write_nights
 
@@ -86,3 +91,33 @@ def test_runs_cannot_be_judged_by_themselves_or_alone(call):
     assert call("results compare night-000 --against night-000")[0] == 2
     assert call("results compare night-000")[0] == 2
     assert call("results compare night-000 gone")[0] == 2
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"experiments": [{}]}', "[" * 100_000])
+def test_a_damaged_comparison_stops_neither_regress_nor_prune(call, home, text):
+    slow_nights()
+    damaged = home / "regressions" / "regression-20260921-060000-abcd"
+    damaged.mkdir(parents=True)
+    (damaged / "regression.json").write_text(text)
+    assert call("results regress")[0] == 1
+    code, out, _ = call("results prune --keep 1 --dry-run")
+    assert (code, "baselines" in out or "kept" in out) == (0, True)
+
+
+@pytest.mark.parametrize("damage", ["fifo", "link", "folder", "text", "column"])
+def test_a_damaged_run_stops_neither_regress_nor_prune_nor_the_list(call, home, damage):
+    name = write_nights([6000.0], prefix="odd")[0]
+    slow_nights()
+    table = home / "runs" / name / "tables" / "runs.parquet"
+    if damage == "column":
+        pq.write_table(pq.read_table(table).set_column(0, "run_id", pa.array([[1]])), table)
+    else:
+        table.unlink()
+        ways = {"fifo": os.mkfifo, "link": lambda path: path.symlink_to("/dev/zero"), "folder": os.mkdir}
+        ways.get(damage, lambda path: path.write_text("no table"))(table)
+    assert call("results regress")[0] == 1
+    assert call("results prune --keep 1 --dry-run")[0] == 0
+    (line,) = [line for line in call("results")[1].splitlines() if name in line]
+    assert f"table runs of {name} is damaged" in line
+    code, _, err = call(f"results {name}")
+    assert (code, err.count("\n")) == (3, 1)
