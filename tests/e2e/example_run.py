@@ -147,7 +147,7 @@ def write_live_run(run_id: str = LIVE) -> store.Run:
     hosts = {name: Host(name, "127.0.1.1", role, 1, 640) for name, role in names.items()}
     cluster = store.live_directory(run_id) / "cluster"
     cluster.mkdir()
-    Handle(run_id, "local", "no-token", str(cluster), hosts).save()
+    Handle(run_id, "local", "s0-0123456789abcdef", str(cluster), hosts).save()
     for event in (STRIKING, "injected"):
         Journal(run.raw / "injector.jsonl").write(event, host="worker-2", kind="kill", fault=0)
     samples = Journal(run.raw / "hosts.jsonl")

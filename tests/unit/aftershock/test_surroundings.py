@@ -43,7 +43,7 @@ def bench(tmp_path, monkeypatch):
     bench.root.mkdir(parents=True)
     roles = {"gateway": Role.GATEWAY, "worker-1": Role.WORKER}
     hosts = {name: Host(name, "127.0.1.1", role, 1, 640) for name, role in roles.items()}
-    Handle("run-1", "local", "no-token", str(bench.root), hosts).save()
+    Handle("run-1", "local", "s0-0123456789abcdef", str(bench.root), hosts).save()
     window = {"window_start_ns": START_NS + NS, "window_end_ns": START_NS + 3 * NS}
     store.write_json(bench.run.raw / "plan.json", window)
     samples = Journal(bench.journal_path("hosts"))
