@@ -7,6 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from experiments.workloads import NexmarkSpec
+from infra.broker import Broker
 from infra.journal import Journal, read_journal
 from workloads import generator
 from workloads.schedule import Schedule
@@ -38,9 +39,9 @@ def bench(tmp_path, monkeypatch):
         path, journal = tmp_path / "generator.json", tmp_path / "generator.jsonl"
 
         def ask(self, schedule):
-            workload = NexmarkSpec().model_dump(mode="json")
+            workload, broker = NexmarkSpec().model_dump(mode="json"), Broker("").to_json()
             scratch = tmp_path / "scratch"
-            scratch.write_text(json.dumps({"broker": "", "workload": workload, "schedule": asdict(schedule)}))
+            scratch.write_text(json.dumps({"broker": broker, "workload": workload, "schedule": asdict(schedule)}))
             os.replace(scratch, self.path)
 
         def at(self, seconds):

@@ -182,7 +182,7 @@ def busy(monkeypatch, tmp_path):
     """A run with slots as a Spark task runs them, but in threads, and strangers at every door."""
     monkeypatch.setenv("SPARK_LOCAL_IP", HERE)
     monkeypatch.setattr("spark_jobs.dataflow.runtime.entrance.GREETING_LIMIT_S", 0.5)
-    run = Run(tmp_path, checkpoint_interval_s=0.2, output=replace(JOB.output, at=str(tmp_path / "output")))
+    run = Run(tmp_path, checkpoint_interval_s=0.2, output=replace(JOB.output, folder=str(tmp_path / "output")))
     with ExitStack() as stack:
         slots = [Slot(run.job, run.server.address, SECRET, task, 0) for task in range(JOB.slots)]
         doors = [run.server.address, *(slot._mesh.address for slot in slots)]
