@@ -325,6 +325,6 @@ def test_the_control_container_goes_with_its_cluster(driver: DockerDriver, home:
     root = home / "live" / "run-2" / "cluster"
     root.mkdir(parents=True)
     handle = made("run-2", root)
-    assert len(containers.containers_of(handle.token)) == 4
+    assert len(containers.containers_of(handle.label)) == 4
     driver.destroy(handle)
-    assert not containers.containers_of(handle.token)
+    assert not containers.containers_of(handle.label)
