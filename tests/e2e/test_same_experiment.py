@@ -25,7 +25,12 @@ from results import store
 from tests import by_the_clock
 from tests.docker_daemon import docker_daemon
 from tests.integration.infra import machines
-from tests.integration.infra.strangers import assert_nothing_answers
+from tests.integration.infra.strangers import (
+    assert_no_argument_tells,
+    assert_no_file_tells,
+    assert_nothing_answers,
+    secrets_of,
+)
 
 DRIVERS = ("local", "netns", "docker", "ssh")
 EXPERIMENT = """
@@ -97,10 +102,14 @@ def carry_out(path: Path) -> store.Run:
     """The steps of the DAG, in its order."""
     run_id, error = steps.begin(spec.load(str(path)).model_dump(mode="json")), "a step failed"
     try:
-        token = steps.provision(run_id)["token"]
+        cluster = steps.provision(run_id)
+        secrets = secrets_of(cluster["root"])
         for step in (steps.deploy, steps.start_load):
             step(run_id)
-        assert_nothing_answers(token, at_least=12)  # the query runs: its driver listens, and an executor on each worker
+        assert_no_argument_tells(secrets)
+        assert_nothing_answers(
+            cluster["token"], at_least=12
+        )  # the query runs: its driver listens, and an executor on each worker
         steps.arm_faults(run_id)
         while not (now := progress(run_id)).ended:
             assert now.error is None, now.error
@@ -110,7 +119,9 @@ def carry_out(path: Path) -> store.Run:
         error = None
     finally:
         steps.teardown(run_id, error)
-    return store.finished(run_id)
+    run = store.finished(run_id)
+    assert_no_file_tells({name: secret for name, secret in secrets.items() if name != "token"}, run.root)
+    return run
 
 
 @pytest.mark.parametrize("experiment", DRIVERS, indirect=True)

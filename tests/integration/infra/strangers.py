@@ -1,4 +1,4 @@
-"""Another user of the machine, who tries every port on which a live run listens."""
+"""Another user of the machine, who tries every port on which a live run listens, and reads what is told of it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import os
 import struct
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 import pytest
 
+from infra import credentials
+from infra.cluster import Handle
 from infra.processes import members
 
 NOBODY = 65534
+SECRET_ENDINGS = (".secret", ".secretKey", ".password")  # of the names of settings
 METADATA, CREATE_TOPICS = 3, 19  # requests to a broker, by number
 PROBE = """
 import json, socket, sys
@@ -108,3 +112,31 @@ def assert_nothing_answers(token: str, at_least: int) -> None:
     assert len(ports) >= at_least, ports
     told = {port: found for port in ports if (found := answers(port))}
     assert not told, "\n".join(f"{port}: {found}" for port, found in told.items())
+
+
+def secrets_of(root: str) -> dict[str, bytes]:
+    """The secrets of a live cluster, by name: its token, and what its processes and clients show each other."""
+    files = (credentials.folder(root) / name for name in (credentials.SPARK_FILE, credentials.KAFKA_FILE))
+    settings = (line.replace("=", " ", 1).partition(" ") for file in files for line in file.read_text().splitlines())
+    found = {name: value.encode() for name, _, value in settings if name.endswith(SECRET_ENDINGS)}
+    return {"token": Handle.load(Path(root)).token.encode(), **found}
+
+
+def assert_no_argument_tells(secrets: dict[str, bytes]) -> None:
+    """No process of this machine has a secret among its arguments, which every user can list."""
+    assert len(secrets) == 4, secrets.keys()
+    told: dict[str, bytes] = {}
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            arguments = path.read_bytes()
+        except OSError:  # it has just ended
+            continue
+        told |= {f"{path}: {name}": arguments for name, secret in secrets.items() if secret in arguments}
+    assert not told
+
+
+def assert_no_file_tells(secrets: dict[str, bytes], folder: Path) -> None:
+    """No file below a folder has a secret in it."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files
+    assert [(path, name) for path in files for name, secret in secrets.items() if secret in path.read_bytes()] == []
