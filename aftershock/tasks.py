@@ -49,16 +49,18 @@ def begin(params: dict[str, Any], dag_run: str) -> str:
         return steps.begin(trigger_form.fold(params), run_id, None if by_command else dag_run)
 
 
-def run_step(name: str, run: str) -> Any:
-    """Run the step `name` of the run of that id; an error that a user can understand fails the task with that line."""
+def run_step(name: str, run: str) -> None:
+    """Run the step `name` of the run of that id; an error that a user can understand fails the task with that line.
+
+    What the step returns stays here: Airflow would log it and show it to its viewers, and a handle has the run's token.
+    """
     from aftershock import steps
 
     log.info("%s ...%s", name, f" (usually {USUAL_S[name]} s or more)" if name in USUAL_S else "")
     started = time.monotonic()
     with told_in_one_line():
-        outcome = getattr(steps, name)(run)
+        getattr(steps, name)(run)
     log.info("%s done in %.1f s", name, time.monotonic() - started)
-    return outcome
 
 
 def note_error(context: Any) -> None:

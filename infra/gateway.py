@@ -57,8 +57,10 @@ def _broker_config(handle: Handle) -> Path:
 
 def _format(command: list[str], folder: Path) -> None:
     arguments = folder / "format.arguments"
-    done = subprocess.run(kafka.in_a_file(command, arguments), capture_output=True, text=True)
-    arguments.unlink()
+    try:
+        done = subprocess.run(kafka.in_a_file(command, arguments), capture_output=True, text=True)
+    finally:
+        arguments.unlink()  # it has the password of the broker's clients
     if done.returncode:
         raise EnvironmentFailure(f"Kafka could not format its storage: {done.stderr.strip()[-300:]}", f"see {folder}")
 

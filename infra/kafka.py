@@ -1,7 +1,7 @@
 """The Kafka broker of a cluster: one KRaft node (broker and controller) on the gateway.
 
-Whoever connects must show the credentials of the run; the controller has a password of its own, which only the broker
-knows, for the credentials of clients are among what the controller keeps."""
+Whoever connects must show the credentials of the run. The controller keeps what clients are checked against, so it has
+a password of its own, which no client is given."""
 
 from __future__ import annotations
 

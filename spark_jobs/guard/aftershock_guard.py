@@ -18,7 +18,7 @@ from typing import Any
 
 import pyspark.daemon
 
-TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 LOCAL, REMOTE, STATE, USER = 1, 2, 3, 7  # columns
 ESTABLISHED = "01"
 MAPPED = "0000000000000000FFFF0000"  # before an IPv4 address, of a program that uses IPv6 for both
@@ -62,8 +62,8 @@ def user_of_peer(connection: socket.socket) -> int | None:
         ours, theirs = _written(connection.getsockname()), _written(connection.getpeername())
     except OSError:  # it was reset
         return None
-    for table in TABLES:
-        for row in map(str.split, Path(table).read_text().splitlines()[1:]):
+    for table in filter(Path.exists, TABLES):  # a kernel without IPv6 has one of them only
+        for row in map(str.split, table.read_text().splitlines()[1:]):
             ends = row[LOCAL].removeprefix(MAPPED), row[REMOTE].removeprefix(MAPPED)
             if ends == (theirs, ours) and row[STATE] == ESTABLISHED:
                 return int(row[USER])

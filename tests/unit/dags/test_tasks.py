@@ -64,6 +64,11 @@ def test_a_known_error_fails_the_task_with_its_one_line(steps):
         tasks.run_step("deploy", "run-1")
 
 
+def test_what_a_step_returns_is_not_given_to_airflow_which_would_show_it(steps):
+    steps.provision = lambda run_id: {"run_id": run_id, "token": "s1-0123456789abcdef"}
+    assert tasks.run_step("provision", "run-1") is None
+
+
 def test_teardown_hears_which_task_failed_and_why(steps):
     steps.teardown = lambda run_id, error: (run_id, error)
     ti = TaskInstance({"begin": "success", "tabulate": "failed", "predict": "upstream_failed"})

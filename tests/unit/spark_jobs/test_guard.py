@@ -8,9 +8,11 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from spark_jobs.guard import aftershock_guard
 from spark_jobs.guard.aftershock_guard import GuardedSocket, OwnUserOnly, user_of_peer
 
 NOBODY = 65534
@@ -70,6 +72,15 @@ def test_a_connection_of_another_user_ends_where_an_error_would_end_the_server(l
         connection, _ = socket.socket.accept(listening)
         with OwnUserOnly().wrap_socket(connection, True) as heard:
             assert heard.makefile("rb").readline() == b"", "not even what was said before anybody looked"
+
+
+def test_a_kernel_without_ipv6_has_one_table_less(
+    listening: GuardedSocket, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(aftershock_guard, "TABLES", (tmp_path / "tcp6", aftershock_guard.TABLES[0]))
+    with caller(listening.getsockname()[1], os.getuid()):
+        connection, _ = listening.accept()
+        connection.close()
 
 
 def test_a_connection_that_was_reset_ends_quietly(listening: GuardedSocket) -> None:
