@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-MECHANISM, PROTOCOL = "SCRAM-SHA-256", "SASL_PLAINTEXT"
+MECHANISM, PROTOCOL = "PLAIN", "SASL_PLAINTEXT"
 USER = "aftershock"
-LOGIN_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+LOGIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,16 @@ class Broker:
 
     def java_login(self) -> str:
         """The login of a Java client, as its setting `sasl.jaas.config` has it; only of a broker with credentials."""
-        settings = self._settings()
-        user, password = settings["sasl.username"], settings["sasl.password"]
+        user, password = self._user_and_password()
         return f'{LOGIN_MODULE} required username="{user}" password="{password}";'
 
-    def scram(self) -> str:
-        """What the broker itself must know of the credentials, as Kafka's StorageTool takes it."""
+    def server_login(self) -> str:
+        """The same login as the broker itself has it, which lets in whoever shows it."""
+        return server_login(*self._user_and_password())
+
+    def _user_and_password(self) -> tuple[str, str]:
         settings = self._settings()
-        return f"{MECHANISM}=[name={settings['sasl.username']},password={settings['sasl.password']}]"
+        return settings["sasl.username"], settings["sasl.password"]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -75,3 +77,8 @@ def client_properties(password: str) -> str:
     settings = {"security.protocol": PROTOCOL, "sasl.mechanism": MECHANISM}
     settings |= {"sasl.username": USER, "sasl.password": password}
     return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def server_login(user: str, password: str) -> str:
+    """Who a server in Java is to its peers, and whom it lets in: the same."""
+    return f'{LOGIN_MODULE} required username="{user}" password="{password}" user_{user}="{password}";'

@@ -40,8 +40,7 @@ def start_broker(driver: Driver, handle: Handle) -> None:
     launcher, jars = java().launcher, ensure_jars().broker
     if not data.exists():
         write_private(config, kafka.properties(handle.kafka, data))
-        options = kafka.format_options(config, handle.kafka)
-        _format(kafka.java_command(launcher, jars, "kafka.tools.StorageTool", *options), folder)
+        _format(kafka.java_command(launcher, jars, "kafka.tools.StorageTool", *kafka.format_options(config)), folder)
     _spawn_broker(driver, handle)
 
 
@@ -56,11 +55,7 @@ def _broker_config(handle: Handle) -> Path:
 
 
 def _format(command: list[str], folder: Path) -> None:
-    arguments = folder / "format.arguments"
-    try:
-        done = subprocess.run(kafka.in_a_file(command, arguments), capture_output=True, text=True)
-    finally:
-        arguments.unlink()  # it has the password of the broker's clients
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise EnvironmentFailure(f"Kafka could not format its storage: {done.stderr.strip()[-300:]}", f"see {folder}")
 

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import base64
 import itertools
-import json
 import secrets
 import time
 import uuid
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,20 +19,17 @@ from kafka.admin import NewTopic
 from kafka.errors import RetriableError, TopicAlreadyExistsError
 
 from experiments.errors import EnvironmentFailure
-from infra.broker import MECHANISM, PROTOCOL, USER, Broker
-from infra.credentials import write_private
+from infra.broker import MECHANISM, PROTOCOL, USER, Broker, server_login
 from infra.services import BROKER_PORT, CONTROLLER_PORT
 
 HEAP = "320m"
-PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 LONGEST_PAUSE_MS = 500  # between two attempts to reach a broker that starts; by default it grows to half a minute
 SHOWN_LIMIT_S = 30.0
 
 
 def properties(broker: Broker, data: Path) -> str:
     """server.properties of a single KRaft node that listens on the broker's address only; there are passwords in it."""
-    address, password = broker.address.partition(":")[0], secrets.token_hex()
-    controller = f'{PLAIN_LOGIN} required username="{USER}" password="{password}" user_{USER}="{password}";'
+    address, controller = broker.address.partition(":")[0], server_login(USER, secrets.token_hex())
     settings = {
         "process.roles": "broker,controller",
         "node.id": 1,
@@ -46,9 +41,9 @@ def properties(broker: Broker, data: Path) -> str:
         "listener.security.protocol.map": f"CLIENTS:{PROTOCOL},CONTROLLER:{PROTOCOL}",
         "sasl.enabled.mechanisms": MECHANISM,
         "sasl.mechanism.inter.broker.protocol": MECHANISM,
-        "listener.name.clients.scram-sha-256.sasl.jaas.config": broker.java_login(),
-        "sasl.mechanism.controller.protocol": "PLAIN",
-        "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.clients.plain.sasl.jaas.config": broker.server_login(),
+        "sasl.mechanism.controller.protocol": MECHANISM,
+        "listener.name.controller.sasl.enabled.mechanisms": MECHANISM,
         "listener.name.controller.plain.sasl.jaas.config": controller,
         "log.dirs": data,
         "auto.create.topics.enable": "false",
@@ -70,15 +65,9 @@ def cluster_id() -> str:
     return next(candidate for candidate in candidates if not candidate.startswith("-"))
 
 
-def format_options(config: Path, broker: Broker) -> list[str]:
-    """The arguments with which Kafka's StorageTool makes that configuration's storage; there is a password in them."""
-    return ["format", "--cluster-id", cluster_id(), "--config", str(config), "--add-scram", broker.scram()]
-
-
-def in_a_file(command: Sequence[str], path: Path) -> list[str]:
-    """The same command of a JVM, its arguments in a file of the owner's: everybody can list those of a process."""
-    write_private(path, "\n".join(json.dumps(argument, ensure_ascii=False) for argument in command[1:]))
-    return [command[0], f"@{path}"]
+def format_options(config: Path) -> list[str]:
+    """The arguments with which Kafka's StorageTool makes the storage of that configuration."""
+    return ["format", "--cluster-id", cluster_id(), "--config", str(config)]
 
 
 def java_command(java: Path, jars: list[Path], main: str, *arguments: str, heap: str = HEAP) -> list[str]:

@@ -69,11 +69,17 @@ def served(tmp_path_factory, mail):
 
 def kill(process, *words):
     """SIGKILL the processes below this one whose command line has all of the words."""
-    alive = [c for c in process.children(recursive=True) if c.status() != psutil.STATUS_ZOMBIE]
-    below = [child for child in alive if all(word in " ".join(child.cmdline()) for word in words)]
+    below = [child for child in process.children(recursive=True) if all(word in _command_of(child) for word in words)]
     assert below, f"no {words} to kill"
     for child in below:
         child.kill()
+
+
+def _command_of(process):
+    try:
+        return " ".join(process.cmdline())
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):  # it has just ended
+        return ""
 
 
 def events(run_id):

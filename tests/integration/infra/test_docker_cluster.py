@@ -123,7 +123,7 @@ def test_a_container_has_its_own_processes_and_disk_and_cannot_write_what_is_the
     disk = str(cluster.disk("worker-1"))
     *_, size, folder = inside(cluster, "worker-1", "df", "-m", "--output=size,target", disk).split()
     assert (int(size), folder) == (ONE_WORKER.worker_disk_mb, disk)
-    for folder in ("/usr", str(REPOSITORY)):
+    for folder in ("/usr", str(REPOSITORY / "infra")):
         with pytest.raises(AssertionError, match="Read-only file system"):
             inside(cluster, "worker-1", "touch", f"{folder}/written")
 
