@@ -125,6 +125,5 @@ def _options(handle: Handle, host: Host, spec: ClusterSpec) -> dict[str, object]
 def _worker_options(handle: Handle, host: Host, spec: ClusterSpec) -> dict[str, object]:
     """A disk in memory, which counts as the container's; no swap, so that a worker is not slow by stealth."""
     memory = f"{host.memory_mb + WORKER_OVERHEAD_MB + spec.worker_disk_mb}m"
-    disk = f"size={spec.worker_disk_mb}m,mode=0755,uid={os.geteuid()},gid={os.getegid()},exec"
-    tmpfs = {str(handle.disk(host.name)): disk}
+    tmpfs = mounts.disk_of(handle, host, spec.worker_disk_mb)
     return {"mem_limit": memory, "memswap_limit": memory, "tmpfs": tmpfs, "cap_add": [ON_TIME, OWN_NETWORK]}

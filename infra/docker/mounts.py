@@ -2,11 +2,16 @@
 
 A folder that a container can write may hold links, which somebody outside would follow. So nobody outside writes where
 a container can, except to the places of mounts, which those inside cannot replace.
+
+The daemon follows links, too: in the source of each mount, each time that it starts a container. So no source is in a
+folder that a container writes, unless it is mounted at its own place directly in that folder: folders above the place
+of a mount can be renamed from inside. `control` may replace what others have mounted: it runs none of the user's code.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -39,7 +44,6 @@ SETTINGS = (
 RAW = Path("result") / "raw"  # the logs of a run, beside its cluster
 JOURNALS = ("query", "supervisor", "generator")  # of RAW, which services of the gateway write
 EVENTS = "spark-events"  # of RAW
-SCRATCH = "tmp"  # of a host's folder; /tmp in its container
 
 
 def rules_of(handle: Handle, host: str) -> Path:
@@ -47,15 +51,26 @@ def rules_of(handle: Handle, host: str) -> Path:
     return Path(handle.root) / "rules" / host / "partition.nft"
 
 
+def scratch_of(handle: Handle, host: str) -> Path:
+    """The folder that is /tmp in the container of a host: not in the host's own, where it could be replaced."""
+    return Path(handle.root) / "scratch" / host
+
+
 def of(handle: Handle, host: Host) -> list[Mount]:
     """The mounts of a container, whose sources `prepare` has made."""
     found = [_mount(target, source, read_only=True) for target, source in _read_only()]
     found += [_mount(path, path, read_only=True) for path in _read(handle, host) if path.exists()]
     found += [_mount(path, path) for path in _written(handle, host)]
-    found.append(_mount(Path("/tmp"), handle.directory(host.name) / SCRATCH))
+    found.append(_mount(Path("/tmp"), scratch_of(handle, host.name)))
     if host.name == control.NAME:
         found.append(_mount(Path(daemon.DEFAULT_SOCKET), Path(daemon.socket_path())))
     return found
+
+
+def disk_of(handle: Handle, host: Host, size_mb: int) -> dict[str, str]:
+    """The disk of a worker, in memory: where it is mounted, and how."""
+    options = f"size={size_mb}m,mode=0755,uid={os.geteuid()},gid={os.getegid()},exec"
+    return {str(handle.disk(host.name)): options}
 
 
 def _mount(target: Path, source: Path, *, read_only: bool = False) -> Mount:
@@ -105,7 +120,7 @@ def prepare(handle: Handle) -> None:
     folders += [rules_of(handle, worker.name).parent for worker in handle.workers]
     folders += [handle.disk(worker.name) for worker in handle.workers]
     for name in (*handle.hosts, control.NAME):
-        folders += [handle.directory(name) / "logs", handle.directory(name) / SCRATCH]
+        folders += [handle.directory(name) / "logs", scratch_of(handle, name)]
     folders += [raw / EVENTS] if raw.exists() else []
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)

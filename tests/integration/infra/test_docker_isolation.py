@@ -229,6 +229,26 @@ def test_a_host_cannot_put_a_link_where_the_controller_writes(cluster: Handle, f
     assert Path(path).is_dir()
 
 
+REPLACE = """
+cd "$1"
+mv lives lives.away && exit 1
+[ ! -e tmp ] || mv tmp tmp.away
+ln -s / tmp
+"""
+
+
+def test_a_link_that_a_host_leaves_is_not_followed_when_it_gets_its_power_again(cluster: Handle) -> None:
+    """The daemon follows links in the sources of mounts again, each time that it starts a container."""
+    host = "worker-2"
+    code, said = shell(cluster, host, REPLACE, str(cluster.directory(host)))
+    assert code == 0, said
+    containers.power_off(containers.get(cluster, host))
+    assert containers.power_on(containers.get(cluster, host)) == 1
+    root = Path("/").stat()
+    assert shell(cluster, host, "stat -c %d:%i /tmp") != (0, f"{root.st_dev}:{root.st_ino}\n"), "the machine's root"
+    assert written(cluster, host, "/tmp/new")
+
+
 def test_no_host_sees_a_secret_of_the_machine(cluster: Handle) -> None:
     for host in HOSTS:
         for path in ("/etc/shadow", "/etc/ssl/private", str(REPOSITORY / ".git"), str(Path.home() / ".ssh")):

@@ -4,11 +4,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from docker.types import Mount
 
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec
 from infra import startup
-from infra.docker import daemon, mounts
+from infra.cluster import Handle
+from infra.docker import control, daemon, mounts
 from infra.drivers import driver_of
 from infra.services import REPOSITORY
 from results import store
@@ -59,3 +61,49 @@ def test_what_is_below_another_mount_is_not_mounted_again(tmp_path):
     checkout, elsewhere = tmp_path / "checkout", tmp_path / "python"
     found = mounts.outermost([checkout / ".venv", elsewhere, checkout, Path("/usr/lib/jvm/java")], [Path("/usr")])
     assert sorted(found) == [checkout, elsewhere]
+
+
+@pytest.fixture
+def cluster(monkeypatch, tmp_path) -> Handle:
+    """A cluster whose mounts are prepared, and that has no containers."""
+    (tmp_path / "docker.sock").touch()
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    (tmp_path / "result" / "raw").mkdir(parents=True)
+    spec, root = ClusterSpec(driver="docker", workers=2), tmp_path / "cluster"
+    handle = startup.handle_of(spec, "run", root, letter="d", subnet=1, network="192.0.2")
+    mounts.prepare(handle)
+    return handle
+
+
+def replaceable(source: Path, mounted: list[Mount], fixed: set[str]) -> bool:
+    """Whether code in a container can put a link in the place of a source, or of a folder on its way.
+
+    A place where something is mounted cannot be renamed in that container; a folder above it can.
+    """
+    return any(
+        str(Path(mount["Target"], part)) not in fixed
+        for mount in mounted
+        for part in _below(source, mount)
+        if not mount["ReadOnly"]
+    )
+
+
+def _below(source: Path, mount: Mount) -> list[Path]:
+    """The path of a source, and of the folders above it, from a mount that shows them."""
+    if not source.is_relative_to(mount["Source"]):
+        return []
+    path = source.relative_to(mount["Source"])
+    return [each for each in (path, *path.parents) if each != Path()]
+
+
+def test_no_host_can_replace_what_its_own_mounts_or_those_of_others_are_made_of(cluster):
+    """The daemon follows links in the sources each time that it starts a container: after a power-off, too."""
+    hosts = [*cluster.hosts.values(), control.host_of(cluster)]
+    mounted = {host.name: mounts.of(cluster, host) for host in hosts}
+    everybodys = {mount["Source"] for found in mounted.values() for mount in found}
+    for host in hosts:
+        found = mounted[host.name]
+        fixed = {mount["Target"] for mount in found}
+        fixed |= mounts.disk_of(cluster, host, 64).keys() if host in cluster.workers else set()
+        sources = {mount["Source"] for mount in found} if host.name == control.NAME else everybodys
+        assert not {source for source in sources if replaceable(Path(source), found, fixed)}, host.name
