@@ -7,18 +7,22 @@ Fails if an input got a traceback or an exit code that it should not get, or too
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tests.fuzz.catalogue import fuzzers
 from tests.fuzz.session import Session
 
-CHUNK = 500  # inputs that a process feeds before it tells how it went
+CHUNK = 500  # inputs of weight 1 that a process feeds before it tells how it went
+FEWEST = 50  # of any weight
 TELL_EACH_S = 10.0
 
 
@@ -47,7 +51,7 @@ def main() -> int:
     parts = list(_chunks({name: fuzzer.weight for name, fuzzer in chosen.items()}, wanted.inputs, wanted.seed))
     print(f"seed {wanted.seed}; fuzzers: {', '.join(chosen)}", file=sys.stderr, flush=True)
     started = told = time.monotonic()
-    with ProcessPoolExecutor(wanted.processes) as pool:
+    with _airflow_home(), ProcessPoolExecutor(wanted.processes) as pool:
         asked: dict[Future[Session], tuple[str, int, int]] = {pool.submit(feed, *part): part for part in parts}
         for done in as_completed(asked):
             name, seed, inputs = asked[done]
@@ -69,9 +73,18 @@ def main() -> int:
 
 def feed(name: str, seed: int, inputs: int) -> Session:
     """Feed one fuzzer some inputs; runs in a process of the pool."""
+    logging.disable()  # what is damaged is told of, by the thousand
     session = Session(seed, inputs, nightly=True)
     fuzzers()[name].feed(session)
     return session
+
+
+@contextmanager
+def _airflow_home() -> Iterator[None]:
+    """Airflow makes its folder when it is first imported, which processes of the pool do."""
+    with tempfile.TemporaryDirectory(prefix="aftershock-airflow-") as folder:
+        os.environ |= {"AIRFLOW_HOME": folder, "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "false"}
+        yield
 
 
 def _arguments() -> argparse.Namespace:
@@ -87,9 +100,10 @@ def _chunks(weights: dict[str, float], inputs: int, seed: int) -> Iterator[tuple
     """(fuzzer, seed, inputs) of each chunk, no seed twice; a night of one chunk has the seed that it is given."""
     for name, weight in weights.items():
         left, number = round(inputs * weight / sum(weights.values())), 0
+        size = max(FEWEST, round(CHUNK * min(1.0, weight)))
         while left > 0:
-            yield name, seed + 1_000_003 * number, min(left, CHUNK)
-            left, number = left - CHUNK, number + 1
+            yield name, seed + 1_000_003 * number, min(left, size)
+            left, number = left - size, number + 1
 
 
 def _line(totals: dict[str, Total], inputs: int, took_s: float) -> str:

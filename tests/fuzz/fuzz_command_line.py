@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
 
@@ -20,6 +18,7 @@ from tests.fuzz.examples import Kind, kinds
 from tests.fuzz.fuzz_documents import FEW, LONGEST_LINE
 from tests.fuzz.mutation import mutated
 from tests.fuzz.session import Fuzzer, Session
+from tests.fuzz.temporary_home import temporary_home
 
 MOST_TASKS = 12  # of a topology that is planned here: plans take long by nature
 NUMBERS = (
@@ -65,8 +64,7 @@ def called(words: list[str]) -> str:
 
 
 def feed(session: Session) -> None:
-    with tempfile.TemporaryDirectory() as name, _home(name):
-        folder = Path(name)
+    with temporary_home() as folder:
         of_kind = kinds(folder)
         for words in FIRST:
             called(words)  # a command's modules are imported by its first call, which is none of an input's time
@@ -76,18 +74,6 @@ def feed(session: Session) -> None:
                 words.append("--json")
             with session.feeding((words, _content(words))):
                 session.outcomes[called(words)] += 1
-
-
-@contextmanager
-def _home(folder: str) -> Iterator[None]:
-    earlier = os.environ.get("AFTERSHOCK_HOME")
-    os.environ["AFTERSHOCK_HOME"] = f"{folder}/home"
-    try:
-        yield
-    finally:
-        del os.environ["AFTERSHOCK_HOME"]
-        if earlier is not None:
-            os.environ["AFTERSHOCK_HOME"] = earlier
 
 
 def _content(words: list[str]) -> bytes:

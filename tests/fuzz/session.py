@@ -20,15 +20,15 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 VARIABLE = "AFTERSHOCK_FUZZ_INPUTS"
-USUAL = 400  # inputs of each fuzzer in the normal tests
+USUAL = 400  # inputs that a fuzzer of weight 1 gets in the normal tests
 MOST_S = 1.0  # of CPU time, that one input may take
 HANGS_S = 30  # what takes longer is ended
 MOST_KEPT = 20  # failures of a session that are told in full
 
 
-def inputs_wanted() -> int:
-    """How many inputs each fuzzer gets in a test; the environment variable sets another number."""
-    return int(os.environ.get(VARIABLE, USUAL))
+def inputs_wanted(weight: float = 1.0) -> int:
+    """How many inputs a fuzzer gets in a test; the environment variable sets the number for one of weight 1."""
+    return max(1, round(int(os.environ.get(VARIABLE, USUAL)) * weight))
 
 
 @dataclass
@@ -98,7 +98,10 @@ class Session:
 
 @dataclass(frozen=True)
 class Fuzzer:
-    """A name, what feeds a session, and how large a part of a night's inputs it gets."""
+    """A name, what feeds a session, and how many inputs it gets relative to others, in a night and in a test.
+
+    One whose inputs take long has a low weight.
+    """
 
     name: str
     feed: Callable[[Session], None]

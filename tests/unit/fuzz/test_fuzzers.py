@@ -10,7 +10,7 @@ FUZZERS = fuzzers()
 
 @pytest.mark.parametrize("name", FUZZERS)
 def test_no_input_gets_a_wrong_answer(name):
-    session = Session(seed=1, inputs=inputs_wanted())
+    session = Session(seed=1, inputs=inputs_wanted(FUZZERS[name].weight))
     FUZZERS[name].feed(session)
     assert session.fed > 0
-    assert sum(session.outcomes.values()) > 0
+    assert len(session.outcomes) > 1  # what gives every input the same answer looks at none

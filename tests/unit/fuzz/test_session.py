@@ -64,3 +64,5 @@ def test_every_change_of_a_document_can_be_made_to_an_empty_one():
 def test_the_environment_sets_the_number_of_inputs(monkeypatch):
     monkeypatch.setenv(VARIABLE, "123")
     assert inputs_wanted() == 123
+    assert inputs_wanted(weight=0.5) == 62
+    assert inputs_wanted(weight=0.001) == 1
