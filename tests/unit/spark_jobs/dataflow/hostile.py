@@ -1,18 +1,15 @@
-"""Bytes that nobody of a run would send, and how many of them tests try."""
+"""Bytes that nobody of a run would send."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from random import Random
-
-TIMES = int(os.environ.get("AFTERSHOCK_FUZZ_INPUTS", "1"))  # a night tries so many times as many
 
 
 def randoms(count: int) -> Iterator[Random]:
     """A generator of its own for every input, so that one that fails is made again from its number."""
-    return (Random(number) for number in range(count * TIMES))
+    return (Random(number) for number in range(count))
 
 
 def mutated(random: Random, data: bytes) -> bytes:
