@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,6 +19,8 @@ import pyarrow.parquet as pq
 from results import store
 from results.regression import records
 from results.schema import SCHEMA_VERSION, TABLES
+from tests.fuzz.session import Session
+from tests.fuzz.temporary_home import temporary_home
 from tests.unit.results import synthetic
 
 ALIKE = {"machine": "a machine", "experiment_digest": "d1", "schema_version": SCHEMA_VERSION, "cores": 2}
@@ -46,8 +49,59 @@ TYPES = [pa.string(), pa.large_string(), pa.binary(), pa.int32(), pa.uint64(), p
 TYPES += [pa.bool_(), pa.null(), pa.timestamp("ns"), pa.list_(pa.int64()), pa.decimal128(20, 3), pa.date32()]
 
 
-def make_store() -> tuple[store.Run, store.Run, Path]:
-    """A run to damage, one that stays as it is, and a recorded comparison of theirs."""
+@dataclass(frozen=True)
+class Stored:
+    """A run to damage, one that stays as it is, and the folder of a recorded comparison of theirs."""
+
+    victim: store.Run
+    whole: store.Run
+    comparison: Path
+
+
+def files_of_the_run(stored: Stored) -> list[Path]:
+    """Those that lists, commands and pages read of the run to damage."""
+    run = stored.victim
+    return [run.root / "status.json", run.experiment_path, *run.tables.iterdir()]
+
+
+def files_of(stored: Stored) -> list[Path]:
+    """Those of the run to damage and those of the comparison."""
+    return [*files_of_the_run(stored), *stored.comparison.iterdir()]
+
+
+def feed_damaged(
+    files: Callable[[Stored], list[Path]], check: Callable[[Stored, Path], str]
+) -> Callable[[Session], None]:
+    """A fuzzer that damages one of the files for each input, and puts it back.
+
+    `check` gets the file that is damaged. It raises at a wrong answer and returns what a right one was.
+    """
+
+    def feed(session: Session) -> None:
+        with temporary_home():
+            stored = make_store()
+            chosen = sorted(files(stored))
+            for number, random in enumerate(session.draws()):
+                path = random.choice(chosen)
+                with Damage(path, random) as way, session.feeding(f"number {number}: {path.name}, {way}"):
+                    session.outcomes[check(stored, path)] += 1
+
+    return feed
+
+
+def written(found: Any) -> None:
+    """Raises unless it can be sent and printed: no number that JSON has not, no text that UTF-8 has not."""
+    json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
+
+
+def in_one_line(error: Exception) -> str:
+    """Raises unless a refusal can be printed as one line; returns how a fuzzer counts it."""
+    if not str(error).isprintable():
+        raise AssertionError(f"{error!r} is not one line of text")
+    return "said to be damaged"
+
+
+def make_store() -> Stored:
     runs = [_run(name) for name in ("victim", "whole")]
     where = {"experiment": "wordcount", "experiment_digest": "d1", "machine": "a machine"}
     own = {"metric": "utilization", "unit": "", "verdict": "worse"}
@@ -59,7 +113,7 @@ def make_store() -> tuple[store.Run, store.Run, Path]:
     entry = where | {"verdict": "worse", "candidates": ["whole"], "baseline": ["victim"], "pinned": False}
     document = {"regression_id": REGRESSION, "recorded_ns": 1, "verdict": "worse", "asked_for": None}
     document["experiments"] = [entry | {"sentences": ["utilization became worse"]}]
-    return *runs, records.keep(document, {"regression": [row], "change_points": [change]}).root
+    return Stored(*runs, records.keep(document, {"regression": [row], "change_points": [change]}).root)
 
 
 def _run(run_id: str) -> store.Run:

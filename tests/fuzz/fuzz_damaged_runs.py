@@ -1,0 +1,56 @@
+"""Whatever is in the files of a run, it is shown or said to be damaged; all other runs are shown as ever."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from plugins import present
+from results import charts, index, side_by_side, store
+from results.damage import Damaged
+from results.document import document
+from results.findings import headline, surroundings
+from results.listing import entry, listing
+from results.regression import history
+from results.retention import removable
+from results.selection import SORTS, Selection, choices, select
+from results.terminal import summary
+from tests.fuzz.damaging import Stored, feed_damaged, files_of_the_run, in_one_line, written
+from tests.fuzz.session import Fuzzer
+
+STATES = {"done", "failed", "running", index.UNREADABLE}
+
+
+def is_shown(stored: Stored, _: Path) -> str:
+    """Everything that lists, commands and pages take from a run, of which some may be refused as damaged."""
+    run, whole = stored.victim, index.row_of(stored.whole)
+    row, look = index.row_of(run), store.ReadOnce.of(run)
+    if row.state not in STATES or whole.state != "done":
+        raise AssertionError(f"the runs are {row.state} and {whole.state}")
+    rows = [row, whole]
+    lines = listing(rows, 100).splitlines()
+    if len(lines) != 3 or not all(map(str.isprintable, lines)):
+        raise AssertionError(f"not a list of two runs: {lines!r}")
+    written([entry(each) for each in rows])
+    for sort in SORTS:
+        if len(select(rows, Selection(), sort)) != 2:
+            raise AssertionError(f"runs are missing when sorted by {sort}")
+    choices(rows)
+    history.series_of(rows)
+    removable([run.known_status()], 0, None, (), 1)
+    side_by_side.metric_table(rows)
+    side_by_side.differences(rows, list(present.DETAILS))
+    written([present.details(row), surroundings(run), [asdict(each) for each in present.tables(run)]])
+    if row.state != index.UNREADABLE:
+        written([headline(look), charts.charts(look), side_by_side.charts([look], [row])])
+        present.verdicts(look)
+    answer = "shown"
+    for show in (document, summary, history.row):
+        try:
+            show(look)
+        except Damaged as damage:
+            answer = in_one_line(damage)
+    return answer
+
+
+FUZZERS = [Fuzzer("damaged run", feed_damaged(files_of_the_run, is_shown), weight=0.03)]
