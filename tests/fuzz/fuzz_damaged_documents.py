@@ -34,8 +34,8 @@ def indexed(_: Stored) -> list[Path]:
 
 def is_as_it_is_described(stored: Stored, _: Path) -> str:
     """What is read of a status or experiment, and whether the other run is known as ever."""
+    found = stored.victim.known_status()  # which says what is damaged, and raises nothing
     try:
-        found = stored.victim.known_status()
         written(found)
         known = len(store.all_finished())
         if known != (2 if os.path.lexists(stored.victim.root / "status.json") else 1):
