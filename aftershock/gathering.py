@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
+from experiments.wording import on_one_line
 from infra.plain_files import NotPlain, open_plain
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -47,9 +48,9 @@ def _noting(path: str, problems: list[str]) -> Iterator[None]:
     try:
         yield
     except EnvironmentFailure as error:
-        problems.append(f"{ascii(path)[1:-1]}: {error.cause}")
+        problems.append(on_one_line(f"{path}: {error.cause}"))
     except OSError as error:
-        problems.append(f"{ascii(path)[1:-1]}: {error.strerror}")
+        problems.append(on_one_line(f"{path}: {error.strerror}"))
 
 
 def copy_plain(root: Path, path: str, target: Path, uid: int) -> None:

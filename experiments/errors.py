@@ -55,8 +55,9 @@ def _is_within(field: str, other: str) -> bool:
 
 
 class EnvironmentFailure(AftershockError):
-    """The machine or the cluster failed: names the cause and the remedy."""
+    """The machine or the cluster failed: names the cause and the remedy, each safe to print and to write by itself."""
 
     def __init__(self, cause: str, remedy: str) -> None:
-        super().__init__(" ".join(f"{cause}; {remedy}".split()))  # of other programs' words, the line ends are none
-        self.cause, self.remedy = cause, remedy
+        # The words of other programs, and names of files, may be in either: their line ends are none.
+        self.cause, self.remedy = (on_one_line(" ".join(text.split())) for text in (cause, remedy))
+        super().__init__(f"{self.cause}; {self.remedy}")

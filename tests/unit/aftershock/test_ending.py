@@ -89,6 +89,21 @@ def test_of_the_hosts_folders_only_regular_files_of_the_run_are_kept(tmp_path):
     assert secret.read_text() == "root:x:0:0"
 
 
+@pytest.mark.parametrize("name", [b"\xff.log", b"\x1b[2J\n.log"])
+def test_a_file_with_a_hostile_name_stops_no_teardown_and_writes_to_no_terminal(name, home, caplog):
+    live = begin()
+    lease.lease_path(live).touch()
+    logs = os.fsencode(live / "cluster" / "hosts" / "worker-1" / "logs")
+    os.makedirs(logs)
+    os.mkfifo(os.path.join(logs, name))
+    assert cli.main(["clean"]) == 0
+    (line,) = (store.finished("run-1").raw / "logs" / "left-out.txt").read_text(encoding="utf-8").splitlines()
+    assert " is a FIFO" in line
+    assert line.isprintable()
+    assert all(message.isprintable() for message in caplog.messages)
+    assert not live.exists()
+
+
 def test_what_a_killed_writer_left_is_not_published():
     live = begin()
     scratch = live / "result" / "raw" / ".plan.json.4711.140000"

@@ -24,6 +24,8 @@ def test_every_part_of_an_error_is_made_safe(text):
     ):
         assert str(error).isprintable(), repr(str(error))
         str(error).encode("utf-8")
+    failure = EnvironmentFailure(text, text)
+    assert (failure.cause + failure.remedy).isprintable(), "each is told by itself, too"
     with pytest.raises(BadInput) as told, in_file(text):
         raise BadInput("a", text, "a number")
     assert str(told.value).isprintable()
