@@ -95,7 +95,9 @@ class Handle:
         """The handle of the cluster at a root; raises `EnvironmentFailure` for a file that is none."""
         path = root / HANDLE_FILE
         try:
-            return cls.from_json(json.loads(read_plain(path)[0]))
+            handle = cls.from_json(json.loads(read_plain(path)[0]))
+            _require(Path(handle.root) == root, "root")  # a copy must not end the cluster of another run
+            return handle
         except (ValueError, RecursionError) as error:
             remedy = "`aftershock clean` with the run's id ends what is left of it"
             raise EnvironmentFailure(f"{path} is damaged ({error})", remedy) from None
@@ -111,7 +113,10 @@ class Handle:
         _require(Path(fields["root"]).is_absolute(), "root")
         _require(bool(NAME.fullmatch(fields["run_id"])), "run_id")
         _require(fields["driver"] in set(ClusterDriver), "driver")
-        return cls(**{**fields, "hosts": {name: _host(name, each) for name, each in fields["hosts"].items()}})
+        _require(fields["token"].startswith(tokens.LETTERS[fields["driver"]]), "token")
+        hosts = {name: _host(name, each) for name, each in fields["hosts"].items()}
+        _require([host.role for host in hosts.values()].count(Role.GATEWAY) == 1, "hosts")
+        return cls(**{**fields, "hosts": hosts})
 
 
 def _host(name: str, document: Any) -> Host:

@@ -21,8 +21,8 @@ from infra.plain_files import read_plain
 from infra.processes import marked, owners
 from infra.strikes.handles import Handles
 
-IN_DOCKER = "d"  # the letter of the docker driver's tokens
-HERE = "sn" + IN_DOCKER  # letters of the drivers whose hosts are on this machine
+IN_DOCKER = tokens.LETTERS["docker"]
+HERE = {tokens.LETTERS[driver] for driver in ("local", "netns", "docker")}  # those whose hosts are on this machine
 ROOT_USER = 0
 Cluster = tuple[str, int]  # its label and its user
 REMOVAL_LIMIT_S, LOOK_EACH_S = 10.0, 0.01

@@ -8,7 +8,7 @@ from pathlib import Path
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, SERVICES, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra import gateway, services, startup
+from infra import gateway, services, startup, tokens
 from infra.cluster import Handle, HostState
 from infra.processes import Usage, is_taken, marks, members, usage
 from infra.session import ClockOffset
@@ -16,7 +16,7 @@ from infra.strikes.death import Death
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import Proof, Strike
 
-TOKEN_LETTER = "s"
+TOKEN_LETTER = tokens.LETTERS["local"]
 KINDS = frozenset({FaultKind.KILL, FaultKind.TERMINATE, FaultKind.PAUSE, FaultKind.SLOW, *SERVICES})
 
 

@@ -49,7 +49,7 @@ def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         Host(name, _resolved(host), host.role, spec.worker_cores, spec.worker_memory_mb)
         for name, host in chosen.items()
     ]
-    handle = startup.handle_on(spec, run_id, root, token=tokens.new("m", 0), hosts=hosts)
+    handle = startup.handle_on(spec, run_id, root, token=tokens.new(tokens.LETTERS["ssh"], 0), hosts=hosts)
     _write_logins(handle, chosen)
     (_logins(handle) / "inventory").symlink_to(path)
     return handle

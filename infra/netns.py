@@ -14,7 +14,7 @@ from pathlib import Path
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra import disks, gateway, leftovers, namespaces, programs, services, ssh, startup
+from infra import disks, gateway, leftovers, namespaces, programs, services, ssh, startup, tokens
 from infra.cluster import Handle, Host
 from infra.power import PowerOff
 from infra.processes import MACHINE, Usage, members, usage
@@ -23,7 +23,7 @@ from infra.session import Session
 from infra.strikes import delay, partition
 from infra.strikes.strike import Proof, Strike
 
-TOKEN_LETTER = "n"
+TOKEN_LETTER = tokens.LETTERS["netns"]
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 PACKAGES = {
     "sshd": "openssh-server",

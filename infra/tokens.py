@@ -13,6 +13,7 @@ import secrets
 PATTERN = r"[sndm][0-9]{1,3}-[0-9a-f]{16}"  # the driver's letter, the number of its subnet, 64 random bits
 TOKEN = re.compile(PATTERN)  # a label looks the same
 LABEL_DIGITS = 16
+LETTERS = {"local": "s", "netns": "n", "docker": "d", "ssh": "m"}  # of the drivers' tokens
 
 
 def new(letter: str, subnet: int) -> str:

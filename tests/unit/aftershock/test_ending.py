@@ -126,18 +126,21 @@ def test_a_run_that_was_killed_in_begin_is_forgotten(home, left):
     assert store.all_finished() == []
 
 
-@pytest.mark.parametrize("damage", ["", "{", '{"token": "s"}', "FIFO", "link"])
+@pytest.mark.parametrize("damage", ["", "{", '{"token": "s"}', "FIFO", "link", "no gateway"])
 def test_the_cluster_of_a_damaged_handle_is_found_by_its_place(damage):
     begin()
     process = provision()[1]
     other = begin("run-2"), *provision("run-2")
     path = store.live_directory("run-1") / "cluster" / HANDLE_FILE
+    whole = json.loads(path.read_text())
     path.unlink()
     match damage:
         case "FIFO":
             os.mkfifo(path)
         case "link":
             path.symlink_to("nowhere")
+        case "no gateway":
+            path.write_text(json.dumps(whole | {"hosts": {}}))
         case _:
             path.write_text(damage)
     assert steps.teardown("run-1") == "failed"

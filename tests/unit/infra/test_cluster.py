@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from dataclasses import asdict
 
 import pytest
 
@@ -62,8 +63,10 @@ def changed(where, value):
         *(("token", odd) for odd in ("s9", "s9-0123456789c0ffe", "", "s9-0123456789c0ffee/worker-1", 9, None, "../s9")),
         *(("root", odd) for odd in ("relative", "", 1)),
         *(("run_id", odd) for odd in ("../run", "", 1)),
-        *(("driver", odd) for odd in ("cloud", None)),
-        *(("hosts", odd) for odd in ([], None, {"worker-1": 1})),
+        *(("driver", odd) for odd in ("cloud", None, "netns", "ssh", "docker")),
+        *(("hosts", odd) for odd in ([], None, {"worker-1": 1}, {})),
+        ("hosts", {"worker-1": asdict(HOSTS["worker-1"])}),
+        ("hosts.worker-1.role", "gateway"),
         *(("hosts.worker-1.name", odd) for odd in ("worker-2", 1)),
         *(("hosts.worker-1.address", odd) for odd in ("localhost", "127.0.9.2; reboot", 1)),
         *(("hosts.worker-1.cores", odd) for odd in ("2", True, 1.5)),
@@ -87,6 +90,13 @@ def test_a_torn_handle_is_one_line(text, tmp_path):
     with pytest.raises(EnvironmentFailure, match="is damaged") as failure:
         Handle.load(tmp_path)
     assert "\n" not in str(failure.value)
+
+
+def test_the_handle_of_another_root_is_refused(tmp_path):
+    """Who copies a handle to another run's root must not have the cluster at the first root ended."""
+    (tmp_path / HANDLE_FILE).write_text(json.dumps(handle(tmp_path / "elsewhere").to_json()))
+    with pytest.raises(EnvironmentFailure, match=f"{HANDLE_FILE} is damaged .root is not"):
+        Handle.load(tmp_path)
 
 
 def test_a_handle_that_is_no_file_is_not_waited_for(tmp_path):
