@@ -21,6 +21,7 @@ from infra.processes import user_of
 log = logging.getLogger(__name__)
 LIMIT_S = 600.0
 TELL_AFTER_S, TELL_EACH_S, LOOK_EACH_S = 1.0, 10.0, 0.1
+MOST_TRIES = 100  # to open a lock that others make and remove meanwhile
 KERNEL_LIST = Path("/proc/locks")
 
 
@@ -60,6 +61,14 @@ def _acquire(path: Path, what: str, limit_s: float) -> int:
 
 
 def _open(path: Path) -> int:
+    """Open it, or make it; raises `EnvironmentFailure` for one that can neither be found nor made."""
+    for _ in range(MOST_TRIES):
+        with suppress(FileNotFoundError):  # its holder has just removed it, or its folder is missing
+            return _open_once(path)
+    raise EnvironmentFailure(f"{path} cannot be made", "look whether its folder is there")
+
+
+def _open_once(path: Path) -> int:
     """Everybody may open it, and only its owner may write to it, whatever the umask."""
     try:
         with suppress(FileExistsError):
@@ -70,8 +79,6 @@ def _open(path: Path) -> int:
             return open_plain(path, os.O_RDWR)
         except PermissionError:
             return open_plain(path)
-    except FileNotFoundError:  # its holder has just removed it
-        return _open(path)
     except PermissionError as error:
         owner = _name(os.lstat(path).st_uid)
         raise EnvironmentFailure(f"{path}, of user {owner}, cannot be opened ({error.strerror})", "remove it") from None
