@@ -21,6 +21,7 @@ from experiments.errors import AftershockError, EnvironmentFailure
 from infra.cluster import HANDLE_FILE, Driver, Handle
 from infra.drivers import driver_of
 from infra.journal import entries, losses
+from infra.plain_files import read_end
 from results import store
 
 log = logging.getLogger(__name__)
@@ -138,9 +139,9 @@ class Bench:
             missing = [service for service in missing if service not in held]
         if not missing:
             return None
-        path = self.gateway / "logs" / f"{missing[0]}.log"
-        why = self._last_words(missing[0]) or complaint(path)
-        return EnvironmentFailure(f"{missing[0]} on the gateway died ({why})", f"see {path.name} of the run")
+        name = f"{missing[0]}.log"
+        why = self._last_words(missing[0]) or complaint(self.gateway, f"logs/{name}")
+        return EnvironmentFailure(f"{missing[0]} on the gateway died ({why})", f"see {name} of the run")
 
     def _last_words(self, service: str) -> str | None:
         """Why a service gave up, if it told its journal; of several lives the first, from which the others follow."""
@@ -186,9 +187,19 @@ def expectation(usual_s: float | None, limit_s: float) -> str:
     return usual + ("" if isinf(limit_s) else f"; given up after {limit_s:.0f} s")
 
 
-def complaint(log_file: Path) -> str:
-    """The last line of a log that names an error, or else its last line."""
-    text = log_file.read_text(errors="replace") if log_file.exists() else ""
+def complaint(root: Path, path: str) -> str:
+    """The last line of a log below `root` that names an error, or else its last line; it may not belong to another.
+
+    What runs on a host may have put anything in the log's place: that is told instead, and not read.
+    """
+    try:
+        text = read_end(root, path, root.lstat().st_uid).decode(errors="replace")
+    except FileNotFoundError:
+        text = ""
+    except EnvironmentFailure as refusal:
+        return refusal.cause
+    except OSError as error:
+        return f"{path} cannot be read: {error.strerror}"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "Error" in line or "Exception" in line]
     return (errors or lines or ["no output"])[-1][:300]

@@ -14,9 +14,7 @@ from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
 from experiments.wording import on_one_line
-from infra.plain_files import NotPlain, open_plain
-
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+from infra.plain_files import folder_below, open_below
 
 
 def gather_logs(root: Path, target: Path) -> list[str]:
@@ -37,7 +35,7 @@ def gather_logs(root: Path, target: Path) -> list[str]:
 
 def _listed(root: Path, folders: list[str], problems: list[str]) -> list[str]:
     """What is in a folder below `root`; nothing of one that is missing, or a link, which is noted."""
-    with _noting("/".join(folders), problems), suppress(FileNotFoundError), _folder(root, folders) as folder:
+    with _noting("/".join(folders), problems), suppress(FileNotFoundError), folder_below(root, folders) as folder:
         return sorted(os.listdir(folder))
     return []
 
@@ -55,27 +53,7 @@ def _noting(path: str, problems: list[str]) -> Iterator[None]:
 
 def copy_plain(root: Path, path: str, target: Path, uid: int) -> None:
     """Copy a file of that user below `root`; raises `NotPlain` for what is none, or is reached by a link."""
-    *folders, name = path.split("/")
-    with _folder(root, folders) as folder, open(open_plain(name, folder=folder), "rb") as source:
-        found = os.fstat(source.fileno())
-        if found.st_uid != uid:
-            raise NotPlain(path, f"a file of user {found.st_uid}")
-        if found.st_nlink != 1:
-            raise NotPlain(path, f"a file with {found.st_nlink} names")
+    with open(open_below(root, path, uid), "rb") as source:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as copy:
             shutil.copyfileobj(source, copy)
-
-
-@contextmanager
-def _folder(root: Path, names: list[str]) -> Iterator[int]:
-    """The folder below `root`, open; raises `OSError` where a part of its path is a link."""
-    descriptor = os.open(root, FOLDER)
-    try:
-        for name in names:
-            below = os.open(name, FOLDER, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = below
-        yield descriptor
-    finally:
-        os.close(descriptor)

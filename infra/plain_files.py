@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
 
 LARGEST_BYTES = 2**20
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 KINDS = {
     stat.S_IFLNK: "a link",
     stat.S_IFIFO: "a FIFO",
@@ -42,6 +45,44 @@ def open_plain(path: str | Path, flags: int = os.O_RDONLY, folder: int | None = 
         return os.open(f"/proc/self/fd/{probe}", flags | os.O_CLOEXEC)
     finally:
         os.close(probe)
+
+
+def open_below(root: Path, path: str, uid: int) -> int:
+    """A descriptor of a regular file of that user below `root`, to read; no part of its path may be a link.
+
+    Raises `NotPlain` for anything else, a file with a second name too, which may be somebody else's, and `OSError`
+    where a folder of the path is none.
+    """
+    *folders, name = path.split("/")
+    with folder_below(root, folders) as folder:
+        descriptor = open_plain(name, folder=folder)
+    found = os.fstat(descriptor)
+    if found.st_uid == uid and found.st_nlink == 1:
+        return descriptor
+    os.close(descriptor)
+    theirs = found.st_uid != uid
+    raise NotPlain(path, f"a file of user {found.st_uid}" if theirs else f"a file with {found.st_nlink} names")
+
+
+@contextmanager
+def folder_below(root: Path, names: Sequence[str]) -> Iterator[int]:
+    """The folder below `root`, open; raises `OSError` where a part of its path is a link."""
+    descriptor = os.open(root, FOLDER)
+    try:
+        for name in names:
+            below = os.open(name, FOLDER, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def read_end(root: Path, path: str, uid: int, since: int = 0) -> bytes:
+    """Of what such a file holds beyond its first `since` bytes, at most the last MiB; raises as `open_below` does."""
+    with open(open_below(root, path, uid), "rb") as file:
+        file.seek(max(since, os.fstat(file.fileno()).st_size - LARGEST_BYTES))
+        return file.read(LARGEST_BYTES)
 
 
 def read_plain(path: Path) -> tuple[str, int]:

@@ -19,6 +19,7 @@ from infra.cluster import Driver, Handle, Host, Role
 from infra.jars import ensure_jars
 from infra.jvm import find_java
 from infra.locks import locked
+from infra.plain_files import NotPlain, read_end
 from infra.services import BROKER_PORT, MASTER_PORT
 from infra.strikes.strike import Proof
 
@@ -26,6 +27,7 @@ GATEWAY_MEMORY_MB = 2048  # broker, master, query driver, generator
 WORKER_OVERHEAD_MB = 450  # the worker daemon, and an executor beyond its heap
 MINIMUM_DISK_MB = 2048
 REGISTERED = b"Successfully registered with master"
+WORKER_LOG = "logs/spark-worker.log"  # of a host's folder
 PROVISION_LOCK = Path(tempfile.gettempdir()) / "aftershock-provision.lock"
 
 
@@ -179,24 +181,27 @@ def arrival(handle: Handle, host: str, kind: FaultKind) -> Callable[[], bool] | 
         return None
     if kind.service:
         return lambda: gateway.serves(handle, kind)
-    log = _worker_log(handle, host)
-    before = log.stat().st_size if log.exists() else 0
-    return lambda: _registered(log, before)
+    log = handle.directory(host) / WORKER_LOG
+    before = log.lstat().st_size if log.exists() else 0
+    return lambda: _registered(handle, host, before)
 
 
-def _worker_log(handle: Handle, host: str) -> Path:
-    return handle.directory(host) / "logs" / "spark-worker.log"
+def _registered(handle: Handle, host: str, since: int = 0) -> bool:
+    """Whether a worker was registered, by what its log says beyond its first `since` bytes, at most in the last MiB.
 
-
-def _registered(log: Path, since: int = 0) -> bool:
-    """Whether a worker was registered, by what its log says beyond its first `since` bytes."""
-    return log.exists() and REGISTERED in log.read_bytes()[since:]
+    What the host put in the log's place says nothing.
+    """
+    folder = handle.directory(host)
+    try:
+        return REGISTERED in read_end(folder, WORKER_LOG, Path(handle.root).lstat().st_uid, since)
+    except (OSError, NotPlain):
+        return False
 
 
 def _wait_registered(handle: Handle, worker: Host, limit_s: float = 60.0) -> None:
-    log = _worker_log(handle, worker.name)
     deadline = time.monotonic() + limit_s
-    while not _registered(log):
+    while not _registered(handle, worker.name):
         if time.monotonic() > deadline:
+            log = handle.directory(worker.name) / WORKER_LOG
             raise EnvironmentFailure(f"{worker.name} did not join the Spark master in {limit_s:g} s", f"see {log}")
         time.sleep(0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from experiments.engines import Engine, Protocol, TriggerMode
 from experiments.spec import Experiment, LoadMode
 from experiments.workloads import INPUT
 from infra.journal import read_journal
+from infra.plain_files import NotPlain, open_below
 from results.schema import TABLES
 from results.store import Run
 from spark_jobs.tables import rows, testbed
@@ -30,6 +32,7 @@ from spark_jobs.tables.outages import Outage, moments, outages
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
 from spark_jobs.tables.recoveries import Recovery, by_batches, recoveries
 
+EVENTS = "spark-events"  # of raw
 LOGGED = {"SparkListenerJobStart", "SparkListenerStageCompleted"}
 
 
@@ -85,9 +88,18 @@ class Logs:
         return batches(query, found, min(self.experiment.cores, self.experiment.engine.partitions))
 
     def _spark_events(self) -> Iterable[dict[str, Any]]:
-        """Of every driver in turn: each life of it numbers its stages from 0, and has a log named by its start."""
-        for path in sorted((self.raw / "spark-events").iterdir()):
-            with path.open(encoding="utf-8") as lines:
+        """Of every driver in turn: each life of it numbers its stages from 0, and has a log named by its start.
+
+        A driver's host may have put anything there: only regular files of the run's user are read.
+        """
+        uid = self.raw.stat().st_uid
+        for name in sorted(os.listdir(self.raw / EVENTS)):
+            try:
+                log = open_below(self.raw, f"{EVENTS}/{name}", uid)
+            except NotPlain as refusal:
+                print(refusal, file=sys.stderr)
+                continue
+            with open(log, encoding="utf-8") as lines:
                 yield from (json.loads(line) for line in lines if _event(line) in LOGGED)
 
     @cached_property

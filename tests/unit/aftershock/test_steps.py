@@ -1,6 +1,7 @@
 """The life of a run's directory around its steps, without a cluster: begun, noted when a step fails, published."""
 
 import json
+import os
 from math import inf
 
 import pytest
@@ -190,6 +191,19 @@ def test_a_run_that_lost_entries_of_its_journals_does_not_go_on_to_be_judged(mea
     told = r"query.jsonl lacks 9 entries, which the disk did not take \(no space left\); make room"
     with pytest.raises(EnvironmentFailure, match=told):
         steps.stop("run-1")
+
+
+@pytest.mark.parametrize("kind", ["link", "FIFO"])
+def test_a_log_that_is_no_file_is_told_instead_of_read(tmp_path, kind):
+    (tmp_path / "secret").write_text("root:x:0:0")
+    (tmp_path / "logs").mkdir()
+    path = tmp_path / "logs" / "query.log"
+    path.symlink_to(tmp_path / "secret") if kind == "link" else os.mkfifo(path)
+    assert f"is a {kind}" in bench.complaint(tmp_path, "logs/query.log")
+    path.unlink()
+    assert bench.complaint(tmp_path, "logs/query.log") == "no output"
+    path.write_bytes(b"ValueError: \xff\nlast\n")
+    assert bench.complaint(tmp_path, "logs/query.log") == "ValueError: \ufffd"
 
 
 def test_a_service_that_gave_up_is_told_in_its_own_first_words(monkeypatch):

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from experiments.errors import EnvironmentFailure
-from infra import claims, locks
+from infra import claims, locks, startup
 from infra.claims import Claim
-from infra.plain_files import LARGEST_BYTES, NotPlain, read_plain
+from infra.cluster import Handle, Host, Role
+from infra.plain_files import LARGEST_BYTES, NotPlain, read_end, read_plain
 from infra.services import REPOSITORY
 from tests.unit.marked_processes import wait_for
 
@@ -93,6 +94,53 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         file.truncate(LARGEST_BYTES + 1)
     with pytest.raises(NotPlain, match="larger than"):
         read_plain(tmp_path / "large")
+
+
+def test_of_a_log_that_a_host_wrote_its_end_is_read_and_nothing_that_it_leads_to(tmp_path: Path) -> None:
+    logs, secret, uid = tmp_path / "logs", tmp_path / "secret", os.geteuid()
+    logs.mkdir()
+    secret.write_text("root:x:0:0")
+    (logs / "long.log").write_bytes(b"first" + b"x" * LARGEST_BYTES)
+    assert read_end(tmp_path, "logs/long.log", uid) == b"x" * LARGEST_BYTES
+    (logs / "short.log").write_bytes(b"first, second")
+    assert read_end(tmp_path, "logs/short.log", uid, since=5) == b", second"
+    assert read_end(tmp_path, "logs/short.log", uid, since=100) == b""
+    (logs / "hard.log").hardlink_to(secret)
+    with pytest.raises(NotPlain, match="a file with 2 names"):
+        read_end(tmp_path, "logs/hard.log", uid)
+    with pytest.raises(NotPlain, match=f"a file of user {uid}"):
+        read_end(tmp_path, "logs/short.log", uid + 1)
+    (tmp_path / "linked").symlink_to(logs)
+    with pytest.raises(OSError, match="linked"):
+        read_end(tmp_path, "linked/short.log", uid)
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_a_log_that_is_no_file_neither_holds_its_reader_nor_is_read(kind: str, tmp_path: Path) -> None:
+    put(kind, tmp_path / "host.log")
+    with pytest.raises(NotPlain, match=kind):
+        read_end(tmp_path, "host.log", os.geteuid())
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_a_worker_whose_log_is_no_file_has_not_joined(kind: str, tmp_path: Path) -> None:
+    hosts = {"worker-1": Host("worker-1", "127.0.9.2", Role.WORKER, 1, 512)}
+    handle = Handle("run-1", "local", "s9-0123456789c0ffee", str(tmp_path), hosts)
+    log = handle.directory("worker-1") / "logs" / "spark-worker.log"
+    log.parent.mkdir(parents=True)
+    assert not startup._registered(handle, "worker-1")
+    put(kind, log)
+    assert not startup._registered(handle, "worker-1")
+    log.rmdir() if log.is_dir() else log.unlink()
+    log.write_bytes(b"INFO: " + startup.REGISTERED)
+    assert startup._registered(handle, "worker-1")
+    assert not startup._registered(handle, "worker-1", log.stat().st_size)
+
+
+def test_a_lock_in_a_folder_that_is_missing_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "lock"
+    with pytest.raises(EnvironmentFailure, match=f"{path} cannot be made"), locks.locked(path, "a test"):
+        pass
 
 
 @pytest.fixture

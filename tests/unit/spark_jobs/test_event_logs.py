@@ -1,0 +1,24 @@
+"""The event logs of Spark, which a driver on a host may have replaced by anything: no JVM is needed to read them."""
+
+import os
+import stat
+from pathlib import Path
+
+from spark_jobs.tables.build import Logs
+
+JOB = '{"Event":"SparkListenerJobStart","Job ID":%d}\n'
+
+
+def test_of_the_event_logs_only_regular_files_of_the_run_are_read(tmp_path: Path) -> None:
+    folder = tmp_path / "raw" / "spark-events"
+    folder.mkdir(parents=True)
+    (tmp_path / "other").write_text(JOB % 7)
+    (folder / "app-1").write_text(JOB % 1)
+    (folder / "app-2").symlink_to(tmp_path / "other")
+    (folder / "app-3").hardlink_to(tmp_path / "other")
+    os.mkfifo(folder / "app-4")
+    (folder / "app-5").mkdir()
+    if not os.geteuid():
+        os.mknod(folder / "app-6", stat.S_IFCHR | 0o666, os.makedev(1, 5))  # /dev/zero
+    (folder / "app-7").write_text(JOB % 2)
+    assert [event["Job ID"] for event in Logs(None, tmp_path)._spark_events()] == [1, 2]
