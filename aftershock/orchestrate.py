@@ -29,6 +29,7 @@ from aftershock.airflow_environment import (
 from aftershock.lease import lease, lease_path
 from experiments import spec
 from experiments.errors import EnvironmentFailure
+from experiments.wording import on_one_line
 from results import store
 
 OURS = ("aftershock", "chaos", "infra", "models", "results", "spark_jobs", "workloads")
@@ -149,11 +150,11 @@ def readable(line: str) -> str | None:
     """`HH:MM:SS message` of a JSON log line that the project wrote; None for any other line, Airflow's own included."""
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or str(record.get("logger", "")).partition(".")[0] not in OURS:
         return None
-    return f"{str(record.get('timestamp', ''))[11:19]} {record.get('event', '')}"
+    return on_one_line(f"{str(record.get('timestamp', ''))[11:19]} {record.get('event', '')}")
 
 
 def _stop(child: subprocess.Popen[bytes], run_id: str, reason: str) -> None:

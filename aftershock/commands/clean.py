@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from aftershock.commands.declare import PASSED, command, show
+from experiments.wording import on_one_line
 
 if TYPE_CHECKING:
     from aftershock.clean import Cleaning
@@ -30,16 +31,17 @@ def clean_up(arguments: argparse.Namespace) -> int:
 
 
 def _lines(cleaning: Cleaning) -> list[str]:
+    """Safe to print: whoever started a process chose its root, and names of files are anybody's."""
     lines = [f"removed {_named(traces)}" for traces in cleaning.removed]
     lines += [f"run {run_id} was published as failed" for run_id in cleaning.published]
     lines += [f"deleted {each.objects} objects of run {each.run_id} at {each.place}" for each in cleaning.emptied]
     lines += [f"removed {path}" for path in cleaning.swept]
     lines = lines or ["nothing was removed" if cleaning.refused else "nothing to remove"]
-    return lines + [f"left alone {_named(traces)}: {reason}" for traces, reason in cleaning.kept]
+    lines += [f"left alone {_named(traces)}: {reason}" for traces, reason in cleaning.kept]
+    return [on_one_line(line) for line in lines]
 
 
 def _named(traces: Traces) -> str:
     found = f"{traces.label}: {traces.processes} processes, {traces.namespaces} namespaces, {traces.mounts} mounts"
     found += f", {traces.containers} containers and networks" if traces.containers else ""
-    root = traces.root if traces.root.isprintable() else ascii(traces.root)  # whoever started a process chose it
-    return f"{found} ({root or 'root unknown'})"
+    return f"{found} ({traces.root or 'root unknown'})"

@@ -101,6 +101,11 @@ def test_running_refuses_bad_input_before_anything_starts(home):
         ('{"timestamp":"2026-11-20T10:51:09.32Z","logger":"airflow.models.dagrun","event":"Created"}', None),
         ("Traceback (most recent call last):", None),
         ("17", None),
+        (
+            '{"timestamp":"2026-11-20T10:51:09.32Z","logger":"infra.local","event":"a\\u001b[2J\\nb"}',
+            "10:51:09 a\\x1b[2J\\nb",
+        ),
+        ("[" * 200_000, None),
     ],
 )
 def test_only_the_projects_own_lines_are_shown(line, shown):

@@ -12,6 +12,7 @@ import pytest
 from aftershock import clean, cli, lease
 from infra import leftovers, startup, tokens
 from infra.cluster import HANDLE_FILE
+from infra.leftovers import Traces
 from infra.processes import MARK, ROOT
 from tests.unit.marked_processes import wait_for
 
@@ -147,4 +148,12 @@ def test_who_is_not_root_leaves_the_runs_of_others_alone(start, tmp_path, token,
 def test_a_root_cannot_write_to_the_terminal(start, tmp_path, token, capsys):
     start(token, f"{tmp_path}/\x1b[2J\nremoved", NOBODY)
     assert cli.main(["clean"]) == 0
-    assert capsys.readouterr().out.splitlines()[0].endswith("/\\x1b[2J\\nremoved')")
+    assert capsys.readouterr().out.splitlines()[0].endswith("/\\x1b[2J\\nremoved)")
+
+
+def test_why_a_cluster_is_kept_cannot_write_to_the_terminal(capsys, monkeypatch):
+    kept = [(Traces("s0-0123456789abcdef", 0, ("/a",), 1, 0, 0, 0, hidden=False), "its root is /\x1b[2J\nremoved")]
+    found = clean.Cleaning([], kept, [], [], ["/home/\x1b[2J\nx"], [])
+    monkeypatch.setattr(clean, "clean", lambda _: found)
+    assert cli.main(["clean"]) == 0
+    assert all(line.isprintable() for line in capsys.readouterr().out.splitlines())
