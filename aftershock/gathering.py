@@ -7,7 +7,6 @@ name may be somebody else's; a FIFO would never end.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,21 +15,37 @@ from experiments.errors import EnvironmentFailure
 from experiments.wording import on_one_line
 from infra.plain_files import folder_below, open_below
 
+LARGEST_BYTES = 64 * 2**20  # kept of a log: its end
+MOST_BYTES = 2**30  # kept of all logs of a run
+PIECE_BYTES = 2**20
+
 
 def gather_logs(root: Path, target: Path) -> list[str]:
     """Copy `hosts/*/logs/*.log` of a cluster's root to `target`/HOST; returns what was left out, each with its reason.
 
-    They must belong to the owner of the root.
+    They must belong to the owner of the root. Of a log that is too large its end is copied, and of logs that are too
+    large together the first ones.
     """
-    uid, problems = root.lstat().st_uid, []
+    uid, left, problems = root.lstat().st_uid, MOST_BYTES, []
+    for path in _logs(root, problems):
+        _, host, _, name = path.split("/")
+        most = min(left, LARGEST_BYTES)
+        if not most:
+            problems.append(on_one_line(f"{path}: the logs of the run's hosts have more than {MOST_BYTES} bytes"))
+            continue
+        with _noting(path, problems):
+            size = copy_plain(root, path, target / host / name, uid, most)
+            left -= min(size, most)
+            if size > most:
+                problems.append(on_one_line(f"{path}: only its last {most} bytes are kept"))
+    return problems
+
+
+def _logs(root: Path, problems: list[str]) -> Iterator[str]:
     for host in _listed(root, ["hosts"], problems):
         folders = ["hosts", host, "logs"]
-        for name in _listed(root, folders, problems):
-            if name.endswith(".log"):
-                path = "/".join([*folders, name])
-                with _noting(path, problems):
-                    copy_plain(root, path, target / host / name, uid)
-    return problems
+        names = _listed(root, folders, problems)
+        yield from ("/".join([*folders, name]) for name in names if name.endswith(".log"))
 
 
 def _listed(root: Path, folders: list[str], problems: list[str]) -> list[str]:
@@ -51,9 +66,18 @@ def _noting(path: str, problems: list[str]) -> Iterator[None]:
         problems.append(on_one_line(f"{path}: {error.strerror}"))
 
 
-def copy_plain(root: Path, path: str, target: Path, uid: int) -> None:
-    """Copy a file of that user below `root`; raises `NotPlain` for what is none, or is reached by a link."""
+def copy_plain(root: Path, path: str, target: Path, uid: int, most: int) -> int:
+    """Copy a file of that user below `root`, its last `most` bytes; returns how many it has.
+
+    Raises `NotPlain` for what is none, or is reached by a link.
+    """
     with open(open_below(root, path, uid), "rb") as source:
+        size = os.fstat(source.fileno()).st_size
+        rest = min(size, most)  # it may grow meanwhile
+        source.seek(size - rest)
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as copy:
-            shutil.copyfileobj(source, copy)
+            while rest and (piece := source.read(min(rest, PIECE_BYTES))):
+                copy.write(piece)
+                rest -= len(piece)
+    return size

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from aftershock import cli, ending, lease, steps
+from aftershock import cli, ending, gathering, lease, steps
 from experiments.errors import EnvironmentFailure
 from infra import leftovers, startup, tokens
 from infra.cluster import HANDLE_FILE, Handle, Host, Role
@@ -102,6 +102,28 @@ def test_a_file_with_a_hostile_name_stops_no_teardown_and_writes_to_no_terminal(
     assert line.isprintable()
     assert all(message.isprintable() for message in caplog.messages)
     assert not live.exists()
+
+
+def test_no_host_fills_the_disk_with_its_logs(tmp_path, monkeypatch):
+    monkeypatch.setattr(gathering, "LARGEST_BYTES", 1000)
+    monkeypatch.setattr(gathering, "MOST_BYTES", 2500)
+    logs, kept = tmp_path / "hosts" / "worker-1" / "logs", tmp_path / "kept"
+    logs.mkdir(parents=True)
+    for name in "abcd":
+        with (logs / f"{name}.log").open("wb") as log:
+            log.truncate(2**20)
+            log.seek(-4, os.SEEK_END)
+            log.write(b"last")
+    (logs / "small.log").write_text("x")
+    problems = gathering.gather_logs(tmp_path, kept)
+    sizes = {path.name: path.stat().st_size for path in kept.rglob("*.log")}
+    assert sizes == {"a.log": 1000, "b.log": 1000, "c.log": 500}
+    assert (kept / "worker-1" / "c.log").read_bytes().endswith(b"last")
+    assert [problem.partition(": ")[2] for problem in problems] == [
+        *["only its last 1000 bytes are kept"] * 2,
+        "only its last 500 bytes are kept",
+        *["the logs of the run's hosts have more than 2500 bytes"] * 2,
+    ]
 
 
 def test_what_a_killed_writer_left_is_not_published():
