@@ -146,7 +146,7 @@ class Bench:
     def _last_words(self, service: str) -> str | None:
         """Why a service gave up, if it told its journal; of several lives the first, from which the others follow."""
         told = entries(self.journal_path(service))
-        return next((entry["error"] for entry in told if entry["event"] == "failed"), None)
+        return next((str(entry["error"]) for entry in told if entry["event"] == "failed" and "error" in entry), None)
 
     def running(self) -> set[str]:
         """The services of the gateway that run."""

@@ -56,6 +56,5 @@ def run_tables_job(name: str, run: Run, *arguments: str, owner: Handle | None) -
     except subprocess.TimeoutExpired:
         raise EnvironmentFailure(f"the job {name} took more than {LIMIT_S} s", f"see {log.name} of the run") from None
     except subprocess.CalledProcessError:
-        raise EnvironmentFailure(
-            f"the job {name} failed ({complaint(run.raw, f'logs/{log.name}')})", f"see {log.name} of the run"
-        ) from None
+        why = complaint(run.raw, f"logs/{log.name}")
+        raise EnvironmentFailure(f"the job {name} failed ({why})", f"see {log.name} of the run") from None

@@ -14,7 +14,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
+from experiments.wording import elided
+
 log = logging.getLogger(__name__)
+LONGEST_LINE = 2**20  # bytes; what is longer is no entry, and is not kept in memory
 LOST = "entries-lost"  # the event that tells of entries that the disk did not take
 
 
@@ -82,12 +85,19 @@ def entries(path: Path) -> Iterator[dict[str, Any]]:
     """Every whole entry of a journal, in order, one at a time; none of a journal that was never begun."""
     try:
         with path.open("rb") as file:
-            for line in file:
-                entry = _entry(line) if line.endswith(b"\n") else None
-                if entry and isinstance(entry, dict):
-                    yield entry
+            yield from filter(None, map(_entry, _whole_lines(file)))
     except FileNotFoundError:
         return
+
+
+def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines that have an end and are not too long."""
+    amid_line = False
+    while piece := file.readline(LONGEST_LINE):
+        is_end = piece.endswith(b"\n")
+        if is_end and not amid_line:
+            yield piece
+        amid_line = not is_end
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:
@@ -97,8 +107,13 @@ def read_journal(path: Path) -> list[dict[str, Any]]:
 
 def losses(path: Path) -> tuple[int, str]:
     """How many entries of a journal the disk did not take, as far as the writer could tell, and why."""
-    told = [entry for entry in entries(path) if entry["event"] == LOST]
+    told = [entry for entry in entries(path) if _tells_of_losses(entry)]
     return sum(entry["count"] for entry in told), ", ".join(dict.fromkeys(entry["error"] for entry in told))
+
+
+def _tells_of_losses(entry: dict[str, Any]) -> bool:
+    count = entry.get("count")
+    return entry["event"] == LOST and type(count) is int and count > 0 and isinstance(entry.get("error"), str)
 
 
 class Digest(Protocol):
@@ -124,6 +139,7 @@ class Followed(Generic[DigestT]):
 
     def _start(self, identity: tuple[int, int] | None) -> None:
         self._identity, self._at, self._last_line, self._digest = identity, 0, b"", self._begin()
+        self._amid_line = False  # what was read last is a piece of a line that is too long
 
     def look(self) -> DigestT:
         """The digest of all that the journal holds by now; one that was never begun is empty."""
@@ -139,18 +155,28 @@ class Followed(Generic[DigestT]):
         if (about.st_dev, about.st_ino) != self._identity or not self._goes_on(file):
             self._start((about.st_dev, about.st_ino))
         file.seek(self._at)
-        for line in file:
-            if not line.endswith(b"\n"):
+        while line := file.readline(LONGEST_LINE):
+            is_end = line.endswith(b"\n")
+            if not is_end and len(line) < LONGEST_LINE:
                 break
             self._at, self._last_line = self._at + len(line), line
-            if entry := _entry(line):
-                self._take(entry)
+            if is_end and not self._amid_line:
+                self._take_line(line)
+            self._amid_line = not is_end
+
+    def _take_line(self, line: bytes) -> None:
+        if entry := _entry(line):
+            self._take(entry)
+        else:
+            log.warning("%s: a line is left out, since it is no entry: %s", self._path, elided(repr(line)))
 
     def _take(self, entry: dict[str, Any]) -> None:
         try:
             self._digest.take(entry)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            log.warning("%s: an entry is left out, since it cannot be used (%r): %s", self._path, error, entry)
+            log.warning(
+                "%s: an entry is left out, since it cannot be used (%r): %s", self._path, error, elided(repr(entry))
+            )
 
     def _goes_on(self, file: BinaryIO) -> bool:
         """Whether the last line that was read is still where it was."""
@@ -158,9 +184,14 @@ class Followed(Generic[DigestT]):
         return file.read(len(self._last_line)) == self._last_line
 
 
-def _entry(line: bytes) -> Any:
-    """What a line says; None for a torn one, since no part of an object is JSON."""
+def _entry(line: bytes) -> dict[str, Any] | None:
+    """The entry of a line; None for a torn one, since no part of an object is JSON, and for what is no entry.
+
+    What runs on a host may have written anything to its journal.
+    """
     try:
-        return json.loads(line)
-    except ValueError:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
         return None
+    fits = isinstance(entry, dict) and isinstance(entry.get("event"), str) and type(entry.get("at_ns")) is int
+    return entry if fits else None

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from infra.journal import LOST, Followed, Journal, read_journal
+from infra.journal import LONGEST_LINE, LOST, Followed, Journal, losses, read_journal
 
 WRITES = """
 import sys
@@ -99,7 +99,7 @@ def test_a_followed_journal_is_read_on_from_where_the_last_look_ended(tmp_path, 
 
 def test_a_line_is_taken_in_when_it_is_whole(tmp_path, followed):
     with (tmp_path / "log.jsonl").open("ab", buffering=0) as file:
-        file.write(b'{"event": "tick", "num')
+        file.write(b'{"event": "tick", "at_ns": 1, "num')
         assert followed.look().found == [0, 1, 2]
         file.write(b'ber": 3}\n')
         assert followed.look().found == [0, 1, 2, 3]
@@ -159,7 +159,7 @@ def numbers(path):
     return [entry["number"] for entry in read_journal(path) if entry["event"] == "tick"]
 
 
-def losses(path):
+def losses_told(path):
     return [(entry["count"], entry["error"]) for entry in read_journal(path) if entry["event"] == LOST]
 
 
@@ -176,11 +176,11 @@ def test_entries_that_a_full_disk_took_are_counted_and_torn_lines_swallow_none(s
     (small_disk / "ballast").unlink()
     journal.write("tick", number=12)
     assert numbers(path) == [*there, 12]
-    ((count, error),) = losses(path)
+    ((count, error),) = losses_told(path)
     assert (count, error) == (12 - len(there), "[Errno 28] No space left on device")
     assert str(count) in caplog.messages[-1]
     journal.write("tick", number=13)
-    assert (numbers(path)[-1], len(losses(path))) == (13, 1)
+    assert (numbers(path)[-1], len(losses_told(path))) == (13, 1)
 
 
 def test_a_line_torn_by_another_writer_swallows_no_entry(small_disk):
@@ -200,7 +200,7 @@ def test_what_was_lost_is_said_at_the_end_at_the_latest(small_disk):
     journal.write("tick", number=0, text="x" * 60_000)
     (small_disk / "ballast").unlink()
     journal.close()
-    assert [count for count, _ in losses(path)] == [1]
+    assert [count for count, _ in losses_told(path)] == [1]
 
 
 FILLS = """
@@ -220,7 +220,7 @@ def test_a_limited_file_size_is_a_full_disk(tmp_path):
     path = tmp_path / "log.jsonl"
     done = subprocess.run([sys.executable, "-c", FILLS, str(path)], capture_output=True, text=True, check=True)
     assert numbers(path) == [0, 1, 2, 3, 4, 10]
-    assert losses(path) == [(5, "[Errno 27] File too large")]
+    assert losses_told(path) == [(5, "[Errno 27] File too large")]
     assert [line.count("File too large") for line in done.stderr.splitlines()] == [1, 1]  # when it began and ended
 
 
@@ -240,7 +240,14 @@ def test_a_write_that_was_short_is_gone_on_with(tmp_path):
     assert numbers(path) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("line", [b"5", b'["tick"]', b'"tick"', b'{"event": "\xc3', b""])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"5", b'["tick"]', b'"tick"', b'{"event": "\xc3', b"", b"[" * 200_000),
+        *(b'{"at_ns": 1, "number": 7}', b'{"event": 5, "at_ns": 1, "number": 7}', b'{"event": "tick", "number": 7}'),
+        *(b'{"event": "tick", "at_ns": %s, "number": 7}' % odd for odd in (b'"1"', b"1.5", b"true", b"null")),
+    ],
+)
 def test_a_line_that_is_no_entry_is_passed_over(tmp_path, line):
     path = tmp_path / "log.jsonl"
     Journal(path).write("tick", number=0)
@@ -248,3 +255,26 @@ def test_a_line_that_is_no_entry_is_passed_over(tmp_path, line):
         file.write(line + b"\n")
     Journal(path).write("tick", number=1)
     assert numbers(path) == [0, 1]
+
+
+@pytest.mark.parametrize("surplus", [1, LONGEST_LINE])
+def test_a_line_that_is_too_long_is_skipped_and_not_read_again_and_again(tmp_path, followed, surplus):
+    followed.look()
+    path = tmp_path / "log.jsonl"
+    with path.open("ab", buffering=0) as file:
+        file.write(b'{"event": "tick", "at_ns": 1, "number": 7, "x": "' + b"x" * (LONGEST_LINE + surplus))
+        assert followed.look().found == [0, 1, 2]
+        assert path.stat().st_size - followed._at <= LONGEST_LINE
+        file.write(b'"}\n')
+    Journal(path).write("tick", number=3)
+    assert followed.look().found == numbers(path) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("fields", [{}, {"count": "x", "error": "e"}, {"count": 1}, {"count": -1, "error": "e"},
+                                    {"count": True, "error": "e"}, {"count": 1, "error": ["e"]}])  # fmt: skip
+def test_losses_of_another_shape_are_none(tmp_path, fields):
+    journal = Journal(tmp_path / "log.jsonl")
+    journal.write(LOST, **fields)
+    assert losses(tmp_path / "log.jsonl") == (0, "")
+    journal.write(LOST, count=2, error="full")
+    assert losses(tmp_path / "log.jsonl") == (2, "full")
