@@ -21,6 +21,7 @@ from experiments.spec import ClusterDriver, ClusterSpec
 from infra import leftovers, namespaces, netns, services, startup
 from infra.cluster import Handle
 from infra.processes import MACHINE
+from tests.unit.marked_processes import wait_for
 
 CORES, MEMORY_MB = 2, 4096
 
@@ -68,11 +69,7 @@ def write_inventory(folder: Path, machines: dict[str, dict[str, Any]]) -> Path:
 
 def hide(there: Handle, host: str, folder: Path | None) -> None:
     """Start the sshd of a machine again, for which a folder is empty; or none is."""
-    network = (namespaces.NAMESPACES / namespaces.namespace(there.token, host)).stat().st_ino
-    for pid in namespaces.processes(there.label):  # by its network: sshd writes its title over its environment
-        with suppress(FileNotFoundError, ProcessLookupError):
-            if os.stat(f"/proc/{pid}/ns/net").st_ino == network:
-                os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: _all_ended(there, host))  # one that is dying still has the port, which the next one needs
     config = Path(there.root) / "ssh" / f"{host}.conf"
     sshd = shlex.join([netns.find_program("sshd"), "-D", "-e", "-f", str(config)])
     mount = f"mount -t tmpfs hidden {shlex.quote(str(folder))} && " if folder else ""
@@ -80,6 +77,15 @@ def hide(there: Handle, host: str, folder: Path | None) -> None:
     log = there.directory(host) / "logs" / "sshd.log"
     variables = services.environment(f"{there.token}/{MACHINE}/{host}", there.root)
     services.spawn(command, Path(there.root), log, variables)
+
+
+def _all_ended(there: Handle, host: str) -> bool:
+    """Whether no process lives on a machine, by its network: sshd writes its title over its environment. Kills them."""
+    found = namespaces.inhabitants(there.token, host)
+    for pid in found:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return not found
 
 
 def main() -> None:
