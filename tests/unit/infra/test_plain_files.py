@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -40,8 +41,9 @@ def put(kind: str, path: Path) -> None:
         case "a folder":
             path.mkdir()
         case "a socket":
-            with socket.socket(socket.AF_UNIX) as server:
-                server.bind(str(path))
+            # The path of a socket may have 107 characters.
+            with socket.socket(socket.AF_UNIX) as server, contextlib.chdir(path.parent):
+                server.bind(path.name)
 
 
 STRANGE = ["a FIFO", "a link", "a folder", "a socket"]
