@@ -140,7 +140,7 @@ def test_a_port_that_is_taken_is_one_clear_line_and_leaves_nothing(home):
 
 
 def test_a_run_of_the_testbed_keeps_the_contract_and_has_the_same_page(home):
-    process = start("dataflow-q12", "--json", *settings("window_s=20", "faults.events.0.at=6"))
+    process = start("dataflow-q12", "--json", *settings("window_s=40", "faults.events.0.at=6"))
     out, told = process.communicate(timeout=LIMIT_S)
     assert out, told[-3000:]
     document = json.loads(out)
@@ -148,7 +148,7 @@ def test_a_run_of_the_testbed_keeps_the_contract_and_has_the_same_page(home):
     verdicts = {verdict["check"]: verdict["verdict"] for verdict in document["verdicts"]}
     assert set(by_the_clock.others(verdicts).values()) == {"pass"}, document["verdicts"]
     assert process.returncode == (0 if set(verdicts.values()) == {"pass"} else 1)
-    assert sum(document["ledger"][name] for name in LEDGER_CLASSES) == pytest.approx(20)
+    assert sum(document["ledger"][name] for name in LEDGER_CLASSES) == pytest.approx(40)
     (recovery,) = document["recoveries"]
     assert recovery["restart"] > 0
     assert (document["quality"]["lost"], document["quality"]["duplicated"]) == (0, 0)

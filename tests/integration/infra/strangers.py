@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import struct
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 
 from infra import credentials
 from infra.cluster import Handle
-from infra.processes import members
+from infra.processes import LISTEN, members
 
 NOBODY = 65534
 SECRET_ENDINGS = (".secret", ".secretKey", ".password")  # of the names of settings
@@ -74,19 +74,31 @@ class Port:
 
 
 def ports_of(token: str) -> list[Port]:
-    """Every TCP port on which the live processes of a cluster listen."""
+    """Every TCP port on which the live processes of a cluster listen, whatever network each is in."""
     found = {}
     for pid in members(token):
         try:
-            process = psutil.Process(pid)
-            program = " ".join(process.cmdline()[-4:])
-            for each in process.net_connections("tcp"):
-                if each.status == psutil.CONN_LISTEN:
-                    address = each.laddr.ip.removeprefix("::ffff:").replace("::", "127.0.0.1")
-                    found[_network(pid), address, each.laddr.port] = Port(pid, program, address, each.laddr.port)
-        except (psutil.NoSuchProcess, FileNotFoundError):  # it has just ended
+            program = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[-80:]
+            for address, number in _listening(pid):
+                found[_network(pid), address, number] = Port(pid, program, address, number)
+        except OSError:  # it has just ended
             continue
     return list(found.values())
+
+
+def _listening(pid: int) -> list[tuple[str, int]]:
+    """Address and port of the sockets that a process listens on, as the tables of its own network have them."""
+    files = (os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink())
+    own = {name.removeprefix("socket:[").removesuffix("]") for name in files if name.startswith("socket:[")}
+    rows = [row.split() for name in ("tcp", "tcp6") for row in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()]
+    places = [row[1].split(":") for row in rows if row[3] == LISTEN and row[9] in own]
+    return [(_address(host), int(port, 16)) for host, port in places]
+
+
+def _address(packed: str) -> str:
+    """An address as the kernel's tables have it, to connect to; where all are listened on, loopback."""
+    address = socket.inet_ntoa(bytes.fromhex(packed[-8:])[::-1])
+    return "127.0.0.1" if address == "0.0.0.0" else address
 
 
 def _network(pid: int) -> int:
