@@ -13,7 +13,7 @@ from infra.cluster import Handle
 from infra.jars import ensure_jars
 from infra.jvm import find_java
 from infra.processes import MARK, ROOT
-from infra.services import PYTHONPATH, REPOSITORY
+from infra.services import DAEMON, PYTHONPATH, REPOSITORY
 from results.store import Run
 
 LIMIT_S = 900
@@ -31,7 +31,7 @@ def run_tables_job(name: str, run: Run, *arguments: str, owner: Handle | None) -
     program = REPOSITORY / "spark_jobs" / "tables" / f"{name}.py"
     conf = {
         "spark.authenticate": "true",  # of a program that is its own cluster, Spark makes the secret itself
-        "spark.python.daemon.module": "aftershock_guard",
+        "spark.python.daemon.module": DAEMON,
         "spark.ui.enabled": "false",
         "spark.driver.extraClassPath": connector,
         "spark.driver.host": "127.0.0.1",

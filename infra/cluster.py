@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -85,9 +84,7 @@ class Handle:
         Only its owner may read it: who knows the token can mark a process with it.
         """
         scratch = Path(self.root) / f".{HANDLE_FILE}"
-        scratch.unlink(missing_ok=True)
-        with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump(self.to_json(), file, indent=1)
+        credentials.write_private(scratch, json.dumps(self.to_json(), indent=1))
         scratch.replace(Path(self.root) / HANDLE_FILE)
 
     @classmethod

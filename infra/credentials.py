@@ -14,6 +14,7 @@ import secrets
 from pathlib import Path
 
 from infra.broker import client_properties
+from infra.services import DAEMON
 
 FOLDER = "secrets"
 SPARK_FILE, KAFKA_FILE = "spark-defaults.conf", "kafka.properties"
@@ -27,7 +28,7 @@ SPARK = {
     "spark.ui.killEnabled": "false",
     "spark.master.ui.decommission.allow.mode": "DENY",
     "spark.ui.filters": PAGE_FILTER,
-    "spark.python.daemon.module": "aftershock_guard",
+    "spark.python.daemon.module": DAEMON,
 }
 
 

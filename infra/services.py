@@ -19,7 +19,8 @@ from infra.processes import MARK, ROOT, marks, members
 from infra.strikes.handles import Handles
 
 REPOSITORY = Path(__file__).parent.parent
-GUARD = REPOSITORY / "spark_jobs" / "guard"  # has the module that executors run as pyspark's daemon
+# What executors run as pyspark's daemon: a module by this name, in this folder.
+GUARD, DAEMON = REPOSITORY / "spark_jobs" / "guard", "aftershock_guard"
 PYTHONPATH = f"{REPOSITORY}{os.pathsep}{GUARD}"
 BROKER_PORT, CONTROLLER_PORT, MASTER_PORT = 9092, 9093, 7077
 PORTS = {"broker": frozenset({BROKER_PORT, CONTROLLER_PORT}), "spark-master": frozenset({MASTER_PORT})}
