@@ -47,17 +47,17 @@ def open_plain(path: str | Path, flags: int = os.O_RDONLY, folder: int | None = 
         os.close(probe)
 
 
-def open_below(root: Path, path: str, uid: int) -> int:
+def open_below(root: Path, path: str, uid: int, *, more_names: bool = False) -> int:
     """A descriptor of a regular file of that user below `root`, to read; no part of its path may be a link.
 
-    Raises `NotPlain` for anything else, a file with a second name too, which may be somebody else's, and `OSError`
-    where a folder of the path is none.
+    Raises `NotPlain` for anything else, and `OSError` where a folder of the path is none. A file with more than one name
+    may be somebody else's: it is refused, unless the caller takes `more_names`.
     """
     *folders, name = path.split("/")
     with folder_below(root, folders) as folder:
         descriptor = open_plain(name, folder=folder)
     found = os.fstat(descriptor)
-    if found.st_uid == uid and found.st_nlink == 1:
+    if found.st_uid == uid and (more_names or found.st_nlink == 1):
         return descriptor
     os.close(descriptor)
     theirs = found.st_uid != uid

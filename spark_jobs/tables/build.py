@@ -90,12 +90,13 @@ class Logs:
     def _spark_events(self) -> Iterable[dict[str, Any]]:
         """Of every driver in turn: each life of it numbers its stages from 0, and has a log named by its start.
 
-        A driver's host may have put anything there: only regular files of the run's user are read.
+        A driver's host may have put anything there: only regular files of the run's user are read. Files may have a second
+        name, as they have while results are computed again; a host can make none that leads out of the folder it sees.
         """
         uid = self.raw.stat().st_uid
         for name in sorted(os.listdir(self.raw / EVENTS)):
             try:
-                log = open_below(self.raw, f"{EVENTS}/{name}", uid)
+                log = open_below(self.raw, f"{EVENTS}/{name}", uid, more_names=True)
             except NotPlain as refusal:
                 print(refusal, file=sys.stderr)
                 continue

@@ -15,10 +15,16 @@ def test_of_the_event_logs_only_regular_files_of_the_run_are_read(tmp_path: Path
     (tmp_path / "other").write_text(JOB % 7)
     (folder / "app-1").write_text(JOB % 1)
     (folder / "app-2").symlink_to(tmp_path / "other")
-    (folder / "app-3").hardlink_to(tmp_path / "other")
     os.mkfifo(folder / "app-4")
     (folder / "app-5").mkdir()
     if not os.geteuid():
         os.mknod(folder / "app-6", stat.S_IFCHR | 0o666, os.makedev(1, 5))  # /dev/zero
     (folder / "app-7").write_text(JOB % 2)
     assert [event["Job ID"] for event in Logs(None, tmp_path)._spark_events()] == [1, 2]
+
+
+def test_an_event_log_with_a_second_name_is_read_as_recompute_makes_one(tmp_path: Path) -> None:
+    (tmp_path / "raw" / "spark-events").mkdir(parents=True)
+    (tmp_path / "old").write_text(JOB % 3)
+    (tmp_path / "raw" / "spark-events" / "app-1").hardlink_to(tmp_path / "old")
+    assert [event["Job ID"] for event in Logs(None, tmp_path)._spark_events()] == [3]
