@@ -75,7 +75,9 @@ class ToleranceSpec(Spec):
     lateness_s: Annotated[
         Positive | None, Field(description="of faults, at p99; by default 0.01 on driver local, 0.025 on the others")
     ] = None
-    utilization: Positive = 0.03
+    utilization: Annotated[
+        Positive, Field(description="measured against replayed, from 20 faults on; twice that with fewer")
+    ] = 0.01
     estimates: Positive = 0.05
     ledger_share: Positive = 0.001
 

@@ -50,8 +50,8 @@ def open_plain(path: str | Path, flags: int = os.O_RDONLY, folder: int | None = 
 def open_below(root: Path, path: str, uid: int, *, more_names: bool = False) -> int:
     """A descriptor of a regular file of that user below `root`, to read; no part of its path may be a link.
 
-    Raises `NotPlain` for anything else, and `OSError` where a folder of the path is none. A file with more than one name
-    may be somebody else's: it is refused, unless the caller takes `more_names`.
+    Raises `NotPlain` for anything else, and `OSError` where a folder of the path is none. A file with more than one
+    name may be somebody else's: it is refused, unless the caller takes `more_names`.
     """
     *folders, name = path.split("/")
     with folder_below(root, folders) as folder:

@@ -8,6 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from models.inputs import require, require_count, samples
+from models.replay.draws import draw, means
+from models.replay.periods import Periods
+from models.replay.process import Faults, replay
 from models.utilization import check_inputs, utilization
 
 FEWEST_SAMPLES = 3
@@ -29,41 +32,6 @@ class Prediction:
     low: float | None
     high: float | None
     mean: float | None
-
-
-@dataclass(frozen=True)
-class _Process:
-    """Checkpoint and restart in a window, as the model has it; times in seconds."""
-
-    window_s: float
-    interval_s: float
-    lag_s: float  # a checkpoint completes this long after its period ends: (n - 1) delta
-    costs_s: npt.NDArray[np.float64]
-    recoveries_s: npt.NDArray[np.float64]
-    failures: int | None
-    failure_rate: float
-
-    def run(self, rng: np.random.Generator) -> float:
-        """Utilization of one simulated run."""
-        count = rng.poisson(self.failure_rate * self.window_s) if self.failures is None else self.failures
-        failures_s = np.sort(rng.uniform(0.0, self.window_s, count))
-        recoveries_s = _draw(rng, self.recoveries_s, count)
-        kept_s = self._kept(failures_s.tolist(), recoveries_s.tolist(), rng.uniform(0.0, self.interval_s))
-        periods, part = divmod(kept_s / self.interval_s, 1.0)
-        costs_s = _draw(rng, self.costs_s, int(periods) + 1)
-        # a period that an edge of the window cuts is charged its part of one checkpoint
-        return max(0.0, kept_s - costs_s[1:].sum() - part * costs_s[0]) / self.window_s
-
-    def _kept(self, failures_s: Sequence[float], recoveries_s: Sequence[float], phase_s: float) -> float:
-        """Seconds of the window in which the system ran and that no failure in the window rolled back."""
-        kept_s = 0.0
-        up_s = -phase_s - self.interval_s * math.ceil(self.lag_s / self.interval_s)
-        for failure_s, recovery_s in zip(failures_s, recoveries_s, strict=True):
-            if failure_s >= up_s:  # else it strikes during a recovery, which then starts again
-                complete = max(0.0, (failure_s - up_s - self.lag_s) // self.interval_s)
-                kept_s += max(0.0, up_s + complete * self.interval_s) - max(0.0, up_s)
-            up_s = failure_s + recovery_s
-        return kept_s + max(0.0, self.window_s - max(0.0, up_s))
 
 
 def predict_run(
@@ -114,9 +82,13 @@ def predict_run(
     if costs_s.size < FEWEST_SAMPLES or (rate > 0 and recoveries_s.size < FEWEST_SAMPLES):
         return Prediction(predicted, None, None, None)
     lag_s = (depth - 1) * hop_delay_s
-    process = _Process(window_s, interval_s, lag_s, costs_s, recoveries_s, failures, failure_rate)
     rng = np.random.default_rng(seed)
-    simulated = np.array([process.run(rng) for _ in range(runs)])
+    count = np.full(runs, failures) if failures is not None else rng.poisson(failure_rate * window_s, runs)
+    faults = _faults(rng, count, window_s, recoveries_s)
+    lag_s = (depth - 1) * hop_delay_s
+    since_s = -rng.uniform(0.0, interval_s, runs) - interval_s * math.ceil(lag_s / interval_s)
+    work = Periods(interval_s, means(rng, costs_s, runs, max(1, round(window_s / interval_s))), np.full(runs, lag_s))
+    simulated = replay(work, faults, window_s, since_s).utilizations
     low, high = np.percentile(simulated, PERCENTILES)
     return Prediction(predicted, float(low), float(high), float(simulated.mean()))
 
@@ -132,8 +104,16 @@ def _check(window_s: float, failures: int | None, failure_rate: float, runs: int
     require_count("seed", seed, 0)
 
 
-def _draw(rng: np.random.Generator, samples: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:
-    """Draw `count` values from a resample of the samples, so that the draws carry the uncertainty of the mean."""
-    if count == 0:
-        return np.empty(0)
-    return rng.choice(rng.choice(samples, samples.size), count)
+def _faults(
+    rng: np.random.Generator, count: npt.NDArray[np.int64], window_s: float, recoveries_s: npt.NDArray[np.float64]
+) -> Faults:
+    """So many failures in each run at uniform times, each with a recovery from a resample of those measured."""
+    most = int(count.max(initial=0))
+    struck_s = rng.uniform(0.0, window_s, (count.size, most))
+    struck_s[np.arange(most) >= count[:, np.newaxis]] = np.inf
+    struck_s.sort(axis=1)
+    drawn_s = np.zeros(struck_s.shape)
+    if recoveries_s.size:
+        weights = rng.exponential(size=(count.size, recoveries_s.size))
+        drawn_s = np.stack([recoveries_s[draw(rng, weights)] for _ in range(most)], axis=1) if most else drawn_s
+    return Faults(struck_s, struck_s, drawn_s, np.zeros(struck_s.shape))

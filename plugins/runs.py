@@ -21,7 +21,14 @@ from results.selection import NEWEST_FIRST, SORTS, Selection, choices, select
 from results.verdict import WORST_FIRST
 
 RUNS_PER_PAGE = 50
-DRAWN = ("utilization", "timeline", "ledger", "recoveries", "latency")  # by the charts, which need no image
+DRAWN = (
+    "utilization",
+    "useful_time",
+    "timeline",
+    "ledger",
+    "recoveries",
+    "latency",
+)  # by the charts, which need no image
 SORT_PATTERN = f"^-?({'|'.join(SORTS)})$"
 
 router = APIRouter()

@@ -38,7 +38,13 @@ PERCENTILES = ("p50_s", "p99_s", "p999_s")
 
 def charts(run: Run) -> dict[str, Any]:
     """Every chart of a run, by name; without those whose tables are damaged, which the tables themselves tell."""
-    drawn = {"utilization": utilization, "timeline": timeline, "ledger": ledger, "recoveries": recoveries}
+    drawn = {
+        "utilization": utilization,
+        "useful_time": useful_time,
+        "timeline": timeline,
+        "ledger": ledger,
+        "recoveries": recoveries,
+    }
     return {name: _unless_damaged(draw, run) for name, draw in drawn.items()}
 
 
@@ -86,6 +92,15 @@ def timeline(run: Run) -> dict[str, Any] | None:
         "outages": _outages(run, int(facts["window_start_ns"])),
         "checkpoints": _checkpoints(run, int(facts["window_start_ns"])),
     }
+
+
+def useful_time(run: Run) -> dict[str, Any] | None:
+    """Useful time from the start of the window to each second, measured and replayed, with the faults."""
+    rows = thinned(table_or_empty(run, "useful_time"))
+    if rows.empty:
+        return None
+    columns = {name: _listed(rows[name]) for name in ("second", "measured_s", "replayed_s")}
+    return columns | {"faults": _faults(run)}
 
 
 def ledger(run: Run) -> dict[str, Any] | None:

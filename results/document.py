@@ -31,7 +31,7 @@ def document(run: Run) -> dict[str, Any]:
             {name: _text(row[name]) for name in ("check", "verdict", "observed", "expected")}
             for _, row in table_or_empty(run, "verdicts").iterrows()
         ],
-        "utilization": {name: getattr(found, name) for name in ("measured", "predicted", "low", "high")},
+        "utilization": {name: getattr(found, name) for name in ("measured", "predicted", "low", "high", "expected")},
         "sustainable": {"rate": searched and searched.rate, "too_high": searched and searched.too_high},
         "ledger": ledger_seconds(run) or dict.fromkeys((*LEDGER_CLASSES, "window")),
         "faults": [_fault(row) for _, row in kills_with_recoveries(run).iterrows()],

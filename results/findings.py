@@ -13,10 +13,12 @@ from models.utilization import optimal_interval, utilization
 from results.schema import LEDGER_CLASSES, TABLES, FaultOutcome
 from results.store import Run
 
-PLANNED_FAULTS_MODEL = "eq. 10, planned faults"
+REPLAY_MODEL = "replayed faults"
+OTHER_COSTS_MODEL = "replayed faults, c and R of {}"  # a run
+LAW_MODEL = "eq. 10, failure law"
 NO_FAULTS_MODEL = "no faults"
 UNDESCRIBED_MODEL = "none: eq. 10 knows only faults that lose work"
-FAILURE_CLASSES = ("lost", "detect", "restart")
+FAILURE_CLASSES = ("lost", "detect", "restart", "warm-up")
 BUSY_SHARE = 0.25  # of the cores, from which on others disturb a run; Airflow, which is one of them, takes less
 PHASES = ("detect", "restart", "restore", "catch_up")  # of a recovery
 EXECUTOR = "executor"  # Spark's own part of the restart
@@ -24,13 +26,18 @@ EXECUTOR = "executor"  # Spark's own part of the restart
 
 @dataclass(frozen=True)
 class Utilization:
-    """Measured utilization beside the prediction that the run is judged by, with the interval of the prediction."""
+    """Measured utilization beside the prediction that the run is judged by, with the interval of the prediction.
+
+    expected  by eq. 10, which knows the law of the faults, not what came of it: what another seed would give
+    """
 
     measured: float | None
     predicted: float | None
     low: float | None
     high: float | None
     model: str | None
+    expected: float | None = None
+    why: str | None = None  # why nothing is predicted
 
 
 @dataclass(frozen=True)
@@ -102,12 +109,12 @@ def took_effect(faults: pd.DataFrame) -> pd.DataFrame:
 
 
 def judged_utilization(predictions: pd.DataFrame, faults: pd.DataFrame) -> pd.Series | None:
-    """The prediction that a run is judged by: planned faults, or the model without faults where none took effect.
+    """The prediction that a run is judged by: the replay of its faults, or the model without faults where none struck.
 
     None for a run with faults that the model does not describe.
     """
     rows = predictions[predictions["quantity"] == "utilization"].drop_duplicates("model").set_index("model", drop=False)
-    wanted = [PLANNED_FAULTS_MODEL] if len(took_effect(faults)) else [NO_FAULTS_MODEL, PLANNED_FAULTS_MODEL]
+    wanted = [REPLAY_MODEL] if len(took_effect(faults)) else [NO_FAULTS_MODEL, REPLAY_MODEL]
     return next((rows.loc[model] for model in wanted if model in rows.index), None)
 
 
@@ -118,7 +125,18 @@ def utilizations(run: Run) -> Utilization:
     if row is None:
         return Utilization(measured, None, None, None, None)
     values = [number(row[name]) for name in ("measured", "predicted", "low", "high")]
-    return Utilization(measured if values[0] is None else values[0], *values[1:], row["model"])
+    expected = _expected(table_or_empty(run, "predictions"))
+    why = None if pd.isna(row["why"]) else str(row["why"])
+    return Utilization(measured if values[0] is None else values[0], *values[1:], row["model"], expected, why)
+
+
+def _expected(predictions: pd.DataFrame) -> float | None:
+    """What eq. 10 predicts at the rate of the law; without a law, the model without faults."""
+    for model in (LAW_MODEL, NO_FAULTS_MODEL):
+        rows = predictions[predictions["model"] == model]
+        if len(rows):
+            return number(rows.iloc[0]["predicted"])
+    return None
 
 
 def sustainable(run: Run) -> Sustainable | None:

@@ -41,11 +41,12 @@ from results.style import (
     RED,
     SKY,
     WIDTH_IN,
+    YELLOW,
     new_figure,
     write_figure,
 )
 
-CLASS_COLOURS = dict(zip(LEDGER_CLASSES, (GREEN, SKY, RED, ORANGE, PINK, GREY), strict=True))
+CLASS_COLOURS = dict(zip(LEDGER_CLASSES, (GREEN, SKY, RED, ORANGE, PINK, YELLOW, GREY), strict=True))
 PHASE_COLOURS = dict(zip(PHASES, (ORANGE, PINK, BLUE, GREY), strict=True))
 
 
@@ -65,7 +66,7 @@ def ledger(run: Run) -> Figure | None:
     axes.set(yticks=[], xlim=(0, 100), xlabel=f"share of the window of {seconds['window']:g} s [%]")
     axes.grid(visible=False)
     axes.spines["left"].set_visible(False)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=6, handlelength=1, columnspacing=1.2)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=7, handlelength=1, columnspacing=1.2)
     return figure
 
 
@@ -94,6 +95,27 @@ def utilization_over_interval(run: Run) -> Figure | None:
     axes.set(xscale="log", ylim=(0, 1.02), xlabel="checkpoint interval T [s]", ylabel="utilization U")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    return figure
+
+
+def useful_time(run: Run) -> Figure | None:
+    """Useful time against the clock, measured and replayed, and below it by how much they differ."""
+    rows = table_or_empty(run, "useful_time")
+    if rows.empty:
+        return None
+    rows = thinned(rows)
+    figure = Figure(figsize=(WIDTH_IN, 4.4), layout="constrained")
+    both, apart = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    both.plot(rows["second"], rows["measured_s"], color=RED, label="measured")
+    both.plot(rows["second"], rows["replayed_s"], color=BLUE, ls="--", label="replayed")
+    apart.plot(rows["second"], rows["measured_s"] - rows["replayed_s"], color=INK)
+    apart.axhline(0.0, color=GREY, lw=1)
+    for axes in (both, apart):
+        _mark_kills(axes, run, None)
+    both.set(ylabel="useful time [s]", ylim=(0, None))
+    apart.set(ylabel="difference [s]", xlabel="time in the window [s]; red lines are faults")
+    apart.set_xlim(0, _window_s(run, rows))
+    both.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
 
 
@@ -182,6 +204,7 @@ def host_cpu(run: Run) -> Figure | None:
 PLOTS: dict[str, tuple[str, Callable[[Run], Figure | None]]] = {
     "ledger": ("Where the time went", ledger),
     "utilization": ("Utilization over the checkpoint interval", utilization_over_interval),
+    "useful_time": ("Useful time, measured and replayed", useful_time),
     "timeline": ("Timeline: throughput, lag, faults", timeline),
     "recoveries": ("Recovery of every fault", recoveries),
     "latency": ("Latency (under a saturating load it grows without bound, by construction)", latency),

@@ -1,50 +1,104 @@
-"""Predicts a run's utilization from the parameters measured in it, and writes the table `predictions`."""
+"""Predicts a run's utilization from what it measured, and writes the tables that hold it against the measurement."""
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from experiments.spec import Experiment
-from models.uncertainty import Prediction, predict_run
-from results.findings import NO_FAULTS_MODEL, PLANNED_FAULTS_MODEL, UNDESCRIBED_MODEL, took_effect
+from models.uncertainty import predict_run
+from results import store
+from results.damage import Damaged
+from results.findings import LAW_MODEL, NO_FAULTS_MODEL, OTHER_COSTS_MODEL, REPLAY_MODEL, UNDESCRIBED_MODEL, the_run
+from results.machine import experiment_digest
+from results.process import Process, mean
+from results.replays import Replay, Unreplayable, replayed
 from results.schema import TABLES
 from results.store import Run
 
-LAW_MODEL = "eq. 10, failure law"
 SEED = 20_190
-SLACK_NS = 500_000_000  # a batch that is being committed when its host dies ends before the outage begins
 
 
 def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
-    """Predict at the rate of the plan (its faults over the window) and at the rate of the law that it was drawn from.
+    """Write `predictions`, `replayed_recoveries` and `useful_time`; returns the first.
 
-    The faults that count are those that struck a host that was up. The recovery time is detect + restart of the
-    outages that no further fault disturbed. A run with faults that lose no work is not described by the model, so its
-    one row has no prediction.
+    A run is judged by the replay of the faults that struck it, or by the model without faults if none did. Eq. 10 at
+    the rate of the law that the faults were drawn from says what another seed would give. A row that predicts nothing
+    says why.
     """
-    row = run.table("runs").iloc[0]
-    checkpoints, ledger, faults = (run.table(name) for name in ("checkpoints", "ledger", "faults"))
-    inside = checkpoints[checkpoints["in_window"] & (checkpoints["records"] > 0)]
-    struck_ns = took_effect(faults)["actual_ns"].astype(int).tolist()
-    struck = len(struck_ns)
-    inputs = {
-        "window_s": float(row["window_s"]),
-        "interval_s": _interval_s(inside, experiment),
-        "checkpoint_costs_s": inside["checkpoint_s"].astype(float).tolist(),
-        "recovery_times_s": _recovery_times_s(ledger, struck_ns),
-        "hop_delay_s": _mean(inside["hop_delay_s"]) or 0.0,
-        "depth": round(_mean(inside["stages"]) or 1),
-    }
-    cases = [(PLANNED_FAULTS_MODEL if struck else NO_FAULTS_MODEL, struck, struck / inputs["window_s"])]
-    if experiment.faults.can_fail:
-        cases.append((LAW_MODEL, None, _law(experiment)))
-    found = [_row(name, count, rate, inputs, row["utilization"]) for name, count, rate in cases]
-    if not all(kind.loses_work for kind in experiment.faults.kinds):
-        found = [{"quantity": "utilization", "model": UNDESCRIBED_MODEL, "measured": float(row["utilization"])}]
-    table = pa.Table.from_pylist(found, schema=TABLES["predictions"])
+    process, measured = Process(run, experiment), float(the_run(run)["utilization"])
+    described = all(kind.loses_work for kind in experiment.faults.kinds)
+    rows, replay = [], None
+    if not described:
+        rows.append({"model": UNDESCRIBED_MODEL, "why": UNDESCRIBED_MODEL})
+    elif process.strikes:
+        replay, why = _attempt(process)
+        rows.append(_replay_row(REPLAY_MODEL, replay, why) | _inputs(process, _struck_rate(process)))
+        rows += _with_costs_of_another(run, experiment, process)
+    else:
+        rows.append(_eq_10(process, NO_FAULTS_MODEL, 0, 0.0))
+    if described and experiment.faults.can_fail:
+        rows.append(_eq_10(process, LAW_MODEL, None, _law(experiment)))
+    stated = {"quantity": "utilization", "measured": measured}
+    table = pa.Table.from_pylist([stated | row for row in rows], schema=TABLES["predictions"])
     run.write_table("predictions", table)
+    _write(run, "replayed_recoveries", _recoveries(process, replay) if replay else [])
+    _write(run, "useful_time", _useful_time(run, process, replay) if replay else [])
     return table.to_pandas()
+
+
+def _attempt(process: Process, costs: Process | None = None) -> tuple[Replay | None, str | None]:
+    """The replay, or why there is none."""
+    try:
+        return replayed(process, costs), None
+    except Unreplayable as lack:
+        return None, str(lack)
+
+
+def _replay_row(model: str, replay: Replay | None, why: str | None) -> dict[str, object]:
+    if replay is None:
+        return {"model": model, "why": why}
+    low, high = replay.bounds
+    return {"model": model, "predicted": replay.predicted, "low": low, "high": high}
+
+
+def _with_costs_of_another(run: Run, experiment: Experiment, process: Process) -> list[dict[str, object]]:
+    """The replay with c and R of the last finished run of the same experiment under another seed, if there is one."""
+    other = _another(run, experiment)
+    if other is None:
+        return []
+    costs = Process(other, experiment)
+    replay, why = _attempt(process, costs)
+    return [_replay_row(OTHER_COSTS_MODEL.format(other.run_id), replay, why) | _inputs(costs, _struck_rate(process))]
+
+
+def _another(run: Run, experiment: Experiment) -> Run | None:
+    digest, before_ns = experiment_digest(experiment), int(the_run(run)["window_start_ns"])
+    for other in store.all_finished():
+        status = other.known_status()
+        same = status.get("experiment_digest") == digest and status["state"] == "done"
+        if (
+            same
+            and status["started_ns"] < before_ns
+            and other.run_id != run.run_id
+            and _has_another_seed(other, experiment)
+        ):
+            return other
+    return None
+
+
+def _has_another_seed(other: Run, experiment: Experiment) -> bool:
+    """Whether its tables can be read, and are of another seed."""
+    try:
+        row = the_run(other)
+    except Damaged:
+        return False
+    return row is not None and int(row["seed"]) != experiment.seed
+
+
+def _struck_rate(process: Process) -> float:
+    return len(process.strikes) / process.window_s
 
 
 def _law(experiment: Experiment) -> float:
@@ -53,53 +107,67 @@ def _law(experiment: Experiment) -> float:
     return faults.failure_rate * faults.duration / experiment.window_s
 
 
-def _recovery_times_s(ledger: pd.DataFrame, struck_ns: list[int]) -> list[float]:
-    """Detect + restart, warm-up included, of every outage that a single fault made and that led to useful work."""
-    at_work = set(ledger.loc[ledger["class"] == "useful", "start_ns"])
-    down = ledger[ledger["class"].isin(["detect", "restart"]) & ledger["fault"].notna()]
-    spans = {"start_ns": ("start_ns", "min"), "end_ns": ("end_ns", "max"), "seconds": ("seconds", "sum")}
-    outages = down.groupby("fault").agg(**spans)
-    return [
-        float(outage.seconds)
-        for outage in outages.itertuples()
-        if outage.end_ns in at_work
-        and sum(outage.start_ns - SLACK_NS <= at_ns < outage.end_ns for at_ns in struck_ns) == 1
-    ]
+def _recoveries_s(process: Process) -> list[float]:
+    """R as eq. 10 means it: from the fault until work goes on at its usual pace."""
+    return [outage.down_s + outage.warm_up_s for _, outage in process.clean]
 
 
-def _interval_s(inside: pd.DataFrame, experiment: Experiment) -> float:
-    """The interval as it was run: the mean time from the start of one undisturbed batch to that of the next.
+def _eq_10(process: Process, model: str, failures: int | None, rate: float) -> dict[str, object]:
+    found = predict_run(
+        window_s=process.window_s,
+        interval_s=process.interval_s,
+        checkpoint_costs_s=process.costs_s,
+        recovery_times_s=_recoveries_s(process),
+        hop_delay_s=process.hop_delay_s,
+        depth=process.depth,
+        failures=failures,
+        failure_rate=rate,
+        seed=SEED,
+    )
+    predicted = {"predicted": found.predicted, "low": found.low, "high": found.high}
+    why = None if found.predicted is not None else "no checkpoint, or no recovery from a single fault, was measured"
+    return {"model": model, "why": why} | predicted | _inputs(process, rate)
 
-    Spark aligns its triggers to multiples of the set interval and starts at once after a batch that overran it.
-    """
-    batches = inside.sort_values("batch")
-    follows = batches["undisturbed"] & batches["undisturbed"].shift(-1, fill_value=False)
-    follows &= batches["batch"].diff(-1) == -1
-    periods_s = (batches["started_ns"].shift(-1) - batches["started_ns"])[follows].astype(float) / 1e9
-    return _mean(periods_s) or experiment.engine.checkpoint_interval_s
 
-
-def _row(model: str, failures: int | None, rate: float, inputs: dict, measured: float) -> dict[str, object]:
-    prediction = predict_run(**inputs, failures=failures, failure_rate=rate, seed=SEED)
-    costs, recoveries = inputs["checkpoint_costs_s"], inputs["recovery_times_s"]
+def _inputs(process: Process, rate: float) -> dict[str, object]:
     return {
-        "quantity": "utilization",
-        "model": model,
-        "measured": float(measured),
-        **_numbers(prediction),
         "failure_rate": rate,
-        "checkpoint_cost_s": _mean(pd.Series(costs, dtype=float)),
-        "recovery_time_s": _mean(pd.Series(recoveries, dtype=float)),
-        "interval_s": inputs["interval_s"],
-        "hop_delay_s": inputs["hop_delay_s"],
-        "depth": inputs["depth"],
+        "checkpoint_cost_s": mean(pd.Series(process.costs_s, dtype=float)),
+        "recovery_time_s": mean(pd.Series(_recoveries_s(process), dtype=float)),
+        "interval_s": process.interval_s,
+        "hop_delay_s": process.hop_delay_s,
+        "depth": process.depth,
     }
 
 
-def _numbers(prediction: Prediction) -> dict[str, float | None]:
-    return {"predicted": prediction.predicted, "low": prediction.low, "high": prediction.high}
+def _recoveries(process: Process, replay: Replay) -> list[tuple[object, ...]]:
+    """Of every fault that began an outage, measured or replayed: what it took by both, and the difference."""
+    measured = {outage.fault: outage for outage in process.outages}
+    means = [
+        account.mean(axis=0) for account in (replay.replayed.down_s, replay.replayed.warm_up_s, replay.replayed.lost_s)
+    ]
+    found = []
+    for strike, *model in zip(replay.strikes, *means, strict=True):
+        outage = measured.get(strike.fault)
+        seen = (outage.down_s, outage.warm_up_s, outage.lost_s) if outage else (0.0, 0.0, 0.0)
+        pairs = [float(value) for pair in zip(seen, model, strict=True) for value in pair]
+        if any(pairs):
+            found.append((strike.fault, strike.struck_s, *pairs, sum(pairs[::2]) - sum(pairs[1::2])))
+    return found
 
 
-def _mean(values: pd.Series) -> float | None:
-    known = values.dropna()
-    return float(known.mean()) if len(known) else None
+def _useful_time(run: Run, process: Process, replay: Replay) -> list[tuple[object, ...]]:
+    """Useful time since the window opened, at each whole second: measured by the ledger, and replayed."""
+    seconds = np.arange(int(process.window_s) + 1)
+    ledger = run.table("ledger")
+    good = ledger[ledger["class"].isin(["useful", "idle"])]
+    starts, ends = ((good[name].astype("int64").to_numpy() - process.start_ns) / 1e9 for name in ("start_ns", "end_ns"))
+    reached = np.clip(seconds[:, np.newaxis], starts, ends) - starts
+    return list(zip(seconds.tolist(), reached.sum(axis=1).tolist(), replay.useful_by(seconds).tolist(), strict=True))
+
+
+def _write(run: Run, table: str, rows: list[tuple[object, ...]]) -> None:
+    names = TABLES[table].names
+    run.write_table(
+        table, pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=TABLES[table])
+    )

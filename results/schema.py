@@ -11,7 +11,7 @@ import pyarrow as pa
 from results.verdict import Verdict
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
@@ -39,7 +39,7 @@ class FaultOutcome(StrEnum):
     MISSING = "missing"  # the injector's journal knows nothing of it
 
 
-LEDGER_CLASSES = ("useful", "checkpoint", "lost", "detect", "restart", "idle")
+LEDGER_CLASSES = ("useful", "checkpoint", "lost", "detect", "restart", "warm-up", "idle")
 
 TABLES: dict[str, pa.Schema] = {
     "runs": _table(
@@ -118,7 +118,16 @@ TABLES: dict[str, pa.Schema] = {
         *_may(REAL, "measured", "predicted", "low", "high"),
         *_may(REAL, "failure_rate", "checkpoint_cost_s", "recovery_time_s", "interval_s", "hop_delay_s"),
         *_may(WHOLE, "depth"),
+        *_may(TEXT, "why"),  # nothing is predicted
     ),
+    # of each fault that began an outage, measured or replayed: what it took [s]
+    "replayed_recoveries": _table(
+        *_must(WHOLE, "fault"),
+        *_must(REAL, "struck_s", "down_s", "replayed_down_s", "warm_up_s", "replayed_warm_up_s", "lost_s"),
+        *_must(REAL, "replayed_lost_s", "difference_s"),
+    ),
+    # useful time since the window opened [s]
+    "useful_time": _table(*_must(WHOLE, "second"), *_must(REAL, "measured_s", "replayed_s")),
     "verdicts": _table(
         *_must(TEXT, "check", "table", "verdict"),
         *_may(TEXT, "observed", "expected", "detail"),

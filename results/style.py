@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 INK, RULE, PAPER = "#1f2933", "#d5dae1", "#ffffff"
 BLUE, SKY, GREEN, ORANGE, RED, PINK, GREY = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#cc79a7", "#8a929c"
+YELLOW = "#f0e442"
 WIDTH_IN = 9.6
 STYLE = {
     "font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 11, "axes.titleweight": "bold",

@@ -9,6 +9,7 @@ import pandas as pd
 from results.findings import (
     EXECUTOR,
     FAILURE_CLASSES,
+    REPLAY_MODEL,
     UNDESCRIBED_MODEL,
     advice,
     failure_share,
@@ -43,6 +44,7 @@ MEANINGS = {
     "lost": "work that a fault undid",
     "detect": "from the fault until it was noticed",
     "restart": "from the notice until work went on",
+    "warm-up": "what the first batch took too long",
     "idle": "waiting for input",
 }
 
@@ -125,6 +127,10 @@ def _utilization(run: Run) -> list[str]:
         lines[-1] += f" ({found.model})"
     elif (table_or_empty(run, "predictions")["model"] == UNDESCRIBED_MODEL).any():
         lines.append(f"  predicted  {UNDESCRIBED_MODEL}")
+    elif found.why is not None:
+        lines.append(f"  predicted  unknown: {found.why}")
+    if found.model == REPLAY_MODEL and found.expected is not None:
+        lines.append(f"  expected   {found.expected:.3f}   by eq. 10: what another seed would give, on average")
     return lines
 
 

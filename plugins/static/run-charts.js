@@ -143,6 +143,34 @@ const ledger = (data) => ({ colour }) => {
   };
 };
 
+/** Useful time against the clock, measured and replayed, with a line at each fault; below, by how much they differ. */
+const useful_time = (data) => ({ colour, narrow }) => {
+  const left = narrow ? 58 : 74;
+  const apart = data.second.map((_, i) => data.measured_s[i] - data.replayed_s[i]);
+  const say = (i) => `${number(data.second[i], "s")}\nmeasured ${number(data.measured_s[i], "s")} useful, replayed ${number(data.replayed_s[i], "s")}\ndifference ${number(apart[i], "s")}`;
+  const faults = { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: colour("red"), type: "solid", width: 1 }, data: data.faults.filter((each) => each.at_s != null).map((each) => ({ xAxis: each.at_s })) };
+  const line = (name, panel, values, shade, rest = {}) => ({
+    name, type: "line", xAxisIndex: panel, yAxisIndex: panel, data: values.map((value, i) => [data.second[i], value]), showSymbol: false, lineStyle: { width: 1.8, ...rest }, itemStyle: { color: colour(shade) }, markLine: faults,
+  });
+  const panel = (i) => ({ gridIndex: i, min: 0, max: "dataMax", axisLabel: { ...axis({}).axisLabel, show: i === 1 } });
+  return {
+    count: data.second.length, say,
+    option: {
+      grid: [{ left, right: 20, top: 40, height: 150 }, { left, right: 20, top: 214, height: 70 }],
+      legend: legend({ data: ["measured", "replayed"] }),
+      axisPointer: { link: [{ xAxisIndex: "all" }] },
+      tooltip: tooltip({ trigger: "axis", formatter: (found) => say(found[0].dataIndex) }),
+      xAxis: [axis(panel(0)), axis({ ...panel(1), name: "time in the window [s]", nameGap: 28 })],
+      yAxis: [axis({ gridIndex: 0, name: "useful time [s]", nameGap: left - 18, min: 0 }), axis({ gridIndex: 1, name: "difference [s]", nameGap: left - 18, splitNumber: 2 })],
+      series: [
+        line("measured", 0, data.measured_s, "red"),
+        line("replayed", 0, data.replayed_s, "blue", { type: "dashed" }),
+        line("difference", 1, apart, "text"),
+      ],
+    },
+  };
+};
+
 const SHOWN_AT_ONCE = 25;
 
 /** The phases of every recovery, one stacked bar for each; of the restart the text says how much was Spark's. */
@@ -169,4 +197,4 @@ const recoveries = (data) => ({ colour, narrow }) => {
   };
 };
 
-drawAll({ utilization, timeline, ledger, recoveries });
+drawAll({ utilization, useful_time, timeline, ledger, recoveries });

@@ -12,7 +12,7 @@ from functools import partial
 import pandas as pd
 import pyarrow as pa
 
-from experiments.engines import Engine, Protocol, RecoveryMode
+from experiments.engines import Engine, Protocol
 from experiments.spec import Experiment, LoadMode
 from models.sustainable.lag import MOST_GROWTH, STUCK, Outcome, limit_s
 from results.checks import evidence as derive
@@ -22,8 +22,11 @@ from results.schema import LEDGER_CLASSES, TABLES, FaultOutcome
 
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
 LAGS = ("lag_records", "lag_begin", "lag_end", "lag_median", "growth")
+REPLAYED = (
+    "replayed_recoveries",
+    "useful_time",
+)  # empty where nothing was replayed, which utilization.predicted judges
 UNSIGNED_OR_NOT = frozenset({"seed", "second", "batch", "fault", "lateness_s", *LAGS})  # no bound at zero
-MANY_FAULTS = 20
 MOST_STEP_S = 0.005  # half of what a fault may be off; NTP's slewing is none, since it moves both clocks alike
 LEAST_CHANCE = 1e-4  # a sound plan fails one such test in ten thousand
 ON_ANY_SCALE = frozenset({"measured", "predicted", "low", "high"})  # their unit is that of the predicted quantity
@@ -51,13 +54,8 @@ def searches(experiment: Experiment) -> bool:
 
 
 def model_describes(experiment: Experiment) -> bool:
-    """The utilization model is about global rollback under a saturating load; without faults it always holds.
-
-    It knows only faults that lose work: pauses, slow or cut-off hosts, a broker that is gone cost time in other ways.
-    """
-    rolls_back = experiment.engine.recovery is RecoveryMode.QUERY
-    loses_work = all(kind.loses_work for kind in experiment.faults.kinds)
-    return not has_faults(experiment) or (rolls_back and saturates(experiment) and loses_work)
+    """The utilization model knows only faults that lose work: others (a pause, a slow host) cost time in other ways."""
+    return all(kind.loses_work for kind in experiment.faults.kinds)
 
 
 def is_dataflow(experiment: Experiment) -> bool:
@@ -66,12 +64,6 @@ def is_dataflow(experiment: Experiment) -> bool:
 
 def takes_checkpoints(experiment: Experiment) -> bool:
     return is_dataflow(experiment) and experiment.engine.protocol_run is not Protocol.NONE
-
-
-def expects_many_faults(experiment: Experiment) -> bool:
-    """So many that the long-run prediction is a fair measure of one run."""
-    faults = experiment.fault_spec
-    return faults.failure_rate * faults.duration >= MANY_FAULTS
 
 
 def has_oracle(experiment: Experiment) -> bool:
@@ -147,8 +139,9 @@ NEEDED_FOR = {
 }
 
 
-def _prediction(evidence: Evidence) -> pd.Series:
-    return derive.predicted_utilization(evidence).iloc[0]
+def _expected_utilization(evidence: Evidence) -> str:
+    (low, high), row = derive.allowed_utilization(evidence), derive.predicted_utilization(evidence).iloc[0]
+    return f"{low:.3f} to {high:.3f} ({row['model']}: {row['predicted']:.3f})"
 
 
 def _level_limit_s(evidence: Evidence) -> float:
@@ -158,7 +151,7 @@ def _level_limit_s(evidence: Evidence) -> float:
 
 CHECKS: tuple[Check, ...] = (
     *map(_schema_check, JUDGED_TABLES),
-    *(_values_check(table) for table in JUDGED_TABLES if table != "recoveries"),
+    *(_values_check(table) for table in JUDGED_TABLES if table not in ("recoveries", *REPLAYED)),
     Check(
         name="recoveries.values",
         table="recoveries",
@@ -278,19 +271,10 @@ CHECKS: tuple[Check, ...] = (
         name="utilization.predicted",
         table="predictions",
         subject=derive.predicted_utilization,
-        rules=lambda evidence: [between("measured", _prediction(evidence)["low"], _prediction(evidence)["high"])],
+        rules=lambda evidence: [between("measured", *derive.allowed_utilization(evidence))],
         observed=lambda frame: f"{frame['measured'].iat[0]:.3f}",
-        expected=lambda evidence: "{low:.3f} to {high:.3f} ({model}: {predicted:.3f})".format(**_prediction(evidence)),
+        expected=_expected_utilization,
         applies=model_describes,
-    ),
-    Check(
-        name="utilization.within_tolerance",
-        table="predictions",
-        subject=derive.distance_to_prediction,
-        rules=lambda evidence: [between("distance", 0, evidence.experiment.tolerances.utilization)],
-        observed=lambda frame: f"{frame['distance'].iat[0]:.3f} apart",
-        expected=lambda evidence: f"within {evidence.experiment.tolerances.utilization:g} over a run of many faults",
-        applies=lambda experiment: model_describes(experiment) and expects_many_faults(experiment),
     ),
     Check(
         name="utilization.estimates_agree",

@@ -18,11 +18,11 @@ from models.sustainable.lag import grows, growth
 from models.sustainable.search import End
 from models.uncertainty import FEWEST_SAMPLES
 from results.checks.rules import NotEnough
-from results.findings import FAILURE_CLASSES, judged_utilization, took_effect
+from results.findings import FAILURE_CLASSES, REPLAY_MODEL, judged_utilization, took_effect
 from results.schema import TABLES, FaultOutcome
 from results.store import Run
 
-FEWEST_FAULTS = 5  # below this, chance decides how far measured and predicted utilization lie apart
+MANY_FAULTS, FEW_FAULTS_FACTOR = 20, 2.0  # with fewer faults single recoveries scatter more: twice the tolerance
 HOST_START_S = 30.0  # a healed host counts as back when its worker runs again, which takes it some seconds
 OPEN_ENDS = {
     End.PROBES: "load.probes were used up",
@@ -183,23 +183,31 @@ def closed_windows(evidence: Evidence) -> pd.DataFrame:
 def predicted_utilization(evidence: Evidence) -> pd.DataFrame:
     """Return the prediction that the run is judged by, as one row with `measured`, `predicted`, `low` and `high`."""
     faults = evidence.table("faults")
-    if not faults.empty and len(took_effect(faults)) < FEWEST_FAULTS:
-        raise NotEnough(f"{len(took_effect(faults))} faults took effect; at least {FEWEST_FAULTS} are needed")
     row = judged_utilization(evidence.rows("predictions", "table predictions has no row"), faults)
     if row is None:
         raise NotEnough("no utilization was predicted for this run")
     if pd.isna(row["measured"]):
         raise NotEnough("nothing was measured to hold the prediction against")
+    if not pd.isna(row["why"]):
+        raise NotEnough(row["why"])
     if row[["predicted", "low", "high"]].isna().any():
         what = "checkpoints, and of recoveries that no second fault disturbed if there are faults"
         raise NotEnough(f"the prediction has no interval: that takes {FEWEST_SAMPLES} of the {what}")
     return row.to_frame().T.astype(dict.fromkeys(("measured", "predicted", "low", "high"), "float64"))
 
 
-def distance_to_prediction(evidence: Evidence) -> pd.DataFrame:
-    """Return one row with the distance of measured from predicted utilization."""
-    row = predicted_utilization(evidence)
-    return pd.DataFrame({"distance": (row["measured"] - row["predicted"]).abs().to_list()})
+def allowed_utilization(evidence: Evidence) -> tuple[float, float]:
+    """Within which bounds the measured utilization must lie.
+
+    A replay knows when the faults struck: what is left to chance shrinks with their number, so it is held to a
+    tolerance. Without faults the bounds are those of the prediction, which are narrow.
+    """
+    row = predicted_utilization(evidence).iloc[0]
+    if row["model"] != REPLAY_MODEL:
+        return float(row["low"]), float(row["high"])
+    many = len(took_effect(evidence.table("faults"))) >= MANY_FAULTS
+    tolerance = evidence.experiment.tolerances.utilization * (1 if many else FEW_FAULTS_FACTOR)
+    return float(row["predicted"]) - tolerance, float(row["predicted"]) + tolerance
 
 
 def both_estimates(evidence: Evidence) -> pd.DataFrame:

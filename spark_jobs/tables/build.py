@@ -90,8 +90,9 @@ class Logs:
     def _spark_events(self) -> Iterable[dict[str, Any]]:
         """Of every driver in turn: each life of it numbers its stages from 0, and has a log named by its start.
 
-        A driver's host may have put anything there: only regular files of the run's user are read. Files may have a second
-        name, as they have while results are computed again; a host can make none that leads out of the folder it sees.
+        A driver's host may have put anything there: only regular files of the run's user are read. Files may have a
+        second name, as they have while results are computed again; a host can make none that leads out of the folder
+        it sees.
         """
         uid = self.raw.stat().st_uid
         for name in sorted(os.listdir(self.raw / EVENTS)):

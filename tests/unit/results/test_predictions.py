@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from models.utilization import utilization
-from results.findings import NO_FAULTS_MODEL, PLANNED_FAULTS_MODEL
-from results.predictions import LAW_MODEL, write_predictions
+from results.findings import LAW_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
+from results.predictions import write_predictions
 from tests.unit.results import synthetic
 
 WINDOW_S = 240.0
@@ -29,21 +29,22 @@ def mean_recovery_s(recoveries):
 
 def test_a_run_with_faults_is_predicted_at_the_planned_and_at_the_lawful_rate(tmp_path):
     run, found = predict(tmp_path)
-    assert list(found) == [PLANNED_FAULTS_MODEL, LAW_MODEL]
+    assert list(found) == [REPLAY_MODEL, LAW_MODEL]
     struck = len(synthetic.KILLS_S)
     assert len(run.table("faults")) == struck + 1, "one was absorbed"
-    assert found[PLANNED_FAULTS_MODEL]["failure_rate"] == pytest.approx(struck / WINDOW_S)
+    assert found[REPLAY_MODEL]["failure_rate"] == pytest.approx(struck / WINDOW_S)
     assert found[LAW_MODEL]["failure_rate"] == pytest.approx(3 * 0.009)
     for row in found.values():
         assert row["quantity"] == "utilization"
         assert row["measured"] == pytest.approx(run.table("runs")["utilization"][0])
-        assert row["predicted"] == pytest.approx(utilization(*(row[name] for name in INPUTS)))
         assert row["low"] < row["predicted"] < row["high"]
+    law = found[LAW_MODEL]
+    assert law["predicted"] == pytest.approx(utilization(*(law[name] for name in INPUTS)))
 
 
 def test_the_inputs_are_means_over_the_run(tmp_path):
     run, found = predict(tmp_path)
-    row, recoveries = found[PLANNED_FAULTS_MODEL], run.table("recoveries")
+    row, recoveries = found[REPLAY_MODEL], run.table("recoveries")
     assert row["checkpoint_cost_s"] == pytest.approx(run.table("checkpoints")["checkpoint_s"].mean())
     assert row["recovery_time_s"] == mean_recovery_s(recoveries)
     assert (row["interval_s"], row["hop_delay_s"], row["depth"]) == (synthetic.INTERVAL_S, 0.0, 2)
@@ -72,7 +73,7 @@ def test_batches_outside_the_window_or_without_input_say_nothing_of_the_cost(tmp
         return checkpoints
 
     _, found = predict(tmp_path, changes={"checkpoints": spoil})
-    assert found[PLANNED_FAULTS_MODEL]["checkpoint_cost_s"] == pytest.approx(synthetic.CHECKPOINT_S, rel=0.1)
+    assert found[REPLAY_MODEL]["checkpoint_cost_s"] == pytest.approx(synthetic.CHECKPOINT_S, rel=0.1)
 
 
 def test_batches_that_overrun_the_trigger_make_the_interval_longer(tmp_path):
@@ -81,7 +82,7 @@ def test_batches_that_overrun_the_trigger_make_the_interval_longer(tmp_path):
         return frame.assign(started_ns=first_ns + (frame["started_ns"] - first_ns) * 5 // 4)
 
     _, found = predict(tmp_path, changes={"checkpoints": overrun})
-    assert found[PLANNED_FAULTS_MODEL]["interval_s"] == pytest.approx(1.25 * synthetic.INTERVAL_S)
+    assert found[REPLAY_MODEL]["interval_s"] == pytest.approx(1.25 * synthetic.INTERVAL_S)
 
 
 def test_an_outage_that_a_second_fault_disturbed_is_no_sample_of_the_recovery_time(tmp_path):
@@ -94,19 +95,15 @@ def test_an_outage_that_a_second_fault_disturbed_is_no_sample_of_the_recovery_ti
 
     run, found = predict(tmp_path, changes={"faults": strike_again})
     kept = run.table("recoveries").drop(disturbed)
-    assert found[PLANNED_FAULTS_MODEL]["recovery_time_s"] == pytest.approx(
-        (kept["detect_s"] + kept["restart_s"]).mean()
-    )
-    assert found[PLANNED_FAULTS_MODEL]["failure_rate"] == pytest.approx((len(synthetic.KILLS_S) + 1) / WINDOW_S)
+    assert found[REPLAY_MODEL]["recovery_time_s"] == pytest.approx((kept["detect_s"] + kept["restart_s"]).mean())
+    assert found[REPLAY_MODEL]["failure_rate"] == pytest.approx((len(synthetic.KILLS_S) + 1) / WINDOW_S)
 
 
 def test_an_outage_that_the_window_cut_off_is_no_sample_either(tmp_path):
     kills = (*synthetic.KILLS_S, WINDOW_S - 2.0)
     run, found = predict(tmp_path, kills=kills)
     kept = run.table("recoveries")[:-1]
-    assert found[PLANNED_FAULTS_MODEL]["recovery_time_s"] == pytest.approx(
-        (kept["detect_s"] + kept["restart_s"]).mean()
-    )
+    assert found[REPLAY_MODEL]["recovery_time_s"] == pytest.approx((kept["detect_s"] + kept["restart_s"]).mean())
 
 
 def test_a_run_that_committed_nothing_has_unknown_predictions(tmp_path):
@@ -122,7 +119,7 @@ def test_the_same_run_gives_the_same_interval(tmp_path):
 
 def test_the_interval_is_the_time_between_undisturbed_batches(tmp_path):
     _, found = predict(tmp_path)  # the first batch after each kill starts much later than an interval
-    assert found[PLANNED_FAULTS_MODEL]["interval_s"] == pytest.approx(synthetic.INTERVAL_S, rel=0.01)
+    assert found[REPLAY_MODEL]["interval_s"] == pytest.approx(synthetic.INTERVAL_S, rel=0.01)
 
 
 def test_the_law_expects_no_faults_beyond_its_duration(tmp_path):

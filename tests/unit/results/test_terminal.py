@@ -22,7 +22,7 @@ def test_the_document_has_the_fields_of_the_contract(good_run: Run) -> None:
     assert set(found) == parts
     assert found["sustainable"] == {"rate": None, "too_high": None}, "of a run that did not search"
     assert set(found["verdicts"][0]) == {"check", "verdict", "observed", "expected"}
-    assert set(found["utilization"]) == {"measured", "predicted", "low", "high"}
+    assert set(found["utilization"]) == {"measured", "predicted", "low", "high", "expected"}
     assert set(found["ledger"]) == {*LEDGER_CLASSES, "window"}
     assert set(found["faults"][0]) == {"planned_at", "actual_at", "kind", "targets", "cause"}
     assert set(found["recoveries"][0]) == {"fault", "detect", "restart", "restore", "catch_up"}
@@ -74,7 +74,7 @@ def test_the_summary_fits_a_terminal_and_tells_the_result(good_run: Run) -> None
         "Failures cost",
         f"measured   {measured:.3f}",
         "worker-3",
-        "34 pass, 0 fail, 0 unknown",
+        "36 pass, 0 fail, 0 unknown",
         "0 lost, 0 wrong",
     ):
         assert words in text
@@ -88,7 +88,7 @@ def test_the_summary_marks_what_failed_and_what_is_unknown(tmp_path: Path) -> No
     text = summary(run)
     assert "✗ quality.nothing_lost" in text
     assert "? utilization.predicted         no utilization was predicted for this run" in text
-    assert "32 pass, 1 fail, 1 unknown" in text
+    assert "34 pass, 1 fail, 1 unknown" in text
 
 
 @pytest.mark.parametrize(("others", "told"), [(0.2, "window."), (0.6, "window: what is late, slow or unknown may be")])

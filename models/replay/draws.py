@@ -1,0 +1,22 @@
+"""Measurements resampled for many replays at once (Rubin's Bayesian bootstrap: exponential weights)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from models.replay.work import Array
+
+
+def means(rng: np.random.Generator, values: npt.ArrayLike, runs: int, count: int) -> Array:
+    """The mean of `count` draws in each run, each run drawing from its own resample of the values, (runs,)."""
+    given = np.asarray(values, dtype=float)
+    weights = rng.exponential(size=(runs, given.size))
+    drawn = rng.multinomial(count, weights / weights.sum(axis=1, keepdims=True))
+    return drawn @ given / count
+
+
+def draw(rng: np.random.Generator, weights: Array) -> npt.NDArray[np.int64]:
+    """For each row of weights, (runs, values), one index at random in proportion to them, (runs,)."""
+    reached = np.cumsum(weights, axis=1)
+    return (reached > rng.uniform(size=(len(weights), 1)) * reached[:, -1:]).argmax(axis=1)

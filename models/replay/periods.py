@@ -1,0 +1,42 @@
+"""A system that works in periods of T and goes on while it checkpoints, as the paper has it and the testbed does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models.replay.work import Array, Span, Spell
+
+
+class Periods:
+    """Periods begin when the system is up; a fault takes back all work since the last complete checkpoint.
+
+    interval_s  T, checkpoint included
+    costs_s     c, (runs,)
+    lags_s      from the end of a period until its checkpoint is complete, (n - 1) delta, (runs,)
+    load        how long the work of one second takes, checkpoints included; from 1 on the system is never idle
+    """
+
+    def __init__(self, interval_s: float, costs_s: Array, lags_s: Array, load: float = 1.0) -> None:
+        self._interval_s, self._lags_s, self._load = interval_s, lags_s, min(load, 1.0)
+        self._useful = 1.0 - costs_s / interval_s
+        self._backlog_s = np.zeros(costs_s.shape)  # work that is due and not done
+        self._seen_s: Array | None = None  # when it was so much
+
+    def until(self, up_s: Array, fault_s: Array, end_s: float) -> Spell:
+        """See `Work`."""
+        stop_s = np.maximum(np.minimum(fault_s, end_s), up_s)
+        if self._seen_s is not None:
+            self._backlog_s += self._load * (up_s - self._seen_s)
+        runs_s, fails = stop_s - up_s, fault_s < end_s
+        complete = np.maximum(np.floor((runs_s - self._lags_s) / self._interval_s), 0.0)
+        safe_s = complete * self._interval_s
+        lost_s = np.where(fails, self._done(runs_s) - self._done(safe_s), 0.0)
+        self._backlog_s += self._load * runs_s - self._done(runs_s) + lost_s
+        self._seen_s = stop_s
+        since_s = up_s + safe_s
+        spans = [Span(up_s, since_s, self._useful), Span(since_s, stop_s, np.where(fails, 1.0, self._useful))]
+        return Spell(spans, lost_s, since_s)
+
+    def _done(self, runs_s: Array) -> Array:
+        """Work that is done in the first so many seconds of a spell: the backlog at full speed, then what comes."""
+        return np.minimum(runs_s, self._backlog_s + self._load * runs_s)

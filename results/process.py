@@ -1,0 +1,165 @@
+"""What a run's tables say of its checkpoint-and-restart process: what struck it, and what each outage took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from experiments.engines import Engine, RecoveryMode
+from experiments.spec import Experiment
+from results.findings import the_run, took_effect
+from results.store import Run
+
+SLACK_NS = 500_000_000  # a batch that is being committed when its host dies ends before the outage begins
+ROUND = "round"  # stands for all partitions in the table of their checkpoints
+
+
+@dataclass(frozen=True)
+class Strike:
+    """A fault that took effect; seconds from the start of the window."""
+
+    fault: int
+    kind: str
+    hosts: int
+    struck_s: float
+    back_s: float  # when its last host was healed; struck_s if none ever was
+
+
+@dataclass(frozen=True)
+class Outage:
+    """What the ledger says of an outage, under the fault that began it; seconds."""
+
+    fault: int
+    start_s: float
+    end_s: float
+    down_s: float
+    warm_up_s: float
+    lost_s: float
+    is_whole: bool  # it led to useful work within the window
+
+
+class Process:
+    """Measured costs and outages of one run."""
+
+    def __init__(self, run: Run, experiment: Experiment) -> None:
+        self._run, self.experiment = run, experiment
+        row = the_run(run)
+        self.start_ns, self.window_s = int(row["window_start_ns"]), float(row["window_s"])
+        self.load_rate, self.service_rate = row["load_rate"], row["service_rate"]
+
+    @cached_property
+    def _inside(self) -> pd.DataFrame:
+        """The batches of the window that had input."""
+        checkpoints = self._run.table("checkpoints")
+        return checkpoints[checkpoints["in_window"] & (checkpoints["records"] > 0)].sort_values("batch")
+
+    @property
+    def costs_s(self) -> list[float]:
+        return self._inside["checkpoint_s"].astype(float).tolist()
+
+    @property
+    def batches_s(self) -> list[float]:
+        """How long the batches took that no outage touched."""
+        return self._inside.loc[self._inside["undisturbed"], "duration_s"].astype(float).tolist()
+
+    @property
+    def hop_delay_s(self) -> float:
+        return mean(self._inside["hop_delay_s"]) or 0.0
+
+    @property
+    def depth(self) -> int:
+        return round(mean(self._inside["stages"]) or 1)
+
+    @cached_property
+    def interval_s(self) -> float:
+        """The interval as it was run: the mean time from the start of one undisturbed batch to that of the next.
+
+        Spark aligns its triggers to multiples of the set interval and starts at once after a batch that overran it.
+        """
+        batches = self._inside
+        follows = batches["undisturbed"] & batches["undisturbed"].shift(-1, fill_value=False)
+        follows &= batches["batch"].diff(-1) == -1
+        periods_s = (batches["started_ns"].shift(-1) - batches["started_ns"])[follows].astype(float) / 1e9
+        return mean(periods_s) or self.experiment.engine.checkpoint_interval_s
+
+    @property
+    def store_s(self) -> float:
+        """From the start of a checkpoint of the testbed until it is complete: of a round, or of a partition."""
+        rows = self._run.table("partition_checkpoints")
+        rounds = rows[rows["partition"] == ROUND]
+        return mean((rounds if len(rounds) else rows)["seconds"]) or 0.0
+
+    @cached_property
+    def strikes(self) -> list[Strike]:
+        """The faults that struck a host that was up, in the order of time."""
+        found = took_effect(self._run.table("faults")).sort_values("actual_ns")
+        return [self._strike(row) for _, row in found.iterrows()]
+
+    def _strike(self, row: pd.Series) -> Strike:
+        struck_s = self._seconds(row["actual_ns"])
+        back_s = struck_s if pd.isna(row["healed_ns"]) else max(struck_s, self._seconds(row["healed_ns"]))
+        return Strike(int(row["fault"]), row["kind"], row["targets"].count(",") + 1, struck_s, back_s)
+
+    @cached_property
+    def outages(self) -> list[Outage]:
+        """Every outage that the window saw, in the order of time."""
+        ledger = self._run.table("ledger")
+        at_work = set(ledger.loc[ledger["class"] == "useful", "start_ns"])
+        caused = ledger[ledger["fault"].notna()]
+        found = [self._outage(int(fault), rows, at_work) for fault, rows in caused.groupby("fault")]
+        return sorted(filter(None, found), key=lambda outage: outage.start_s)
+
+    def _outage(self, fault: int, rows: pd.DataFrame, at_work: set[int]) -> Outage | None:
+        down = rows[rows["class"] != "lost"]
+        seconds = rows.groupby("class")["seconds"].sum()
+        if down.empty:
+            return None
+        down_s = float(seconds.get("detect", 0.0) + seconds.get("restart", 0.0))
+        return Outage(
+            fault,
+            self._seconds(down["start_ns"].min()),
+            self._seconds(down["end_ns"].max()),
+            down_s,
+            float(seconds.get("warm-up", 0.0)),
+            float(seconds.get("lost", 0.0)),
+            int(down["end_ns"].max()) in at_work,
+        )
+
+    def strikes_in(self, outage: Outage) -> list[Strike]:
+        """The faults that struck during an outage, the one that began it included."""
+        slack_s = SLACK_NS / 1e9
+        return [s for s in self.strikes if outage.start_s - slack_s <= s.struck_s < outage.end_s]
+
+    @cached_property
+    def clean(self) -> list[tuple[Strike, Outage]]:
+        """The outages that one fault made and that led to useful work: what a recovery takes is known from them."""
+        found = [(self.strikes_in(outage), outage) for outage in self.outages if outage.is_whole]
+        return [(strikes[0], outage) for strikes, outage in found if len(strikes) == 1]
+
+    @property
+    def waits_for_hosts(self) -> bool:
+        """Whether no recovery was over before the hosts were back that it had lost."""
+        return all(strike.struck_s + outage.down_s >= strike.back_s for strike, outage in self.clean)
+
+    @property
+    def works_in_batches(self) -> bool:
+        return self.experiment.engine.name is Engine.STRUCTURED_STREAMING
+
+    @property
+    def lost_share(self) -> float:
+        """How much a fault takes of the work since the last checkpoint: in mode task what its hosts held of it."""
+        if self.experiment.engine.recovery is RecoveryMode.QUERY or not self.strikes:
+            return 1.0
+        hosts = sum(strike.hosts for strike in self.strikes) / len(self.strikes)
+        return min(1.0, hosts / self.experiment.cluster.workers)
+
+    def _seconds(self, at_ns: float) -> float:
+        return (int(at_ns) - self.start_ns) / 1e9
+
+
+def mean(values: pd.Series) -> float | None:
+    """The mean of what was measured; None if nothing was."""
+    known = values.dropna()
+    return float(known.mean()) if len(known) else None

@@ -1,0 +1,167 @@
+"""Replays of given faults: by hand where there is one fault, and in the mean over many against eq. 10."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from models import partial_rollback
+from models.replay.micro_batches import MicroBatches
+from models.replay.periods import Periods
+from models.replay.process import Faults, Replayed, replay
+from models.utilization import utilization
+
+ONE = np.ones(1)
+
+
+def faults(*struck_s: float, back_s=None, restart_s=12.0, warm_up_s=0.0) -> Faults:
+    """Of one run."""
+    struck = np.array([struck_s], dtype=float)
+    back = struck if back_s is None else np.array([back_s], dtype=float)
+    return Faults(struck, back, np.full(struck.shape, restart_s), np.full(struck.shape, warm_up_s))
+
+
+def periods(*, cost_s=1.0, lag_s=0.5, load=1.0, interval_s=10.0) -> Periods:
+    return Periods(interval_s, cost_s * ONE, lag_s * ONE, load)
+
+
+def replayed(work, given: Faults, window_s=100.0, since_s=-3.0) -> Replayed:
+    return replay(work, given, window_s, since_s * ONE)
+
+
+def of(found: Replayed) -> tuple[list[float], list[float], list[float]]:
+    """Down, warm-up and lost of the one run."""
+    return found.down_s[0].tolist(), found.warm_up_s[0].tolist(), found.lost_s[0].tolist()
+
+
+def test_one_fault_by_hand():
+    """Periods end at 7, 17, 27, 37, 47; the checkpoint of the fourth is complete at 37.5, that of the fifth never."""
+    found = replayed(periods(), faults(46.5))
+    assert of(found) == ([12.0], [0.0], [9.5])
+    assert found.utilizations == pytest.approx([(37 + (100 - 58.5)) * 0.9 / 100])
+
+
+def test_a_checkpoint_that_is_not_complete_costs_the_period_before_it_too():
+    assert of(replayed(periods(), faults(47.4)))[2] == [pytest.approx(10.4)]
+    assert of(replayed(periods(), faults(47.6)))[2] == [pytest.approx(0.6)]
+
+
+def test_work_that_was_lost_from_before_the_window_does_not_count():
+    found = replayed(periods(), faults(4.0))
+    assert of(found) == ([12.0], [0.0], [4.0])
+    assert found.utilizations == pytest.approx([(100 - 16) * 0.9 / 100])
+
+
+def test_a_fault_during_a_recovery_starts_it_again():
+    found = replayed(periods(), faults(46.5, 51.5))
+    assert of(found) == ([17.0, 0.0], [0.0, 0.0], [9.5, 0.0]), "all of it is the outage of the first"
+
+
+def test_several_hosts_at_once_are_one_outage():
+    assert of(replayed(periods(), faults(46.5, 46.5, 46.5)))[0] == [12.0, 0.0, 0.0]
+
+
+def test_a_recovery_waits_for_the_host_that_returns_last():
+    found = replayed(periods(), faults(46.5, 47.5, back_s=(70.0, 50.0)))
+    assert of(found)[0] == [70.0 + 12.0 - 46.5, 0.0]
+
+
+def test_an_outage_that_the_window_cuts_counts_as_far_as_it_is_in_it():
+    found = replayed(periods(), faults(95.0))
+    assert of(found) == ([5.0], [0.0], [pytest.approx(8.0)])
+    assert found.utilizations == pytest.approx([87 * 0.9 / 100])
+
+
+def test_a_fault_amid_the_warm_up_loses_it():
+    found = replayed(periods(lag_s=0.0), faults(47.0, 61.0, restart_s=12.0, warm_up_s=4.0))
+    assert of(found) == ([12.0, 12.0], [0.0, 4.0], [0.0, 2.0])
+
+
+def test_a_fault_after_the_window_is_none():
+    assert of(replayed(periods(), faults(200.0))) == ([0.0], [0.0], [0.0])
+    assert replayed(periods(), faults(200.0)).utilizations == pytest.approx([0.9])
+
+
+def test_below_saturation_a_fault_takes_the_work_that_was_done_and_the_rest_is_caught_up():
+    """Half of the time is idle: of 9.5 s since the last checkpoint 4.75 s were work."""
+    found = replayed(periods(load=0.5), faults(46.5, 62.5))
+    assert of(found)[2][0] == pytest.approx(4.75)
+    assert of(found)[2][1] == pytest.approx(4.0), "16.75 s of work have piled up, so it works all the time from 58.5"
+
+
+def test_a_batch_is_lost_from_its_start_and_done_again_at_once():
+    """Batches of 9 s each 10 s from -3 on: the one from 37 is cut off at 40, and done again from 52 to 61.
+
+    It overran the trigger at 57, so that the next one follows at once.
+    """
+    work = MicroBatches(ONE, 9.0 * ONE, interval_s=10.0, trigger_s=-3.0)
+    found = replayed(work, faults(40.0, 64.0, 68.0, restart_s=12.0))
+    assert of(found) == ([12.0, 16.0, 0.0], [0.0] * 3, [3.0, pytest.approx(3.0), 0.0])
+
+
+def test_between_two_batches_nothing_is_lost():
+    work = MicroBatches(ONE, 6.0 * ONE, interval_s=10.0, trigger_s=-3.0)
+    found = replayed(work, faults(45.0))
+    assert of(found)[2] == [0.0]
+
+
+def test_at_a_set_rate_batches_hold_what_came_since_the_last_one():
+    """Each batch takes 4 s of work and 1 s of checkpoint; after the outage the first one holds 1.7 times as much."""
+    work = MicroBatches(ONE, 9.0 * ONE, interval_s=10.0, trigger_s=-3.0, load=0.4)
+    found = replayed(work, faults(46.0, 61.0, 66.0, restart_s=8.0))
+    assert of(found)[2] == [0.0, pytest.approx(7.0), 0.0], "the batch from 54 takes 17 * .4 + 1 s, up to 61.8"
+
+
+def test_a_partial_rollback_takes_its_share_and_keeps_the_rest():
+    work = MicroBatches(ONE, 10.0 * ONE, lost_share=0.25)
+    found = replayed(work, faults(45.0, 46.0, restart_s=0.5))
+    assert of(found)[2] == [pytest.approx(2.0), pytest.approx(0.25 * 6.5)], "8 s were done, 6 s left, .5 s more"
+
+
+@pytest.mark.parametrize("load", [1.0, 0.6])
+def test_all_time_is_accounted_for(load):
+    rng = np.random.default_rng(3)
+    struck = np.sort(rng.uniform(0, 400, (50, 12)), axis=1)
+    given = Faults(struck, struck + rng.uniform(0, 5, struck.shape), rng.uniform(1, 9, struck.shape), 0 * struck + 2.0)
+    for work in (
+        Periods(10.0, np.zeros(50), np.full(50, 0.3), load),
+        MicroBatches(np.zeros(50), np.full(50, 8.0), interval_s=10.0, load=load),
+    ):
+        found = replay(work, given, 400.0, -rng.uniform(0, 10, 50))
+        taken_s = (found.down_s + found.warm_up_s + found.lost_s).sum(axis=1)
+        assert found.utilizations * 400.0 + taken_s == pytest.approx(np.full(50, 400.0))
+        assert found.useful_by(np.array([400.0])) == pytest.approx([found.utilizations.mean() * 400.0])
+
+
+RATE, COST_S, RECOVERY_S, INTERVAL_S, LONG_S, RUNS = 0.02, 1.0, 12.0, 10.0, 3000.0, 2000
+BEFORE_S = 300.0  # so long has the process been running when the window opens
+
+
+def mean_over_poisson_faults(make) -> tuple[float, float]:
+    """Mean utilization and its standard error, of long windows that open amid the process."""
+    rng = np.random.default_rng(11)
+    gaps = rng.exponential(1 / RATE, (RUNS, round(1.8 * RATE * LONG_S)))
+    struck = np.cumsum(gaps, axis=1) - BEFORE_S
+    assert struck[:, -1].min() > LONG_S
+    given = Faults(struck, struck, np.full(struck.shape, RECOVERY_S - 3.0), np.full(struck.shape, 3.0))
+    found = replay(make(RUNS), given, LONG_S, np.full(RUNS, -BEFORE_S)).utilizations
+    return found.mean(), found.std() / RUNS**0.5
+
+
+@pytest.mark.parametrize(("hop_delay_s", "depth"), [(0.0, 1), (0.4, 3), (6.0, 3)])
+def test_over_poisson_faults_the_mean_of_the_replay_is_eq_10(hop_delay_s, depth):
+    lag_s = (depth - 1) * hop_delay_s
+    mean, error = mean_over_poisson_faults(lambda n: Periods(INTERVAL_S, np.full(n, COST_S), np.full(n, lag_s)))
+    expected = utilization(RATE, COST_S, RECOVERY_S, INTERVAL_S, hop_delay_s, depth)
+    assert mean == pytest.approx(expected, abs=4 * error)
+    assert error < 0.001
+
+
+@pytest.mark.parametrize("lost_share", [1.0, 0.6, 0.2])
+def test_over_poisson_faults_batches_that_follow_at_once_meet_the_model_of_partial_rollback(lost_share):
+    def make(runs: int) -> MicroBatches:
+        return MicroBatches(np.full(runs, COST_S), np.full(runs, INTERVAL_S), lost_share=lost_share)
+
+    mean, error = mean_over_poisson_faults(make)
+    expected = partial_rollback.utilization(RATE, COST_S, RECOVERY_S, INTERVAL_S, lost_share)
+    assert mean == pytest.approx(expected, abs=4 * error)
