@@ -143,9 +143,7 @@ def _inputs(process: Process, rate: float) -> dict[str, object]:
 def _recoveries(process: Process, replay: Replay) -> list[tuple[object, ...]]:
     """Of every fault that began an outage, measured or replayed: what it took by both, and the difference."""
     measured = {outage.fault: outage for outage in process.outages}
-    means = [
-        account.mean(axis=0) for account in (replay.replayed.down_s, replay.replayed.warm_up_s, replay.replayed.lost_s)
-    ]
+    means = [each.mean(axis=0) for each in (replay.down_s, replay.warm_up_s, replay.timed.lost_s)]
     found = []
     for strike, *model in zip(replay.strikes, *means, strict=True):
         outage = measured.get(strike.fault)

@@ -26,6 +26,11 @@ class Strike:
     struck_s: float
     back_s: float  # when its last host was healed; struck_s if none ever was
 
+    @property
+    def away_s(self) -> float:
+        """For how long its hosts were away."""
+        return self.back_s - self.struck_s
+
 
 @dataclass(frozen=True)
 class Outage:
@@ -38,6 +43,11 @@ class Outage:
     warm_up_s: float
     lost_s: float
     is_whole: bool  # it led to useful work within the window
+
+    @property
+    def ready_s(self) -> float:
+        """When detection and restart were over."""
+        return self.start_s + self.down_s
 
 
 class Process:
@@ -59,10 +69,20 @@ class Process:
     def costs_s(self) -> list[float]:
         return self._inside["checkpoint_s"].astype(float).tolist()
 
-    @property
-    def batches_s(self) -> list[float]:
-        """How long the batches took that no outage touched."""
-        return self._inside.loc[self._inside["undisturbed"], "duration_s"].astype(float).tolist()
+    @cached_property
+    def batches(self) -> pd.DataFrame:
+        """Every batch from the one under way as the window opens: its start and commit, and how long it took [s].
+
+        Without its warm-up, and without what it did again for a fault that it outlived.
+        """
+        checkpoints, ledger = self._run.table("checkpoints"), self._run.table("ledger")
+        extra_s = ledger[ledger["class"].isin(["warm-up", "lost"])].groupby("batch")["seconds"].sum()
+        found = checkpoints[checkpoints["records"] > 0].sort_values("batch")
+        starts_s = (found["started_ns"].astype("int64") - self.start_ns) / 1e9
+        lengths_s = found["duration_s"].astype(float) - found["batch"].map(extra_s).astype(float).fillna(0.0)
+        commits_s = starts_s + found["duration_s"].astype(float)
+        batches = pd.DataFrame({"start_s": starts_s, "commit_s": commits_s, "length_s": lengths_s})
+        return batches[commits_s > 0.0].reset_index(drop=True)
 
     @property
     def hop_delay_s(self) -> float:

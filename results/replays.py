@@ -17,7 +17,7 @@ from results.process import Process, Strike
 
 RUNS, SEED = 1000, 20_190
 PERCENTILES = (2.5, 97.5)
-FEWEST_FAULTS, FEWEST_COSTS = 3, 3
+FEWEST_FAULTS, FEWEST_COSTS, FEWEST_RECOVERIES = 3, 3, 2
 
 
 class Unreplayable(Exception):
@@ -26,31 +26,48 @@ class Unreplayable(Exception):
 
 @dataclass(frozen=True)
 class Replay:
-    """The replays of one run; `strikes` are in the order of the columns of `replayed`."""
+    """The replays of one run; the columns of its arrays are the faults that struck, `strikes`, in their order.
+
+    timed      the process with the recoveries as long as they were: what was lost, and what was useful
+    down_s     (RUNS, faults), detection and restart as recoveries from other faults predict them
+    warm_up_s  the same of the warm-up
+    """
 
     strikes: list[Strike]
-    replayed: Replayed
+    window_s: float
+    timed: Replayed
+    down_s: Array
+    warm_up_s: Array
+
+    @property
+    def utilizations(self) -> Array:
+        """(RUNS,): useful in the timed replay, less what the predicted recoveries take longer than the actual ones."""
+        longer_s = (self.down_s - self.timed.down_s + self.warm_up_s - self.timed.warm_up_s).sum(axis=1)
+        return self.timed.utilizations - longer_s / self.window_s
 
     @property
     def predicted(self) -> float:
-        return float(self.replayed.utilizations.mean())
-
-    def useful_by(self, moments_s: Array) -> Array:
-        """Useful time until each of these moments [s], mean of the replays."""
-        return self.replayed.useful_by(np.asarray(moments_s, dtype=float))
+        return float(self.utilizations.mean())
 
     @property
     def bounds(self) -> tuple[float, float]:
         """In 95 % of the replays utilization is between these."""
-        low, high = np.percentile(self.replayed.utilizations, PERCENTILES)
+        low, high = np.percentile(self.utilizations, PERCENTILES)
         return float(low), float(high)
+
+    def useful_by(self, moments_s: Array) -> Array:
+        """Useful time until each of these moments [s] in the timed replay, mean."""
+        return self.timed.useful_by(np.asarray(moments_s, dtype=float))
 
 
 def replayed(struck: Process, costs: Process | None = None) -> Replay:
     """Replay the faults of a run `RUNS` times, with its own costs, or with those of another run of the same experiment.
 
-    Each replay draws c, R and warm-up from resampled measurements (Rubin's Bayesian bootstrap). What an outage of
-    this run took is never used for that outage itself. Raises `Unreplayable` if the tables lack something.
+    Chance decides when faults strike, and how long each recovery and each batch takes; all of it decides how far the
+    work has come that the next fault takes back. So the process is replayed with the times of this run. How long a
+    recovery should have taken is predicted apart, from recoveries from other faults, and c is the mean. Each replay
+    draws its costs from resampled measurements (Rubin's Bayesian bootstrap). Raises `Unreplayable` if the tables lack
+    something.
     """
     rng = np.random.default_rng(SEED)
     source = costs or struck
@@ -58,33 +75,54 @@ def replayed(struck: Process, costs: Process | None = None) -> Replay:
         raise Unreplayable(f"{len(struck.strikes)} faults took effect; at least {FEWEST_FAULTS} are needed")
     if len(source.costs_s) < FEWEST_COSTS:
         raise Unreplayable(f"{len(source.costs_s)} checkpoints were measured; at least {FEWEST_COSTS} are needed")
+    if len(source.clean) < FEWEST_RECOVERIES:
+        seen = f"{len(source.clean)} recoveries were seen to their end without a further fault"
+        raise Unreplayable(f"{seen}; at least {FEWEST_RECOVERIES} are needed")
     work, since_s = _work(struck, source, rng)
-    faults = _faults(struck, source, rng)
-    return Replay(struck.strikes, replay(work, faults, struck.window_s, since_s))
+    timed = replay(work, _as_they_went(struck), struck.window_s, since_s)
+    down_s, warm_up_s = _predicted(struck, source, timed, rng)
+    return Replay(struck.strikes, struck.window_s, timed, down_s, warm_up_s)
 
 
-def _faults(struck: Process, source: Process, rng: np.random.Generator) -> Faults:
-    """The faults that struck, each with a recovery drawn from other outages, of its own kind if there are any."""
-    waits = source.waits_for_hosts
-    weights = rng.exponential(size=(RUNS, len(source.clean)))
+def _as_they_went(struck: Process) -> Faults:
+    """The faults that struck, with the recoveries as long as they were.
+
+    If a fault cut off the first batch after a recovery, the system was never at its usual pace: the warm-up lasts on.
+    """
+    ends = {strike.fault: outage for outage in struck.outages for strike in struck.strikes_in(outage)}
     columns = []
     for strike in struck.strikes:
+        outage = ends.get(strike.fault)
+        restart_s = max(0.0, outage.ready_s - strike.struck_s) if outage else 0.0
+        lasts_s = outage.warm_up_s if outage and outage.is_whole else struck.window_s
+        columns.append((strike.struck_s, strike.struck_s, restart_s, lasts_s if outage else 0.0))
+    return Faults(*(np.tile(column, (RUNS, 1)) for column in zip(*columns, strict=True)))
+
+
+def _predicted(struck: Process, source: Process, timed: Replayed, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Detection + restart, and warm-up, of every outage that one fault made and that the window saw the end of.
+
+    Each is drawn from the outages of other faults, of its own kind if there are any; what it took itself is never used.
+    """
+    waits = source.waits_for_hosts
+    weights = rng.exponential(size=(RUNS, len(source.clean)))
+    down_s, warm_up_s = timed.down_s.copy(), timed.warm_up_s.copy()
+    clean = {strike.fault for strike, _ in struck.clean}
+    for column, strike in enumerate(struck.strikes):
+        if strike.fault not in clean:
+            continue
         pool = _others(strike, source, own=source is struck)
         drawn = draw(rng, weights[:, pool])
         outages = [source.clean[index] for index in pool]
-        away_s = [(s.back_s - s.struck_s) if waits else 0.0 for s, _ in outages]
-        restarts_s = np.array([o.down_s - away for (_, o), away in zip(outages, away_s, strict=True)])
-        warm_ups_s = np.array([o.warm_up_s for _, o in outages])
-        back_s = strike.back_s if waits else strike.struck_s
-        columns.append((np.full(RUNS, strike.struck_s), np.full(RUNS, back_s), restarts_s[drawn], warm_ups_s[drawn]))
-    return Faults(*(np.stack(column, axis=1) for column in zip(*columns, strict=True)))
+        restarts_s = np.array([o.down_s - (s.away_s if waits else 0.0) for s, o in outages])
+        down_s[:, column] = restarts_s[drawn] + (strike.away_s if waits else 0.0)
+        warm_up_s[:, column] = np.array([o.warm_up_s for _, o in outages])[drawn]
+    return down_s, warm_up_s
 
 
 def _others(strike: Strike, source: Process, *, own: bool) -> list[int]:
     """The outages that may stand for that of a fault: not its own one; of the same kind rather than of another."""
     found = [i for i, (other, _) in enumerate(source.clean) if not (own and other.fault == strike.fault)]
-    if not found:
-        raise Unreplayable("no recovery from another fault was measured to the end without a further fault")
     return [i for i in found if source.clean[i][0].kind == strike.kind] or found
 
 
@@ -92,27 +130,26 @@ def _work(struck: Process, source: Process, rng: np.random.Generator) -> tuple[W
     """How the engine works, and since when it is at the work that is under way as the window opens."""
     engine, periods = struck.experiment.engine, max(1, round(struck.window_s / source.interval_s))
     costs_s = means(rng, source.costs_s, RUNS, periods)
-    load = _load(struck)
     if not struck.works_in_batches:
+        load = _load(struck)
         keeps = engine.protocol_run is not Protocol.NONE
         interval_s = source.interval_s if keeps else 1e3 * struck.window_s
         costs_s = costs_s if keeps else np.zeros(RUNS)
         work = Periods(interval_s, costs_s, np.full(RUNS, source.store_s), load + float(costs_s.mean()) / interval_s)
         return work, -rng.uniform(0.0, min(interval_s, struck.window_s), RUNS)
-    if len(source.batches_s) < FEWEST_COSTS:
-        raise Unreplayable(f"{len(source.batches_s)} batches ran undisturbed; at least {FEWEST_COSTS} are needed")
-    full_s = means(rng, source.batches_s, RUNS, periods)
+    batches = struck.batches
+    if batches.empty:
+        raise Unreplayable("no batch was committed")
     triggered = engine.trigger is TriggerMode.MICRO_BATCH
-    phase_s = struck.start_ns / 1e9 % engine.checkpoint_interval_s
     work = MicroBatches(
         costs_s,
-        full_s,
+        batches["length_s"].to_numpy(),
         interval_s=engine.checkpoint_interval_s if triggered else None,
-        trigger_s=-phase_s,
-        load=load,
+        trigger_s=-(struck.start_ns / 1e9 % engine.checkpoint_interval_s),
+        commits_s=batches["commit_s"].to_numpy(),
         lost_share=struck.lost_share,
     )
-    return work, np.full(RUNS, -phase_s) if triggered else -rng.uniform(0.0, 1.0, RUNS) * full_s
+    return work, np.full(RUNS, min(0.0, float(batches["start_s"].iloc[0])))
 
 
 def _load(struck: Process) -> float:

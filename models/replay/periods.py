@@ -22,7 +22,7 @@ class Periods:
         self._backlog_s = np.zeros(costs_s.shape)  # work that is due and not done
         self._seen_s: Array | None = None  # when it was so much
 
-    def until(self, up_s: Array, fault_s: Array, end_s: float) -> Spell:
+    def until(self, ready_s: Array, up_s: Array, fault_s: Array, end_s: float) -> Spell:
         """See `Work`."""
         stop_s = np.maximum(np.minimum(fault_s, end_s), up_s)
         if self._seen_s is not None:

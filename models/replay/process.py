@@ -72,8 +72,8 @@ def replay(work: Work, faults: Faults, window_s: float, since_s: Array) -> Repla
     """
     outages = _Outages(faults, window_s, since_s)
     for fault in range(faults.struck_s.shape[1]):
-        outages.strike(fault, work.until(outages.up_s, faults.struck_s[:, fault], window_s))
-    return outages.end(work.until(outages.up_s, np.full(since_s.shape, np.inf), window_s))
+        outages.strike(fault, work.until(outages.ready_s, outages.up_s, faults.struck_s[:, fault], window_s))
+    return outages.end(work.until(outages.ready_s, outages.up_s, np.full(since_s.shape, np.inf), window_s))
 
 
 class _Outages:
@@ -81,7 +81,7 @@ class _Outages:
 
     def __init__(self, faults: Faults, window_s: float, since_s: Array) -> None:
         self._faults, self._window_s = faults, window_s
-        self._down_from_s = self._back_s = self._ready_s = self.up_s = since_s
+        self._down_from_s = self._back_s = self.ready_s = self.up_s = since_s
         self._first = np.zeros(since_s.shape, dtype=int)  # the fault that began the outage
         self._down_s, self._warm_up_s, self._lost_s = (np.zeros(faults.struck_s.shape) for _ in range(3))
         self._spans: list[Span] = []
@@ -90,16 +90,16 @@ class _Outages:
         """Stop work, and begin a recovery, or begin it again; a run without this fault is over."""
         given = self._faults
         struck_s, back_s = np.minimum(given.struck_s[:, fault], self._window_s), given.back_s[:, fault]
-        happens, begins = struck_s < self._window_s, struck_s >= self._ready_s
+        happens, begins = struck_s < self._window_s, struck_s >= self.ready_s
         self._close(spell, struck_s, happens)
         self._first = np.where(begins, fault, self._first)
         self._lose(spell.since_s, struck_s, spell.lost_s)
         cold = begins & happens & (struck_s < self.up_s)  # what was done of the first batch, which was slow
-        self._lose(self._ready_s, struck_s, np.where(cold, struck_s - self._ready_s, 0.0), was_useful=False)
+        self._lose(self.ready_s, struck_s, np.where(cold, struck_s - self.ready_s, 0.0), was_useful=False)
         self._back_s = np.maximum(np.where(begins, back_s, np.maximum(self._back_s, back_s)), struck_s)
         self._down_from_s = struck_s
-        self._ready_s = np.where(happens, self._back_s + given.restarts_s[:, fault], self._window_s)
-        self.up_s = np.where(happens, self._ready_s + given.warm_ups_s[:, fault], self._window_s)
+        self.ready_s = np.where(happens, self._back_s + given.restarts_s[:, fault], self._window_s)
+        self.up_s = np.where(happens, self.ready_s + given.warm_ups_s[:, fault], self._window_s)
 
     def end(self, spell: Spell) -> Replayed:
         self._close(spell, np.full(self.up_s.shape, self._window_s), np.zeros(self.up_s.shape, dtype=bool))
@@ -109,9 +109,9 @@ class _Outages:
 
     def _close(self, spell: Spell, until_s: Array, struck: npt.NDArray[np.bool_]) -> None:
         """Charge what came between the last fault and now: recovery, warm-up if it was not cut short, and work."""
-        self._charge(self._down_s, self._down_from_s, np.minimum(self._ready_s, until_s))
-        warm_until_s = np.where(struck & (until_s < self.up_s), self._ready_s, np.minimum(self.up_s, until_s))
-        self._charge(self._warm_up_s, self._ready_s, warm_until_s)
+        self._charge(self._down_s, self._down_from_s, np.minimum(self.ready_s, until_s))
+        warm_until_s = np.where(struck & (until_s < self.up_s), self.ready_s, np.minimum(self.up_s, until_s))
+        self._charge(self._warm_up_s, self.ready_s, warm_until_s)
         for span in spell.spans:
             self._spans.append(Span(self._inside(span.start_s), self._inside(span.end_s), span.share))
 

@@ -37,6 +37,9 @@ class Spell:
 class Work(Protocol):
     """The work of one system, which knows from spell to spell what is left to do."""
 
-    def until(self, up_s: Array, fault_s: Array, end_s: float) -> Spell:
-        """Work from `up_s` until a fault, or until `end_s` where none comes before; fault_s <= up_s is no work."""
+    def until(self, ready_s: Array, up_s: Array, fault_s: Array, end_s: float) -> Spell:
+        """Work from `ready_s` on, at the usual pace from `up_s`, until a fault, or until `end_s` if none comes before.
+
+        fault_s <= up_s is no work.
+        """
         ...

@@ -205,9 +205,13 @@ def allowed_utilization(evidence: Evidence) -> tuple[float, float]:
     row = predicted_utilization(evidence).iloc[0]
     if row["model"] != REPLAY_MODEL:
         return float(row["low"]), float(row["high"])
-    many = len(took_effect(evidence.table("faults"))) >= MANY_FAULTS
-    tolerance = evidence.experiment.tolerances.utilization * (1 if many else FEW_FAULTS_FACTOR)
+    tolerance = tolerated(len(took_effect(evidence.table("faults"))), evidence.experiment)
     return float(row["predicted"]) - tolerance, float(row["predicted"]) + tolerance
+
+
+def tolerated(faults: int, experiment: Experiment) -> float:
+    """How far measured and replayed utilization may lie apart."""
+    return experiment.tolerances.utilization * (1.0 if faults >= MANY_FAULTS else FEW_FAULTS_FACTOR)
 
 
 def both_estimates(evidence: Evidence) -> pd.DataFrame:

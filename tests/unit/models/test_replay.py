@@ -94,26 +94,32 @@ def test_a_batch_is_lost_from_its_start_and_done_again_at_once():
 
     It overran the trigger at 57, so that the next one follows at once.
     """
-    work = MicroBatches(ONE, 9.0 * ONE, interval_s=10.0, trigger_s=-3.0)
+    work = MicroBatches(ONE, np.array([9.0]), interval_s=10.0, trigger_s=-3.0)
     found = replayed(work, faults(40.0, 64.0, 68.0, restart_s=12.0))
     assert of(found) == ([12.0, 16.0, 0.0], [0.0] * 3, [3.0, pytest.approx(3.0), 0.0])
 
 
 def test_between_two_batches_nothing_is_lost():
-    work = MicroBatches(ONE, 6.0 * ONE, interval_s=10.0, trigger_s=-3.0)
+    work = MicroBatches(ONE, np.array([6.0]), interval_s=10.0, trigger_s=-3.0)
     found = replayed(work, faults(45.0))
     assert of(found)[2] == [0.0]
 
 
-def test_at_a_set_rate_batches_hold_what_came_since_the_last_one():
-    """Each batch takes 4 s of work and 1 s of checkpoint; after the outage the first one holds 1.7 times as much."""
-    work = MicroBatches(ONE, 9.0 * ONE, interval_s=10.0, trigger_s=-3.0, load=0.4)
-    found = replayed(work, faults(46.0, 61.0, 66.0, restart_s=8.0))
-    assert of(found)[2] == [0.0, pytest.approx(7.0), 0.0], "the batch from 54 takes 17 * .4 + 1 s, up to 61.8"
+def test_each_batch_takes_its_own_time_and_as_long_when_it_is_done_again():
+    """Batches of 4, 7 and then 5 s from 0 on: the second is cut off at 16, done again from 24 to 31, and 31 to 36."""
+    work = MicroBatches(ONE, np.array([4.0, 7.0, 5.0]), interval_s=10.0)
+    found = replayed(work, faults(16.0, 33.0, 38.5, restart_s=8.0), since_s=0.0)
+    assert of(found)[2] == [pytest.approx(6.0), pytest.approx(2.0), 0.0]
+
+
+def test_a_batch_that_a_fault_cut_off_in_fact_is_cut_off_here_too():
+    """It takes 6 s when it is done again, but had not been committed after 6.5 s when the fault struck."""
+    given = {"interval_s": 10.0, "commits_s": np.array([30.0])}
+    assert of(replayed(MicroBatches(ONE, np.array([6.0]), **given), faults(6.5), since_s=0.0))[2] == [6.5]
 
 
 def test_a_partial_rollback_takes_its_share_and_keeps_the_rest():
-    work = MicroBatches(ONE, 10.0 * ONE, lost_share=0.25)
+    work = MicroBatches(ONE, np.array([10.0]), lost_share=0.25)
     found = replayed(work, faults(45.0, 46.0, restart_s=0.5))
     assert of(found)[2] == [pytest.approx(2.0), pytest.approx(0.25 * 6.5)], "8 s were done, 6 s left, .5 s more"
 
@@ -125,7 +131,7 @@ def test_all_time_is_accounted_for(load):
     given = Faults(struck, struck + rng.uniform(0, 5, struck.shape), rng.uniform(1, 9, struck.shape), 0 * struck + 2.0)
     for work in (
         Periods(10.0, np.zeros(50), np.full(50, 0.3), load),
-        MicroBatches(np.zeros(50), np.full(50, 8.0), interval_s=10.0, load=load),
+        MicroBatches(np.zeros(50), np.array([8.0]), interval_s=10.0),
     ):
         found = replay(work, given, 400.0, -rng.uniform(0, 10, 50))
         taken_s = (found.down_s + found.warm_up_s + found.lost_s).sum(axis=1)
@@ -160,7 +166,7 @@ def test_over_poisson_faults_the_mean_of_the_replay_is_eq_10(hop_delay_s, depth)
 @pytest.mark.parametrize("lost_share", [1.0, 0.6, 0.2])
 def test_over_poisson_faults_batches_that_follow_at_once_meet_the_model_of_partial_rollback(lost_share):
     def make(runs: int) -> MicroBatches:
-        return MicroBatches(np.full(runs, COST_S), np.full(runs, INTERVAL_S), lost_share=lost_share)
+        return MicroBatches(np.full(runs, COST_S), np.array([INTERVAL_S]), lost_share=lost_share)
 
     mean, error = mean_over_poisson_faults(make)
     expected = partial_rollback.utilization(RATE, COST_S, RECOVERY_S, INTERVAL_S, lost_share)
