@@ -16,6 +16,7 @@ from results.store import Run
 REPLAY_MODEL = "replayed faults"
 OTHER_COSTS_MODEL = "replayed faults, c and R of {}"  # a run
 LAW_MODEL = "eq. 10, failure law"
+LONG_RUN, LONG_RUN_MODEL = "utilization in the long run", "eq. 10, at the rate of this run"
 NO_FAULTS_MODEL = "no faults"
 UNDESCRIBED_MODEL = "none: eq. 10 knows only faults that lose work"
 FAILURE_CLASSES = ("lost", "detect", "restart", "warm-up")

@@ -8,9 +8,18 @@ import pyarrow as pa
 
 from experiments.spec import Experiment
 from models.uncertainty import predict_run
-from results import store
+from results import long_run, store
 from results.damage import Damaged
-from results.findings import LAW_MODEL, NO_FAULTS_MODEL, OTHER_COSTS_MODEL, REPLAY_MODEL, UNDESCRIBED_MODEL, the_run
+from results.findings import (
+    LAW_MODEL,
+    LONG_RUN,
+    LONG_RUN_MODEL,
+    NO_FAULTS_MODEL,
+    OTHER_COSTS_MODEL,
+    REPLAY_MODEL,
+    UNDESCRIBED_MODEL,
+    the_run,
+)
 from results.machine import experiment_digest
 from results.process import Process, mean
 from results.replays import Replay, Unreplayable, replayed
@@ -36,6 +45,7 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
         replay, why = _attempt(process)
         rows.append(_replay_row(REPLAY_MODEL, replay, why) | _inputs(process, _struck_rate(process)))
         rows += _with_costs_of_another(run, experiment, process)
+        rows += _in_the_long_run(process) if replay else []
     else:
         rows.append(_eq_10(process, NO_FAULTS_MODEL, 0, 0.0))
     if described and experiment.faults.can_fail:
@@ -99,6 +109,14 @@ def _has_another_seed(other: Run, experiment: Experiment) -> bool:
 
 def _struck_rate(process: Process) -> float:
     return len(process.strikes) / process.window_s
+
+
+def _in_the_long_run(process: Process) -> list[dict[str, object]]:
+    """Eq. 10 with the inputs of this run, and where the simulated mean of its own process says that it must be."""
+    low, high = long_run.bounds(process)
+    bounds = {"predicted": long_run.eq_10(process), "low": low, "high": high, "measured": None}
+    stated = {"quantity": LONG_RUN, "model": LONG_RUN_MODEL}
+    return [stated | bounds | _inputs(process, _struck_rate(process))]
 
 
 def _law(experiment: Experiment) -> float:

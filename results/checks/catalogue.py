@@ -277,6 +277,17 @@ CHECKS: tuple[Check, ...] = (
         applies=model_describes,
     ),
     Check(
+        name="utilization.long_run",
+        table="predictions",
+        subject=derive.long_run,
+        rules=lambda evidence: [between("above_low", 0, None), between("below_high", 0, None)],
+        observed=lambda frame: f"eq. 10 gives {frame['predicted'].iat[0]:.4f}",
+        expected=lambda evidence: "{low:.4f} to {high:.4f} by simulating its process".format(
+            **derive.long_run(evidence).iloc[0]
+        ),
+        applies=lambda experiment: has_faults(experiment) and model_describes(experiment),
+    ),
+    Check(
         name="utilization.estimates_agree",
         table="runs",
         subject=derive.both_estimates,

@@ -18,7 +18,7 @@ from models.sustainable.lag import grows, growth
 from models.sustainable.search import End
 from models.uncertainty import FEWEST_SAMPLES
 from results.checks.rules import NotEnough
-from results.findings import FAILURE_CLASSES, REPLAY_MODEL, judged_utilization, took_effect
+from results.findings import FAILURE_CLASSES, LONG_RUN, REPLAY_MODEL, judged_utilization, took_effect
 from results.schema import TABLES, FaultOutcome
 from results.store import Run
 
@@ -194,6 +194,16 @@ def predicted_utilization(evidence: Evidence) -> pd.DataFrame:
         what = "checkpoints, and of recoveries that no second fault disturbed if there are faults"
         raise NotEnough(f"the prediction has no interval: that takes {FEWEST_SAMPLES} of the {what}")
     return row.to_frame().T.astype(dict.fromkeys(("measured", "predicted", "low", "high"), "float64"))
+
+
+def long_run(evidence: Evidence) -> pd.DataFrame:
+    """Return one row: eq. 10 with the inputs of this run, and its distances from the bounds of its simulated mean."""
+    rows = evidence.rows("predictions", "table predictions has no row")
+    found = rows[rows["quantity"] == LONG_RUN]
+    if found.empty or found[["predicted", "low", "high"]].isna().any(axis=None):
+        raise NotEnough("eq. 10 was not simulated: there were too few faults, checkpoints or recoveries")
+    row = found.iloc[[0]][["predicted", "low", "high"]].astype("float64")
+    return row.assign(above_low=row["predicted"] - row["low"], below_high=row["high"] - row["predicted"])
 
 
 def allowed_utilization(evidence: Evidence) -> tuple[float, float]:

@@ -22,10 +22,10 @@ def two_runs(home):
 def test_an_export_names_what_it_wrote(call, as_json, two_runs, tmp_path):
     assert call(f"results export run-1 run-2 run-1 --out {tmp_path}/out.zip") == (
         0,
-        f"2 runs, 24 files: {tmp_path}/out.zip\n",
+        f"2 runs, 28 files: {tmp_path}/out.zip\n",
         "",
     )
-    assert call(f"results export run-1 --out {tmp_path}/one.zip")[1].startswith("1 run, 12 files:")
+    assert call(f"results export run-1 --out {tmp_path}/one.zip")[1].startswith("1 run, 14 files:")
     found = as_json(f"results export run-2 --out {tmp_path}/out")
     assert [run["run_id"] for run in found["runs"]] == ["run-2"]
     assert json.loads((tmp_path / "out" / "manifest.json").read_text()) == found

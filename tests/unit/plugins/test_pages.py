@@ -83,7 +83,7 @@ def test_a_run_shows_verdicts_figures_plots_and_tables(browser: TestClient):
     for words in ("0.790 to 0.861", "3,993,600", "at most 0.05 s", "structured-streaming"):
         assert words in page.words
     base = "/aftershock/runs/one"
-    assert page.all("data-chart") == ["ledger", "timeline", "utilization", "recoveries"]
+    assert page.all("data-chart") == ["ledger", "useful_time", "timeline", "utilization", "recoveries"]
     assert set(page.all("data-source")) == {f"{base}/charts.json"}
     assert [link for link in page.all("src") if "/plots/" in link] == [
         f"{base}/plots/hosts.svg"

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from experiments.spec import Experiment
 from models.utilization import utilization
-from results.findings import LAW_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
+from results.findings import LAW_MODEL, LONG_RUN, LONG_RUN_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
 from results.schema import LEDGER_CLASSES, TABLES
 from results.store import Run, write_json
 
@@ -246,7 +246,13 @@ def _predictions(measured: float, rate: float) -> pd.DataFrame:
     models = (REPLAY_MODEL, LAW_MODEL) if rate else (NO_FAULTS_MODEL,)
     if not rate:
         row["recovery_time_s"] = None
-    rows = [*(row | (replay if model == REPLAY_MODEL else interval) | {"model": model} for model in models), cost]
+    long_run = row | {"quantity": LONG_RUN, "model": LONG_RUN_MODEL, "measured": None, "predicted": predicted}
+    simulated = [long_run | {"low": predicted - 0.002, "high": predicted + 0.003}] if rate else []
+    rows = [
+        *(row | (replay if model == REPLAY_MODEL else interval) | {"model": model} for model in models),
+        *simulated,
+        cost,
+    ]
     return pd.DataFrame(rows, columns=TABLES["predictions"].names).astype({"depth": "Int64"})
 
 

@@ -106,6 +106,8 @@ DAMAGE = [
     ("quality.nothing_wrong", "quality", put("wrong", 7, 1)),
     ("utilization.predicted", "predictions", put("measured", 0, 0.5)),
     ("utilization.predicted", "predictions", put("measured", 0, 0.9)),
+    ("utilization.long_run", "predictions", put("predicted", 2, 0.5)),
+    ("utilization.long_run", "predictions", put("predicted", 2, 0.99)),
     ("utilization.estimates_agree", "runs", put("utilization_by_records", 0, 0.6)),
     ("clock.steady", "runs", put("clock_step_s", 0, 0.0051)),
 ]
@@ -223,7 +225,8 @@ def growing_lag(frame: pd.DataFrame) -> pd.DataFrame:
 LACKS = [
     ("utilization.predicted", "predictions", every("low", None), "no interval: that takes 3 of the checkpoints"),
     ("utilization.predicted", "predictions", every("measured", None), "nothing was measured"),
-    ("utilization.predicted", "predictions", lambda frame: frame.iloc[2:], "no utilization was predicted"),
+    ("utilization.predicted", "predictions", lambda frame: frame.iloc[3:], "no utilization was predicted"),
+    ("utilization.long_run", "predictions", lambda frame: frame.iloc[:2], "eq. 10 was not simulated"),
     ("utilization.estimates_agree", "runs", every("utilization_by_records", None), "no second estimate"),
     ("quality.nothing_lost", "quality", lambda frame: frame.iloc[:0], "no event-time window closed"),
     ("quality.nothing_wrong", "quality", lambda frame: frame.iloc[:0], "no event-time window closed"),

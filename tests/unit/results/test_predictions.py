@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from models.utilization import utilization
-from results.findings import LAW_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
+from results.findings import LAW_MODEL, LONG_RUN_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
 from results.predictions import write_predictions
 from tests.unit.results import synthetic
 
@@ -29,7 +29,9 @@ def mean_recovery_s(recoveries):
 
 def test_a_run_with_faults_is_predicted_at_the_planned_and_at_the_lawful_rate(tmp_path):
     run, found = predict(tmp_path)
-    assert list(found) == [REPLAY_MODEL, LAW_MODEL]
+    assert list(found) == [REPLAY_MODEL, LONG_RUN_MODEL, LAW_MODEL]
+    long_run = found.pop(LONG_RUN_MODEL)
+    assert long_run["low"] <= long_run["predicted"] <= long_run["high"]
     struck = len(synthetic.KILLS_S)
     assert len(run.table("faults")) == struck + 1, "one was absorbed"
     assert found[REPLAY_MODEL]["failure_rate"] == pytest.approx(struck / WINDOW_S)

@@ -74,7 +74,7 @@ def test_the_summary_fits_a_terminal_and_tells_the_result(good_run: Run) -> None
         "Failures cost",
         f"measured   {measured:.3f}",
         "worker-3",
-        "36 pass, 0 fail, 0 unknown",
+        "37 pass, 0 fail, 0 unknown",
         "0 lost, 0 wrong",
     ):
         assert words in text
@@ -82,13 +82,13 @@ def test_the_summary_fits_a_terminal_and_tells_the_result(good_run: Run) -> None
 
 
 def test_the_summary_marks_what_failed_and_what_is_unknown(tmp_path: Path) -> None:
-    changes = {"quality": lambda frame: frame.assign(lost=2), "predictions": lambda frame: frame.iloc[2:]}
+    changes = {"quality": lambda frame: frame.assign(lost=2), "predictions": lambda frame: frame.iloc[3:]}
     run = synthetic.make_run(tmp_path, changes=changes)
     validate(run, synthetic.experiment())
     text = summary(run)
     assert "✗ quality.nothing_lost" in text
     assert "? utilization.predicted         no utilization was predicted for this run" in text
-    assert "34 pass, 1 fail, 1 unknown" in text
+    assert "34 pass, 1 fail, 2 unknown" in text
 
 
 @pytest.mark.parametrize(("others", "told"), [(0.2, "window."), (0.6, "window: what is late, slow or unknown may be")])
