@@ -8,7 +8,8 @@ GROUP = "aftershock"
 # Those of `results.schema.TABLES`, whose module is too heavy for a DAG file to import.
 TABLES = (
     *("runs", "probes", "faults", "fault_fit", "recoveries", "checkpoints", "partition_checkpoints", "ledger"),
-    *("latency", "throughput", "hosts", "quality", "predictions", "verdicts"),
+    *("latency", "throughput", "hosts", "quality", "predictions"),
+    *("replayed_recoveries", "useful_time", "verdicts"),
 )
 RUNS = "runs"  # in the extra of an event: the ids of the runs that have the table
 RESULT_TABLES = {

@@ -28,6 +28,7 @@ REPLAYED = (
 )  # empty where nothing was replayed, which utilization.predicted judges
 UNSIGNED_OR_NOT = frozenset({"seed", "second", "batch", "fault", "lateness_s", *LAGS})  # no bound at zero
 MOST_STEP_S = 0.005  # half of what a fault may be off; NTP's slewing is none, since it moves both clocks alike
+FEWEST_FAULTS = 3  # expected: with fewer nothing is replayed, and the summary says so
 LEAST_CHANCE = 1e-4  # a sound plan fails one such test in ten thousand
 ON_ANY_SCALE = frozenset({"measured", "predicted", "low", "high"})  # their unit is that of the predicted quantity
 
@@ -56,6 +57,13 @@ def searches(experiment: Experiment) -> bool:
 def model_describes(experiment: Experiment) -> bool:
     """The utilization model knows only faults that lose work: others (a pause, a slow host) cost time in other ways."""
     return all(kind.loses_work for kind in experiment.faults.kinds)
+
+
+def is_replayed(experiment: Experiment) -> bool:
+    """Whether so many faults are expected that a run can be judged by a replay of them."""
+    faults = experiment.fault_spec
+    enough = faults.failure_rate * faults.duration >= FEWEST_FAULTS
+    return has_faults(experiment) and model_describes(experiment) and enough
 
 
 def is_dataflow(experiment: Experiment) -> bool:
@@ -274,7 +282,7 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: [between("measured", *derive.allowed_utilization(evidence))],
         observed=lambda frame: f"{frame['measured'].iat[0]:.3f}",
         expected=_expected_utilization,
-        applies=model_describes,
+        applies=lambda experiment: not has_faults(experiment) or is_replayed(experiment),
     ),
     Check(
         name="utilization.long_run",
@@ -285,7 +293,7 @@ CHECKS: tuple[Check, ...] = (
         expected=lambda evidence: "{low:.4f} to {high:.4f} by simulating its process".format(
             **derive.long_run(evidence).iloc[0]
         ),
-        applies=lambda experiment: has_faults(experiment) and model_describes(experiment),
+        applies=is_replayed,
     ),
     Check(
         name="utilization.estimates_agree",

@@ -143,6 +143,13 @@ def test_a_replay_is_held_to_half_the_tolerance_from_20_faults_on(tmp_path, faul
     assert verdict_of("utilization.predicted", run, tmp_path)["verdict"] == verdict
 
 
+def test_where_too_few_faults_are_expected_utilization_is_not_judged() -> None:
+    judged = {"utilization.predicted", "utilization.long_run"}
+    for rate, found in ((0.0041, set()), (0.0043, judged)):  # of three hosts in 240 s
+        names = {check.name for check in checks_for(synthetic.experiment(faults={"processes": [{"rate": rate}]}))}
+        assert names & judged == found
+
+
 def test_a_replay_that_was_not_possible_says_why(tmp_path) -> None:
     def nothing(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(predicted=None, low=None, high=None, why="2 faults took effect; at least 3 are needed")
