@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from reproductions.plants import Plant
 from reproductions.reproduction import Check, holds
 from results.checks.rules import NotEnough, between
 
@@ -91,7 +92,9 @@ def _limits(what: str, log: float, half: float) -> Ratio:
     return Ratio(what, math.exp(log), math.exp(log - half), math.exp(log + half))
 
 
-def at_least(name: str, ratios: Callable[[pd.DataFrame], list[Ratio]], limit: float, expected: str) -> Check:
+def at_least(
+    name: str, ratios: Callable[[pd.DataFrame], list[Ratio]], limit: float, expected: str, plant: Plant
+) -> Check:
     """Every ratio is `limit` or more, within its uncertainty: below for certain fails, too close to tell is unknown.
 
     So is what would be decided by the limits of single runs.
@@ -113,6 +116,7 @@ def at_least(name: str, ratios: Callable[[pd.DataFrame], list[Ratio]], limit: fl
         [between("high", limit, None)],
         lambda frame: _told(Ratio(*row) for row in frame.itertuples(index=False)),
         expected,
+        plant,
     )
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from reproductions.plants import Plant
 from reproductions.reproduction import Check, holds
-from results.checks.rules import between
+from results.checks.rules import NotEnough, between
 from results.style import BLUE, GREY, ORANGE, SKY, WIDTH_IN
 
 CONFIDENCE = 1.96  # standard errors on both sides of a mean: 95 %
@@ -19,6 +20,7 @@ LOOKS: tuple[dict[str, object], ...] = (  # the optimum comes first: open, so th
     {"color": ORANGE, "marker": "s", "ms": 4},
     {"color": SKY, "marker": "D", "ms": 7, "mfc": "none", "ls": ":"},
 )
+ANYTHING = 0.01  # a mean below it hangs on one problem in a hundred
 ROUNDING = 1e-9  # what one value may be above another and still be taken as equal to it
 
 
@@ -27,14 +29,17 @@ def summarize(rows: Iterable[dict[str, object]]) -> pd.DataFrame:
 
     Each row has the `bound` that no value of its problem can exceed; `least_room` is the least by which one of them
     stays below it, so that a single value above shows however many there are. Where there is a column `proved` it
-    becomes the share of the values that are proved to be optimal.
+    becomes the share of the values that are proved to be optimal. `optimal_share` is the share of the values that meet
+    a bound above 0, of the problems that have one.
     """
     found = pd.DataFrame(rows)
     found["room"] = found["bound"] - found["value"]
+    found["optimal"] = (found["room"].abs() <= ROUNDING).where(found["bound"] > 0).astype(float)
     groups = found.groupby(["setting", "share", "algorithm"], sort=False)
     table = groups["value"].agg(problems="size", mean="mean", std="std").reset_index()
     table["standard_error"] = table["std"] / np.sqrt(table["problems"])
     table["least_room"] = groups["room"].min().to_numpy()
+    table["optimal_share"] = groups["optimal"].mean().to_numpy()
     if "proved" in found:
         table["proved_share"] = groups["proved"].mean().to_numpy(dtype=float, na_value=np.nan)
     return table
@@ -59,11 +64,18 @@ def plot_comparison(table: pd.DataFrame, share: str, value: str) -> Figure:
 
 
 def by_algorithm(table: pd.DataFrame) -> pd.DataFrame:
-    """The means, one row for each setting and share, one column for each algorithm."""
+    """The means, one row for each setting and share, one column for each algorithm; raises `NotEnough` without rows."""
+    if table.empty:
+        raise NotEnough("there is nothing to compare")
     return table.pivot(index=["setting", "share"], columns="algorithm", values="mean")
 
 
-def never_above(name: str, expected: str) -> Check:
+def scarce(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows in which the resources are not enough for everything."""
+    return table[table["share"] < 1.0]
+
+
+def never_above(name: str, expected: str, plant: Plant) -> Check:
     """No value of any algorithm on any single problem is above the bound of that problem."""
     return holds(
         name,
@@ -74,22 +86,95 @@ def never_above(name: str, expected: str) -> Check:
             f"of {frame['problems'].sum()} values; least room {frame['least_room'].min():.3g}"
         ),
         expected,
+        plant,
     )
 
 
-def mean_never_below(name: str, better: str, others: Sequence[str], expected: str) -> Check:
-    """At every point the mean of one algorithm is not below that of the others."""
+def mean_above(name: str, better: str, worse: str, optimum: str, expected: str, plant: Plant, fails: str = "") -> Check:
+    """The mean of one algorithm is above that of another at every point at which the optimum reaches anything."""
 
     def margins(table: pd.DataFrame) -> pd.DataFrame:
-        means = by_algorithm(table)
-        return pd.DataFrame({"margin": np.concatenate([means[better] - means[other] for other in others])})
+        means = by_algorithm(scarce(table))
+        means = means[means[optimum] >= ANYTHING]
+        return pd.DataFrame({"margin": means[better] - means[worse]})
 
     return holds(
         name,
         margins,
-        [between("margin", -ROUNDING, None)],
-        lambda frame: (
-            f"{(frame['margin'] >= -ROUNDING).sum()} of {len(frame)} means, by {frame['margin'].min():.3f} up"
-        ),
+        [between("margin", ROUNDING, None)],
+        lambda frame: f"{(frame['margin'] > ROUNDING).sum()} of {len(frame)} means, by {frame['margin'].min():.3f} up",
         expected,
+        plant,
+        fails,
+    )
+
+
+def often_optimal(name: str, algorithm: str, least: float, expected: str, plant: Plant) -> Check:
+    """An algorithm meets the optimum on at least this share of all problems: an error in all of its plans ends that."""
+
+    def shares(table: pd.DataFrame) -> pd.DataFrame:
+        rows = scarce(table)
+        found = rows[rows["algorithm"] == algorithm]["optimal_share"].dropna()
+        return pd.DataFrame({"optimal_share": [found.mean()]}) if len(found) else pd.DataFrame()
+
+    return holds(
+        name,
+        shares,
+        [between("optimal_share", least, None)],
+        lambda frame: f"on {frame['optimal_share'].iat[0]:.0%}",
+        expected,
+        plant,
+    )
+
+
+def mean_rises(name: str, algorithms: Sequence[str], start: float, expected: str, plant: Plant) -> Check:
+    """From a share of the resources on, more of them raise the mean of each algorithm at every step."""
+
+    def steps(table: pd.DataFrame) -> pd.DataFrame:
+        means = by_algorithm(table[table["share"] >= start])[list(algorithms)]
+        return pd.DataFrame({"step": means.groupby("setting").diff().dropna().to_numpy().ravel()})
+
+    return holds(
+        name,
+        steps,
+        [between("step", ROUNDING, None)],
+        lambda frame: f"{(frame['step'] > ROUNDING).sum()} of {len(frame)} steps rise, by {frame['step'].min():.3f} up",
+        expected,
+        plant,
+    )
+
+
+def all_with_everything(name: str, algorithms: Sequence[str], expected: str, plant: Plant) -> Check:
+    """With all the resources each algorithm reaches 1: the one point of the curve that is known without a figure."""
+    return holds(
+        name,
+        lambda table: table[(table["share"] == 1.0) & table["algorithm"].isin(algorithms)],
+        [between("mean", 1.0 - ROUNDING, 1.0 + ROUNDING)],
+        lambda frame: f"{frame['mean'].min():.6g} to {frame['mean'].max():.6g}",
+        expected,
+        plant,
+    )
+
+
+def better_setting(
+    name: str, algorithm: str, better: str, worse: str, plant: Plant, by: float = ROUNDING, fails: str = ""
+) -> Check:
+    """What a text says about the two settings of a panel: an algorithm reaches more in one, wherever it does in any."""
+
+    def gains(table: pd.DataFrame) -> pd.DataFrame:
+        means = by_algorithm(scarce(table))[algorithm].unstack("setting")
+        means = means[(means > 0).any(axis=1)]
+        return pd.DataFrame({"gain": means[better] - means[worse]})
+
+    return holds(
+        name,
+        gains,
+        [between("gain", by, None)],
+        lambda frame: (
+            f"{(frame['gain'] > ROUNDING).sum()} of {len(frame)} points higher, "
+            f"by {frame['gain'].min():.4f} to {frame['gain'].max():.4f}"
+        ),
+        f"{algorithm} higher{f' by {by:g} or more' * (by > ROUNDING)} at every point: {better}, against {worse}",
+        plant,
+        fails,
     )

@@ -18,22 +18,24 @@ from experiments.spec import Experiment
 from models.inputs import require_count
 from reproductions import measured
 from reproductions.catalogue import CATALOGUE
-from reproductions.reproduction import Computed, Progress, Reproduction
+from reproductions.judging import judge
+from reproductions.reproduction import Check, Computed, Progress, Reproduction
 from results.checks.rules import NotEnough
 from results.store import home, write_json
 from results.style import write_figure
 from results.verdict import Verdict, worst
 
 REPORT_EVERY_S = 5.0
-COLUMNS = ("check", "verdict", "observed", "expected", "detail")
+COLUMNS = ("check", "verdict", "observed", "expected", "detail", "notices")
 
 
 @dataclass(frozen=True)
 class Reproduced:
     """What one reproduction came to.
 
-    verdicts  one row a check: check, verdict, observed, expected, detail (None or text each)
-    files     what was written: parquet, csv, png, svg (those only when there is a table), verdicts, data_docs
+    verdicts  one row a check: check, verdict, observed, expected, detail (None or text each), and the planted error
+              that it notices
+    files     what was written: parquet, csv, png, svg (those only when there is a table), verdicts
     """
 
     reproduction: Reproduction
@@ -53,7 +55,7 @@ class Reproduced:
 
 
 def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Reproduced:
-    """Compute a table or figure of a paper, and write OUT/NAME.parquet, .csv, .png, .svg, .verdicts.json and checks.
+    """Compute a table or figure of a paper, and write OUT/NAME.parquet, .csv, .png, .svg and .verdicts.json.
 
     `out` is reproductions/ID below the home of Aftershock unless given; NAME is the id with a hyphen for the slash.
     `size` counts what `Reproduction.size` says. Long ones tell their progress on standard error.
@@ -65,7 +67,7 @@ def reproduce(id: str, out: Path | None = None, size: int | None = None) -> Repr
     evidence = _compute(reproduction, chosen)
     with tempfile.TemporaryDirectory(prefix=f".{reproduction.name}-", dir=folder) as scratch:
         names = [] if evidence.table is None else _write(Path(scratch), reproduction, evidence.table)
-        verdicts = _judge(Path(scratch), reproduction, evidence)
+        verdicts = [_row(check, evidence) for check in reproduction.checks]
         result = Reproduced(reproduction, chosen, verdicts, _files(folder, reproduction, names))
         write_json(Path(scratch) / result.files["verdicts"].name, result.document())
         _publish(Path(scratch), folder, reproduction)
@@ -125,19 +127,14 @@ def _write(folder: Path, reproduction: Reproduction, table: pd.DataFrame) -> lis
     return ["parquet", "csv", "png", "svg"]
 
 
-def _judge(folder: Path, reproduction: Reproduction, evidence: Computed) -> list[dict[str, str | None]]:
-    from results.checks.judge import judge_all
-
-    rows = judge_all(folder / f"{reproduction.name}.checks", reproduction.checks, evidence)
-    return [{column: row.get(column) for column in COLUMNS} for row in rows]
+def _row(check: Check, evidence: Computed) -> dict[str, str | None]:
+    judged = judge(check, evidence)
+    return {column: judged.get(column) for column in COLUMNS}
 
 
 def _files(folder: Path, reproduction: Reproduction, kinds: list[str]) -> dict[str, Path]:
     written = {kind: folder / f"{reproduction.name}.{kind}" for kind in kinds}
-    return written | {
-        "verdicts": folder / f"{reproduction.name}.verdicts.json",
-        "data_docs": folder / f"{reproduction.name}.checks" / "data_docs" / "index.html",
-    }
+    return written | {"verdicts": folder / f"{reproduction.name}.verdicts.json"}
 
 
 def _publish(scratch: Path, folder: Path, reproduction: Reproduction) -> None:

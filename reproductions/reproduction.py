@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal
 from enum import StrEnum
 from typing import NamedTuple
@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.spec import Experiment
+from reproductions.plants import Plant
 from results.checks.rules import NotEnough, Rule, TableCheck, between, present
 
 Progress = Callable[[int, int], None]  # (points done, points in all)
@@ -48,7 +49,17 @@ class Computed:
         return self.table
 
 
-Check = TableCheck[Computed]
+@dataclass(frozen=True)
+class Check(TableCheck[Computed]):
+    """A check, and how large an error it must notice.
+
+    plant  the error that turns its verdict from pass to fail; of a check that fails as things are, from fail to pass
+    fails  why it fails although nothing is wrong here, such as a slip of the paper; empty if it passes
+    """
+
+    _: KW_ONLY
+    plant: Plant
+    fails: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,22 +101,24 @@ def half_unit(printed: str) -> float:
     return float(Decimal(5).scaleb(int(Decimal(printed).as_tuple().exponent) - 1))
 
 
-def as_printed(name: str, printed: str, unit: str, ours: Callable[[pd.DataFrame], float], why: str = "") -> Check:
-    """Our figure, taken from the table, rounds to the one that the paper prints; `why` it does not, where known."""
-    expected = " ".join(filter(None, (printed, unit, f"(printed; {why})" if why else "(printed)")))
+def as_printed(
+    name: str, printed: str, unit: str, ours: Callable[[pd.DataFrame], float], plant: Plant, fails: str = ""
+) -> Check:
+    """Our figure, taken from the table, rounds to the one that the paper prints; `fails` says why not, where known."""
 
-    def compare(evidence: Computed) -> pd.DataFrame:
-        found = float(ours(evidence.rows()))
+    def compare(table: pd.DataFrame) -> pd.DataFrame:
+        found = float(ours(table))
         off = abs(found - float(printed)) / half_unit(printed)
         return pd.DataFrame({"ours": [found], "printed": [float(printed)], "off_by_half_units": [off]})
 
-    return Check(
-        name=name,
-        table="computed",
-        subject=compare,
-        rules=lambda evidence: _of_present_values([between("off_by_half_units", 0, 1 + 1e-9)]),
-        observed=lambda frame: f"{frame['ours'].iat[0]:.6g} {unit}".strip(),
-        expected=lambda evidence: expected,
+    return holds(
+        name,
+        compare,
+        [between("off_by_half_units", 0, 1 + 1e-9)],
+        lambda frame: f"{frame['ours'].iat[0]:.6g} {unit}".strip(),
+        " ".join(filter(None, (printed, unit, "(printed)"))),
+        plant,
+        fails,
     )
 
 
@@ -115,15 +128,20 @@ def holds(
     rules: list[Rule],
     observed: Callable[[pd.DataFrame], str],
     expected: str,
+    plant: Plant,
+    fails: str = "",
 ) -> Check:
-    """Rules that a frame derived from the table must meet."""
+    """Rules that a frame derived from the table must meet; what is expected tells why it fails, where that is known."""
+    told = f"{expected}; fails, as known: {fails}" if fails else expected
     return Check(
         name=name,
         table="computed",
         subject=lambda evidence: _some_rows(subject(evidence.rows())),
         rules=lambda evidence: _of_present_values(rules),
         observed=observed,
-        expected=lambda evidence: expected,
+        expected=lambda evidence: told,
+        plant=plant,
+        fails=fails,
     )
 
 

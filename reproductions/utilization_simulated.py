@@ -15,6 +15,7 @@ from scipy import stats
 
 from models.simulation.simulate import Simulated, simulate
 from models.utilization import optimal_interval, utilization
+from reproductions.plants import InCode, scaled
 from reproductions.reproduction import Check, Progress, Reproduction, Size, holds
 from results.checks.rules import between, in_set
 from results.style import BLUE, GREEN, ORANGE, WIDTH_IN
@@ -119,6 +120,12 @@ def _falls(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"falls": (wide.diff(axis=1).iloc[:, 1:] < 0).to_numpy().ravel()})
 
 
+EQ_10_HIGHER = scaled("eq. 10", "models.utilization:utilization", 1.05)
+HOPS_AT_ONCE = InCode(
+    "the simulation without δ",
+    "models.simulation.simulate:simulate",
+    lambda sound: lambda **inputs: sound(**inputs | {"hop_delay": 0.0}),
+)
 AGREEMENT: tuple[Check, ...] = (
     holds(
         "means.beyond_3_standard_errors_not_again",
@@ -126,6 +133,7 @@ AGREEMENT: tuple[Check, ...] = (
         [between("off_when_repeated", -MOST_STANDARD_ERRORS, MOST_STANDARD_ERRORS)],
         _within,
         "no mean more than 3 standard errors off the model twice: one beyond is simulated once more, and that counts",
+        EQ_10_HIGHER,
     ),
     holds(
         "means.jointly",
@@ -133,6 +141,7 @@ AGREEMENT: tuple[Check, ...] = (
         [between("chance", CHANCE / 2, 1 - CHANCE / 2)],
         lambda frame: "chi-square {squares:.1f} over {points:.0f} points: p = {chance:.3f}".format(**frame.iloc[0]),
         f"first results of all points together as chance has them, but for {CHANCE:.1%}",
+        EQ_10_HIGHER,
     ),
 )
 FALLS_WITH_DEPTH = holds(
@@ -141,6 +150,7 @@ FALLS_WITH_DEPTH = holds(
     [in_set("falls", True)],
     lambda frame: f"{frame['falls'].sum()} of {len(frame)} steps from one depth to the next fall",
     "at each T a deeper topology has the lower mean",
+    HOPS_AT_ONCE,
 )
 
 REPRODUCTIONS = (

@@ -26,20 +26,22 @@ def add(commands: Any) -> None:
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
-    from aftershock.missing_runs import run_missing
-    from reproductions.catalogue import CATALOGUE
-    from reproductions.reproduce import reproduce
-
     if arguments.id is None:
         for option, given in (("out", arguments.out), ("size", arguments.size), ("no-run", arguments.no_run or None)):
             if given is not None:
                 raise BadInput(f"--{option}", given, "an id, or all, with it")
+        from reproductions.catalogue import CATALOGUE
+
         listed = [_entry(found) for found in CATALOGUE.values()]
         show(arguments, {"reproductions": listed}, "\n".join(_line(entry) for entry in listed))
         return PASSED
     if arguments.id == "all":
         return _reproduce_all(arguments)
-    if not arguments.no_run:
+    from reproductions.reproduce import find, reproduce
+
+    if find(arguments.id).needs and not arguments.no_run:
+        from aftershock.missing_runs import run_missing  # brings Airflow, which what is computed does without
+
         run_missing(arguments.id, arguments.size, arguments.out)
     found = reproduce(arguments.id, arguments.out, arguments.size)
     show(arguments, found.document(), _text(found))

@@ -14,6 +14,7 @@ from reproductions.checkmate.experiments import CYCLIC_PROTOCOLS, SHORT, WORKERS
 from reproductions.checkmate.measuring import CIC, COOR, LOOKS, UNC, Row, complete, facts, measured
 from reproductions.checkmate.recoveries import recovery_times
 from reproductions.measured import Cell
+from reproductions.plants import put_in_rows
 from reproductions.reproduction import Check, holds
 from results.checks.rules import NotEnough, between, in_set
 from results.style import WIDTH_IN
@@ -73,6 +74,7 @@ def _exact(protocol: str) -> Check:
         [in_set(name, 0) for name in names],
         lambda rows: ", ".join(f"{rows[name].sum():.0f} {name}" for name in names) + f" of {rows['exact'].sum():.0f}",
         f"{protocol}: the changes of every path add up to one after a kill",
+        put_in_rows("lost", 1, protocol=protocol),
     )
 
 
@@ -83,6 +85,7 @@ def _few_invalid() -> Check:
         [between("invalid_percent", 0, 5)],
         lambda rows: ", ".join(f"{row.protocol} {row.invalid_percent:.1f} %" for row in rows.itertuples()),
         "UNC and CIC: at most 5 %, no domino effect (printed: 1.4 to 1.7 %)",
+        put_in_rows("invalid_percent", 6.0, protocol=CIC),
     )
 
 
@@ -97,6 +100,7 @@ def _refused() -> Check:
         [in_set("refused", True)],
         lambda rows: str(rows["refusal"].iat[0]),
         "COOR is refused in one line that names field and value",
+        put_in_rows("refusal", "refused, somehow", protocol=COOR),
     )
 
 

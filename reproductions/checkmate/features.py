@@ -1,4 +1,7 @@
-"""`checkmate`, table I: what each protocol does, read from the testbed's protocols and held against what is printed."""
+"""`checkmate`, table I: what each protocol does, read from the testbed's protocols and held against what is printed.
+
+A protocol has a feature when its class declares it and, where hooks make the feature, when they are seen to.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from matplotlib.figure import Figure
 
 from reproductions.checkmate.experiments import PROTOCOLS, SHORT
 from reproductions.checkmate.measuring import CIC, COOR, UNC
+from reproductions.plants import put
 from reproductions.reproduction import Progress, Reproduction, holds
 from results.checks.rules import in_set
 from results.style import BLUE, INK, new_figure
@@ -19,16 +23,19 @@ PRINTED = {  # a mark for each feature, in the order of the paper
 
 
 def features_of_protocols(size: int, tell: Progress) -> pd.DataFrame:
-    """One row for each protocol and feature: whether the code has it, and whether the paper says so."""
+    """One row for each protocol and feature: whether the code has it, is seen to, and whether the paper says so."""
+    from reproductions.checkmate.acting import seen
     from spark_jobs.dataflow.protocols import by_name
     from spark_jobs.dataflow.protocols.features import features
 
     rows = []
     for protocol in PROTOCOLS:
-        found = features(by_name(protocol.value))
-        for (feature, has), mark in zip(found.items(), PRINTED[SHORT[protocol]], strict=True):
-            about = {"protocol": SHORT[protocol], "feature": feature, "has": has, "printed": mark == "x"}
-            rows.append(about | {"agrees": has == about["printed"]})
+        declared = features(by_name(protocol.value))
+        acts = seen(by_name(protocol.value))
+        for (feature, named), mark in zip(declared.items(), PRINTED[SHORT[protocol]], strict=True):
+            has = acts.get(feature, named)
+            about = {"protocol": SHORT[protocol], "feature": feature, "declared": named, "has": has}
+            rows.append(about | {"printed": mark == "x", "agrees": has == named == (mark == "x")})
     return pd.DataFrame(rows)
 
 
@@ -59,7 +66,12 @@ REPRODUCTIONS = (
                 lambda table: table.assign(agrees=table["agrees"].astype("boolean")),
                 [in_set("agrees", True)],
                 lambda table: f"{int(table['agrees'].sum())} of {len(table)} as printed",
-                f"all {sum(map(len, PRINTED.values()))} marks of table I",
+                f"all {sum(map(len, PRINTED.values()))} marks of table I, declared and seen",
+                put(
+                    "CIC's hook before a message is processed, empty",
+                    "spark_jobs.dataflow.protocols.communication_induced:CommunicationInduced.on_message",
+                    lambda self, frame: None,
+                ),
             ),
         ),
     ),

@@ -28,6 +28,7 @@ from reproductions.checkmate.measuring import (
 from reproductions.checkmate.simulated import Simulated, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.measured import Cell
+from reproductions.plants import InRows, Plant, like_rows
 from reproductions.reproduction import Check, Reproduction, holds
 from results.checks.rules import NotEnough, between
 from results.findings import EXECUTOR, PHASES
@@ -77,14 +78,27 @@ def _around(table: pd.DataFrame, query: str, percentile: str) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
+def _latency_scaled(percentile: str, since_s: float, factor: float) -> InRows:
+    """Latency times a factor from a second of the window on."""
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        later = table["second"] >= since_s
+        return table.assign(**{percentile: table[percentile].mask(later, factor * table[percentile])})
+
+    return InRows(f"{percentile} x {factor:g} from second {since_s:g} on", change)
+
+
 def _latency_checks(percentile: str) -> tuple[Check, ...]:
-    def check(query: str, name: str, column: str, low: float | None, high: float | None, expected: str) -> Check:
+    def check(
+        query: str, name: str, column: str, low: float | None, high: float | None, expected: str, plant: Plant
+    ) -> Check:
         return holds(
             f"{query}.{name}",
             lambda table: _around(table, query, percentile),
             [between(column, low, high)],
             lambda rows: ", ".join(f"{row['run']} {row[column]:.2f}" for _, row in rows.iterrows()),
             f"{expected} before the kill, each protocol",
+            plant,
         )
 
     return tuple(
@@ -98,6 +112,7 @@ def _latency_checks(percentile: str) -> tuple[Check, ...]:
                 AS_BEFORE,
                 None,
                 f"the highest latency after it at least {AS_BEFORE:g} times the highest",
+                _latency_scaled(percentile, KILL_AT_S, 0.3),
             ),
             check(
                 query,
@@ -106,6 +121,7 @@ def _latency_checks(percentile: str) -> tuple[Check, ...]:
                 None,
                 AS_BEFORE,
                 f"median of the last {SETTLED_S:g} s at most {AS_BEFORE:g} times the median",
+                _latency_scaled(percentile, WINDOW_S - SETTLED_S, 2.0),
             ),
         )
     )
@@ -138,14 +154,18 @@ def restart_ratios(table: pd.DataFrame, other: str) -> Ratio:
 
 
 def _restarts_faster(other: str) -> Check:
-    return at_least(_named(other), lambda table: [restart_ratios(table, other)], 1.0, _told(other))
+    return at_least(_named(other), lambda table: [restart_ratios(table, other)], 1.0, _told(other), _faster(other))
 
 
 def _simulated_faster(other: str) -> Check:
     def ratios(table: pd.DataFrame) -> list[tuple[str, float]]:
         return [restart_ratios(table, other)[:2]]
 
-    return simulated_at_least(_named(other), ratios, 1.0, _told(other))
+    return simulated_at_least(_named(other), ratios, 1.0, _told(other), _faster(other))
+
+
+def _faster(other: str) -> Plant:
+    return like_rows(("own_s",), other, COOR, 0.8)
 
 
 def _named(other: str) -> str:

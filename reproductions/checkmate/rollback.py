@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from models.checkpoint_graph import Execution, in_flight, invalid, orphans, record, recovery_line, rollback_steps
+from reproductions.plants import InCode
 from reproductions.reproduction import Check, Reproduction, holds
 from results.checks.rules import in_set, pairs_equal
 from results.style import BLUE, GREEN, GREY, INK, PAPER, RED, WIDTH_IN
@@ -154,6 +155,26 @@ def _draw_message(axes: Axes, name: str, message: Message, colour: str) -> None:
     axes.annotate(name, ends[0], behind, textcoords="offset points", color=colour, ha="center", va="center", fontsize=9)
 
 
+STOPS_EARLY = InCode(
+    "algorithm 1 stops a step early", "models.checkpoint_graph:rollback_steps", lambda sound: lambda e: sound(e)[:-1]
+)
+GOES_ON = InCode(
+    "algorithm 1 ends at the initial states",
+    "models.checkpoint_graph:rollback_steps",
+    lambda sound: lambda execution: [*sound(execution)[:-1], 0 * execution.taken],
+)
+SEARCH_GOES_ON = InCode(
+    "the search ends at the initial states",
+    "models.checkpoint_graph:recovery_line",
+    lambda sound: lambda execution: 0 * execution.taken,
+)
+DELAYED = InCode(
+    "orphans of the initial states instead of the line",
+    "models.checkpoint_graph:orphans",
+    lambda sound: lambda execution, line: sound(execution, 0 * execution.taken),
+)
+
+
 def _checks(timeline: Timeline, line: str) -> tuple[Check, ...]:
     return (
         holds(
@@ -162,6 +183,7 @@ def _checks(timeline: Timeline, line: str) -> tuple[Check, ...]:
             [pairs_equal("line", "expected_line")],
             lambda frame: "; ".join(frame["line"]),
             f"{len(timeline.expected)} lines {line}",
+            STOPS_EARLY,
         ),
         holds(
             "orphans.as_expected",
@@ -169,6 +191,7 @@ def _checks(timeline: Timeline, line: str) -> tuple[Check, ...]:
             [pairs_equal("orphan_messages", "expected_orphan_messages")],
             lambda frame: ", ".join(frame["orphan_messages"].replace("", "none")),
             f"the orphan messages of those lines {line}",
+            DELAYED,
         ),
         holds(
             "line.is_the_latest_consistent",
@@ -176,6 +199,7 @@ def _checks(timeline: Timeline, line: str) -> tuple[Check, ...]:
             [in_set("orphan_messages", 0), pairs_equal("checkpoint", "latest_checkpoint")],
             lambda frame: f"{frame['orphan_messages'].iat[0]} orphans, {frame['lines'].iat[0]} lines compared",
             "no orphan, and no consistent line beyond it",
+            GOES_ON,
         ),
         holds(
             "line.is_found_at_once",
@@ -183,6 +207,7 @@ def _checks(timeline: Timeline, line: str) -> tuple[Check, ...]:
             [pairs_equal("checkpoint", "searched")],
             lambda frame: _text(frame["checkpoint"]),
             "the search of the graph of intervals ends at the same line as algorithm 1",
+            SEARCH_GOES_ON,
         ),
     )  # fmt: skip
 

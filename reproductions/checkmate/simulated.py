@@ -18,6 +18,7 @@ from experiments.engines import Protocol
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from reproductions.checkmate.experiments import QUERIES, RATE, SHORT, WORKERS, on_testbed
 from reproductions.checkmate.measuring import Row
+from reproductions.plants import Plant
 from reproductions.reproduction import Check, Progress, holds
 from results.checks.rules import between
 from spark_jobs.dataflow.protocols import by_name
@@ -72,7 +73,7 @@ def simulated(
 
 
 def simulated_at_least(
-    name: str, ratios: Callable[[pd.DataFrame], Iterable[tuple[str, float]]], limit: float, expected: str
+    name: str, ratios: Callable[[pd.DataFrame], Iterable[tuple[str, float]]], limit: float, expected: str, plant: Plant
 ) -> Check:
     """Every ratio, each with what it is, is `limit` or more on each number of workers, as simulated."""
 
@@ -87,6 +88,7 @@ def simulated_at_least(
         [between("ratio", limit, None)],
         lambda frame: "; ".join(f"{row.what} {row.ratio:.2f}" for row in frame.itertuples()),
         f"{expected}, on {' and on '.join(map(str, ON_WORKERS))} workers",
+        plant,
     )
 
 

@@ -9,7 +9,7 @@ from aftershock import orchestrate
 from experiments.errors import BadInput, EnvironmentFailure
 from reproductions import catalogue, reproduce
 from results.checks.rules import NotEnough
-from tests.unit.reproductions.checkmate_shapes import CASES
+from tests.unit.reproductions.checkmate_shapes import SHAPES
 from tests.unit.reproductions.runs import put_run
 
 
@@ -23,7 +23,7 @@ def test_without_an_id_all_are_listed(as_json, call):
 def test_a_figure_is_a_table_a_plot_and_a_verdict(as_json, call, tmp_path):
     found = as_json(f"reproduce utilization/fig-04 --out {tmp_path}")
     assert found["verdict"] == "pass"
-    for kind in ("parquet", "csv", "png", "svg", "verdicts", "data_docs"):
+    for kind in ("parquet", "csv", "png", "svg", "verdicts"):
         assert (tmp_path / found["files"][kind]).stat().st_size > 0
     assert json.loads((tmp_path / found["files"]["verdicts"]).read_text(encoding="utf-8")) == found
     text = call(f"reproduce utilization/fig-04 --out {tmp_path}")[1]
@@ -37,7 +37,7 @@ def test_a_second_time_takes_the_place_of_the_first(as_json, tmp_path, monkeypat
         (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "out" / name).write_text("old", encoding="utf-8")
     assert as_json("reproduce utilization/fig-04 --out out")["verdict"] == "pass"
-    kinds = {"checks", "csv", "parquet", "png", "svg", "verdicts.json"}
+    kinds = {"csv", "parquet", "png", "svg", "verdicts.json"}
     found = {path.name for path in (tmp_path / "out").iterdir()}
     assert found == {f"utilization-fig-04.{kind}" for kind in kinds} | {"other.csv"}
     assert not (tmp_path / "out" / "utilization-fig-04.checks" / "old").exists()
@@ -55,7 +55,7 @@ def test_a_verdict_that_is_no_pass_is_exit_code_1(call, tmp_path, monkeypatch, v
         table = figure.compute(size, progress)
         return table.assign(utilization=table["utilization"] / 2)
 
-    changed = catalogue.CATALOGUE | {figure.id: dataclasses.replace(figure, compute=spoiled)}
+    changed = {figure.id: dataclasses.replace(figure, compute=spoiled)}
     monkeypatch.setattr(reproduce, "CATALOGUE", changed)
     code, out, _ = call(f"reproduce utilization/fig-04 --out {tmp_path} --json")
     assert (code, json.loads(out)["verdict"]) == (1, verdict)
@@ -79,7 +79,7 @@ def runs(monkeypatch):
         made.append(experiment.name)
         if error := broken.get(experiment.name):
             raise error
-        return put_run(experiment, CASES["checkmate/fig-09"].good(experiment))
+        return put_run(experiment, SHAPES["checkmate/fig-09"](experiment))
 
     monkeypatch.setattr(orchestrate, "run", run)
     run.made, run.broken = made, broken

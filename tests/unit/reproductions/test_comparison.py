@@ -4,8 +4,9 @@ import pandas as pd
 import pytest
 
 from reproductions.comparison import by_algorithm, never_above, summarize
+from reproductions.judging import judge
+from reproductions.plants import InRows
 from reproductions.reproduction import Computed
-from results.checks.judge import judge, open_context
 
 
 def row(setting, share, algorithm, value, bound=3.0, **more):
@@ -49,7 +50,7 @@ def test_the_least_room_is_of_one_problem_and_not_of_the_means():
 @pytest.mark.parametrize(("highest", "verdict"), [(1.0, "pass"), (1.0 + 1e-12, "pass"), (1.001, "fail")])
 def test_one_value_in_a_hundred_that_is_above_its_bound_shows(highest, verdict, tmp_path):
     rows = [row("s", 0.5, "A", value, bound=1.0) for value in [0.2] * 99 + [highest]]
-    check = never_above("it", "nothing above")
-    found = judge(open_context(tmp_path), check, Computed("it", summarize(rows)))[0]
+    check = never_above("it", "nothing above", InRows("nothing", lambda rows: rows))
+    found = judge(check, Computed("it", summarize(rows)))
     assert found["verdict"] == verdict
     assert "of 100 values" in found["observed"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -12,24 +13,17 @@ from reproductions.catalogue import CATALOGUE
 from reproductions.checkmate import cycle
 from reproductions.checkmate.checkpoints import checkpoint_counts
 from reproductions.checkmate.recoveries import recovery_times
+from reproductions.judging import judge
 from reproductions.measured import Cell
 from reproductions.reproduce import Reproduced, missing_runs, reproduce
-from reproductions.reproduction import Computed, Kind
-from results.checks.judge import judge, open_context
+from reproductions.reproduction import Check, Computed, Kind
 from results.checks.rules import NotEnough
-from tests.unit.reproductions.checkmate_shapes import (
-    CASES,
-    QUERIES,
-    SIMULATED,
-    Shape,
-    failing,
-    failing_simulated,
-    sustaining,
-)
+from tests.unit.reproductions.checkmate_shapes import QUERIES, SHAPES, SIMULATED, Shape, sustaining
 from tests.unit.reproductions.runs import checkpoints, ns, put_run
 
 SIZES = {"checkmate/fig-08": 2, "checkmate/fig-12": 2}  # where one run of a cell decides nothing
 MEASURED = [id for id, found in CATALOGUE.items() if found.kind is Kind.MEASURED]
+CHECKS = [pytest.param(id, check, id=f"{id} {check.name}") for id in MEASURED for check in CATALOGUE[id].checks]
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +64,7 @@ def found_in(tmp_path_factory):
 
 @pytest.mark.parametrize("id", MEASURED)
 def test_the_papers_shape_passes(id, tmp_path):
-    run_all(id, CASES[id].good)
+    run_all(id, SHAPES[id])
     found = reproduce(id, tmp_path, SIZES.get(id))
     assert [row for row in of_runs(found) if row["verdict"] != "pass"] == []
     table = pd.read_parquet(found.files["parquet"])
@@ -79,16 +73,18 @@ def test_the_papers_shape_passes(id, tmp_path):
     assert found.files["png"].read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(("id", "check"), failing())
-def test_another_shape_fails(id, check, found_in, tmp_path):
-    (asked,) = (each for each in CATALOGUE[id].checks if each.name == check)
-    found = found_in(id, CASES[id].bad[check])
-    assert judge(open_context(tmp_path / "checks"), asked, found)[0]["verdict"] == "fail"
+@pytest.mark.parametrize(("id", "check"), CHECKS)
+def test_a_check_notices_the_error_that_it_names(id: str, check: Check, found_in) -> None:
+    """In runs of the paper's shape, or in simulated rows of it."""
+    simulated = check.name.startswith("simulated.")
+    sound = Computed(id, SIMULATED[id]) if simulated else found_in(id, SHAPES[id])
+    assert judge(check, sound)["verdict"] == "pass"
+    assert judge(check, replace(sound, table=check.plant.change(sound.rows())))["verdict"] == "fail"
 
 
 @pytest.mark.parametrize("id", SIMULATED)
 def test_what_the_machine_cannot_hold_is_simulated_and_says_so(id):
-    run_all(id, CASES[id].good)
+    run_all(id, SHAPES[id])
     table = computed(id).table
     rows = table[table["simulated"]]
     protocols = set(table.loc[~table["simulated"], "protocol"])
@@ -105,15 +101,12 @@ def test_what_the_machine_cannot_hold_is_simulated_and_says_so(id):
     assert rows[values[id]].notna().all()
 
 
-@pytest.mark.parametrize(("id", "check"), failing_simulated())
-def test_simulated_rows_are_judged_by_themselves(id, check, tmp_path):
-    (asked,) = (each for each in CATALOGUE[id].checks if each.name == check)
-    shown = SIMULATED[id]
-    tables = {"pass": shown.good, "fail": shown.bad[check], "unknown": shown.good.assign(simulated=False)}
-    for verdict, table in tables.items():
-        row, _ = judge(open_context(tmp_path / verdict), asked, Computed(id, table))
-        assert row["verdict"] == verdict
-        assert row["check"].startswith("simulated.")
+@pytest.mark.parametrize("id", SIMULATED)
+def test_simulated_rows_are_judged_by_themselves(id):
+    """Where none is simulated nothing is told, whatever was measured."""
+    measured = Computed(id, SIMULATED[id].assign(simulated=False))
+    asked = [check for check in CATALOGUE[id].checks if check.name.startswith("simulated.")]
+    assert {judge(check, measured)["verdict"] for check in asked} == {"unknown"}
 
 
 @pytest.mark.parametrize("told", [None, "refused, somehow"])
@@ -121,22 +114,14 @@ def test_coordinated_checkpoints_on_a_cycle_must_be_refused_by_field_and_value(t
     (asked,) = (each for each in CATALOGUE["checkmate/table-4"].checks if each.name == "coordinated.refused")
     monkeypatch.setattr(cycle, "refusal", lambda protocol: told)
     table = cycle.with_refusal(pd.DataFrame({"protocol": ["UNC"]}))
-    assert judge(open_context(tmp_path), asked, Computed("it", table))[0]["verdict"] == "fail"
-
-
-def test_every_check_is_seen_to_fail():
-    """Apart stands what no run decides."""
-    every = {(id, check.name) for id in MEASURED for check in CATALOGUE[id].checks}
-    seen = {*failing(), *failing_simulated()}
-    assert every - seen == {("checkmate/table-4", "coordinated.refused")}
-    assert seen <= every
+    assert judge(asked, Computed("it", table))["verdict"] == "fail"
 
 
 @pytest.mark.parametrize("id", [id for id in MEASURED if id not in SIMULATED])
 def test_without_runs_everything_is_unknown_and_there_is_no_table(id, tmp_path):
     found = reproduce(id, tmp_path)
     assert {row["verdict"] for row in found.verdicts} == {"unknown"}
-    assert set(found.files) == {"verdicts", "data_docs"}
+    assert set(found.files) == {"verdicts"}
     assert "has been done on this machine" in found.verdicts[0]["detail"]
 
 
@@ -170,7 +155,7 @@ def test_of_runs_that_measured_nothing_only_what_is_simulated_is_judged(id, tmp_
 
 
 def test_one_run_of_a_cell_decides_nothing(tmp_path):
-    run_all("checkmate/fig-08", CASES["checkmate/fig-08"].good, 1)
+    run_all("checkmate/fig-08", SHAPES["checkmate/fig-08"], 1)
     rows = of_runs(reproduce("checkmate/fig-08", tmp_path))
     assert {row["verdict"] for row in rows} == {"unknown"}
     assert all("--size 3 would; by it alone COOR / UNC 1" in row["detail"] for row in rows)
@@ -189,7 +174,7 @@ def test_how_searches_differ_widens_the_bracket(rates, verdict, tmp_path):
         for name, held in (("COOR", rate), ("UNC", 9000.0))
     ]
     asked = {check.name: check for check in CATALOGUE["checkmate/fig-07"].checks}["q1.coor_not_below_unc"]
-    row, _ = judge(open_context(tmp_path), asked, Computed("it", pd.DataFrame(rows)))
+    row = judge(asked, Computed("it", pd.DataFrame(rows)))
     assert row["verdict"] == verdict
     assert ("one search" in f"{row.get('observed')} {row.get('detail')}") == (len(rates) == 1)
 
@@ -197,7 +182,7 @@ def test_how_searches_differ_widens_the_bracket(rates, verdict, tmp_path):
 def test_what_lacks_a_run_is_unknown_by_name_and_the_rest_is_judged(tmp_path):
     for experiment in missing_runs("checkmate/fig-08", 2):
         if not (experiment.workload.query == "q8" and experiment.engine.protocol == "uncoordinated"):
-            put_run(experiment, CASES["checkmate/fig-08"].good(experiment))
+            put_run(experiment, SHAPES["checkmate/fig-08"](experiment))
     found = reproduce("checkmate/fig-08", tmp_path, 2)
     rows = {row["check"].partition(".")[0]: row for row in of_runs(found)}
     assert {query: row["verdict"] for query, row in rows.items()} == {"q3": "pass", "q8": "unknown", "q12": "pass"}
@@ -209,7 +194,7 @@ def test_a_run_from_which_nothing_comes_any_more_has_not_returned_to_normal(tmp_
         {"query": "q1", "protocol": "UNC", "workers": 2, "replicate": 1, "second": at, "p50_s": 8.0} for at in (1, 9)
     ]
     asked = {check.name: check for check in CATALOGUE["checkmate/fig-09"].checks}["q1.returns_to_normal"]
-    row, _ = judge(open_context(tmp_path), asked, Computed("it", pd.DataFrame(before)))
+    row = judge(asked, Computed("it", pd.DataFrame(before)))
     assert (row["verdict"], row["observed"]) == ("fail", "UNC #1 2.50")
 
 
@@ -217,7 +202,7 @@ def test_one_slow_second_before_the_kill_hides_what_is_no_slower_after_it(tmp_pa
     about = {"query": "q1", "protocol": "UNC", "workers": 2, "replicate": 1}
     rows = [about | {"second": at, "p50_s": p50_s} for at, p50_s in ((1, 2.0), (2, 2.0), (9, 4.0), (30, 4.5))]
     asked = {check.name: check for check in CATALOGUE["checkmate/fig-09"].checks}["q1.kill_is_felt"]
-    row, _ = judge(open_context(tmp_path), asked, Computed("it", pd.DataFrame(rows)))
+    row = judge(asked, Computed("it", pd.DataFrame(rows)))
     assert (row["verdict"], row["observed"]) == ("fail", "UNC #1 1.12")
 
 
@@ -249,18 +234,18 @@ def test_the_queries_that_were_measured_are_counted(tmp_path):
     about |= {"records_per_message": 1}
     rows = [about | {"workers": workers, "message_overhead": 1.0 + workers / 10} for workers in (1, 2)]
     asked = {check.name: check for check in CATALOGUE["checkmate/table-2"].checks}["cic.grows_with_workers"]
-    row, _ = judge(open_context(tmp_path), asked, Computed("it", pd.DataFrame(rows)))
+    row = judge(asked, Computed("it", pd.DataFrame(rows)))
     assert (row["verdict"], row["observed"]) == ("pass", "by 0.100 to 0.100 in 1 queries")
 
 
 def test_tables_and_figures_share_runs():
     for experiment in missing_runs("checkmate/fig-08"):
-        put_run(experiment, CASES["checkmate/table-3"].good(experiment))
+        put_run(experiment, SHAPES["checkmate/table-3"](experiment))
     assert missing_runs("checkmate/table-3") == []
 
 
 def test_more_runs_of_each_cell_are_further_seeds():
-    run_all("checkmate/fig-08", CASES["checkmate/fig-08"].good, 1)
+    run_all("checkmate/fig-08", SHAPES["checkmate/fig-08"], 1)
     more = missing_runs("checkmate/fig-08", 3)
     assert len(more) == 24
     assert {experiment.seed for experiment in more} == {2, 3}

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from reproductions.catalogue import CATALOGUE
+from reproductions.judging import judge
 from reproductions.reproduction import Computed
-from results.checks.judge import judge, open_context
 from tests.unit.reproductions.small import SMALL
 
 ONE_OF_ITS_KIND = [id for id, found in CATALOGUE.items() if found.kind == "C" and id[-1] not in "bcd"]
@@ -23,8 +23,7 @@ def table_of(id: str) -> pd.DataFrame:
 
 
 def verdicts(id: str, table: pd.DataFrame, folder: Path) -> dict[str, str]:
-    context = open_context(folder)
-    return {check.name: judge(context, check, Computed(id, table))[0]["verdict"] for check in CATALOGUE[id].checks}
+    return {check.name: judge(check, Computed(id, table))["verdict"] for check in CATALOGUE[id].checks}
 
 
 def blank(table: pd.DataFrame) -> pd.DataFrame:

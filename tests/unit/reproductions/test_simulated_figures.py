@@ -5,8 +5,8 @@ import pytest
 
 from models.utilization import utilization
 from reproductions import utilization_simulated as module
+from reproductions.judging import judge
 from reproductions.reproduction import Computed
-from results.checks.judge import judge, open_context
 
 
 def compute(runs):
@@ -17,8 +17,7 @@ def compute(runs):
 
 
 def verdicts(table, folder):
-    context = open_context(folder)
-    return [judge(context, check, Computed("it", table))[0]["verdict"] for check in module.AGREEMENT]
+    return [judge(check, Computed("it", table))["verdict"] for check in module.AGREEMENT]
 
 
 def test_a_model_that_is_two_percent_off_fails(tmp_path, monkeypatch):

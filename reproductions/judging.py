@@ -1,0 +1,77 @@
+"""The verdict of a check on a table, by pandas alone.
+
+The rules are those of `results.checks`, whose judge hands them to Great Expectations and writes its Data Docs;
+importing that takes longer than computing most tables here. Both come to the same verdicts in the same words (a test).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from reproductions.reproduction import Check, Computed
+from results.checks.rules import NotEnough, Rule
+from results.verdict import Verdict
+
+Row = dict[str, str | None]
+
+
+def judge(check: Check, evidence: Computed) -> Row:
+    """The row of the verdicts: check, verdict, observed, expected, detail, and the error that the check must notice.
+
+    Evidence that does not allow a verdict is unknown: `detail` says why.
+    """
+    row: Row = {"check": check.name, "verdict": Verdict.UNKNOWN.value, "notices": check.plant.what}
+    try:
+        frame = check.subject(evidence)
+        row |= {"observed": check.observed(frame), "expected": check.expected(evidence)}
+        broken = [told for rule in check.rules(evidence) if (told := _broken(rule, frame))]
+    # pandas says by these that values are of a type that cannot be compared
+    except (NotEnough, TypeError, ValueError) as error:
+        return row | {"detail": " ".join(str(error).split())}
+    verdict = Verdict.FAIL if broken else Verdict.PASS
+    return row | {"verdict": verdict.value, "detail": "; ".join(broken) or None}
+
+
+def _broken(rule: Rule, frame: pd.DataFrame) -> str | None:
+    """What of the frame does not meet a rule, in one sentence; None if all of it does."""
+    words, find = RULES[rule.expectation]
+    examples = find(frame, **rule.arguments)
+    if not len(examples):
+        return None
+    names = [rule.arguments[key] for key in ("column", "column_A", "column_B") if key in rule.arguments]
+    return f"{' and '.join(names)}: {len(examples)} of {len(frame)} rows break '{words}', such as {examples[0]}"
+
+
+def _outside(
+    frame: pd.DataFrame, column: str, min_value: float | None, max_value: float | None, mostly: float
+) -> list[Any]:
+    values = frame[column].dropna()
+    low = pd.Series(False, index=values.index) if min_value is None else values < min_value
+    high = pd.Series(False, index=values.index) if max_value is None else values > max_value
+    outside = values[low | high].tolist()
+    return outside if len(values) - len(outside) < mostly * len(values) else []
+
+
+def _not_in(frame: pd.DataFrame, column: str, value_set: list[Any]) -> list[Any]:
+    values = frame[column].dropna()
+    return values[~values.isin(value_set)].tolist()
+
+
+def _missing(frame: pd.DataFrame, column: str) -> list[Any]:
+    return frame[column][frame[column].isna()].tolist()
+
+
+def _unequal(frame: pd.DataFrame, column_A: str, column_B: str) -> list[Any]:
+    pairs = frame[[column_A, column_B]].dropna(how="all")
+    return [pair for pair in pairs.itertuples(index=False, name=None) if pair[0] != pair[1]]
+
+
+RULES: dict[str, tuple[str, Callable[..., list[Any]]]] = {
+    "ExpectColumnValuesToBeBetween": ("values to be between", _outside),
+    "ExpectColumnValuesToBeInSet": ("values to be in set", _not_in),
+    "ExpectColumnValuesToNotBeNull": ("values to not be null", _missing),
+    "ExpectColumnPairValuesToBeEqual": ("values to be equal", _unequal),
+}

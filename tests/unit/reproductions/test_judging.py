@@ -1,0 +1,89 @@
+"""Verdicts by pandas are those of Great Expectations, word for word."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from reproductions.judging import RULES, judge
+from reproductions.plants import InRows
+from reproductions.reproduction import Check, Computed, holds
+from results.checks import judge as great_expectations
+from results.checks import rules
+from results.checks.rules import Rule, between, in_set, pairs_equal, present
+
+TABLE = pd.DataFrame(
+    {
+        "value": [0.5, -1.0, 2.0, np.nan],
+        "whole": [1, 2, 3, 4],
+        "flag": [True, False, True, True],
+        "text": ["a", "b", None, "a"],
+        "other": ["a", "c", None, None],
+    }
+)
+RULES_TRIED = [
+    between("value", 0, 1),
+    between("value", None, 2),
+    between("value", -1, None),
+    between("whole", 1, 3, share=0.75),
+    between("whole", 1, 3, share=0.8),
+    in_set("flag", True),
+    in_set("flag", True, False),
+    in_set("whole", 1, 2),
+    in_set("text", "a"),
+    present("value"),
+    present("text"),
+    present("whole"),
+    pairs_equal("text", "text"),
+    pairs_equal("text", "other"),
+]
+
+
+def by_great_expectations(rule: Rule, folder) -> tuple[object, object]:
+    asked = rules.TableCheck("it", "it", lambda e: TABLE, lambda e: [rule], str, str)
+    row, _ = great_expectations.judge(great_expectations.open_context(folder), asked, Computed("it", TABLE))
+    return row["verdict"], row["detail"]
+
+
+@pytest.mark.parametrize("rule", RULES_TRIED, ids=lambda rule: f"{rule.expectation} {rule.arguments}")
+def test_both_judges_say_the_same(rule: Rule, tmp_path) -> None:
+    """`holds` would ask for values as well; here each rule is alone."""
+    about = {"name": "it", "table": "it", "observed": str, "expected": str, "plant": InRows("nothing", lambda t: t)}
+    asked = Check(subject=lambda evidence: TABLE, rules=lambda evidence: [rule], **about)
+    row = judge(asked, Computed("it", TABLE))
+    assert (row["verdict"], row["detail"]) == by_great_expectations(rule, tmp_path)
+
+
+def test_every_rule_is_tried() -> None:
+    assert {rule.expectation for rule in RULES_TRIED} == set(RULES)
+    broken = [rule for rule in RULES_TRIED if RULES[rule.expectation][1](TABLE, **rule.arguments)]
+    assert {rule.expectation for rule in broken} == set(RULES)
+    assert len(broken) < len(RULES_TRIED)
+
+
+@pytest.mark.parametrize(
+    ("table", "detail"),
+    [
+        (None, "no run of it"),
+        (pd.DataFrame({"value": []}), "no run of it"),
+        (pd.DataFrame({"value": ["high", "low"]}), "Invalid comparison between dtype=str and int"),
+    ],
+    ids=["no table", "no rows", "no numbers"],
+)
+def test_what_cannot_be_judged_is_unknown_with_the_reason(table: pd.DataFrame | None, detail: str) -> None:
+    plant = InRows("nothing", lambda rows: rows)
+    row = judge(
+        holds("it", lambda rows: rows, [between("value", 0, 1)], str, "0 to 1", plant), Computed("it", table, detail)
+    )
+    assert (row["verdict"], row["detail"]) == ("unknown", detail)
+
+
+def test_missing_values_break_a_rule_about_them() -> None:
+    plant = InRows("nothing", lambda rows: rows)
+    check = holds("it", lambda rows: rows, [between("value", -1, 2)], str, "-1 to 2", plant)
+    row = judge(check, Computed("it", TABLE))
+    assert (row["verdict"], row["detail"]) == (
+        "fail",
+        "value: 1 of 4 rows break 'values to not be null', such as nan",
+    )
