@@ -9,14 +9,12 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from experiments.errors import BadInput
-from experiments.spec import Experiment
 from models.inputs import require_count
-from reproductions import measured
 from reproductions.catalogue import CATALOGUE
 from reproductions.judging import judge
 from reproductions.reproduction import Check, Computed, Progress, Reproduction
@@ -24,6 +22,9 @@ from results.checks.rules import NotEnough
 from results.store import home, write_json
 from results.style import write_figure
 from results.verdict import Verdict, worst
+
+if TYPE_CHECKING:
+    from experiments.spec import Experiment
 
 REPORT_EVERY_S = 5.0
 COLUMNS = ("check", "verdict", "observed", "expected", "detail", "notices")
@@ -98,7 +99,11 @@ def missing_runs(id: str, size: int | None = None) -> list[Experiment]:
     """
     reproduction = find(id)
     chosen = _size(reproduction, size)
-    return measured.missing(reproduction.needs(chosen or 1)) if reproduction.needs else []
+    if not reproduction.needs:
+        return []
+    from reproductions import measured  # brings the whole spec of experiments, which what is computed does without
+
+    return measured.missing(reproduction.needs(chosen or 1))
 
 
 def _size(reproduction: Reproduction, size: int | None) -> int | None:

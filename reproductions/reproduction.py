@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.spec import Experiment
 from reproductions.plants import Plant
 from results.checks.rules import NotEnough, Rule, TableCheck, between, present
+
+if TYPE_CHECKING:
+    from experiments.spec import Experiment
 
 Progress = Callable[[int, int], None]  # (points done, points in all)
 

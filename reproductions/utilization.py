@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.optimize import minimize_scalar
 
 from models.utilization import optimal_interval, optimal_utilization, utilization
 from reproductions.plants import InCode, put, scaled
 from reproductions.printed import beside_printed, figure_at
 from reproductions.reproduction import Check, Progress, Reproduction, as_printed, holds
+from reproductions.searching import highest
 from results.checks.rules import between, in_set
 from results.style import BLUE, GREEN, ORANGE, PAPER, new_figure
 
@@ -56,12 +56,14 @@ def _curve(system: str) -> pd.DataFrame:
 
 
 def _maximum(system: str) -> pd.DataFrame:
-    bounds = (COST_MIN, LONGEST_MIN)
-    found = minimize_scalar(
-        lambda t: -_utilization(system, t), bounds=bounds, method="bounded", options={"xatol": 1e-6}
-    )
+    best_min = float(highest(lambda interval_min: _utilization(system, interval_min), COST_MIN, LONGEST_MIN))
     printed_min, printed = PRINTED_BEST[system]
-    maximum = {"system": system, "point": "maximum", "interval_min": found.x, "utilization": -found.fun}
+    maximum = {
+        "system": system,
+        "point": "maximum",
+        "interval_min": best_min,
+        "utilization": _utilization(system, best_min),
+    }
     table = beside_printed(pd.DataFrame([maximum]), "interval_min", [printed_min])
     return beside_printed(table, "utilization", [printed])
 

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -29,6 +31,24 @@ def test_a_figure_is_a_table_a_plot_and_a_verdict(as_json, call, tmp_path):
     text = call(f"reproduce utilization/fig-04 --out {tmp_path}")[1]
     assert text.startswith("utilization/fig-04: ")
     assert "✓ maximum.interval" in text
+
+
+HEAVY = ("airflow", "great_expectations", "pyspark", "scipy", "spark_jobs", "sqlalchemy")
+IMPORTED = """
+import sys
+from aftershock.cli import main
+main(["reproduce", "utilization/fig-13", "--out", sys.argv[1]])
+print("imported", *{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+def test_a_closed_formula_imports_nothing_that_takes_long(tmp_path):
+    """In a process of its own, as a command is."""
+    done = subprocess.run([sys.executable, "-c", IMPORTED, str(tmp_path)], capture_output=True, text=True, check=True)
+    imported = done.stdout.splitlines()[-1].split()
+    assert imported[0] == "imported"
+    assert "pandas" in imported
+    assert set(HEAVY) & set(imported) == set()
 
 
 def test_a_second_time_takes_the_place_of_the_first(as_json, tmp_path, monkeypatch):
