@@ -55,7 +55,7 @@ def plot_comparison(table: pd.DataFrame, share: str, value: str) -> Figure:
         for (algorithm, rows), look in zip(parts, LOOKS, strict=False):
             arms = CONFIDENCE * rows["standard_error"]
             axes.errorbar(rows["share"], rows["mean"], yerr=arms, capsize=3, lw=1.4, label=algorithm, **look)
-        axes.set(title=setting, xlabel=share, xlim=(0, 1), ylim=(0, 1.02))
+        axes.set(title=setting, xlabel=share, xlim=(0, 1.03), ylim=(0, 1.03))
     panels[0].set_ylabel(value)
     handles, labels = panels[0].get_legend_handles_labels()
     bars = "bars: 95 % confidence interval of the mean"
