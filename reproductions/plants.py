@@ -69,9 +69,9 @@ def like_rows(columns: tuple[str, ...], protocol: str, other: str, factor: float
     """One protocol's columns become those of another, row by row, times a factor; both have as many rows."""
 
     def change(table: pd.DataFrame) -> pd.DataFrame:
-        return pd.concat([_alike(rows) for _, rows in table.groupby("simulated", sort=False)])
+        return pd.concat([alike(rows) for _, rows in table.groupby("simulated", sort=False)])
 
-    def _alike(rows: pd.DataFrame) -> pd.DataFrame:
+    def alike(rows: pd.DataFrame) -> pd.DataFrame:
         mine, theirs = rows["protocol"] == protocol, rows["protocol"] == other
         rows = rows.copy()
         for column in set(columns) & set(rows):
