@@ -145,4 +145,4 @@ def _results(random: Random, _: dict[str, Kind], __: Path) -> list[str]:
 
 
 CALLS = (_plan_faults, _plan_faults, _fidelity, _replication, _recovery, _benchmark, _utilization, _results)
-FUZZERS = [Fuzzer("command line", feed, weight=0.5)]
+FUZZERS = [Fuzzer("command line", feed, weight=0.3)]

@@ -77,7 +77,7 @@ def _is_no_document(path: Path) -> bool:
 
 
 FUZZERS = [
-    Fuzzer("damaged status", feed_damaged(status, is_as_it_is_described), weight=0.5),
-    Fuzzer("damaged experiment", feed_damaged(experiment, is_as_it_is_described), weight=0.5),
+    Fuzzer("damaged status", feed_damaged(status, is_as_it_is_described), weight=0.3),
+    Fuzzer("damaged experiment", feed_damaged(experiment, is_as_it_is_described), weight=0.3),
     Fuzzer("damaged index", feed_damaged(indexed, costs_no_run), weight=0.05),
 ]

@@ -53,4 +53,4 @@ def is_shown(stored: Stored, _: Path) -> str:
     return answer
 
 
-FUZZERS = [Fuzzer("damaged run", feed_damaged(files_of_the_run, is_shown), weight=0.03)]
+FUZZERS = [Fuzzer("damaged run", feed_damaged(files_of_the_run, is_shown), weight=0.05)]

@@ -184,10 +184,9 @@ def _compared(data: bytes) -> str:
 
 
 FUZZERS = [
-    *(Fuzzer(name, feed_mutated(name)) for name in ("experiment", "fault spec", "topology", "inventory")),
+    *(Fuzzer(name, feed_mutated(name)) for name in ("experiment", "matrix", "fault spec", "topology", "inventory")),
     *(Fuzzer(name, feed_mutated(name)) for name in ("trace (CSV)", "trace (JSON)")),
-    Fuzzer("matrix", feed_mutated("matrix"), weight=0.3),
-    Fuzzer("structures", feed_structures, weight=0.3),
+    Fuzzer("structures", feed_structures, weight=0.5),
     Fuzzer("forms", feed_forms, weight=0.5),
     Fuzzer("overrides", feed_overrides, weight=0.5),
     Fuzzer("yaml", feed_yaml),
