@@ -12,8 +12,7 @@ from infra import spark
 from infra.cluster import Handle
 from infra.jars import ensure_jars
 from infra.jvm import find_java
-from infra.processes import MARK, ROOT
-from infra.services import DAEMON, PYTHONPATH, REPOSITORY
+from infra.services import DAEMON, PYTHONPATH, REPOSITORY, for_the_controller
 from results.store import Run
 
 LIMIT_S = 900
@@ -49,7 +48,7 @@ def run_tables_job(name: str, run: Run, *arguments: str, owner: Handle | None) -
         "PYTHONPATH": PYTHONPATH,
     }
     if owner:
-        environment |= {MARK: f"{owner.token}/controller/{name}", ROOT: owner.root}
+        environment |= for_the_controller(owner.token, owner.root, name)
     try:
         with log.open("wb") as output:
             subprocess.run(command, stdout=output, stderr=output, timeout=LIMIT_S, env=environment, check=True)

@@ -7,6 +7,7 @@ applications there are. The third service that a fault can kill, the query drive
 from __future__ import annotations
 
 import functools
+import os
 import socket
 import subprocess
 import time
@@ -20,7 +21,7 @@ from infra.cluster import Driver, Handle
 from infra.credentials import write_private
 from infra.jars import ensure_jars
 from infra.jvm import Java, find_java
-from infra.services import BROKER_PORT, CONTROLLER_PORT, MASTER_PORT, PORTS
+from infra.services import BROKER_PORT, CONTROLLER_PORT, MASTER_PORT, PORTS, for_the_controller
 from infra.strikes.strike import Proof
 
 GATEWAY_PORTS = (BROKER_PORT, CONTROLLER_PORT, MASTER_PORT)
@@ -40,7 +41,8 @@ def start_broker(driver: Driver, handle: Handle) -> None:
     launcher, jars = java().launcher, ensure_jars().broker
     if not data.exists():
         write_private(config, kafka.properties(handle.kafka, data))
-        _format(kafka.java_command(launcher, jars, "kafka.tools.StorageTool", *kafka.format_options(config)), folder)
+        format_it = kafka.java_command(launcher, jars, "kafka.tools.StorageTool", *kafka.format_options(config))
+        _format(handle, format_it, folder)
     _spawn_broker(driver, handle)
 
 
@@ -54,8 +56,9 @@ def _broker_config(handle: Handle) -> Path:
     return handle.directory(handle.gateway.name) / "kafka" / "server.properties"
 
 
-def _format(command: list[str], folder: Path) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+def _format(handle: Handle, command: list[str], folder: Path) -> None:
+    variables = os.environ | for_the_controller(handle.token, handle.root, "format")
+    done = subprocess.run(command, capture_output=True, text=True, env=variables)
     if done.returncode:
         raise EnvironmentFailure(f"Kafka could not format its storage: {done.stderr.strip()[-300:]}", f"see {folder}")
 

@@ -39,6 +39,11 @@ def environment(mark: str, root: str | Path) -> dict[str, str]:
     }
 
 
+def for_the_controller(token: str, root: str | Path, name: str) -> dict[str, str]:
+    """The marks of a program that the controller runs for a cluster: whoever removes the cluster ends it, too."""
+    return {ROOT: str(root), MARK: f"{token}/controller/{name}"}
+
+
 def spawn(command: Sequence[str], folder: Path, log: Path, variables: Mapping[str, str]) -> int:
     """Start a program in a session of its own, its output appended to `log`; returns its process id."""
     with log.open("ab") as output:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import select
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,9 @@ GROWING = frozenset({"open", "os.mkdir", "os.link", "os.symlink", "os.rename"})
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 TORN_AT = 20  # bytes
 NEVER = 10**9
+LIMIT_S = 300  # of one run of the code: what takes longer hangs
 UNTOUCHED, STRUCK, REFUSED, BROKEN = 0, 10, 11, 12  # exit codes
+OUTLIVED = {UNTOUCHED, STRUCK, REFUSED}
 
 
 class Blow(Enum):
@@ -42,19 +46,51 @@ class Blow(Enum):
     NO_ROOM = auto()
 
 
-def at_every_change(code: Callable[[], object], folder: Path, blow: Blow | Callable[[], object]) -> Iterator[int]:
-    """Run `code` again and again, struck one change later each time, until it gets through; yields after each strike.
+def at_every_change(
+    code: Callable[[], object],
+    folder: Path,
+    blow: Blow | Callable[[], object],
+    numbers: Iterable[int] = range(1, 10_000),
+) -> Iterator[int]:
+    """Run `code` again and again, struck at another of its changes each time, until it gets through.
 
+    `numbers` are those of the changes, the first being 1; by default all. Yields after each strike.
     A blow may also be a function: it is called in another process, while `code` waits.
     Whoever iterates sets up what the code needs. Fails if the code ends in another way than by the strike, an `OSError`
-    or an error for a user.
+    or an error for a user, or not within `LIMIT_S`.
     """
-    for number in range(1, 10_000):
+    for number in numbers:
         ended = _run(code, folder, blow, number)
-        assert ended != BROKEN, f"the code broke when it was struck at its change {number} ({blow})"
+        assert ended in _allowed(blow), f"it ended with {ended} when it was struck at its change {number} ({blow})"
         yield number
         if ended == UNTOUCHED:
             return
+
+
+def places_of_changes(code: Callable[[], object], folder: Path) -> list[str]:
+    """Where `code` makes its changes, in their order; for those who can't afford to strike at every one."""
+    places: list[str] = []
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        sys.addaudithook(lambda event, found: places.append(repr(found[0])) if _counts(event, found, folder) else None)
+        with suppress(Exception):
+            code()
+        with os.fdopen(writer, "w") as told:
+            told.write("\n".join(places))
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as heard:
+        found = heard.read().split("\n")
+    os.waitpid(child, 0)
+    return found
+
+
+def _allowed(blow: Blow | Callable[[], object]) -> set[int]:
+    """How code may end; by the signal of the strike only, since any other one tells of a crash."""
+    by_signal = {Blow.KILL: {-signal.SIGKILL}, Blow.TEAR: {-signal.SIGXFSZ}}
+    return OUTLIVED | (by_signal.get(blow, set()) if isinstance(blow, Blow) else set())
 
 
 def _run(code: Callable[[], object], folder: Path, blow: Blow | Callable[[], object], number: int) -> int:
@@ -62,7 +98,14 @@ def _run(code: Callable[[], object], folder: Path, blow: Blow | Callable[[], obj
     child = os.fork()
     if child == 0:
         os._exit(_struck(code, folder, blow, number))
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    handle = os.pidfd_open(child)
+    hangs = not select.select([handle], [], [], LIMIT_S)[0]
+    os.close(handle)
+    if hangs:
+        os.kill(child, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert not hangs, f"the code did not end within {LIMIT_S} s when it was struck at its change {number} ({blow})"
+    return status
 
 
 def _struck(code: Callable[[], object], folder: Path, blow: Blow | Callable[[], object], number: int) -> int:
@@ -72,12 +115,12 @@ def _struck(code: Callable[[], object], folder: Path, blow: Blow | Callable[[], 
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal changes
-        if event in CHANGES or event == "open":
-            changes += _is_change(event, arguments, folder)
-            if changes == number and _is_change(event, arguments, folder):
+        if _counts(event, arguments, folder):
+            changes += 1
+            if changes == number:
                 _strike(blow)
-            if changes >= number and blow is Blow.NO_ROOM and event in GROWING and _is_new(event, arguments, folder):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if changes >= number and blow is Blow.NO_ROOM and event in GROWING and _is_new(event, arguments, folder):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     sys.addaudithook(hook)
     try:
@@ -92,7 +135,7 @@ def _struck(code: Callable[[], object], folder: Path, blow: Blow | Callable[[], 
 
 def _strike(blow: Blow | Callable[[], object]) -> None:
     if not isinstance(blow, Blow):
-        assert _run(blow, Path("/"), Blow.KILL, NEVER) != BROKEN
+        assert _run(blow, Path("/"), Blow.KILL, NEVER) in OUTLIVED
     elif blow is Blow.KILL:
         os.kill(os.getpid(), signal.SIGKILL)
     elif blow is Blow.TEAR:
@@ -101,6 +144,10 @@ def _strike(blow: Blow | Callable[[], object]) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (TORN_AT, TORN_AT))
     elif blow is Blow.FULL:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+
+
+def _counts(event: str, arguments: tuple[Any, ...], folder: Path) -> bool:
+    return (event in CHANGES or event == "open") and _is_change(event, arguments, folder)
 
 
 def _is_change(event: str, arguments: tuple[Any, ...], folder: Path) -> bool:
