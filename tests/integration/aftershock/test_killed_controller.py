@@ -104,7 +104,7 @@ def test_a_controller_that_is_killed_as_a_program_starts_leaves_what_clean_remov
         wait_for(seen, limit_s=180)
     finally:
         controller.kill()
-        controller.communicate()
+        controller.wait()
     assert controller.returncode == -signal.SIGKILL
     assert processes_of(home) != []
     clean_up(home)

@@ -1,0 +1,97 @@
+"""Whatever kills `aftershock results recompute` at a change of files, or fills the disk: it is the old or the new one.
+
+The command is whole but for Spark: in the place of its batch job another program writes the tables.
+"""
+
+import shutil
+import sys
+from importlib import import_module
+from types import SimpleNamespace
+
+import pytest
+
+from aftershock import jobs, litter
+from aftershock.cli import main
+from results import store
+from tests.unit.blows import Blow, at_every_change, places_of_changes
+from tests.unit.results import synthetic
+
+OLD, NEW = 6000.0, 7000.0
+RUN = "run-1"
+JOB = "import shutil, sys; shutil.copytree(sys.argv[1], sys.argv[2] + '/tables')"
+BEFORE_THE_CHECKS = 19  # changes; from there on a strike takes seconds
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    for heavy in ("results.checks.judge", "results.report", "results.predictions"):
+        import_module(heavy)  # once, before whatever is struck
+    folder = tmp_path / "home"
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(folder))
+    made = {rate: make_run(tmp_path / str(rate), rate) for rate in (OLD, NEW)}
+    monkeypatch.setattr(jobs, "ensure_jars", lambda: SimpleNamespace(connector=[]))
+    monkeypatch.setattr(jobs, "find_java", lambda: SimpleNamespace(home="/"))
+    job = [sys.executable, "-c", JOB, str(made[NEW].tables)]
+    monkeypatch.setattr(jobs.spark, "submit_command", lambda _, __, root, **options: [*job, root])
+    shutil.copytree(made[OLD].root, folder / "runs" / RUN)
+    return folder
+
+
+def make_run(folder, rate):
+    changes = {"runs": lambda frame: frame.assign(service_rate=rate)}
+    run = synthetic.make_run(folder, run_id=RUN, kills=(8.3,), window_s=24.0, changes=changes)
+    store.write_json(run.experiment_path, synthetic.experiment(window_s=24.0).model_dump(mode="json"))
+    run.raw.mkdir()
+    (run.raw / "query.jsonl").write_text("{}\n")
+    run.report.write_text("the report of before")
+    return run
+
+
+def recompute():
+    assert main(["results", "recompute", RUN]) in (0, 3)  # 3: the environment failed, said in one line
+
+
+def put_back(home, before):
+    shutil.rmtree(home)
+    shutil.copytree(before, home)
+
+
+def check_that_it_is_whole(run):
+    """The old version or the new one, with everything that is of it, and only that."""
+    rate = float(run.table("runs").service_rate[0])
+    is_new = "recomputed_ns" in run.status()
+    assert rate == (NEW if is_new else OLD)
+    assert (run.report.read_text() != "the report of before") == is_new
+    assert run.has("verdicts") == is_new
+    assert (run.raw / "query.jsonl").read_text() == "{}\n"
+    assert [path.name for path in run.root.rglob(".*")] == []
+
+
+@pytest.fixture(scope="module")
+def known():
+    return {}
+
+
+@pytest.fixture
+def numbers(home, tmp_path, known):
+    """Of the changes to strike at: all before the checks, one of their 500 documents, both sides of the exchange."""
+    if not known:
+        before = shutil.copytree(home, tmp_path / "unchanged")
+        places = places_of_changes(recompute, home)
+        put_back(home, before)
+        known["exchange"] = max(number for number, place in enumerate(places, 1) if "CDLL" in place)
+    return [*range(1, BEFORE_THE_CHECKS + 1), 200, known["exchange"], known["exchange"] + 1]
+
+
+@pytest.mark.parametrize("blow", Blow)
+def test_a_run_whose_results_are_computed_again_is_the_old_one_or_the_new_one(home, tmp_path, blow, numbers):
+    before = shutil.copytree(home, tmp_path / "before")
+    for _ in at_every_change(recompute, home, blow, numbers):
+        check_that_it_is_whole(store.finished(RUN))
+        litter.sweep()
+        assert {path.name for path in home.iterdir()} <= {"runs", "logs"}
+        assert [path.name for path in (home / "runs").iterdir()] == [RUN]
+        put_back(home, before)
+    recompute()
+    check_that_it_is_whole(store.finished(RUN))
+    assert "recomputed_ns" in store.finished(RUN).status()
