@@ -5,7 +5,7 @@ At the end of a run and when its results are computed again. Each function write
 
 from __future__ import annotations
 
-from aftershock.jobs import run_tables_job
+from aftershock import jobs
 from experiments.spec import Experiment
 from infra.cluster import Handle
 from results import checks
@@ -14,8 +14,11 @@ from results.store import Run
 
 
 def tabulate(run: Run, owner: Handle | None) -> None:
-    """The tables, by a Spark batch job, which carries the mark of the cluster if that still exists."""
-    run_tables_job("build", run, owner=owner)
+    """The tables, by the Spark batch job of the cluster, or by one of its own if that is gone."""
+    if owner:
+        jobs.carry_out("build", run, owner=owner)
+    else:
+        jobs.build_again(run)
 
 
 def predict(run: Run, experiment: Experiment) -> None:

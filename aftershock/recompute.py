@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from aftershock import derive
+from aftershock import derive, jobs
 from experiments import spec
 from experiments.engines import Engine
 from experiments.errors import BadInput, EnvironmentFailure
@@ -61,7 +61,7 @@ def _tabulate(new: Run) -> None:
     try:
         derive.tabulate(new, owner=None)
     except EnvironmentFailure as failure:
-        log = new.raw / "logs" / "build.log"
+        log = new.raw / "logs" / jobs.LOG
         if not log.is_file():
             raise
         kept = store.home() / "logs" / f"{new.run_id}-recompute.log"
@@ -80,4 +80,4 @@ def _with_its_logs(old: Run, folder: Path) -> Run:
 def _no_logs(folder: str, names: list[str]) -> list[str]:
     """What the job must not read: its own log, links, which lead elsewhere, and FIFOs, at which it would wait."""
     kinds = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}
-    return [n for n, mode in kinds.items() if n == "build.log" or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))]
+    return [n for n, mode in kinds.items() if n == jobs.LOG or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))]

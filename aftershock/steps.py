@@ -16,9 +16,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock import derive, ending, own_job, sustainable
+from aftershock import derive, ending, jobs, own_job, sustainable
 from aftershock.bench import Bench
-from aftershock.jobs import run_tables_job
 from aftershock.query import DRAIN_FILE, submission
 from aftershock.surroundings import about_the_machine
 from aftershock.watch import journals
@@ -219,7 +218,8 @@ def arm_faults(run_id: str) -> dict[str, int]:
 def stop(run_id: str) -> None:
     """Let the query commit once more after the window, then end injector, generator and query.
 
-    The testbed also brings out all that it has read, so that its output can be judged whole.
+    The testbed also brings out all that it has read, so that its output can be judged whole. Once nothing more is
+    measured, the batch job starts beside the services that end.
     """
     bench = Bench(run_id)
     bench.stop("injector", HEALING_LIMIT_S)
@@ -232,6 +232,7 @@ def stop(run_id: str) -> None:
     if bench.experiment.engine.name is Engine.DATAFLOW:
         (bench.orders / DRAIN_FILE).touch()
         bench.wait("the last results", lambda: _query_told(bench, "finished"), QUERY_SERVICES, limit_s)
+    jobs.start(bench.run, bench.handle)
     for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
         bench.stop(service, grace_s)
     bench.refuse_losses()
@@ -243,7 +244,7 @@ def collect(run_id: str) -> None:
     """Save what the broker holds: input and output; and the exact output, by the oracle."""
     bench = Bench(run_id)
     broker = bench.handle.kafka
-    run_tables_job("archive", bench.run, broker.address, str(broker.credentials), owner=bench.handle)
+    jobs.carry_out("archive", bench.run, broker.address, str(broker.credentials), owner=bench.handle)
 
 
 @step

@@ -1,4 +1,4 @@
-"""Saves input, output and exact output of a run from the broker: `archive.py RESULT_DIRECTORY BROKER CREDENTIALS`.
+"""Saves input, output and exact output of a run from the broker.
 
 raw/input.parquet   topic, partition, offset, due_ms  of every record that the query has committed
 raw/sink.parquet    start_ms, end_ms, key, value      of every record in the output topic, copies included (of changes
@@ -11,17 +11,15 @@ Of an own job without an oracle nobody knows what its output means: raw/sink.par
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from experiments.errors import AftershockError, EnvironmentFailure
-from experiments.workloads import INPUT, OwnJobSpec, WorkloadSpec, read_workload
+from experiments.errors import EnvironmentFailure
+from experiments.workloads import INPUT, OwnJobSpec, WorkloadSpec
 from infra.broker import Broker
 from infra.journal import read_journal
-from results.store import Run, read_json
 from spark_jobs.dataflow.progress import offsets as offsets_of_sources
 from spark_jobs.streaming.progress import offsets
 from workloads import own_job
@@ -75,20 +73,3 @@ def _topics(spark: SparkSession, broker: Broker, topics: list[str], until: str) 
     reader = spark.read.format("kafka").options(**broker.for_spark()).option("subscribe", ",".join(topics))
     reader = reader.option("kafka.isolation.level", "read_committed")  # the testbed writes in transactions
     return reader.option("startingOffsets", "earliest").option("endingOffsets", until).load()
-
-
-def main() -> None:
-    result, broker = Path(sys.argv[1]), Broker(*sys.argv[2:])
-    run = Run(result.parent.name, result)
-    experiment = read_json(run.experiment_path)
-    spark = SparkSession.builder.appName("aftershock-archive").getOrCreate()
-    try:
-        archive(spark, run.raw, broker, read_workload(experiment["workload"]))
-    except AftershockError as error:
-        sys.exit(f"Error: {error}")  # whoever reads this log looks for a line that names an error
-    finally:
-        spark.stop()
-
-
-if __name__ == "__main__":
-    main()

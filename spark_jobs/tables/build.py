@@ -1,4 +1,4 @@
-"""Builds the result tables of a run from its raw logs: `build.py RESULT_DIRECTORY`."""
+"""Builds the result tables of a run from its raw logs."""
 
 from __future__ import annotations
 
@@ -286,13 +286,3 @@ def _save(frame: DataFrame, logs: Logs, table: str) -> None:
     schema = from_arrow_schema(TABLES[table])
     typed = frame.select(*(F.col(field.name).cast(field.dataType) for field in schema))
     logs.run.write_table(table, typed.toArrow())
-
-
-def main() -> None:
-    spark = SparkSession.builder.appName("aftershock-tables").getOrCreate()
-    build(logs_of(spark, Path(sys.argv[1])))
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main()

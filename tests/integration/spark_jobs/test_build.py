@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aftershock.jobs import run_tables_job
+from aftershock import jobs
 from aftershock.recompute import recompute
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import Experiment
@@ -139,7 +140,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     (made.raw / "spark-events").mkdir()
     lines = (json.dumps(event, separators=(",", ":")) for event in spark_events())
     (made.raw / "spark-events" / "app-1").write_text("\n".join(lines), encoding="utf-8")
-    run_tables_job("build", made, owner=NOBODY)
+    jobs.carry_out("build", made, owner=NOBODY)
     return made
 
 
@@ -206,9 +207,9 @@ def test_a_job_that_fails_names_its_cause_and_log(tmp_path: Path) -> None:
     broken = Run("run-1", tmp_path / "run-1" / "result")
     broken.root.mkdir(parents=True)
     with pytest.raises(
-        EnvironmentFailure, match=r"the job build failed \(.*experiment\.json.*see build\.log"
+        EnvironmentFailure, match=r"the job build failed \(.*experiment\.json.*see tables\.log"
     ) as failure:
-        run_tables_job("build", broken, owner=NOBODY)
+        jobs.carry_out("build", broken, owner=replace(NOBODY, token="another"))
     assert "\n" not in str(failure.value)
 
 
@@ -227,7 +228,7 @@ def put_into_the_store(run: Run, **changed: Any) -> Run:
 
 def test_results_are_computed_again_from_the_logs(home: Path, run: Run) -> None:
     finished = put_into_the_store(run)
-    logs = {path: path.stat().st_ino for path in finished.raw.rglob("*") if path.is_file() and path.name != "build.log"}
+    logs = {path: path.stat().st_ino for path in finished.raw.rglob("*") if path.is_file() and path.name != jobs.LOG}
     assert recompute("run-1") == finished
     for name in set(TABLES) - PREDICTED:
         assert finished.table(name).equals(run.table(name))

@@ -66,8 +66,8 @@ def raw_run(home):
 def test_a_job_that_failed_leaves_its_log_where_it_says(call, home, monkeypatch):
     def fail(run, owner):
         (run.raw / "logs").mkdir()
-        (run.raw / "logs" / "build.log").write_text("OutOfMemoryError")
-        raise EnvironmentFailure("the job build failed (OutOfMemoryError)", "see build.log of the run")
+        (run.raw / "logs" / jobs.LOG).write_text("OutOfMemoryError")
+        raise EnvironmentFailure("the job build failed (OutOfMemoryError)", "see its log")
 
     monkeypatch.setattr(derive, "tabulate", fail)
     run = raw_run(home)

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from aftershock import bench, steps
+from aftershock import bench, jobs, steps
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec, Experiment
 from infra import startup
@@ -184,8 +184,11 @@ def measured(home):
     return bench
 
 
-def test_a_run_that_lost_entries_of_its_journals_does_not_go_on_to_be_judged(measured):
+def test_a_run_that_lost_entries_of_its_journals_does_not_go_on_to_be_judged(measured, monkeypatch):
+    started = []
+    monkeypatch.setattr(jobs, "start", lambda run, owner: started.append(owner.run_id))  # a JVM
     steps.stop("run-1")
+    assert started == ["run-1"]
     Journal(measured.journal_path("query")).write("entries-lost", count=7, error="no space left")
     Journal(measured.journal_path("query")).write("entries-lost", count=2, error="no space left")
     told = r"query.jsonl lacks 9 entries, which the disk did not take \(no space left\); make room"

@@ -1,0 +1,54 @@
+"""The batch job of a run: `job.py RESULT_DIRECTORY ORDERS`, both of its stages in one Spark session.
+
+It carries out what is ordered (`spark_jobs.tables.orders`) until the tables are built. `archive` needs the run's
+broker; `build` works on what that has saved.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from experiments.errors import AftershockError
+from experiments.workloads import read_workload
+from infra.broker import Broker
+from results.store import Run, read_json
+from spark_jobs.tables.archive import archive
+from spark_jobs.tables.build import build, logs_of
+from spark_jobs.tables.orders import Orders
+
+ORDER_LIMIT_S = 900.0
+
+
+def _archive(spark: SparkSession, result: Path, *broker: str) -> None:
+    run = Run(result.parent.name, result)
+    archive(spark, run.raw, Broker(*broker), read_workload(read_json(run.experiment_path)["workload"]))
+
+
+def _build(spark: SparkSession, result: Path) -> None:
+    build(logs_of(spark, result))
+
+
+STAGES: dict[str, Callable[..., None]] = {"archive": _archive, "build": _build}
+LAST = "build"
+
+
+def main() -> None:
+    result, orders = Path(sys.argv[1]), Orders(Path(sys.argv[2]))
+    spark = SparkSession.builder.appName("aftershock-tables").getOrCreate()
+    try:
+        while not orders.finished(LAST):
+            stage, arguments = orders.take(ORDER_LIMIT_S)
+            STAGES[stage](spark, result, *arguments)
+            orders.finish(stage)
+    except (AftershockError, TimeoutError) as error:
+        sys.exit(f"Error: {error}")  # whoever reads this log looks for a line that names an error
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
