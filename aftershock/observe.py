@@ -41,7 +41,10 @@ class Observe(BaseOperator):
 
 
 class RunEnds(BaseTrigger):
-    """Fires `{"error": str | None}` when the run has ended; asks every `poll_interval_s` [s] and logs what is new."""
+    """Fires `{"error": str | None}` when the run has ended; asks every `poll_interval_s` [s] and at its end.
+
+    Logs what is new.
+    """
 
     def __init__(self, run_id: str, poll_interval_s: float) -> None:
         super().__init__()
@@ -64,7 +67,7 @@ class RunEnds(BaseTrigger):
             if progress.ended or progress.error:
                 yield TriggerEvent({"error": progress.error})
                 return
-            await asyncio.sleep(self.poll_interval_s)
+            await asyncio.sleep(min(self.poll_interval_s, progress.left_s))
 
 
 def _progress(run_id: str) -> Progress:

@@ -15,11 +15,15 @@ RUNNING_SERVICES = {"broker", "spark-master", "query", "generator"}
 
 @dataclass(frozen=True)
 class Progress:
-    """`line` is for a person; `error` is why the run cannot go on."""
+    """`line` is for a person; `left_s` [s] is what is left of the window; `error` is why the run cannot go on."""
 
     line: str
-    ended: bool
+    left_s: float
     error: str | None
+
+    @property
+    def ended(self) -> bool:
+        return not self.left_s
 
 
 def progress(run_id: str) -> Progress:
@@ -35,7 +39,7 @@ def progress(run_id: str) -> Progress:
     clock = f"{max(elapsed_ns, 0) / 1e9:4.0f} s of {bench.experiment.window_s:.0f} s"
     with journals(run_id) as seen:
         line = f"{clock} | {seen.query.pace} | {_told(seen.faults, window)}"
-    return Progress(line, now_ns >= window["window_end_ns"], str(failure) if failure else None)
+    return Progress(line, max(window["window_end_ns"] - now_ns, 0) / 1e9, str(failure) if failure else None)
 
 
 def _told(faults: Faults, plan: dict[str, Any]) -> str:

@@ -160,8 +160,8 @@ def _check_disk(root: Path) -> None:
 
 def _start(driver: Driver, handle: Handle) -> None:
     address, logs = handle.gateway.address, handle.directory(handle.gateway.name) / "logs"
+    gateway.start_master(driver, handle)  # comes up while the broker's storage is formatted
     gateway.start_broker(driver, handle)
-    gateway.start_master(driver, handle)
     gateway.wait_port(address, MASTER_PORT, logs / "spark-master.log")
     for worker in handle.workers:
         start_worker(driver, handle, worker)

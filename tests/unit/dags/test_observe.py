@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import sys
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -12,14 +11,10 @@ from airflow.sdk.module_loading import import_string
 
 import aftershock
 from aftershock.observe import Observe, RunEnds
+from aftershock.progress import Progress
 from experiments.errors import EnvironmentFailure
 
-
-@dataclass
-class Progress:
-    line: str
-    ended: bool = False
-    error: str | None = None
+ENDED = Progress("done", 0, None)
 
 
 @pytest.fixture
@@ -64,21 +59,33 @@ def test_operator_defers_to_the_trigger():
 
 
 def test_trigger_waits_for_the_end_and_logs_each_new_line_once(run_says, caplog):
-    run_says(Progress("2 s left"), Progress("2 s left"), Progress("1 s left"), Progress("done", ended=True))
+    run_says(Progress("2 s left", 2, None), Progress("2 s left", 2, None), Progress("1 s left", 1, None), ENDED)
     with caplog.at_level(logging.INFO, logger="aftershock.observe"):
         assert fire(RunEnds("run-1", 0)) == {"error": None}
     assert caplog.messages == ["2 s left", "1 s left", "done"]
 
 
+def test_the_last_look_is_at_the_end_of_the_window(run_says, monkeypatch):
+    slept = []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+
+    run_says(Progress("early", 12.0, None), Progress("late", 1.5, None), ENDED)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    assert fire(RunEnds("run-1", 5.0)) == {"error": None}
+    assert slept == [5.0, 1.5]
+
+
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (Progress("gone", error="the query driver is gone"), "the query driver is gone"),
+        (Progress("gone", 9, "the query driver is gone"), "the query driver is gone"),
         (EnvironmentFailure("no live directory", "start again"), "no live directory; start again"),
     ],
 )
 def test_an_error_of_the_run_ends_the_wait_and_fails_the_task(run_says, answer, error):
-    run_says(Progress("fine"), answer)
+    run_says(Progress("fine", 9, None), answer)
     event = fire(RunEnds("run-1", 0))
     assert event == {"error": error}
     with pytest.raises(AirflowFailException, match=error):
