@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -26,6 +27,7 @@ WARM_RECORDS, WARM_BATCHES = 10_000, 14  # batches run until their rate settles,
 SETTLED_BATCHES, SETTLED_WITHIN = 3, 0.15
 FULL_BATCHES = 2
 CLOSE_ENOUGH = 0.1  # of the time that a batch shall take
+MOST_FIXED = 0.6  # of a batch's time; a line that shows more was drawn while the machine changed its pace
 FILL = 0.95  # of the interval: leaves room for the spread of batch durations
 LOAD_FACTOR = 1.25  # a saturating source is this much faster than the query
 POLL_S = 0.1
@@ -56,22 +58,68 @@ class Calibration:
 
 
 def calibrate(spark: SparkSession, config: JobConfig, journal: Journal) -> Calibration:
-    """Warm the executors up until their rate settles, then approach the batch that fills the interval from below.
+    """Measure batches of the query on the executors that are there; `feed_warm_up` must have filled its topic."""
+    target_s = batch_target_s(config)
 
-    A batch takes a fixed time besides its time per record, so one that is enlarged in proportion stays too small.
-    """
-    target_s = FILL * config.engine.checkpoint_interval_s
-    records = WARM_RECORDS
-    for topic, batches in ((WARM, WARM_BATCHES), *((topic, FULL_BATCHES) for topic in FULL)):
-        measured = _measure(spark, config, topic, records, batches, LOAD_FACTOR * records / target_s)
+    def measure(topic: str, records: int) -> list[Timing]:
+        if topic != WARM:
+            _feed(config, topic, records * FULL_BATCHES, LOAD_FACTOR * records / target_s)
+        measured = _measure(spark, config, topic, records)
         journal.write("calibration", topic=topic, batches=[asdict(timing) for timing in measured])
-        found = _typical(measured[-2:] if topic == WARM else measured[1:])
-        records = max(1, round(found.records * target_s / found.duration_s))
-        if topic != WARM and abs(found.duration_s / target_s - 1) <= CLOSE_ENOUGH:
-            break
-    result = Calibration(found.rate, found.overhead_s, records, LOAD_FACTOR * records / target_s)
+        return measured
+
+    result = approach(measure, target_s)
     journal.write("calibrated", **asdict(result))
     return result
+
+
+def batch_target_s(config: JobConfig) -> float:
+    """How long a batch shall take [s]."""
+    return FILL * config.engine.checkpoint_interval_s
+
+
+def approach(measure: Callable[[str, int], list[Timing]], target_s: float) -> Calibration:
+    """Warm the executors up until their rate settles, then approach the batch that takes `target_s`.
+
+    `measure`: runs batches of so many records on the input of a topic. A batch takes a fixed time besides its time per
+    record, so one that is enlarged in proportion stays too small. Of the small batches of the warm-up the part that
+    shows as overhead is set aside first. If that was not enough, the line through two sizes tells the fixed time.
+    """
+    found = _typical(measure(WARM, WARM_RECORDS)[-2:])
+    records = round(found.rate * max(target_s - found.overhead_s, target_s / 2))
+    for topic in FULL:
+        before, found = found, _typical(measure(topic, max(1, records))[1:])
+        if abs(found.duration_s / target_s - 1) <= CLOSE_ENOUGH:
+            break
+        records = _on_the_line(before, found, target_s)
+    records = max(1, _in_proportion(found, target_s))
+    return Calibration(found.rate, found.overhead_s, records, LOAD_FACTOR * records / target_s)
+
+
+def _in_proportion(found: Timing, target_s: float) -> int:
+    """How many records take `target_s`, if all of the time of a batch was for its records."""
+    return round(found.records * target_s / found.duration_s)
+
+
+def _on_the_line(before: Timing, found: Timing, target_s: float) -> int:
+    """The same by the line through two batches, of which a fixed time of up to `MOST_FIXED` of a batch is believed."""
+    more, longer_s, share = found.records - before.records, found.duration_s - before.duration_s, 1.0
+    if more * longer_s > 0:
+        share = min(max(longer_s / more * found.records / found.duration_s, 1 - MOST_FIXED), 1.0)
+    return round(found.records * (1 + (target_s / found.duration_s - 1) / share))
+
+
+def feed_warm_up(config: JobConfig) -> None:
+    """Fill the topic of the warm-up, which needs no executors."""
+    _feed(config, WARM, WARM_RECORDS * WARM_BATCHES, LOAD_FACTOR * WARM_RECORDS / batch_target_s(config))
+
+
+def _feed(config: JobConfig, topic: str, count: int, rate: float) -> None:
+    """Send `count` records, the last of them due now."""
+    schedule = Schedule(time.time_ns() - round(count / rate * 1e9), rate, config.engine.partitions)
+    feed = Feed(config.broker, topic, input_of(config.workload, schedule), schedule)
+    feed.send_until(count)
+    feed.finish()
 
 
 def _typical(batches: list[Timing]) -> Timing:
@@ -82,15 +130,9 @@ def _typical(batches: list[Timing]) -> Timing:
     )
 
 
-def _measure(
-    spark: SparkSession, config: JobConfig, topic: str, records: int, batches: int, rate: float
-) -> list[Timing]:
-    """Run up to `batches` batches of `records`, due at `rate`, until their service rate has settled."""
-    count = records * batches
-    schedule = Schedule(time.time_ns() - round(count / rate * 1e9), rate, config.engine.partitions)
-    feed = Feed(config.broker, topic, input_of(config.workload, schedule), schedule)
-    feed.send_until(count)
-    feed.finish()
+def _measure(spark: SparkSession, config: JobConfig, topic: str, records: int) -> list[Timing]:
+    """Run batches of `records` until their service rate has settled, or as many as the topic's input was made for."""
+    batches = WARM_BATCHES if topic == WARM else FULL_BATCHES
     running = start(
         spark,
         config,

@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -31,7 +32,7 @@ from pyspark.sql.streaming.listener import (
 from experiments.spec import RecoveryMode
 from infra.journal import Journal
 from spark_jobs.guard.aftershock_guard import guard_callbacks
-from spark_jobs.streaming.calibration import calibrate
+from spark_jobs.streaming.calibration import calibrate, feed_warm_up
 from spark_jobs.streaming.job import JobConfig, live_executors, session, start
 from spark_jobs.streaming.topics import INPUT, OUTPUT
 
@@ -116,7 +117,7 @@ def main() -> None:
     journal = Journal(journal_path)
     journal.write("driver-started")
     await_master(config.master)
-    spark = session(config)
+    spark = _session(config, to_calibrate=any(not path.exists() for path in calibration))
     batch_records = _batch_records(spark, config, journal, *calibration)
     guard_callbacks(spark)
     spark.streams.addListener(ProgressJournal(journal))
@@ -136,6 +137,16 @@ def await_master(master: str) -> None:
             return
         except OSError:
             time.sleep(POLL_S)
+
+
+def _session(config: JobConfig, *, to_calibrate: bool) -> SparkSession:
+    """The Spark session; while it comes up, what a calibration reads first is sent to the broker."""
+    with ThreadPoolExecutor(1) as beside:
+        fed = beside.submit(feed_warm_up, config) if to_calibrate else None
+        spark = session(config)
+        if fed:
+            fed.result()
+    return spark
 
 
 def _batch_records(spark: SparkSession, config: JobConfig, journal: Journal, path: Path | None = None) -> int | None:

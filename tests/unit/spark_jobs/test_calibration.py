@@ -1,0 +1,89 @@
+"""How the batch that fills an interval is approached, on executors whose batches cost what a formula says."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from spark_jobs.streaming.calibration import CLOSE_ENOUGH, LOAD_FACTOR, WARM, Timing, approach
+
+TARGET_S = 7.6
+
+
+@dataclass
+class Executors:
+    """Batches take `fixed_s`, `known_s` of it seen as overhead, and `overhead_s` and `work_s` per thousand records."""
+
+    fixed_s: float
+    known_s: float
+    work_s: float
+    overhead_s: float = 0.0
+    pace: dict[str, float] = field(default_factory=dict)  # by topic, where the machine is slower for a while
+    asked: list[str] = field(default_factory=list)
+
+    def batch(self, records: int, pace: float = 1.0) -> Timing:
+        per_thousand_s, overhead_s = self.work_s + self.overhead_s, self.overhead_s * records / 1000
+        return Timing(records, (self.fixed_s + per_thousand_s * records / 1000) * pace, self.known_s + overhead_s)
+
+    def measure(self, topic: str, records: int) -> list[Timing]:
+        self.asked.append(topic)
+        first = Timing(records, 30.0, 4.0)  # on cold executors, or of a query that has just started
+        return [first, *[self.batch(records, self.pace.get(topic, 1.0))] * (3 if topic == WARM else 1)]
+
+
+WORD_COUNT = {"fixed_s": 0.65, "known_s": 0.4, "work_s": 0.19}  # the default experiment on two idle cores, about
+
+
+@pytest.mark.parametrize("fixed_s", [0.1, 0.65, 2.0, 3.0])
+@pytest.mark.parametrize("known", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("work_s", [0.02, 0.19, 0.7])
+@pytest.mark.parametrize("overhead_s", [0.0, 0.02])
+def test_the_batch_fills_its_time(fixed_s, known, work_s, overhead_s):
+    """Of an error of `CLOSE_ENOUGH`, what is scaled in proportion keeps the fixed part: here at most half of it."""
+    executors = Executors(fixed_s, known * fixed_s, work_s, overhead_s)
+    found = approach(executors.measure, TARGET_S)
+    assert executors.batch(found.batch_records).duration_s == pytest.approx(TARGET_S, rel=CLOSE_ENOUGH * 0.55)
+    assert found.load_rate == pytest.approx(LOAD_FACTOR * found.batch_records / TARGET_S)
+
+
+def test_where_the_overhead_is_known_the_first_full_batch_is_close():
+    executors = Executors(**WORD_COUNT)
+    found = approach(executors.measure, TARGET_S)
+    assert executors.asked == [WARM, "calibration-1"]
+    assert found.service_rate == pytest.approx(1000 / 0.19, rel=0.05)
+    assert found.overhead_s == 0.4
+
+
+def test_a_full_batch_that_is_not_close_is_measured_again():
+    executors = Executors(fixed_s=2.5, known_s=0.0, work_s=0.19)
+    approach(executors.measure, TARGET_S)
+    assert executors.asked == [WARM, "calibration-1", "calibration-2"]
+
+
+def test_a_line_drawn_while_the_machine_changed_its_pace_is_not_followed():
+    executors = Executors(fixed_s=0.1, known_s=0.0, work_s=0.19, pace={WARM: 1.8})
+    records = []
+    approach(lambda topic, count: records.append(count) or executors.measure(topic, count), TARGET_S)
+    assert all(executors.batch(count).duration_s < 2 * TARGET_S for count in records)
+
+
+@pytest.mark.parametrize("known_s", [0.0, 0.4, 0.65])
+def test_batches_are_approached_from_below(known_s):
+    executors = Executors(**WORD_COUNT | {"known_s": known_s})
+    records = []
+    approach(lambda topic, count: records.append(count) or executors.measure(topic, count), TARGET_S)
+    durations_s = [executors.batch(count).duration_s for count in records]
+    assert durations_s == sorted(durations_s)
+    assert TARGET_S * (1 - CLOSE_ENOUGH) < durations_s[-1] <= TARGET_S * 1.001
+
+
+def test_a_machine_that_was_slow_during_the_warm_up_is_asked_again():
+    executors = Executors(**WORD_COUNT, pace={WARM: 2.0})
+    found = approach(executors.measure, TARGET_S)
+    assert executors.asked == [WARM, "calibration-1", "calibration-2"]
+    assert executors.batch(found.batch_records).duration_s == pytest.approx(TARGET_S, rel=0.03)
+
+
+def test_an_interval_that_the_overhead_fills_still_has_records():
+    found = approach(Executors(fixed_s=9.0, known_s=9.0, work_s=0.2).measure, TARGET_S)
+    assert found.batch_records > 0
+    assert found.overhead_s > TARGET_S
