@@ -63,14 +63,27 @@ install_packages() {
         .venv/bin/uv pip install --python .venv/bin/python --quiet --no-deps --no-index --no-build-isolation --editable .
 }
 
-python_packages() {
-    # The scripts in .venv name their interpreter by its full path: a moved checkout needs a new one.
-    wanted="$PWD $(cat requirements.lock pyproject.toml infra/setup.sh | sha256sum)"
-    [ "$(cat .venv/set-up 2>/dev/null)" = "$wanted" ] && return
+# Packages, JVM and jars, where the packages are not as the lock has them: the JVM beside the packages, unless that has to
+# ask for a password, and what was installed is compiled beside the download of the jars.
+set_up() {
     grep -qsF "$PWD/.venv" .venv/pyvenv.cfg && .venv/bin/python -m pip --version >/dev/null 2>&1 || build_venv
-    install_packages ||
+    beside=''
+    if [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; then
+        (jvm) &
+        beside=$!
+    else
+        jvm
+    fi
+    install_packages || {
+        wait
         fail "the Python packages could not be installed (the reason is above): check network and disk, and run make again"
-    echo "$wanted" >.venv/set-up
+    }
+    [ -z "$beside" ] || wait "$beside" || exit
+    # Some packages have templates that end in .py and are no Python: that those cannot be compiled does not matter.
+    .venv/bin/python -m compileall -q -j 0 .venv/lib >/dev/null 2>&1 &
+    .venv/bin/python -m infra.jars >/dev/null || { status=$? && wait && exit "$status"; }
+    wait
+    echo "$1" >.venv/set-up
 }
 
 jvm() {
@@ -115,9 +128,14 @@ add_docker() {
 
 exec 9<infra/setup.sh
 flock 9 # two calls in one checkout: the second one waits, and finds everything done
-python_packages
-jvm
-.venv/bin/python -m infra.jars >/dev/null
+# The scripts in .venv name their interpreter by its full path: a moved checkout needs a new one.
+wanted="$PWD $(cat requirements.lock pyproject.toml infra/setup.sh | sha256sum)"
+if [ "$(cat .venv/set-up 2>/dev/null)" = "$wanted" ]; then
+    jvm
+    .venv/bin/python -m infra.jars >/dev/null
+else
+    set_up "$wanted"
+fi
 for extra in "$@"; do
     case $extra in
     # Named unlike the program, which `command -v` would otherwise always find.
