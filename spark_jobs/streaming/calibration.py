@@ -23,11 +23,12 @@ from workloads.generator import Feed
 from workloads.inputs import records as input_of
 from workloads.schedule import Schedule
 
-WARM_RECORDS, WARM_BATCHES = 10_000, 14  # batches run until their rate settles, at most these
+WARM_RECORDS, WARM_BATCHES = 20_000, 14  # batches run until their rate settles, at most these
 SETTLED_BATCHES, SETTLED_WITHIN = 3, 0.15
 FULL_BATCHES = 2
 CLOSE_ENOUGH = 0.1  # of the time that a batch shall take
-MOST_FIXED = 0.6  # of a batch's time; a line that shows more was drawn while the machine changed its pace
+USUALLY_FIXED = 0.5  # of the time of a batch of the warm-up: the word count's shows 0.5 to 0.6
+MOST_FIXED = 0.6  # a line that shows more was drawn while the machine changed its pace
 FILL = 0.95  # of the interval: leaves room for the spread of batch durations
 LOAD_FACTOR = 1.25  # a saturating source is this much faster than the query
 POLL_S = 0.1
@@ -82,31 +83,32 @@ def approach(measure: Callable[[str, int], list[Timing]], target_s: float) -> Ca
     """Warm the executors up until their rate settles, then approach the batch that takes `target_s`.
 
     `measure`: runs batches of so many records on the input of a topic. A batch takes a fixed time besides its time per
-    record, so one that is enlarged in proportion stays too small. Of the small batches of the warm-up the part that
-    shows as overhead is set aside first. If that was not enough, the line through two sizes tells the fixed time.
+    record, so one that is enlarged in proportion stays too small. How much is fixed is guessed first, and then told by
+    the line through batches of two sizes.
     """
     found = _typical(measure(WARM, WARM_RECORDS)[-2:])
-    records = round(found.rate * max(target_s - found.overhead_s, target_s / 2))
+    records = _filling(found, target_s, USUALLY_FIXED)
     for topic in FULL:
-        before, found = found, _typical(measure(topic, max(1, records))[1:])
+        before, found = found, _typical(measure(topic, records)[1:])
         if abs(found.duration_s / target_s - 1) <= CLOSE_ENOUGH:
             break
-        records = _on_the_line(before, found, target_s)
-    records = max(1, _in_proportion(found, target_s))
+        records = _filling(found, target_s, _fixed(before, found))
+    records = _filling(found, target_s, fixed=0.0)  # so close to it, in proportion is safe
     return Calibration(found.rate, found.overhead_s, records, LOAD_FACTOR * records / target_s)
 
 
-def _in_proportion(found: Timing, target_s: float) -> int:
-    """How many records take `target_s`, if all of the time of a batch was for its records."""
-    return round(found.records * target_s / found.duration_s)
+def _filling(found: Timing, target_s: float, fixed: float) -> int:
+    """How many records take `target_s`, if that share of the time of a batch is fixed; fewer only in proportion."""
+    more = target_s / found.duration_s - 1
+    return max(1, round(found.records * (1 + (more / (1 - fixed) if more > 0 else more))))
 
 
-def _on_the_line(before: Timing, found: Timing, target_s: float) -> int:
-    """The same by the line through two batches, of which a fixed time of up to `MOST_FIXED` of a batch is believed."""
-    more, longer_s, share = found.records - before.records, found.duration_s - before.duration_s, 1.0
-    if more * longer_s > 0:
-        share = min(max(longer_s / more * found.records / found.duration_s, 1 - MOST_FIXED), 1.0)
-    return round(found.records * (1 + (target_s / found.duration_s - 1) / share))
+def _fixed(before: Timing, found: Timing) -> float:
+    """The share of the second batch's time that is fixed, by the line through two batches, as far as it is believed."""
+    more, longer_s = found.records - before.records, found.duration_s - before.duration_s
+    if more * longer_s <= 0:
+        return 0.0  # the machine has changed its pace
+    return min(max(1 - longer_s / more * found.records / found.duration_s, 0.0), MOST_FIXED)
 
 
 def feed_warm_up(config: JobConfig) -> None:

@@ -30,7 +30,7 @@ class Executors:
         return [first, *[self.batch(records, self.pace.get(topic, 1.0))] * (3 if topic == WARM else 1)]
 
 
-WORD_COUNT = {"fixed_s": 0.65, "known_s": 0.4, "work_s": 0.19}  # the default experiment on two idle cores, about
+WORD_COUNT = {"fixed_s": 2.7, "known_s": 0.4, "work_s": 0.094}  # the default experiment on two idle cores, about
 
 
 @pytest.mark.parametrize("fixed_s", [0.1, 0.65, 2.0, 3.0])
@@ -45,41 +45,35 @@ def test_the_batch_fills_its_time(fixed_s, known, work_s, overhead_s):
     assert found.load_rate == pytest.approx(LOAD_FACTOR * found.batch_records / TARGET_S)
 
 
-def test_where_the_overhead_is_known_the_first_full_batch_is_close():
+def test_the_first_full_batch_of_the_word_count_is_close():
     executors = Executors(**WORD_COUNT)
     found = approach(executors.measure, TARGET_S)
     assert executors.asked == [WARM, "calibration-1"]
-    assert found.service_rate == pytest.approx(1000 / 0.19, rel=0.05)
+    full = executors.batch(found.batch_records)
+    assert found.service_rate == pytest.approx(full.rate, rel=0.03)
     assert found.overhead_s == 0.4
 
 
-def test_a_full_batch_that_is_not_close_is_measured_again():
-    executors = Executors(fixed_s=2.5, known_s=0.0, work_s=0.19)
-    approach(executors.measure, TARGET_S)
+@pytest.mark.parametrize("fixed_s", [0.0, 4.0])
+def test_a_full_batch_that_is_not_close_is_measured_again(fixed_s):
+    executors = Executors(fixed_s, known_s=0.0, work_s=0.06)
+    found = approach(executors.measure, TARGET_S)
     assert executors.asked == [WARM, "calibration-1", "calibration-2"]
+    assert executors.batch(found.batch_records).duration_s == pytest.approx(TARGET_S, rel=0.03)
 
 
-def test_a_line_drawn_while_the_machine_changed_its_pace_is_not_followed():
-    executors = Executors(fixed_s=0.1, known_s=0.0, work_s=0.19, pace={WARM: 1.8})
+@pytest.mark.parametrize("pace", [1.5, 1.8])
+def test_a_line_drawn_while_the_machine_changed_its_pace_is_not_followed(pace):
+    executors = Executors(fixed_s=0.1, known_s=0.0, work_s=0.19, pace={WARM: pace})
     records = []
     approach(lambda topic, count: records.append(count) or executors.measure(topic, count), TARGET_S)
-    assert all(executors.batch(count).duration_s < 2 * TARGET_S for count in records)
-
-
-@pytest.mark.parametrize("known_s", [0.0, 0.4, 0.65])
-def test_batches_are_approached_from_below(known_s):
-    executors = Executors(**WORD_COUNT | {"known_s": known_s})
-    records = []
-    approach(lambda topic, count: records.append(count) or executors.measure(topic, count), TARGET_S)
-    durations_s = [executors.batch(count).duration_s for count in records]
-    assert durations_s == sorted(durations_s)
-    assert TARGET_S * (1 - CLOSE_ENOUGH) < durations_s[-1] <= TARGET_S * 1.001
+    assert all(executors.batch(count).duration_s < 1.4 * TARGET_S for count in records)
 
 
 def test_a_machine_that_was_slow_during_the_warm_up_is_asked_again():
     executors = Executors(**WORD_COUNT, pace={WARM: 2.0})
     found = approach(executors.measure, TARGET_S)
-    assert executors.asked == [WARM, "calibration-1", "calibration-2"]
+    assert executors.asked == [WARM, "calibration-1", "calibration-2", "calibration-3"]
     assert executors.batch(found.batch_records).duration_s == pytest.approx(TARGET_S, rel=0.03)
 
 
