@@ -75,6 +75,25 @@ def test_a_forms_schemas_refuse_what_no_experiment_can_have():
             jsonschema.validate(value, form[field])
 
 
+def keywords(schema):
+    if isinstance(schema, dict):
+        yield from schema
+        for below in schema.values():
+            yield from keywords(below)
+    if isinstance(schema, list):
+        for below in schema:
+            yield from keywords(below)
+
+
+def test_every_schema_names_a_draft_that_knows_all_of_its_keywords():
+    """A validator takes no notice of a keyword that it does not know."""
+    fields = trigger_form.fields(spec.Experiment())
+    assert {field["$schema"] for field in fields.values()} == {jsonschema.Draft7Validator.META_SCHEMA["$schema"]}
+    newer = set(jsonschema.Draft202012Validator.VALIDATORS) - set(jsonschema.Draft7Validator.VALIDATORS)
+    assert not newer & set(keywords(list(fields.values())))
+    assert "prefixItems" in newer
+
+
 def test_no_schema_refers_outside_itself():
     assert "$ref" not in str(trigger_form.fields(spec.Experiment()))
 
