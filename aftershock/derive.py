@@ -1,15 +1,17 @@
 """What follows from the raw logs of a run, in this order: tables, predictions, verdicts, report.
 
-At the end of a run and when its results are computed again. Each function writes into the run's directory.
+At the end of a run and when its results are computed again. Each function writes into the run's directory, and imports
+what it needs when it is called: a command must not wait for matplotlib.
 """
 
 from __future__ import annotations
+
+import importlib
 
 from aftershock import jobs
 from experiments.spec import Experiment
 from infra.cluster import Handle
 from results import checks
-from results import report as reports
 from results.store import Run
 
 
@@ -21,8 +23,14 @@ def tabulate(run: Run, owner: Handle | None) -> None:
         jobs.build_again(run)
 
 
+def load() -> None:
+    """Import what predictions, verdicts and report need, which takes seconds."""
+    for module in ("results.checks.judge", "results.predictions", "results.report"):
+        importlib.import_module(module)
+
+
 def predict(run: Run, experiment: Experiment) -> None:
-    from results.predictions import write_predictions  # here, since it takes a while to import
+    from results.predictions import write_predictions
 
     write_predictions(run, experiment)
 
@@ -32,4 +40,6 @@ def validate(run: Run, experiment: Experiment) -> None:
 
 
 def report(run: Run, experiment: Experiment) -> None:
-    reports.write_report(run, experiment)
+    from results.report import write_report
+
+    write_report(run, experiment)

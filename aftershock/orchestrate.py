@@ -102,6 +102,8 @@ def log_file(run_id: str) -> Path:
 
 @contextmanager
 def _own_database(run_id: str) -> Iterator[dict[str, str]]:
+    from aftershock import steps
+
     folder = _databases()
     folder.mkdir(exist_ok=True)
     template, database = folder / "template.db", folder / f"{run_id}.db"
@@ -109,6 +111,7 @@ def _own_database(run_id: str) -> Iterator[dict[str, str]]:
     ensure_database(variables | {DATABASE_VARIABLE: sqlite_url(template)})
     shutil.copyfile(template, database)
     own = {DATABASE_VARIABLE: sqlite_url(database), LOGS_VARIABLE: str(folder / f"{run_id}.logs")}
+    own |= {steps.ONE_PROCESS: "yes"}  # so does `airflow dags test`
     try:
         yield variables | own
     finally:

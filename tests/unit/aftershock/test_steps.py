@@ -2,11 +2,14 @@
 
 import json
 import os
+import subprocess
+import sys
+import threading
 from math import inf
 
 import pytest
 
-from aftershock import bench, jobs, steps
+from aftershock import bench, derive, jobs, steps
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec, Experiment
 from infra import startup
@@ -194,6 +197,28 @@ def test_a_run_that_lost_entries_of_its_journals_does_not_go_on_to_be_judged(mea
     told = r"query.jsonl lacks 9 entries, which the disk did not take \(no space left\); make room"
     with pytest.raises(EnvironmentFailure, match=told):
         steps.stop("run-1")
+
+
+@pytest.mark.parametrize("one_process", [True, False])
+def test_what_comes_next_is_loaded_beside_the_tables_by_a_process_that_goes_on(measured, monkeypatch, one_process):
+    loading, tabulating = threading.Event(), threading.Event()
+    monkeypatch.setattr(derive, "load", lambda: loading.set() or tabulating.wait(60.0))
+
+    def carry_out(*_, **__):
+        assert loading.wait(60.0) if one_process else not loading.is_set()
+        tabulating.set()
+
+    monkeypatch.setattr(jobs, "carry_out", carry_out)
+    if one_process:
+        monkeypatch.setenv(steps.ONE_PROCESS, "yes")
+    steps.tabulate("run-1")
+    assert loading.is_set() == one_process
+
+
+def test_steps_are_loaded_without_what_only_some_of_them_need():
+    heavy = "{'matplotlib', 'great_expectations'}"
+    told = f"import sys, aftershock.steps; print({heavy} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", told], capture_output=True, text=True).stdout == "set()\n"
 
 
 @pytest.mark.parametrize("kind", ["link", "FIFO"])
