@@ -79,8 +79,12 @@ def _with_costs_of_another(run: Run, experiment: Experiment, process: Process) -
     if other is None:
         return []
     costs = Process(other, experiment)
-    replay, why = _attempt(process, costs)
-    return [_replay_row(OTHER_COSTS_MODEL.format(other.run_id), replay, why) | _inputs(costs, _struck_rate(process))]
+    try:
+        replay, why = _attempt(process, costs)
+        inputs = _inputs(costs, _struck_rate(process))
+    except Damaged:
+        return []
+    return [_replay_row(OTHER_COSTS_MODEL.format(other.run_id), replay, why) | inputs]
 
 
 def _another(run: Run, experiment: Experiment) -> Run | None:
