@@ -38,7 +38,7 @@ def answer(read: Callable[[], object]) -> str:
         if not line.isprintable() or len(line) > LONGEST_LINE or "allowed: " not in line:
             raise AssertionError(f"not a line to print: {line!r}") from refusal
         return "refused"
-    if isinstance(found, BaseModel) and "\\u0000" in found.model_dump_json():  # which fails for half a character
+    if isinstance(found, BaseModel) and "\\u0000" in found.model_dump_json().replace("\\\\", ""):  # or half a character
         raise AssertionError("a text with NUL was read")
     return "read"
 
