@@ -126,11 +126,11 @@ def recoveries(run: Run) -> dict[str, Any] | None:
 
 
 def thinned(rows: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
-    """Rows by second, with several seconds in one row where there are more than a chart can show."""
+    """The numbers of rows by second, with several seconds in one row where there are more than a chart can show."""
     if rows.empty:
         return rows
     step = max(1, -(-int(rows["second"].max() - rows["second"].min()) // MOST_POINTS))
-    rows = rows.astype("float64")
+    rows = rows.select_dtypes("number").astype("float64")
     return rows.groupby(rows["second"] // step).agg(how)
 
 
