@@ -60,7 +60,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         folder = tmp_path_factory.mktemp("killed")
         patch.setenv("AFTERSHOCK_HOME", str(folder))
         yield folder
-        clean.clean()  # what a failing test has left
+        steps.teardown(RUN, "left by its test")
 
 
 def root() -> Path:
