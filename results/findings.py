@@ -233,7 +233,10 @@ def headline(run: Run) -> str:
         return "This run measured no utilization; its logs and status say why."
     text = f"Failures cost {failure_share(ledger):.1%} of the time: measured utilization {found.measured:.3f}"
     if found.predicted is not None:
-        text += f" against a predicted {found.predicted:.3f}"
+        replayed = found.model == REPLAY_MODEL
+        text += (
+            f" against {found.predicted:.3f} by a replay" if replayed else f" against a predicted {found.predicted:.3f}"
+        )
         if found.low is not None and found.high is not None:
             text += f" ({found.low:.3f} to {found.high:.3f})"
     if best is not None:
