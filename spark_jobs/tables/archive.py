@@ -26,6 +26,8 @@ from workloads import own_job
 from workloads.queries import collected, oracle
 from workloads.results import SCHEMA
 
+RECORDS_PER_POLL = 10_000  # of short records; Kafka's own 500 make Spark seek, and log that, thousands of times
+
 
 def committed_offsets(raw: Path) -> dict[str, dict[str, int]]:
     """How far the query has read each partition of each topic, by its last committed batch or in the end."""
@@ -72,4 +74,5 @@ def _own_sink(written: DataFrame, job: OwnJobSpec, raw: Path) -> DataFrame:
 def _topics(spark: SparkSession, broker: Broker, topics: list[str], until: str) -> DataFrame:
     reader = spark.read.format("kafka").options(**broker.for_spark()).option("subscribe", ",".join(topics))
     reader = reader.option("kafka.isolation.level", "read_committed")  # the testbed writes in transactions
+    reader = reader.option("kafka.max.poll.records", RECORDS_PER_POLL)
     return reader.option("startingOffsets", "earliest").option("endingOffsets", until).load()

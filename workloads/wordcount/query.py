@@ -36,18 +36,18 @@ def oracle(records: DataFrame, spec: WordCountSpec) -> DataFrame:
     """The exact result of `query` without faults: as in `workloads.results`.
 
     Counts once per pane (a slide's length) and adds up the panes of each window, so that it shares
-    neither the window function nor the state of the streaming query. At depth 0 it groups what was exploded, where
-    the query works within each record's array.
+    neither the window function nor the state of the streaming query; and it finds words, where the query splits at what
+    is none. At depth 0 it groups what was exploded, where the query works within each record's array.
     """
     if not spec.depth:
-        words = records.select("partition", "offset", "timestamp", F.explode(_words()).alias("word"))
+        words = records.select("partition", "offset", "timestamp", F.explode(_found_words()).alias("word"))
         counts = words.groupBy("partition", "offset", "timestamp", "word").agg(F.count("*").alias("count"))
         due = F.unix_millis("timestamp")
         return counts.select(due.alias("start_ms"), due.alias("end_ms"), _key().alias("key"), _value())
     slide_ms, panes = spec.slide_ms, spec.window_ms // spec.slide_ms
     key = _prefix(spec.depth, spec.depth) if spec.depth > 1 else F.col("key")
     pane = F.floor(F.unix_millis("timestamp") / slide_ms)
-    words = records.select(pane.alias("pane"), F.explode(_words()).alias("key"))
+    words = records.select(pane.alias("pane"), F.explode(_found_words()).alias("key"))
     by_pane = words.groupBy("pane", key.alias("key")).agg(F.count("*").alias("count"))
     first = F.explode(F.sequence(F.col("pane") - (panes - 1), F.col("pane")))
     by_window = by_pane.select(first.alias("first"), "key", "count").groupBy("first", "key")
@@ -75,9 +75,18 @@ def _key() -> Column:
     return F.concat_ws(results.WITHIN, results.place(), "word")
 
 
+def _found_words() -> Column:
+    """The same words as `_words` has, found rather than left over."""
+    return F.regexp_extract_all(_text(), F.lit(f"[a-z]{{{SHORTEST_WORD},}}"), F.lit(0))
+
+
 def _words() -> Column:
-    words = F.split(F.lower(F.col("value").cast("string")), "[^a-z]+")
+    words = F.split(_text(), "[^a-z]+")
     return F.filter(words, lambda word: F.length(word) >= SHORTEST_WORD)
+
+
+def _text() -> Column:
+    return F.lower(F.col("value").cast("string"))
 
 
 def _prefix(level: int, depth: int) -> Column:
