@@ -139,6 +139,23 @@ def test_a_port_that_is_taken_is_one_clear_line_and_leaves_nothing(home):
     assert not list((home / "live").iterdir())
 
 
+@pytest.mark.skipif(
+    subprocess.run([*UNSHARED, "true"], stderr=subprocess.DEVNULL).returncode != 0, reason="no network of its own here"
+)
+def test_two_commands_at_once_in_a_new_home_each_end_as_one_alone_would(home):
+    """Both make the home's secrets and its database, each then runs Airflow on a copy of it."""
+    both = [start("--json", *settings(*SHORT), within=WITHOUT_9092) for _ in range(2)]
+    answers = [process.communicate(timeout=LIMIT_S) for process in both]
+    assert [process.returncode for process in both] == [3, 3], answers
+    documents = [json.loads(out) for out, _ in answers]
+    assert all("9092" in document["error"] for document in documents)
+    assert {path.name for path in (home / "runs").iterdir()} == {document["run_id"] for document in documents}
+    assert len(list((home / "runs").iterdir())) == 2
+    assert [path.name for path in (home / "live").iterdir() if not path.name.endswith(".teardown")] == []
+    assert {path.name.partition(".")[0] for path in (home / "airflow" / "command-line").iterdir()} == {"template"}
+    assert not any("database is locked" in log.read_text(errors="replace") for log in (home / "logs").iterdir())
+
+
 def test_a_run_of_the_testbed_keeps_the_contract_and_has_the_same_page(home):
     process = start("dataflow-q12", "--json", *settings("window_s=40", "faults.events.0.at=6"))
     out, told = process.communicate(timeout=LIMIT_S)
