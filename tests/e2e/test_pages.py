@@ -101,7 +101,7 @@ def test_from_the_navigation_to_a_run(page: Page, server: str):
     expect(frame.get_by_role("heading", level=1)).to_contain_text("wordcount-one")
     expect(frame.get_by_role("row", name="utilization.predicted")).to_contain_text("unknown")
     expect(page).to_have_url(f"{server}/plugin/aftershock/aftershock/runs/wordcount-one")
-    expect(frame.locator("[data-drawn-ms]")).to_have_count(4)
+    expect(frame.locator("[data-drawn-ms]")).to_have_count(5)
     for image in frame.locator("img").all():
         assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
     screenshot(page, "run")

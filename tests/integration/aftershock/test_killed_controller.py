@@ -50,7 +50,7 @@ MOMENTS = {
     "gateway/query": ["provision", "deploy"],
     "gateway/generator": ["provision", "start_load"],
     "gateway/injector": ["provision", "arm_faults"],
-    "controller/archive": ["provision", "collect"],
+    "controller/tables": ["provision", "collect"],
 }
 
 
