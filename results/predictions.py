@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from experiments.errors import BadInput
 from experiments.spec import Experiment
-from models.uncertainty import predict_run
+from experiments.wording import on_one_line
+from models.uncertainty import Prediction, predict_run
 from results import long_run, store
 from results.damage import Damaged
 from results.findings import (
@@ -23,10 +25,11 @@ from results.findings import (
 from results.machine import experiment_digest
 from results.process import Process, mean
 from results.replays import Replay, Unreplayable, replayed
-from results.schema import TABLES
+from results.schema import SCHEMA_VERSION, TABLES
 from results.store import Run
 
 SEED = 20_190
+MOST_POINTS = 1000  # of the useful time against the clock
 
 
 def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
@@ -82,16 +85,18 @@ def _with_costs_of_another(run: Run, experiment: Experiment, process: Process) -
     try:
         replay, why = _attempt(process, costs)
         inputs = _inputs(costs, _struck_rate(process))
-    except Damaged:
+    except (Damaged, FileNotFoundError):
         return []
     return [_replay_row(OTHER_COSTS_MODEL.format(other.run_id), replay, why) | inputs]
 
 
 def _another(run: Run, experiment: Experiment) -> Run | None:
     digest, before_ns = experiment_digest(experiment), int(the_run(run)["window_start_ns"])
+    comparable = {"experiment_digest": digest, "machine": run.known_status().get("machine"), "state": "done"}
+    comparable |= {"schema_version": SCHEMA_VERSION}
     for other in store.all_finished():
         status = other.known_status()
-        same = status.get("experiment_digest") == digest and status["state"] == "done"
+        same = all(status.get(name) == value for name, value in comparable.items())
         if (
             same
             and status["started_ns"] < before_ns
@@ -117,7 +122,10 @@ def _struck_rate(process: Process) -> float:
 
 def _in_the_long_run(process: Process) -> list[dict[str, object]]:
     """Eq. 10 with the inputs of this run, and where the simulated mean of its own process says that it must be."""
-    low, high = long_run.bounds(process)
+    try:
+        low, high = long_run.bounds(process)
+    except BadInput as refusal:
+        return [{"quantity": LONG_RUN, "model": LONG_RUN_MODEL, "measured": None, "why": on_one_line(str(refusal))}]
     bounds = {"predicted": long_run.eq_10(process), "low": low, "high": high, "measured": None}
     stated = {"quantity": LONG_RUN, "model": LONG_RUN_MODEL}
     return [stated | bounds | _inputs(process, _struck_rate(process))]
@@ -135,7 +143,17 @@ def _recoveries_s(process: Process) -> list[float]:
 
 
 def _eq_10(process: Process, model: str, failures: int | None, rate: float) -> dict[str, object]:
-    found = predict_run(
+    try:
+        found = _predict_run(process, failures, rate)
+    except BadInput as refusal:
+        return {"model": model, "why": on_one_line(str(refusal))} | _inputs(process, rate)
+    predicted = {"predicted": found.predicted, "low": found.low, "high": found.high}
+    why = None if found.predicted is not None else "no checkpoint, or no recovery from a single fault, was measured"
+    return {"model": model, "why": why} | predicted | _inputs(process, rate)
+
+
+def _predict_run(process: Process, failures: int | None, rate: float) -> Prediction:
+    return predict_run(
         window_s=process.window_s,
         interval_s=process.interval_s,
         checkpoint_costs_s=process.costs_s,
@@ -146,9 +164,6 @@ def _eq_10(process: Process, model: str, failures: int | None, rate: float) -> d
         failure_rate=rate,
         seed=SEED,
     )
-    predicted = {"predicted": found.predicted, "low": found.low, "high": found.high}
-    why = None if found.predicted is not None else "no checkpoint, or no recovery from a single fault, was measured"
-    return {"model": model, "why": why} | predicted | _inputs(process, rate)
 
 
 def _inputs(process: Process, rate: float) -> dict[str, object]:
@@ -177,13 +192,14 @@ def _recoveries(process: Process, replay: Replay) -> list[tuple[object, ...]]:
 
 
 def _useful_time(run: Run, process: Process, replay: Replay) -> list[tuple[object, ...]]:
-    """Useful time since the window opened, at each whole second: measured by the ledger, and replayed."""
-    seconds = np.arange(int(process.window_s) + 1)
-    ledger = run.table("ledger")
-    good = ledger[ledger["class"].isin(["useful", "idle"])]
-    starts, ends = ((good[name].astype("int64").to_numpy() - process.start_ns) / 1e9 for name in ("start_ns", "end_ns"))
-    reached = np.clip(seconds[:, np.newaxis], starts, ends) - starts
-    return list(zip(seconds.tolist(), reached.sum(axis=1).tolist(), replay.useful_by(seconds).tolist(), strict=True))
+    """Useful time since the window opened, at whole seconds: measured by the ledger, and replayed."""
+    step = max(1, round(process.window_s / MOST_POINTS))
+    seconds = np.arange(0, int(process.window_s) + 1, step)
+    ledger = run.table("ledger").sort_values("start_ns")
+    useful_s = ledger["seconds"].where(ledger["class"].isin(["useful", "idle"]), 0.0).cumsum()
+    ends_s = (ledger["end_ns"].astype("int64") - process.start_ns) / 1e9
+    measured = np.interp(seconds, np.append(0.0, ends_s), np.append(0.0, useful_s.astype(float)))
+    return list(zip(seconds.tolist(), measured.tolist(), replay.useful_by(seconds).tolist(), strict=True))
 
 
 def _write(run: Run, table: str, rows: list[tuple[object, ...]]) -> None:

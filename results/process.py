@@ -8,11 +8,12 @@ from functools import cached_property
 import pandas as pd
 
 from experiments.engines import Engine, RecoveryMode
+from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
 from results.findings import the_run, took_effect
 from results.store import Run
 
-SLACK_NS = 500_000_000  # a batch that is being committed when its host dies ends before the outage begins
+DOWN, AT_WORK = ("detect", "restart", "warm-up"), ("useful", "idle", "checkpoint")
 ROUND = "round"  # stands for all partitions in the table of their checkpoints
 
 
@@ -71,18 +72,19 @@ class Process:
 
     @cached_property
     def batches(self) -> pd.DataFrame:
-        """Every batch from the one under way as the window opens: its start and commit, and how long it took [s].
+        """Every batch from the last one that began before the window: its start and commit, and how long it took [s].
 
         Without its warm-up, and without what it did again for a fault that it outlived.
         """
-        checkpoints, ledger = self._run.table("checkpoints"), self._run.table("ledger")
+        checkpoints, ledger = self._run.table("checkpoints"), self._ledger
         extra_s = ledger[ledger["class"].isin(["warm-up", "lost"])].groupby("batch")["seconds"].sum()
-        found = checkpoints[checkpoints["records"] > 0].sort_values("batch")
+        found = checkpoints.sort_values("batch")
         starts_s = (found["started_ns"].astype("int64") - self.start_ns) / 1e9
         lengths_s = found["duration_s"].astype(float) - found["batch"].map(extra_s).astype(float).fillna(0.0)
         commits_s = starts_s + found["duration_s"].astype(float)
         batches = pd.DataFrame({"start_s": starts_s, "commit_s": commits_s, "length_s": lengths_s})
-        return batches[commits_s > 0.0].reset_index(drop=True)
+        before = int((starts_s <= 0.0).sum())
+        return batches[max(0, before - 1) :].reset_index(drop=True)
 
     @property
     def hop_delay_s(self) -> float:
@@ -106,10 +108,16 @@ class Process:
 
     @property
     def store_s(self) -> float:
-        """From the start of a checkpoint of the testbed until it is complete: of a round, or of a partition."""
+        """From when a partition of the testbed takes a checkpoint until it is stored."""
+        return mean(self._run.table("partition_checkpoints")["seconds"]) or 0.0
+
+    @cached_property
+    def rounds(self) -> pd.DataFrame:
+        """Coordinated checkpoints of the testbed: when each round was taken, and when it was complete [s]."""
         rows = self._run.table("partition_checkpoints")
-        rounds = rows[rows["partition"] == ROUND]
-        return mean((rounds if len(rounds) else rows)["seconds"]) or 0.0
+        rows = rows[rows["partition"] == ROUND].sort_values("completed_ns")
+        complete_s = (rows["completed_ns"].astype("int64") - self.start_ns) / 1e9
+        return pd.DataFrame({"taken_s": complete_s - rows["seconds"].astype(float), "complete_s": complete_s})
 
     @cached_property
     def strikes(self) -> list[Strike]:
@@ -125,32 +133,43 @@ class Process:
     @cached_property
     def outages(self) -> list[Outage]:
         """Every outage that the window saw, in the order of time."""
-        ledger = self._run.table("ledger")
-        at_work = set(ledger.loc[ledger["class"] == "useful", "start_ns"])
-        caused = ledger[ledger["fault"].notna()]
-        found = [self._outage(int(fault), rows, at_work) for fault, rows in caused.groupby("fault")]
-        return sorted(filter(None, found), key=lambda outage: outage.start_s)
+        caused = self._ledger[self._ledger["fault"].notna()]
+        found = [self._outage(int(fault), rows) for fault, rows in caused.groupby("fault")]
+        return sorted(found, key=lambda outage: outage.start_s)
 
-    def _outage(self, fault: int, rows: pd.DataFrame, at_work: set[int]) -> Outage | None:
-        down = rows[rows["class"] != "lost"]
+    @property
+    def failed_by_itself(self) -> bool:
+        """Whether the query was down once without a fault."""
+        return bool((self._ledger["class"].isin(DOWN) & self._ledger["fault"].isna()).any())
+
+    @cached_property
+    def _ledger(self) -> pd.DataFrame:
+        return self._run.table("ledger")
+
+    def _outage(self, fault: int, rows: pd.DataFrame) -> Outage:
+        """A fault that a batch outlived cost lost work only: it is an outage of no length."""
         seconds = rows.groupby("class")["seconds"].sum()
-        if down.empty:
-            return None
-        down_s = float(seconds.get("detect", 0.0) + seconds.get("restart", 0.0))
+        down = rows[rows["class"] != "lost"]
+        struck_s = next((strike.struck_s for strike in self.strikes if strike.fault == fault), 0.0)
+        end_ns = None if down.empty else int(down["end_ns"].max())
         return Outage(
             fault,
-            self._seconds(down["start_ns"].min()),
-            self._seconds(down["end_ns"].max()),
-            down_s,
+            struck_s if down.empty else self._seconds(down["start_ns"].min()),
+            struck_s if end_ns is None else self._seconds(end_ns),
+            float(seconds.get("detect", 0.0) + seconds.get("restart", 0.0)),
             float(seconds.get("warm-up", 0.0)),
             float(seconds.get("lost", 0.0)),
-            int(down["end_ns"].max()) in at_work,
+            end_ns is None or self._worked_from(end_ns),
         )
+
+    def _worked_from(self, at_ns: int) -> bool:
+        """Whether the system works, or waits for work, from then on; a first batch that a fault cuts off is neither."""
+        after = self._ledger[self._ledger["start_ns"] == at_ns]["class"]
+        return len(after) > 0 and (not self.works_in_batches or after.iloc[-1] in AT_WORK)
 
     def strikes_in(self, outage: Outage) -> list[Strike]:
         """The faults that struck during an outage, the one that began it included."""
-        slack_s = SLACK_NS / 1e9
-        return [s for s in self.strikes if outage.start_s - slack_s <= s.struck_s < outage.end_s]
+        return [s for s in self.strikes if s.fault == outage.fault or outage.start_s <= s.struck_s < outage.end_s]
 
     @cached_property
     def clean(self) -> list[tuple[Strike, Outage]]:
@@ -168,12 +187,12 @@ class Process:
         return self.experiment.engine.name is Engine.STRUCTURED_STREAMING
 
     @property
-    def lost_share(self) -> float:
-        """How much a fault takes of the work since the last checkpoint: in mode task what its hosts held of it."""
-        if self.experiment.engine.recovery is RecoveryMode.QUERY or not self.strikes:
-            return 1.0
-        hosts = sum(strike.hosts for strike in self.strikes) / len(self.strikes)
-        return min(1.0, hosts / self.experiment.cluster.workers)
+    def lost_shares(self) -> set[float]:
+        """How much each fault takes of the work since the last checkpoint: in mode task what its hosts held of it."""
+        if self.experiment.engine.recovery is RecoveryMode.QUERY:
+            return {1.0}
+        workers = self.experiment.cluster.workers
+        return {1.0 if s.kind == FaultKind.DRIVER_KILL else min(1.0, s.hosts / workers) for s in self.strikes}
 
     def _seconds(self, at_ns: float) -> float:
         return (int(at_ns) - self.start_ns) / 1e9

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from experiments.engines import Protocol, TriggerMode
 from experiments.loads import LoadMode
 from models.replay.draws import draw, means
 from models.replay.micro_batches import MicroBatches
-from models.replay.periods import Periods
+from models.replay.periods import Periods, Rounds
 from models.replay.process import Faults, Replayed, replay
 from models.replay.work import Array, Work
 from results.process import Process, Strike
 
-RUNS, SEED = 1000, 20_190
+RUNS, SEED = 400, 20_190
 PERCENTILES = (2.5, 97.5)
 FEWEST_FAULTS, FEWEST_COSTS, FEWEST_RECOVERIES = 3, 3, 2
 
@@ -78,6 +79,12 @@ def replayed(struck: Process, costs: Process | None = None) -> Replay:
     if len(source.clean) < FEWEST_RECOVERIES:
         seen = f"{len(source.clean)} recoveries were seen to their end without a further fault"
         raise Unreplayable(f"{seen}; at least {FEWEST_RECOVERIES} are needed")
+    if struck.failed_by_itself:
+        raise Unreplayable("the query was down once without a fault, which a replay of faults cannot know")
+    if len(struck.lost_shares) > 1:
+        raise Unreplayable(
+            "in mode task a replay takes faults of one size only, and these took different numbers of hosts"
+        )
     work, since_s = _work(struck, source, rng)
     timed = replay(work, _as_they_went(struck), struck.window_s, since_s)
     down_s, warm_up_s = _predicted(struck, source, timed, rng)
@@ -93,9 +100,11 @@ def _as_they_went(struck: Process) -> Faults:
     columns = []
     for strike in struck.strikes:
         outage = ends.get(strike.fault)
-        restart_s = max(0.0, outage.ready_s - strike.struck_s) if outage else 0.0
+        began = outage is not None and outage.fault == strike.fault  # a batch that is being committed ends before that
+        struck_s = max(strike.struck_s, outage.start_s) if began else strike.struck_s
+        restart_s = max(0.0, outage.ready_s - struck_s) if outage else 0.0
         lasts_s = outage.warm_up_s if outage and outage.is_whole else struck.window_s
-        columns.append((strike.struck_s, strike.struck_s, restart_s, lasts_s if outage else 0.0))
+        columns.append((struck_s, struck_s, restart_s, lasts_s if outage else 0.0))
     return Faults(*(np.tile(column, (RUNS, 1)) for column in zip(*columns, strict=True)))
 
 
@@ -131,12 +140,7 @@ def _work(struck: Process, source: Process, rng: np.random.Generator) -> tuple[W
     engine, periods = struck.experiment.engine, max(1, round(struck.window_s / source.interval_s))
     costs_s = means(rng, source.costs_s, RUNS, periods)
     if not struck.works_in_batches:
-        load = _load(struck)
-        keeps = engine.protocol_run is not Protocol.NONE
-        interval_s = source.interval_s if keeps else 1e3 * struck.window_s
-        costs_s = costs_s if keeps else np.zeros(RUNS)
-        work = Periods(interval_s, costs_s, np.full(RUNS, source.store_s), load + float(costs_s.mean()) / interval_s)
-        return work, -rng.uniform(0.0, min(interval_s, struck.window_s), RUNS)
+        return _periods(struck, source, costs_s), -rng.uniform(0.0, min(source.interval_s, struck.window_s), RUNS)
     batches = struck.batches
     if batches.empty:
         raise Unreplayable("no batch was committed")
@@ -147,9 +151,21 @@ def _work(struck: Process, source: Process, rng: np.random.Generator) -> tuple[W
         interval_s=engine.checkpoint_interval_s if triggered else None,
         trigger_s=-(struck.start_ns / 1e9 % engine.checkpoint_interval_s),
         commits_s=batches["commit_s"].to_numpy(),
-        lost_share=struck.lost_share,
+        lost_share=next(iter(struck.lost_shares)),
     )
     return work, np.full(RUNS, min(0.0, float(batches["start_s"].iloc[0])))
+
+
+def _periods(struck: Process, source: Process, costs_s: Array) -> Work:
+    """The testbed: rounds by its coordinator's clock, or periods of its partitions, which begin with each recovery."""
+    protocol, load = struck.experiment.engine.protocol_run, _load(struck)
+    if protocol is Protocol.NONE:
+        return Periods(1e3 * struck.window_s, np.zeros(RUNS), np.zeros(RUNS), load)
+    load += float(costs_s.mean()) / source.interval_s
+    if protocol is Protocol.COORDINATED:
+        taken_s, complete_s = (struck.rounds[name].to_numpy() for name in ("taken_s", "complete_s"))
+        return Rounds(source.interval_s, costs_s, taken_s, complete_s, load)
+    return Periods(source.interval_s, costs_s, np.full(RUNS, source.store_s), load)
 
 
 def _load(struck: Process) -> float:
@@ -157,6 +173,6 @@ def _load(struck: Process) -> float:
     if struck.experiment.load.mode is LoadMode.SATURATING:
         return np.inf
     rates = (struck.load_rate, struck.service_rate)
-    if any(rate is None or rate != rate for rate in rates):
+    if any(pd.isna(rate) for rate in rates):
         raise Unreplayable("the service rate is not known: no undisturbed batch in the window gave one")
     return float(struck.load_rate) / float(struck.service_rate)

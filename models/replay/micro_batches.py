@@ -71,6 +71,8 @@ class MicroBatches:
 
     def _lose(self, struck: np.ndarray, worked_s: Array, lost_s: Array) -> None:
         """Take its share from what was done of the batch under way, where a fault struck."""
-        at_risk_s = self._kept_s + worked_s
+        lengths_s = self._lengths_s[np.minimum(self._batch, len(self._lengths_s) - 1)]
+        full = self._lost_share == 1.0  # the rest of a batch that some hosts have done is no longer than the batch
+        at_risk_s = worked_s if full else np.minimum(self._kept_s + worked_s, lengths_s)
         lost_s += np.where(struck, self._lost_share * at_risk_s, 0.0)
         self._kept_s = np.where(struck, (1.0 - self._lost_share) * at_risk_s, self._kept_s)

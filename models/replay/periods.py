@@ -28,8 +28,7 @@ class Periods:
         if self._seen_s is not None:
             self._backlog_s += self._load * (up_s - self._seen_s)
         runs_s, fails = stop_s - up_s, fault_s < end_s
-        complete = np.maximum(np.floor((runs_s - self._lags_s) / self._interval_s), 0.0)
-        safe_s = complete * self._interval_s
+        safe_s = self._kept(up_s, stop_s)
         lost_s = np.where(fails, self._done(runs_s) - self._done(safe_s), 0.0)
         self._backlog_s += self._load * runs_s - self._done(runs_s) + lost_s
         self._seen_s = stop_s
@@ -37,6 +36,27 @@ class Periods:
         spans = [Span(up_s, since_s, self._useful), Span(since_s, stop_s, np.where(fails, 1.0, self._useful))]
         return Spell(spans, lost_s, since_s)
 
+    def _kept(self, up_s: Array, stop_s: Array) -> Array:
+        """How long into a spell the last checkpoint was taken that is complete when the spell stops."""
+        complete = np.floor((stop_s - up_s - self._lags_s) / self._interval_s)
+        return np.maximum(complete, 0.0) * self._interval_s
+
     def _done(self, runs_s: Array) -> Array:
         """Work that is done in the first so many seconds of a spell: the backlog at full speed, then what comes."""
         return np.minimum(runs_s, self._backlog_s + self._load * runs_s)
+
+
+class Rounds(Periods):
+    """Checkpoints are taken by a clock that no recovery sets back, at times that are known; (rounds,) each, ascending.
+
+    taken_s     when the checkpoint of a round was taken
+    complete_s  when it was complete
+    """
+
+    def __init__(self, interval_s: float, costs_s: Array, taken_s: Array, complete_s: Array, load: float = 1.0) -> None:
+        super().__init__(interval_s, costs_s, np.zeros(costs_s.shape), load)
+        self._taken_s, self._complete_s = np.append(-np.inf, taken_s), complete_s
+
+    def _kept(self, up_s: Array, stop_s: Array) -> Array:
+        last_s = self._taken_s[np.searchsorted(self._complete_s, stop_s, side="right")]
+        return np.maximum(last_s - up_s, 0.0)

@@ -7,7 +7,7 @@ import pytest
 
 from models import partial_rollback
 from models.replay.micro_batches import MicroBatches
-from models.replay.periods import Periods
+from models.replay.periods import Periods, Rounds
 from models.replay.process import Faults, Replayed, replay
 from models.utilization import utilization
 
@@ -87,6 +87,13 @@ def test_below_saturation_a_fault_takes_the_work_that_was_done_and_the_rest_is_c
     found = replayed(periods(load=0.5), faults(46.5, 62.5))
     assert of(found)[2][0] == pytest.approx(4.75)
     assert of(found)[2][1] == pytest.approx(4.0), "16.75 s of work have piled up, so it works all the time from 58.5"
+
+
+def test_rounds_are_taken_by_a_clock_that_no_recovery_sets_back():
+    """Rounds at 5, 15 and so on, each complete .5 s later: the recovery from 25.3 ends at 37.3, amid an interval."""
+    taken_s = np.arange(5.0, 100.0, 10.0)
+    found = replayed(Rounds(10.0, ONE, taken_s, taken_s + 0.5), faults(25.3, 44.0, 96.0))
+    assert of(found)[2] == [pytest.approx(10.3), pytest.approx(44.0 - 37.3), pytest.approx(1.0)]
 
 
 def test_a_batch_is_lost_from_its_start_and_done_again_at_once():

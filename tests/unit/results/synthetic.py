@@ -77,8 +77,9 @@ def _walk(kills: tuple[float, ...], window_s: float) -> tuple[list[tuple], list[
             death, fault = pending.pop(0), len(recoveries)
             spread = 1 + 0.25 * np.sin(3.0 * fault)
             notice, ready = death + DETECT_S * spread, death + (DETECT_S + RESTART_S) * spread
-            segments += [(now, death, "lost", batch, fault), (death, notice, "detect", None, fault)]
-            segments.append((notice, ready, "restart", None, fault))
+            known_as = _number(fault)
+            segments += [(now, death, "lost", None, known_as), (death, notice, "detect", None, known_as)]
+            segments.append((notice, ready, "restart", None, known_as))
             recoveries.append(_recovery(fault, now, death, notice, ready, spread))
             now = ready
             continue
@@ -93,11 +94,16 @@ def _walk(kills: tuple[float, ...], window_s: float) -> tuple[list[tuple], list[
     return segments, recoveries, checkpoints
 
 
+def _number(recovery: int) -> int:
+    """Of the fault that it is from: the fourth was absorbed."""
+    return recovery if recovery < 3 else recovery + 1
+
+
 def _recovery(fault: int, began: float, death: float, notice: float, ready: float, spread: float) -> dict:
     restored = ready + 2.5 * spread
     normal = restored + 6.0 * spread
     moments = {"death": death, "notice": notice, "ready": ready, "restored": restored, "normal": normal}
-    return {"recovery": fault, "fault": fault if fault < 3 else fault + 1, "faults": 1, "lost_s": death - began} | {
+    return {"recovery": fault, "fault": _number(fault), "faults": 1, "lost_s": death - began} | {
         f"{name}_ns": ns(at) for name, at in moments.items()
     } | {"detect_s": notice - death, "restart_s": ready - notice, "restore_s": restored - ready,
          "catch_up_s": normal - restored, "executor_s": 0.8 * (ready - notice)}  # fmt: skip

@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.check_power import FORMULAS, INTERVAL_S, TABLES_WITH, Machine, fails
+from benchmarks.check_power import FORMULAS, INTERVAL_S, START_NS, TABLES_WITH, Machine, fails
+from experiments import spec
 from experiments.spec import Experiment
 from results.findings import OTHER_COSTS_MODEL, REPLAY_MODEL
 from results.machine import experiment_digest
 from results.predictions import write_predictions
 from results.process import Process
 from results.replays import Unreplayable, replayed
+from results.schema import SCHEMA_VERSION
 from results.store import Run, write_json
 from tests.unit.results import synthetic
 
@@ -60,6 +62,72 @@ def test_what_a_replay_lacks_is_said(table, change, why):
         replayed(Process(lacking(simulated(1), table, change), EXPERIMENT))
 
 
+def test_a_query_that_failed_by_itself_is_not_replayed():
+    def without_a_fault(ledger):
+        first = ledger.index[ledger["class"] == "restart"][0]
+        ledger = ledger.copy()
+        ledger.loc[first, "fault"] = np.nan
+        return ledger
+
+    with pytest.raises(Unreplayable, match="down once without a fault"):
+        replayed(Process(lacking(simulated(1), "ledger", without_a_fault), EXPERIMENT))
+
+
+def dataflow(**engine):
+    """The example of the testbed, at its set rate."""
+    fields = spec.load("dataflow-q12").model_dump(mode="json")
+    return Experiment.model_validate(fields | {"engine": fields["engine"] | engine, "window_s": 660})
+
+
+def test_at_a_set_rate_the_service_rate_must_be_known():
+    run = lacking(simulated(1), "runs", lambda frame: frame.assign(load_rate=5.0, service_rate=pd.NA))
+    with pytest.raises(Unreplayable, match="service rate is not known"):
+        replayed(Process(run, dataflow()))
+
+
+def rounds_each(seconds: float) -> pd.DataFrame:
+    """Rounds of the coordinator's clock over 660 s, each complete .25 s after it was taken."""
+    complete = [round((start + 0.25) * 1e9) for start in np.arange(-3 * seconds, 660.0, seconds)]
+    return pd.DataFrame({"partition": "round", "completed_ns": START_NS + np.array(complete), "seconds": 0.25})
+
+
+@pytest.mark.parametrize(("protocol", "low", "high"), [("coordinated", 0.0, 2.25), ("none", 0.0, 660.0)])
+def test_on_the_testbed_a_fault_takes_what_came_after_the_last_round(protocol, low, high):
+    run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds_each(2.0))
+    run = lacking(run, "runs", lambda frame: frame.assign(load_rate=5.0, service_rate=5.0))
+    found = replayed(Process(run, dataflow(protocol=protocol)))
+    lost_s = found.timed.lost_s.mean(axis=0)
+    assert low <= lost_s.min() < lost_s.max() <= high
+    assert (lost_s.max() > 10.0) == (protocol == "none")
+
+
+def test_in_mode_task_a_batch_that_outlives_its_hosts_does_their_share_again():
+    """Four kills amid batches of 9 s each 10 s, of one worker in three each; the ledger has nothing but lost work."""
+    struck_s, starts_s = np.array([4.0, 27.0, 55.5, 83.0]), np.arange(-10.0, 100.0, 10.0)
+    lost = pd.DataFrame({"start_s": struck_s // 10 * 10, "seconds": struck_s % 10 / 3, "fault": [0.0, 1.0, 2.0, 3.0]})
+    ledger = lost.assign(
+        start_ns=_at(lost["start_s"]),
+        end_ns=_at(lost["start_s"] + lost["seconds"]),
+        batch=starts_s.searchsorted(struck_s) - 1,
+    ).assign(**{"class": "lost"})
+    lengths_s = np.full(len(starts_s), 9.0)
+    lengths_s[ledger["batch"]] += ledger["seconds"]
+    checkpoints = pd.DataFrame({"batch": range(len(starts_s)), "started_ns": _at(starts_s), "duration_s": lengths_s})
+    checkpoints = checkpoints.assign(
+        checkpoint_s=0.5, records=9, in_window=True, undisturbed=True, hop_delay_s=0.0, stages=1
+    )
+    run = simulated(1, faults=4)
+    tables = {"ledger": ledger, "checkpoints": checkpoints, "runs": run.tables["runs"].assign(window_s=100.0)}
+    tables["faults"] = run.tables["faults"].assign(actual_ns=_at(struck_s), healed_ns=_at(struck_s + 2.0))
+    engine = {"checkpoint_interval_s": INTERVAL_S, "recovery": "task"}
+    found = replayed(Process(type(run)(run.tables | tables), Experiment(engine=engine)))
+    assert found.timed.lost_s.mean(axis=0) == pytest.approx(lost["seconds"].to_numpy())
+
+
+def _at(seconds) -> np.ndarray:
+    return START_NS + np.round(np.asarray(seconds) * 1e9).astype("int64")
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
@@ -75,6 +143,7 @@ def finished_under_another_seed(home: Path, started_ns: int, longer: float = 1.0
     changes = {"runs": lambda frame: frame.assign(seed=8), "ledger": stretched}
     run = synthetic.make_run(home / "runs", run_id=f"other-{started_ns}", changes=changes)
     status = run.status() | {"experiment_digest": experiment_digest(synthetic.experiment()), "started_ns": started_ns}
+    status |= {"schema_version": SCHEMA_VERSION}
     write_json(run.root / "status.json", status)
     return run
 
@@ -98,8 +167,11 @@ def test_without_a_run_under_another_seed_there_is_no_such_row(home):
     assert not [model for model in models_of(synthetic.make_run(home / "live")) if "c and R of" in model]
 
 
-@pytest.mark.parametrize("table", ["runs", "ledger"])
-def test_a_damaged_run_is_passed_over(home, table):
+@pytest.mark.parametrize(
+    "spoil", [lambda path: path.write_bytes(b"nothing"), lambda path: path.unlink()], ids=["damaged", "missing"]
+)
+@pytest.mark.parametrize("table", ["runs", "ledger", "checkpoints", "faults"])
+def test_a_run_that_is_damaged_or_not_whole_is_passed_over(home, table, spoil):
     other = finished_under_another_seed(home, 1)
-    (other.tables / f"{table}.parquet").write_bytes(b"nothing")
+    spoil(other.tables / f"{table}.parquet")
     assert not [model for model in models_of(synthetic.make_run(home / "live")) if "c and R of" in model]
