@@ -16,13 +16,13 @@ from models.replay.process import Faults, Replayed, replay
 from models.replay.work import Array, Work
 from results.process import Process, Strike
 
-RUNS, SEED = 400, 20_190
+RUNS, SEED = 1000, 20_190
 PERCENTILES = (2.5, 97.5)
 FEWEST_FAULTS, FEWEST_COSTS, FEWEST_RECOVERIES = 3, 3, 2
 
 
 class Unreplayable(Exception):
-    """The tables lack what a replay takes; the message says what."""
+    """The tables lack an input of the replay; the message names it."""
 
 
 @dataclass(frozen=True)

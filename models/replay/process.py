@@ -9,8 +9,8 @@ After a fault the system is ready to work again R later, counted from the moment
 lost. A fault during the recovery starts it again. The first work then takes longer than usual (the warm-up). How the
 system works, and what a fault takes back, is in `periods` and `micro_batches`.
 
-Useful is all work that no fault took back, idle time included, less the checkpoints: the terms of a run's ledger.
-Work that an edge of the window cuts is charged its part of one checkpoint.
+Work that no fault took back counts as useful. So does idle time; checkpoints do not. These are the terms of a run's
+ledger. Work that an edge of the window cuts is charged its part of one checkpoint.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from models.sustainable.lag import MOST_GROWTH, STUCK, Outcome, limit_s
 from results.checks import evidence as derive
 from results.checks.evidence import Evidence
 from results.checks.rules import Rule, TableCheck, between, in_set, pairs_equal, present
+from results.replays import FEWEST_FAULTS
 from results.schema import LEDGER_CLASSES, TABLES, FaultOutcome
 
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
@@ -28,7 +29,6 @@ REPLAYED = (
 )  # empty where nothing was replayed, which utilization.predicted judges
 UNSIGNED_OR_NOT = frozenset({"seed", "second", "batch", "fault", "lateness_s", *LAGS})  # no bound at zero
 MOST_STEP_S = 0.005  # half of what a fault may be off; NTP's slewing is none, since it moves both clocks alike
-FEWEST_FAULTS = 3  # expected: with fewer nothing is replayed, and the summary says so
 LEAST_CHANCE = 1e-4  # a sound plan fails one such test in ten thousand
 ON_ANY_SCALE = frozenset({"measured", "predicted", "low", "high"})  # their unit is that of the predicted quantity
 
