@@ -99,7 +99,7 @@ def test_from_the_navigation_to_a_run(page: Page, server: str):
     frame.get_by_role("link", name="Show all").click()
     frame.get_by_role("link", name="wordcount-one", exact=True).click()
     expect(frame.get_by_role("heading", level=1)).to_contain_text("wordcount-one")
-    expect(frame.get_by_role("row", name="utilization.predicted")).to_contain_text("unknown")
+    expect(frame.get_by_role("row", name="utilization.long_run")).to_contain_text("unknown")
     expect(page).to_have_url(f"{server}/plugin/aftershock/aftershock/runs/wordcount-one")
     expect(frame.locator("[data-drawn-ms]")).to_have_count(5)
     for image in frame.locator("img").all():

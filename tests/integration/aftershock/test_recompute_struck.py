@@ -32,7 +32,7 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "ensure_jars", lambda: SimpleNamespace(connector=[]))
     monkeypatch.setattr(jobs, "find_java", lambda: SimpleNamespace(home="/"))
     job = [sys.executable, "-c", JOB, str(made[NEW].tables)]
-    monkeypatch.setattr(jobs.spark, "submit_command", lambda _, __, root, **options: [*job, root])
+    monkeypatch.setattr(jobs.spark, "submit_command", lambda _, __, root, orders, **options: [*job, root])
     shutil.copytree(made[OLD].root, folder / "runs" / RUN)
     return folder
 
