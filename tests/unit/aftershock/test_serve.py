@@ -54,8 +54,8 @@ def take_id(pid):
 
 def test_a_group_whose_id_was_used_again_is_not_ended(components):
     dead, _ = components.running["scheduler"]
-    dead.kill()
-    wait_for(lambda: not Path(f"/proc/{dead.pid}/exe").exists())
+    os.kill(dead.pid, signal.SIGKILL)
+    wait_for(lambda: signals.status_of(dead) is not None)  # its program is gone a moment before it has ended
     components.revive()
     assert components.running["scheduler"][0].pid != dead.pid
     stranger = take_id(dead.pid)
