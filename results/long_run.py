@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from models.simulation.simulate import simulate
 from models.utilization import utilization
-from results.process import Process, mean
+from results.process import Process
 
 RUNS, SEED = 400, 20_190
 FAILURES = 200  # of each simulated window, on average
@@ -28,7 +27,5 @@ def bounds(process: Process) -> tuple[float, float]:
 
 
 def _inputs(process: Process) -> tuple[float, float, float, float, float, int]:
-    recoveries_s = pd.Series([outage.down_s + outage.warm_up_s for _, outage in process.clean], dtype=float)
-    costs_s = float(np.mean(process.costs_s))
-    rate = len(process.strikes) / process.window_s
-    return rate, costs_s, mean(recoveries_s), process.interval_s, process.hop_delay_s, process.depth
+    recovery_s, cost_s = float(np.mean(process.recoveries_s)), float(np.mean(process.costs_s))
+    return process.struck_rate, cost_s, recovery_s, process.interval_s, process.hop_delay_s, process.depth

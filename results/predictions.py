@@ -46,7 +46,7 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
         rows.append({"model": UNDESCRIBED_MODEL, "why": UNDESCRIBED_MODEL})
     elif process.strikes:
         replay, why = _attempt(process)
-        rows.append(_replay_row(REPLAY_MODEL, replay, why) | _inputs(process, _struck_rate(process)))
+        rows.append(_replay_row(REPLAY_MODEL, replay, why) | _inputs(process, process.struck_rate))
         rows += _with_costs_of_another(run, experiment, process)
         rows += _in_the_long_run(process) if replay else []
     else:
@@ -84,7 +84,7 @@ def _with_costs_of_another(run: Run, experiment: Experiment, process: Process) -
     costs = Process(other, experiment)
     try:
         replay, why = _attempt(process, costs)
-        inputs = _inputs(costs, _struck_rate(process))
+        inputs = _inputs(costs, process.struck_rate)
     except (Damaged, FileNotFoundError):
         return []
     return [_replay_row(OTHER_COSTS_MODEL.format(other.run_id), replay, why) | inputs]
@@ -116,10 +116,6 @@ def _has_another_seed(other: Run, experiment: Experiment) -> bool:
     return row is not None and int(row["seed"]) != experiment.seed
 
 
-def _struck_rate(process: Process) -> float:
-    return len(process.strikes) / process.window_s
-
-
 def _in_the_long_run(process: Process) -> list[dict[str, object]]:
     """Eq. 10 with the inputs of this run, and where the simulated mean of its own process says that it must be."""
     try:
@@ -128,18 +124,13 @@ def _in_the_long_run(process: Process) -> list[dict[str, object]]:
         return [{"quantity": LONG_RUN, "model": LONG_RUN_MODEL, "measured": None, "why": on_one_line(str(refusal))}]
     bounds = {"predicted": long_run.eq_10(process), "low": low, "high": high, "measured": None}
     stated = {"quantity": LONG_RUN, "model": LONG_RUN_MODEL}
-    return [stated | bounds | _inputs(process, _struck_rate(process))]
+    return [stated | bounds | _inputs(process, process.struck_rate)]
 
 
 def _law(experiment: Experiment) -> float:
     """Faults per second that the law expects over the whole window."""
     faults = experiment.fault_spec
     return faults.failure_rate * faults.duration / experiment.window_s
-
-
-def _recoveries_s(process: Process) -> list[float]:
-    """R as eq. 10 means it: from the fault until work goes on at its usual pace."""
-    return [outage.down_s + outage.warm_up_s for _, outage in process.clean]
 
 
 def _eq_10(process: Process, model: str, failures: int | None, rate: float) -> dict[str, object]:
@@ -157,7 +148,7 @@ def _predict_run(process: Process, failures: int | None, rate: float) -> Predict
         window_s=process.window_s,
         interval_s=process.interval_s,
         checkpoint_costs_s=process.costs_s,
-        recovery_times_s=_recoveries_s(process),
+        recovery_times_s=process.recoveries_s,
         hop_delay_s=process.hop_delay_s,
         depth=process.depth,
         failures=failures,
@@ -170,7 +161,7 @@ def _inputs(process: Process, rate: float) -> dict[str, object]:
     return {
         "failure_rate": rate,
         "checkpoint_cost_s": mean(pd.Series(process.costs_s, dtype=float)),
-        "recovery_time_s": mean(pd.Series(_recoveries_s(process), dtype=float)),
+        "recovery_time_s": mean(pd.Series(process.recoveries_s, dtype=float)),
         "interval_s": process.interval_s,
         "hop_delay_s": process.hop_delay_s,
         "depth": process.depth,
@@ -199,7 +190,7 @@ def _useful_time(run: Run, process: Process, replay: Replay) -> list[tuple[objec
     useful_s = ledger["seconds"].where(ledger["class"].isin(["useful", "idle"]), 0.0).cumsum()
     ends_s = (ledger["end_ns"].astype("int64") - process.start_ns) / 1e9
     measured = np.interp(seconds, np.append(0.0, ends_s), np.append(0.0, useful_s.astype(float)))
-    return list(zip(seconds.tolist(), measured.tolist(), replay.useful_by(seconds).tolist(), strict=True))
+    return list(zip(seconds.tolist(), measured.tolist(), replay.timed.useful_by(seconds).tolist(), strict=True))
 
 
 def _write(run: Run, table: str, rows: list[tuple[object, ...]]) -> None:

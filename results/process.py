@@ -178,6 +178,16 @@ class Process:
         return [(strikes[0], outage) for strikes, outage in found if len(strikes) == 1]
 
     @property
+    def recoveries_s(self) -> list[float]:
+        """R as eq. 10 means it: from the fault until work goes on at its usual pace."""
+        return [outage.down_s + outage.warm_up_s for _, outage in self.clean]
+
+    @property
+    def struck_rate(self) -> float:
+        """Faults that took effect per second of the window."""
+        return len(self.strikes) / self.window_s
+
+    @property
     def waits_for_hosts(self) -> bool:
         """Whether no recovery was over before the hosts were back that it had lost."""
         return all(strike.struck_s + outage.down_s >= strike.back_s for strike, outage in self.clean)

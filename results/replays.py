@@ -56,10 +56,6 @@ class Replay:
         low, high = np.percentile(self.utilizations, PERCENTILES)
         return float(low), float(high)
 
-    def useful_by(self, moments_s: Array) -> Array:
-        """Useful time until each of these moments [s] in the timed replay, mean."""
-        return self.timed.useful_by(np.asarray(moments_s, dtype=float))
-
 
 def replayed(struck: Process, costs: Process | None = None) -> Replay:
     """Replay the faults of a run `RUNS` times, with its own costs, or with those of another run of the same experiment.

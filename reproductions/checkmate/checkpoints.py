@@ -33,10 +33,8 @@ ROUND = "round"  # the partition under which the table of checkpoints has the co
 WELL_ABOVE = 2.0
 WELL_ABOVE_TOLD = f"a round of COOR takes at least {WELL_ABOVE:g} times as long as a checkpoint of UNC and CIC"
 MOST_INVALID = 0.05
-LEAST_PRINTED, CHANCE = (
-    0.02,
-    0.05,
-)  # the least of UNC and CIC where there is a shuffle; how likely none may be by chance
+LEAST_PRINTED = 0.02  # the least of UNC and CIC where there is a shuffle
+CHANCE = 0.05  # how likely none may be by chance
 PRINTED_COLUMNS = ("total_on_10", "invalid_percent_on_10", "total_on_50", "invalid_percent_on_50")  # workers
 PRINTED = {
     "q1": {UNC: (303, 0, 1437, 0), CIC: (285, 0, 1428, 0), COOR: (240, 0, 1200, 0)},
