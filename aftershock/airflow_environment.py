@@ -28,6 +28,9 @@ API_PORT = 8080
 ADMIN = "admin"
 ROLES = {ADMIN: "admin", "viewer": "viewer"}
 SQLITE_WAIT_S = 120  # how long a writer waits for another one; Airflow's components share one SQLite file
+# A task's request waits for the database, too. If the task gave up earlier (by default after 5 s) and sent the request
+# again, the server would carry out both and refuse the second, and the task would fail.
+REQUEST_LIMIT_S = SQLITE_WAIT_S + 30
 DATABASE_VARIABLE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 
 
@@ -89,6 +92,7 @@ def _api(port: int) -> dict[str, str]:
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": str(REQUEST_LIMIT_S),
     }
 
 

@@ -80,5 +80,6 @@ def test_two_dag_runs_at_once_lose_no_row_while_another_writer_holds_the_databas
     assert all(f"{run} {name.removeprefix('step-')}" in value for run, name, value in returned)
     assert rows("PRAGMA integrity_check") == [("ok",)]
     logs = [path for path in (airflow_environment.airflow_home() / "logs").rglob("*.log") if path.is_file()]
-    assert [path for path in logs if "database is locked" in path.read_text(errors="replace")] == []
     assert logs != []
+    for trouble in ("database is locked", "Starting call to"):  # the second: a task sent a request again
+        assert [path for path in logs if trouble in path.read_text(errors="replace")] == []
