@@ -1,4 +1,5 @@
-"""The face of the project: the command line, the steps of a run, and how Airflow orchestrates them.
+"""The face of the project: `cli` (the command line), `watch` (live and dead runs), `airflow` and `run` (the steps).
 
-The top layer: it may import everything, and only `dags` and `plugins` import it.
+Each may import those that come after it. The top layer: it may import everything, and only `dags` and `plugins` import
+it.
 """

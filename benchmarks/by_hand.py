@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from spark_jobs.streaming.job import JobConfig, session, start
-from spark_jobs.streaming.topics import INPUT, OUTPUT
+from workloads.topics import INPUT, OUTPUT
 
 
 def main() -> None:

@@ -19,11 +19,11 @@ import pandas as pd
 
 from experiments.spec import Experiment
 from models.utilization import utilization
-from results import long_run, replays
 from results.checks.evidence import tolerated
-from results.findings import the_run
-from results.process import Process
-from results.schema import TABLES
+from results.predictions import long_run, replays
+from results.predictions.process import Process
+from results.tables.findings import the_run
+from results.tables.schema import TABLES
 
 RECORDS, START_NS = 10_000, 1_795_000_000_000_000_000
 SECONDS_PER_FAULT = 33.0

@@ -22,8 +22,8 @@ from pathlib import Path
 
 from experiments.spec import ClusterSpec
 from infra.drivers import driver_of
-from spark_jobs.dataflow.protocols import PROTOCOLS
-from spark_jobs.dataflow.runtime.job import Job
+from testbed.protocols import PROTOCOLS
+from testbed.runtime.job import Job
 from tests.integration.spark_jobs.kills.campaign import Campaign, Episode, Stuck
 from tests.integration.spark_jobs.kills.figures import table
 from tests.integration.spark_jobs.kills.hosts import Hosts

@@ -20,13 +20,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.dataflow_throughput import Cluster, cluster_of, job_of, measured
-from infra.journal import read_journal
 from infra.processes import members, usage
-from spark_jobs.dataflow.progress import events_read
-from spark_jobs.dataflow.protocols import PROTOCOLS
-from spark_jobs.dataflow.queries import QUERIES
-from spark_jobs.dataflow.runtime.job import Job
-from spark_jobs.dataflow.runtime.sources import Generated
+from journal.reader import read_journal
+from testbed.progress import events_read
+from testbed.protocols import PROTOCOLS
+from testbed.queries import QUERIES
+from testbed.runtime.job import Job
+from testbed.runtime.sources import Generated
 
 SHARE, WINDOW_S, SAMPLE_S, SHOWN_EVERY = 0.8, 10.0, 5.0, 12
 HORIZON_S, MOST_GAIN = 1800.0, 0.05

@@ -19,13 +19,13 @@ from statistics import median
 import numpy as np
 
 from benchmarks.test_dataflow_core_speed import counted
-from spark_jobs.dataflow.checkpoints import initial_line
-from spark_jobs.dataflow.control import Restore
-from spark_jobs.dataflow.effects import Store
-from spark_jobs.dataflow.operators import Operator
-from spark_jobs.dataflow.snapshots import Snapshots
-from spark_jobs.dataflow.state import KeyedState
-from spark_jobs.dataflow.store import DirectoryStore
+from testbed.core.checkpoints import initial_line
+from testbed.core.control import Restore
+from testbed.core.effects import Store
+from testbed.core.snapshots import Snapshots
+from testbed.operators import Operator
+from testbed.operators.state import KeyedState
+from testbed.stores.store import DirectoryStore
 
 BATCH, DRAWN, PER_FULL, EPOCH = 256, 10_000, 10, 1
 

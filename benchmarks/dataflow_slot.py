@@ -20,13 +20,13 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.dataflow_throughput import comparison, job_of
-from spark_jobs.dataflow.coordinator import Coordinator
-from spark_jobs.dataflow.effects import Delete, Order
-from spark_jobs.dataflow.progress import events_read
-from spark_jobs.dataflow.queries import QUERIES
-from spark_jobs.dataflow.runtime.job import Job
-from spark_jobs.dataflow.runtime.sources import Generated
-from tests.unit.spark_jobs.dataflow.lone_slot import LoneSlot
+from testbed.core.coordinator import Coordinator
+from testbed.core.effects import Delete, Order
+from testbed.progress import events_read
+from testbed.queries import QUERIES
+from testbed.runtime.job import Job
+from testbed.runtime.sources import Generated
+from tests.unit.testbed.lone_slot import LoneSlot
 
 EPOCH = 1
 

@@ -29,14 +29,14 @@ from experiments.spec import ClusterSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
-from infra.journal import read_journal
-from spark_jobs.dataflow.operators import Delivery
-from spark_jobs.dataflow.partition import Limits
-from spark_jobs.dataflow.progress import events_read
-from spark_jobs.dataflow.protocols import PROTOCOLS
-from spark_jobs.dataflow.queries import QUERIES
-from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
-from spark_jobs.dataflow.runtime.sources import Generated
+from journal.reader import read_journal
+from testbed.core.partition import Limits
+from testbed.operators import Delivery
+from testbed.progress import events_read
+from testbed.protocols import PROTOCOLS
+from testbed.queries import QUERIES
+from testbed.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from testbed.runtime.sources import Generated
 from tests.integration.spark_jobs.submitting import PROGRAM, submit
 
 WARM_S, START_LIMIT_S, POLL_S = 5.0, 600.0, 0.5

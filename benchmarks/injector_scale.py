@@ -19,9 +19,10 @@ from typing import Any
 from chaos.injector import SWITCH_INTERVAL_S, Injector
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.cluster import Handle, Host, Role
-from infra.journal import Journal, read_journal
 from infra.processes import take_precedence
 from infra.strikes.strike import Proof
+from journal.reader import read_journal
+from journal.writer import Journal
 
 LEAD_S, APART_S, SPREAD_S, HEAL_S = 2.0, 3.0, 20.0, 1.0
 SIZES, ROUNDS = (1, 50), 3

@@ -19,13 +19,14 @@ from collections.abc import Callable, Iterator
 from itertools import count, islice
 from statistics import median
 
-from aftershock.query import Commits
-from aftershock.troubles import Faults
-from aftershock.watch import forget, journals
+from aftershock.run.fault_state import Faults
+from aftershock.run.followed import forget, journals
+from aftershock.run.query import Commits
 from chaos.events import STRIKING
 from experiments import spec
-from infra.journal import Journal, read_journal
-from results import store
+from journal.reader import read_journal
+from journal.writer import Journal
+from results.runs import store
 
 RUN_ID = "hours"
 MIB = 2**20

@@ -23,13 +23,15 @@ from typing import Any
 from chaos.injector import Injector
 from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterDriver, ClusterSpec
-from infra import netns, spark, startup
 from infra.cluster import Handle
 from infra.docker import driver as docker
 from infra.drivers import driver_of
-from infra.journal import Journal, read_journal
+from infra.netns import driver as netns
 from infra.processes import take_precedence
-from infra.remote import RemoteHosts
+from infra.remote.hosts import RemoteHosts
+from infra.services import spark, startup
+from journal.reader import read_journal
+from journal.writer import Journal
 
 MODULES = {"netns": netns, "docker": docker}
 SINGLE, VOLLEYS = 100, 10

@@ -15,17 +15,17 @@ import time
 from pathlib import Path
 from statistics import median
 
-from aftershock.query import job_config, spark_conf
+from aftershock.run.query import job_config, spark_conf
 from experiments import spec
-from infra import kafka, spark
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
-from infra.journal import read_journal
-from infra.services import REPOSITORY
-from spark_jobs.streaming.topics import INPUT, OUTPUT
+from infra.services import kafka, spark
+from infra.services.launch import REPOSITORY
+from journal.reader import read_journal
 from workloads.generator import Feed
 from workloads.inputs import records
 from workloads.schedule import Schedule
+from workloads.topics import INPUT, OUTPUT
 
 TURNS, BATCHES, WARM_BATCHES, BATCH_RECORDS, RATE = 3, 14, 5, 20_000, 6_000.0
 
@@ -89,8 +89,12 @@ def _benchmarked(driver: Driver, handle: Handle, experiment: spec.Experiment, fo
     paths = (config, journal, folder / "calibration.json")
     submit = spark.submit_command(handle.master, program, *map(str, paths), conf=conf)
     module = [sys.executable, "-m"]
-    driver.spawn(handle, "gateway", "query", [*module, "infra.supervisor", str(folder / "supervisor.jsonl"), *submit])
-    driver.spawn(handle, "gateway", "sampler", [*module, "infra.sampler", handle.root, str(folder / "hosts.jsonl")])
+    driver.spawn(
+        handle, "gateway", "query", [*module, "infra.services.supervisor", str(folder / "supervisor.jsonl"), *submit]
+    )
+    driver.spawn(
+        handle, "gateway", "sampler", [*module, "infra.services.sampler", handle.root, str(folder / "hosts.jsonl")]
+    )
     words = [handle.root, str(plan), str(folder / "injector.jsonl")]
     driver.spawn(handle, "gateway", "injector", [*module, "chaos.injector", *words])
     while sum(progress["numInputRows"] for progress in _progress(journal)) < (BATCHES - 1) * BATCH_RECORDS:

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from spark_jobs.dataflow.checkpoints import initial_line
-from spark_jobs.dataflow.control import Go, Restore, Round
-from spark_jobs.dataflow.effects import Grant, Send, Store
-from spark_jobs.dataflow.frames import FrameReader, encode
-from spark_jobs.dataflow.graph import Dataflow
-from spark_jobs.dataflow.layout import Layout, lay_out
-from spark_jobs.dataflow.operators import Aggregation, Delivery, Source, tumbling
-from spark_jobs.dataflow.partition import Limits, Partition
-from spark_jobs.dataflow.protocols import PROTOCOLS
+from testbed.core.checkpoints import initial_line
+from testbed.core.control import Go, Restore, Round
+from testbed.core.effects import Grant, Send, Store
+from testbed.core.frames import FrameReader, encode
+from testbed.core.graph import Dataflow
+from testbed.core.layout import Layout, lay_out
+from testbed.core.partition import Limits, Partition
+from testbed.operators import Aggregation, Delivery, Source, tumbling
+from testbed.protocols import PROTOCOLS
 
 BIDS = pa.schema([(name, pa.int64()) for name in ("auction", "bidder", "price", "at_ns")])
 EVENTS = {1: 4_000, 1024: 400_000}

@@ -29,12 +29,12 @@ from typing import Any
 from chaos.events import ABORT_FILE, STANDING_BY, STRIKING, FaultEvent
 from chaos.holds import Hold, Holds, Outcome
 from experiments.fault_kinds import Effect, FaultKind
-from infra import startup
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_for
-from infra.journal import Journal
 from infra.processes import take_precedence
+from infra.services import startup
 from infra.strikes.strike import Proof, Strike
+from journal.writer import Journal
 
 NS = 1_000_000_000
 AIM_AHEAD_NS = NS  # to connect and to open handles
@@ -91,10 +91,11 @@ class Action:
 class Injector:
     """Does what is due in the order of its moments, and never waits for a host in doing so.
 
-    A blow is made ready ahead, looked at again shortly before it is due, and struck; whatever of it is not ready in
-    time comes late by itself. Aims and looks are a pool's, with the precedence of this thread. Proofs and heals go on
-    in the lane of their host or service: in order for one, at once for many. `arrival` is `infra.startup.arrival`;
-    `aborted` tells whether a request to stop is an abort.
+    Each strike is prepared in advance and checked again just before it is due. If preparation is late, only that strike
+    is late. A thread pool prepares and checks strikes; its threads run at this thread's real-time priority. Proofs and
+    heals run on a queue for each host or service: one after the other for one host, in parallel for several.
+
+    `arrival` is `infra.services.startup.arrival`. `aborted` tells whether a request to stop is an abort.
     """
 
     def __init__(

@@ -26,8 +26,8 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param, chain, get_current_context, task
 
-from aftershock import links, tasks, trigger_form
-from aftershock.observe import Observe
+from aftershock.airflow import links, tasks, trigger_form
+from aftershock.airflow.observe import Observe
 from experiments import spec
 
 RUN = "{{ ti.xcom_pull(task_ids='begin') }}"

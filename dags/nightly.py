@@ -21,9 +21,9 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, get_current_context, task
 
-from aftershock import nightly, tasks
-from aftershock.assets import RESULT_TABLES
-from aftershock.pool import RUNS_POOL
+from aftershock.airflow import nightly, tasks
+from aftershock.airflow.assets import RESULT_TABLES
+from aftershock.airflow.pool import RUNS_POOL
 
 NIGHT = os.environ.get("AFTERSHOCK_NIGHT", "0 2 * * *")
 

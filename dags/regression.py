@@ -14,8 +14,8 @@ metric. Runs whenever the DAG `nightly` has published result tables, or by hand;
 
 from airflow.sdk import DAG, Param, get_current_context, task
 
-from aftershock import regressing, tasks
-from aftershock.assets import RESULT_TABLES
+from aftershock.airflow import regressing, tasks
+from aftershock.airflow.assets import RESULT_TABLES
 
 with DAG(
     dag_id="regression",

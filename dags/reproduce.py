@@ -16,8 +16,8 @@ pool `aftershock_runs`, so that nothing disturbs a run that is being measured; a
 
 from airflow.sdk import DAG, Param, get_current_context, task
 
-from aftershock import nightly, reproducing, tasks
-from aftershock.pool import RUNS_POOL
+from aftershock.airflow import nightly, reproducing, tasks
+from aftershock.airflow.pool import RUNS_POOL
 
 with DAG(
     dag_id="reproduce",

@@ -21,7 +21,7 @@ def driver_of(name: ClusterDriver | str) -> Driver:
 
             return LocalDriver()
         case ClusterDriver.NETNS:
-            from infra.netns import NetnsDriver
+            from infra.netns.driver import NetnsDriver
 
             return NetnsDriver()
         case ClusterDriver.DOCKER:
@@ -33,7 +33,7 @@ def driver_of(name: ClusterDriver | str) -> Driver:
 
             return DockerDriver()
         case ClusterDriver.SSH:
-            from infra.machines import SshDriver
+            from infra.ssh.driver import SshDriver
 
             return SshDriver()
 

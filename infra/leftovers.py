@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.errors import AftershockError, EnvironmentFailure
-from infra import disks, namespaces, tokens
+from infra import tokens
 from infra.cluster import HANDLE_FILE
+from infra.netns import disks, namespaces
 from infra.plain_files import read_plain
 from infra.processes import marked, owners
 from infra.strikes.handles import Handles

@@ -8,10 +8,11 @@ from pathlib import Path
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, SERVICES, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra import gateway, services, startup, tokens
+from infra import tokens
 from infra.cluster import Handle, HostState
 from infra.processes import Usage, is_taken, marks, members, usage
-from infra.session import ClockOffset
+from infra.remote.session import ClockOffset
+from infra.services import gateway, launch, startup
 from infra.strikes.death import Death
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import Proof, Strike
@@ -33,7 +34,7 @@ class LocalDriver:
         return None if kind in KINDS else f"{', '.join(sorted(KINDS))} with driver local"
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
-        """Create the hosts and start what runs on them, as `infra.startup.provision` says."""
+        """Create the hosts and start what runs on them, as `infra.services.startup.provision` says."""
         return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), make_hosts=lambda handle: None)
 
     def inspect(self, handle: Handle) -> list[HostState]:
@@ -52,15 +53,15 @@ class LocalDriver:
         """Start a service in a session of its own, its output appended to `logs/<service>.log`."""
         folder = handle.directory(host)
         variables = startup.service_environment(handle, host, service)
-        return services.spawn(command, folder, folder / "logs" / f"{service}.log", variables)
+        return launch.spawn(command, folder, folder / "logs" / f"{service}.log", variables)
 
     def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
         """Ask a service's first process to end; after `limit_s` every process of it is killed."""
-        services.stop(f"{handle.token}/{host}/{service}", limit_s)
+        launch.stop(f"{handle.token}/{host}/{service}", limit_s)
 
     def running(self, handle: Handle, host: str) -> set[str]:
         """Names of the services of the host that have a live process."""
-        return services.running(f"{handle.token}/{host}")
+        return launch.running(f"{handle.token}/{host}")
 
     def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         """Open handles on the host's processes; only a host of this cluster can be aimed at."""

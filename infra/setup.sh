@@ -81,16 +81,16 @@ set_up() {
     [ -z "$beside" ] || wait "$beside" || exit
     # Some packages have templates that end in .py and are no Python: that those cannot be compiled does not matter.
     .venv/bin/python -m compileall -q -j 0 .venv/lib >/dev/null 2>&1 &
-    .venv/bin/python -m infra.jars >/dev/null || { status=$? && wait && exit "$status"; }
+    .venv/bin/python -m infra.services.jars >/dev/null || { status=$? && wait && exit "$status"; }
     wait
     echo "$1" >.venv/set-up
 }
 
 jvm() {
-    if [ -z "${JAVA_HOME:-}" ] && ! .venv/bin/python -m infra.jvm >/dev/null 2>&1; then
+    if [ -z "${JAVA_HOME:-}" ] && ! .venv/bin/python -m infra.services.jvm >/dev/null 2>&1; then
         install_one_of openjdk-21-jre-headless openjdk-17-jre-headless default-jre-headless
     fi
-    .venv/bin/python -m infra.jvm >/dev/null
+    .venv/bin/python -m infra.services.jvm >/dev/null
 }
 
 # A missing browser is no error: the tests that need one are skipped, and say so.
@@ -132,7 +132,7 @@ flock 9 # two calls in one checkout: the second one waits, and finds everything 
 wanted="$PWD $(cat requirements.lock pyproject.toml infra/setup.sh | sha256sum)"
 if [ "$(cat .venv/set-up 2>/dev/null)" = "$wanted" ]; then
     jvm
-    .venv/bin/python -m infra.jars >/dev/null
+    .venv/bin/python -m infra.services.jars >/dev/null
 else
     set_up "$wanted"
 fi

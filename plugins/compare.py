@@ -9,8 +9,9 @@ from fastapi.responses import HTMLResponse
 
 from plugins import present
 from plugins.rendering import render
-from results import index, side_by_side, store
-from results.metrics import METRICS
+from results.runs import index, store
+from results.tables.metrics import METRICS
+from results.views import side_by_side
 
 MOST_COMPARED = 12
 

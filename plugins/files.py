@@ -8,8 +8,8 @@ from fastapi import HTTPException
 from fastapi.responses import FileResponse, Response
 
 from plugins.access import DOCUMENT_POLICY
-from results.reading import parts
-from results.store import Run
+from results.runs.store import Run
+from results.tables.reading import parts
 
 MEDIA_TYPES = {
     ".css": "text/css",

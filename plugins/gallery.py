@@ -9,7 +9,7 @@ from fastapi.responses import FileResponse, HTMLResponse
 
 from plugins.files import send
 from plugins.rendering import render
-from results import gallery
+from results.views import gallery
 
 router = APIRouter()
 

@@ -8,10 +8,10 @@ from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from aftershock import live
+from aftershock.watch import live
 from plugins.access import can_abort, form_token, from_our_form, may_abort
 from plugins.rendering import render
-from results import index, store
+from results.runs import index, store
 
 router = APIRouter()
 

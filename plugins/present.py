@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from results.damage import Damaged
-from results.index import Row
-from results.schema import REAL, TABLES, WHOLE
-from results.store import Run
+from results.runs.index import Row
+from results.runs.store import Run
+from results.tables.schema import REAL, TABLES, WHOLE
 from results.verdict import WORST_FIRST
 
 ROWS_SHOWN = 50

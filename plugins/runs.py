@@ -13,12 +13,13 @@ from plugins import present
 from plugins.files import Folder, data_docs_index, report_file, send, served_files, table_file
 from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
-from results import charts, index, store
-from results.findings import headline, surroundings
-from results.reading import read_pieces
-from results.schema import TABLES
-from results.selection import NEWEST_FIRST, SORTS, Selection, choices, select
+from results.runs import index, store
+from results.tables.findings import headline, surroundings
+from results.tables.reading import read_pieces
+from results.tables.schema import TABLES
 from results.verdict import WORST_FIRST
+from results.views import charts
+from results.views.selection import NEWEST_FIRST, SORTS, Selection, choices, select
 
 RUNS_PER_PAGE = 50
 DRAWN = (

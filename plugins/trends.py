@@ -11,10 +11,10 @@ from fastapi.responses import HTMLResponse
 from plugins import present
 from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
-from results.metrics import METRICS, Metric
 from results.regression import records, wording
 from results.regression.history import Series, series_of
 from results.regression.regress import changes
+from results.tables.metrics import METRICS, Metric
 
 router = APIRouter()
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from reproductions.plants import Plant
 from reproductions.reproduction import Check, holds
 from results.checks.rules import NotEnough, between
-from results.style import BLUE, GREY, ORANGE, SKY, WIDTH_IN
+from results.views.style import BLUE, GREY, ORANGE, SKY, WIDTH_IN
 
 CONFIDENCE = 1.96  # standard errors on both sides of a mean: 95 %
 LOOKS: tuple[dict[str, object], ...] = (  # the optimum comes first: open, so that what coincides with it shows

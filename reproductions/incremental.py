@@ -34,7 +34,7 @@ from reproductions.comparison import (
 from reproductions.plants import InCode, Plant, put
 from reproductions.reproduction import Check, Progress, Reproduction, Size, holds
 from results.checks.rules import between, pairs_equal
-from results.style import INK, SKY, new_figure
+from results.views.style import INK, SKY, new_figure
 
 Planner = Callable[[RecoveryProblem], RecoveryPlan]
 NODES = 5

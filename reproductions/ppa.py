@@ -35,7 +35,7 @@ from reproductions.comparison import (
 from reproductions.plants import InCode, Plant, put
 from reproductions.reproduction import Progress, Reproduction, Size, holds
 from results.checks.rules import between, pairs_equal
-from results.style import BLUE, ORANGE, WIDTH_IN
+from results.views.style import BLUE, ORANGE, WIDTH_IN
 
 RATIOS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)  # replicated tasks / all tasks
 TIME_LIMIT_S = 5.0  # for the exact planner, for each plan

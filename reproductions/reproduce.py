@@ -19,9 +19,9 @@ from reproductions.catalogue import CATALOGUE
 from reproductions.judging import judge
 from reproductions.reproduction import Check, Computed, Progress, Reproduction
 from results.checks.rules import NotEnough
-from results.store import home, write_json
-from results.style import write_figure
+from results.runs.store import home, write_json
 from results.verdict import Verdict, worst
+from results.views.style import write_figure
 
 if TYPE_CHECKING:
     from experiments.spec import Experiment

@@ -13,7 +13,7 @@ from reproductions.printed import beside_printed, figure_at
 from reproductions.reproduction import Check, Progress, Reproduction, as_printed, holds
 from reproductions.searching import highest
 from results.checks.rules import between, in_set
-from results.style import BLUE, GREEN, ORANGE, PAPER, new_figure
+from results.views.style import BLUE, GREEN, ORANGE, PAPER, new_figure
 
 RATE_PER_MIN, COST_MIN, RECOVERY_MIN = 0.005, 5.0, 10.0  # of figures 4, 10 and 11
 HOP_DELAY_MIN, DEPTH = 0.5, 50  # of the topology of figures 10 and 11

@@ -17,7 +17,7 @@ from reproductions.printed import ROUNDS, beside_printed, figure_at
 from reproductions.reproduction import Check, Progress, Reproduction, as_printed, holds
 from reproductions.searching import Floats, crossing, highest
 from results.checks.rules import between, in_set
-from results.style import BLUE, GREEN, INK, ORANGE, PAPER, RED, WIDTH_IN, new_figure
+from results.views.style import BLUE, GREEN, INK, ORANGE, PAPER, RED, WIDTH_IN, new_figure
 
 HOUR_S, MINUTE_S = 3600.0, 60.0
 DEFAULT_S = 1800.0  # the 30 minutes that T* is compared with

@@ -18,7 +18,7 @@ from models.utilization import optimal_interval, utilization
 from reproductions.plants import InCode, scaled
 from reproductions.reproduction import Check, Progress, Reproduction, Size, holds
 from results.checks.rules import between, in_set
-from results.style import BLUE, GREEN, ORANGE, WIDTH_IN
+from results.views.style import BLUE, GREEN, ORANGE, WIDTH_IN
 
 RATES_PER_MIN = (0.1, 0.05, 0.025, 0.005)
 COST_MIN, RECOVERY_MIN, HOP_DELAY_MIN = 5.0, 10.0, 0.5

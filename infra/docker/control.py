@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from infra import namespaces
 from infra.cluster import Handle, Host, Role
+from infra.netns import namespaces
 
 NAME = "control"
 NUMBER = namespaces.CONTROLLER_NUMBER - 1  # of its address; workers have lower ones

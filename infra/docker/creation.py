@@ -13,12 +13,13 @@ from docker.errors import ImageNotFound
 from docker.types import IPAMConfig, IPAMPool
 
 from experiments.spec import ClusterSpec
-from infra import namespaces, services
 from infra.cluster import Handle, Host, Role
 from infra.docker import control, daemon, mounts
 from infra.docker.containers import AT_ONCE, CLUSTER_LABEL, ROOT_LABEL, USER_LABEL, name_of, network_of
+from infra.netns import namespaces
 from infra.processes import MACHINE
-from infra.startup import WORKER_OVERHEAD_MB
+from infra.services import launch
+from infra.services.startup import WORKER_OVERHEAD_MB
 
 DOCKERFILE = Path(__file__).with_name("Dockerfile")
 # The first process of a container: it cuts a host off again that was when it lost its power (its argument names the
@@ -104,7 +105,7 @@ def _create(handle: Handle, host: Host, options: Mapping[str, Any]) -> None:
             name=name_of(handle.token, host.name),
             hostname=host.name,
             user=f"{os.geteuid()}:{os.getegid()}",
-            environment=services.environment(f"{handle.token}/{MACHINE}/{host.name}", handle.root),
+            environment=launch.environment(f"{handle.token}/{MACHINE}/{host.name}", handle.root),
             mounts=mounts.of(handle, host),
             network=network,
             networking_config={network: client.api.create_endpoint_config(ipv4_address=host.address)},

@@ -14,13 +14,15 @@ from docker.models.containers import Container
 
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra import leftovers, namespaces, startup
+from infra import leftovers
 from infra.cluster import Handle, Host
 from infra.docker import containers, control, creation, daemon, mounts
 from infra.docker.stream import Session
 from infra.docker.strikes import COMPLETED, Completed, Disconnection, reached
+from infra.netns import namespaces
 from infra.processes import Usage
-from infra.remote import Refused, RemoteHosts, StandsStill, SwitchedOff
+from infra.remote.hosts import Refused, RemoteHosts, StandsStill, SwitchedOff
+from infra.services import startup
 from infra.strikes import delay, partition
 from infra.strikes.strike import Proof, Strike
 
@@ -46,7 +48,7 @@ class DockerDriver(RemoteHosts):
         return None
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
-        """Create the hosts and start what runs on them, as `infra.startup.provision` says; begins with `check`."""
+        """Check the spec, create the hosts and start what runs on them (`infra.services.startup.provision`)."""
         self.check(spec)
         return startup.provision(self, spec, root, partial(lay_out, spec, run_id, root), partial(make_hosts, spec))
 

@@ -11,8 +11,8 @@ from docker.errors import DockerException
 from docker.models.containers import Container
 from requests.exceptions import RequestException
 
-from infra.json_lines import LONGEST_LINE, JsonLines, reason_of
-from infra.session import Disconnected
+from infra.remote.json_lines import LONGEST_LINE, JsonLines, reason_of
+from infra.remote.session import Disconnected
 
 HEADER_BYTES = 8  # of a frame: which stream it is of (1), zeros (3), its length (4, big-endian)
 STDERR = 2

@@ -19,8 +19,8 @@ from docker.models.containers import Container
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.cluster import Handle, Host
 from infra.docker import containers, mounts
-from infra.remote import RemoteHosts
-from infra.session import Disconnected
+from infra.remote.hosts import RemoteHosts
+from infra.remote.session import Disconnected
 from infra.strikes import partition
 from infra.strikes.strike import Proof, Strike, wait_until
 

@@ -1,14 +1,14 @@
-"""Death of a program under a supervisor (`infra.supervisor`), which keeps it down until it is told to go on."""
+"""Death of a program whose supervisor (`infra.services.supervisor`) keeps it down until it is told to go on."""
 
 from __future__ import annotations
 
 import time
 
-from infra import services
 from infra.processes import members
+from infra.services import launch
+from infra.services.supervisor import GO_ON, HOLD, PROGRAM
 from infra.strikes.death import Death
 from infra.strikes.strike import Proof
-from infra.supervisor import GO_ON, HOLD, PROGRAM
 
 RESUME_LIMIT_S, LOOK_EACH_S = 5.0, 0.02
 
@@ -21,14 +21,14 @@ class ProgramDeath(Death):
         super().__init__(f"{service_mark}/{PROGRAM}", address, own_ports=frozenset())
 
     def shoot(self, due_ns: int = 0) -> None:
-        services.tell(self._supervisor, HOLD)
+        launch.tell(self._supervisor, HOLD)
         super().shoot(due_ns)
 
 
 def resume(service_mark: str) -> Proof:
     """Let the supervisor start its program again, if it holds it down; the proof is that the program runs."""
     fired_ns, before = time.time_ns(), len(members(f"{service_mark}/{PROGRAM}"))
-    services.tell(service_mark, GO_ON)
+    launch.tell(service_mark, GO_ON)
     deadline = time.monotonic() + RESUME_LIMIT_S
     while not (now := members(f"{service_mark}/{PROGRAM}")) and time.monotonic() < deadline:
         time.sleep(LOOK_EACH_S)

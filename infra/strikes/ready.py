@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.processes import MACHINE
-from infra.services import PORTS
+from infra.services.launch import PORTS
 from infra.strikes.blackout import Blackout
 from infra.strikes.death import Death, Termination
 from infra.strikes.delay import Delay, undelay

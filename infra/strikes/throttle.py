@@ -17,8 +17,8 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from infra import services
 from infra.processes import ROOT, is_stopped, members, take_precedence, thread_times
+from infra.services import launch
 from infra.strikes.handles import Handles
 from infra.strikes.strike import Proof, wait_until
 
@@ -43,7 +43,7 @@ class Throttle:
     def _start(self) -> subprocess.Popen[bytes]:
         throttler = subprocess.Popen(
             [sys.executable, "-S", "-m", "infra.strikes.throttle", str(self.share)],
-            env=services.environment(self._throttler_mark, os.environ.get(ROOT, "")),
+            env=launch.environment(self._throttler_mark, os.environ.get(ROOT, "")),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

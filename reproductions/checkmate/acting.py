@@ -1,6 +1,6 @@
 """What the testbed's protocols are seen to do when their hooks are called: a hook that does nothing shows as such.
 
-`spark_jobs.dataflow.protocols.features` takes a feature for given where a protocol's class overrides a hook. Here the
+`testbed.protocols.features` takes a feature for given where a protocol's class overrides a hook. Here the
 hooks run, with a runtime that only notes what they ask of it: three partitions, of which 0 and 1 both send to 2, and
 2 sends to 0.
 """
@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_jobs.dataflow.checkpoints import Checkpoint, last_common
-from spark_jobs.dataflow.frames import Frame, Kind
-from spark_jobs.dataflow.layout import Channel
-from spark_jobs.dataflow.protocols import Protocol, Runtime
+from testbed.core.checkpoints import Checkpoint, last_common
+from testbed.core.frames import Frame, Kind
+from testbed.core.layout import Channel
+from testbed.protocols import Protocol, Runtime
 
 ENDS = ((0, 2), (1, 2), (2, 0))
 NOTHING = pa.schema([])

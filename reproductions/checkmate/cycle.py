@@ -17,7 +17,7 @@ from reproductions.measured import Cell
 from reproductions.plants import put_in_rows
 from reproductions.reproduction import Check, holds
 from results.checks.rules import NotEnough, between, in_set
-from results.style import WIDTH_IN
+from results.views.style import WIDTH_IN
 
 PRINTED = {  # checkpoint time [ms], restart [ms], invalid [%], on 5 and on 10 workers
     UNC: (0.01, 620, 1.4, 1.38, 344, 1.4),

@@ -17,7 +17,7 @@ from experiments.parsing import parse
 from experiments.spec import Experiment
 from experiments.workloads import NexmarkQuery
 from reproductions.measured import cells
-from results.store import Run
+from results.runs.store import Run
 
 QUERIES = (NexmarkQuery.Q1, NexmarkQuery.Q3, NexmarkQuery.Q8, NexmarkQuery.Q12)
 SHUFFLED = QUERIES[1:]

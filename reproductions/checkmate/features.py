@@ -13,7 +13,7 @@ from reproductions.checkmate.measuring import CIC, COOR, UNC
 from reproductions.plants import put
 from reproductions.reproduction import Progress, Reproduction, holds
 from results.checks.rules import in_set
-from results.style import BLUE, INK, new_figure
+from results.views.style import BLUE, INK, new_figure
 
 PRINTED = {  # a mark for each feature, in the order of the paper
     COOR: "x----x--",
@@ -25,8 +25,8 @@ PRINTED = {  # a mark for each feature, in the order of the paper
 def features_of_protocols(size: int, tell: Progress) -> pd.DataFrame:
     """One row for each protocol and feature: whether the code has it, is seen to, and whether the paper says so."""
     from reproductions.checkmate.acting import seen
-    from spark_jobs.dataflow.protocols import by_name
-    from spark_jobs.dataflow.protocols.features import features
+    from testbed.protocols import by_name
+    from testbed.protocols.features import features
 
     rows = []
     for protocol in PROTOCOLS:
@@ -69,7 +69,7 @@ REPRODUCTIONS = (
                 f"all {sum(map(len, PRINTED.values()))} marks of table I, declared and seen",
                 put(
                     "CIC's hook before a message is processed, empty",
-                    "spark_jobs.dataflow.protocols.communication_induced:CommunicationInduced.on_message",
+                    "testbed.protocols.communication_induced:CommunicationInduced.on_message",
                     lambda self, frame: None,
                 ),
             ),

@@ -17,7 +17,7 @@ from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT
 from reproductions.measured import Cell, cells
 from reproductions.reproduction import Check, Computed, Progress, Reproduction, Size
 from results.checks.rules import NotEnough
-from results.style import BLUE, GREEN, GREY, ORANGE, WIDTH_IN
+from results.views.style import BLUE, GREEN, GREY, ORANGE, WIDTH_IN
 
 Row = dict[str, Any]
 NAMES = tuple(SHORT[protocol] for protocol in PROTOCOLS)

@@ -27,7 +27,7 @@ from reproductions.measured import Cell
 from reproductions.plants import InRows, scaled_rows
 from reproductions.reproduction import Check, holds
 from results.checks.rules import between
-from results.style import WIDTH_IN
+from results.views.style import WIDTH_IN
 
 NEARLY_NOTHING = 1.015  # rounds to 1.01 at most, as all that is printed of COOR and UNC
 MORE = 0.005  # half a unit of the last digit that is printed

@@ -31,8 +31,8 @@ from reproductions.measured import Cell
 from reproductions.plants import InRows, Plant, like_rows
 from reproductions.reproduction import Check, Reproduction, holds
 from results.checks.rules import NotEnough, between
-from results.findings import EXECUTOR, PHASES
-from results.style import INK, WIDTH_IN
+from results.tables.findings import EXECUTOR, PHASES
+from results.views.style import INK, WIDTH_IN
 
 SETTLED_S = 20.0  # the last seconds of the window, in which latency must be as before
 AS_BEFORE = 1.5  # times what it was before the kill; an outage of seconds that goes on to be felt is several times that

@@ -20,7 +20,7 @@ from models.checkpoint_graph import Execution, in_flight, invalid, orphans, reco
 from reproductions.plants import InCode
 from reproductions.reproduction import Check, Reproduction, holds
 from results.checks.rules import in_set, pairs_equal
-from results.style import BLUE, GREEN, GREY, INK, PAPER, RED, WIDTH_IN
+from results.views.style import BLUE, GREEN, GREY, INK, PAPER, RED, WIDTH_IN
 
 INVALID_LINE = {"color": GREY, "lw": 1.8, "ls": "--"}
 RECOVERY_LINE = {"color": GREEN, "lw": 2.5}

@@ -1,6 +1,6 @@
 """What a machine can't hold, simulated: the protocols on the paper's numbers of workers.
 
-The simulation is that of `spark_jobs/dataflow/scaling`. What things cost a worker is measured on this machine when the
+The simulation is that of `testbed/scaling`. What things cost a worker is measured on this machine when the
 first row of a query is made: the rows are as good as these costs, and have no scatter that limits of confidence could
 come from. They need no runs.
 """
@@ -21,10 +21,10 @@ from reproductions.checkmate.measuring import Row
 from reproductions.plants import Plant
 from reproductions.reproduction import Check, Progress, holds
 from results.checks.rules import between
-from spark_jobs.dataflow.protocols import by_name
-from spark_jobs.dataflow.scaling.costs import Costs
-from spark_jobs.dataflow.scaling.measure import costs
-from spark_jobs.dataflow.scaling.study import Deployment, Loaded, Saturated
+from testbed.protocols import by_name
+from testbed.scaling.costs import Costs
+from testbed.scaling.measure import costs
+from testbed.scaling.study import Deployment, Loaded, Saturated
 
 ON_WORKERS = (10, 50)  # those of the paper's tables
 READ_SHARE = {  # of the events: of 50, one is a person, three are auctions, 46 are bids

@@ -36,7 +36,7 @@ from reproductions.measured import Cell
 from reproductions.plants import like_rows
 from reproductions.reproduction import Check
 from results.checks.rules import NotEnough
-from results.style import WIDTH_IN
+from results.views.style import WIDTH_IN
 
 LATENCY, CHECKPOINT = "p50 of latency", "checkpoint time"
 LEAD_IS_GONE = 0.8  # COOR's restart over that of others

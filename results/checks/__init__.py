@@ -11,8 +11,8 @@ import pyarrow as pa
 from experiments.spec import Experiment
 from results.checks.catalogue import checks_for
 from results.checks.evidence import Evidence
-from results.schema import TABLES
-from results.store import Run
+from results.runs.store import Run
+from results.tables.schema import TABLES
 
 
 def validate(run: Run, experiment: Experiment) -> pd.DataFrame:

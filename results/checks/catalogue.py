@@ -18,8 +18,8 @@ from models.sustainable.lag import MOST_GROWTH, STUCK, Outcome, limit_s
 from results.checks import evidence as derive
 from results.checks.evidence import Evidence
 from results.checks.rules import Rule, TableCheck, between, in_set, pairs_equal, present
-from results.replays import FEWEST_FAULTS
-from results.schema import LEDGER_CLASSES, TABLES, FaultOutcome
+from results.predictions.replays import FEWEST_FAULTS
+from results.tables.schema import LEDGER_CLASSES, TABLES, FaultOutcome
 
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
 LAGS = ("lag_records", "lag_begin", "lag_end", "lag_median", "growth")

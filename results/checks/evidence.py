@@ -18,9 +18,9 @@ from models.sustainable.lag import grows, growth
 from models.sustainable.search import End
 from models.uncertainty import FEWEST_SAMPLES
 from results.checks.rules import NotEnough
-from results.findings import FAILURE_CLASSES, LONG_RUN, REPLAY_MODEL, judged_utilization, took_effect
-from results.schema import TABLES, FaultOutcome
-from results.store import Run
+from results.runs.store import Run
+from results.tables.findings import FAILURE_CLASSES, LONG_RUN, REPLAY_MODEL, judged_utilization, took_effect
+from results.tables.schema import TABLES, FaultOutcome
 
 MANY_FAULTS, FEW_FAULTS_FACTOR = 20, 2.0  # with fewer faults single recoveries scatter more: twice the tolerance
 HOST_START_S = 30.0  # a healed host counts as back when its worker runs again, which takes it some seconds

@@ -12,7 +12,7 @@ import pandas as pd
 
 from results.checks.loading import spark_connect_hidden
 from results.checks.rules import NotEnough, Seen, TableCheck
-from results.store import discard, write_json
+from results.runs.store import discard, write_json
 from results.verdict import Verdict
 
 with spark_connect_hidden():

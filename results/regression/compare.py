@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.errors import BadInput
-from results import store
 from results.regression.history import Row, row, stratified
 from results.regression.judging import overall
 from results.regression.regress import judge_splits
+from results.runs import store
 
 
 def side_by_side(run_ids: Sequence[str]) -> dict[str, Any]:

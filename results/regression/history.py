@@ -12,10 +12,10 @@ import numpy as np
 
 from experiments.errors import BadInput
 from experiments.parsing import read_mapping
-from results import index, store
-from results.metrics import Metric
 from results.regression.judging import FEWEST_BASELINE, FEWEST_CANDIDATES, Pair, on_scale
-from results.schema import SCHEMA_VERSION
+from results.runs import index, store
+from results.tables.metrics import Metric
+from results.tables.schema import SCHEMA_VERSION
 
 CANDIDATES, BASELINE = 5, 20  # runs under each seed
 OFTEN = FEWEST_CANDIDATES + FEWEST_BASELINE  # runs under a seed that can be compared among themselves

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from results.metrics import Better, Metric, Scale
 from results.regression.bootstrap import DRAWS, RARE, Comparison, Stratum, chances, draws_for, reaches
+from results.tables.metrics import Better, Metric, Scale
 
 FALSE_ALARM = 0.01  # half of them better, half worse
 FALSE_SAME = 0.05

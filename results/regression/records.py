@@ -16,13 +16,13 @@ import pyarrow as pa
 from pydantic import Field
 
 from experiments.errors import BadInput
-from results import store
 from results.damage import Damaged
-from results.json_files import Document, Name, Whole, Words, read_document
-from results.metrics import Better, Scale
-from results.reading import read_arrow
 from results.regression.judging import Change
-from results.schema import REGRESSION_TABLES
+from results.runs import store
+from results.runs.json_files import Document, Name, Whole, Words, read_document
+from results.tables.metrics import Better, Scale
+from results.tables.reading import read_arrow
+from results.tables.schema import REGRESSION_TABLES
 
 log = logging.getLogger(__name__)
 DOCUMENT = "regression.json"
@@ -75,7 +75,7 @@ class Regression:
         return found | {"regression_id": self.regression_id}
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """The rows of `regression` or `change_points` (`results.schema`); raises `BadInput` for another name.
+        """The rows of `regression` or `change_points` (`results.tables.schema`); raises `BadInput` for another name.
 
         Raises `Damaged` for a table that cannot be used.
         """

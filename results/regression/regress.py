@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from experiments.errors import BadInput
-from results.metrics import METRICS, Better, Metric, Scale
 from results.regression import history, records
 from results.regression.change_points import ChangePoint, change_points
 from results.regression.history import Row, Series, Split
 from results.regression.judging import Change, Judgement, from_scale, judge, margin, overall
 from results.regression.records import Regression
 from results.regression.wording import sentence
+from results.tables.metrics import METRICS, Better, Metric, Scale
 
 LONGEST_HISTORY = 400  # runs in which changes are looked for
 SERIES = ("experiment", "experiment_digest", "machine")  # what names one

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from results.findings import number
-from results.metrics import METRICS, Scale
 from results.regression.judging import Change
+from results.tables.findings import number
+from results.tables.metrics import METRICS, Scale
 
 MARKS = {Change.WORSE: "✗", Change.UNKNOWN: "?", Change.BETTER: "✓", Change.SAME: "="}
 

@@ -15,13 +15,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from infra.journal import Journal
+from journal.writer import Journal
 from spark_jobs.streaming.job import JobConfig, start
 from spark_jobs.streaming.progress import checkpoint_ms, records_read
-from spark_jobs.streaming.topics import CALIBRATION_OUTPUT, FULL, WARM
 from workloads.generator import Feed
 from workloads.inputs import records as input_of
 from workloads.schedule import Schedule
+from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
 
 WARM_RECORDS, WARM_BATCHES = 20_000, 14  # batches run until their rate settles, at most these
 SETTLED_BATCHES, SETTLED_WITHIN = 3, 0.15

@@ -30,11 +30,11 @@ from pyspark.sql.streaming.listener import (
 )
 
 from experiments.spec import RecoveryMode
-from infra.journal import Journal
+from journal.writer import Journal
 from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.calibration import calibrate, feed_warm_up
 from spark_jobs.streaming.job import JobConfig, live_executors, session, start
-from spark_jobs.streaming.topics import INPUT, OUTPUT
+from workloads.topics import INPUT, OUTPUT
 
 POLL_S = 0.05
 

@@ -26,9 +26,9 @@ from pyspark.sql.streaming import DataStreamReader, DataStreamWriter
 from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
 
 from experiments.errors import BadInput
-from infra.broker import Broker
-from infra.journal import Journal
-from infra.services import REPOSITORY
+from infra.services.broker import Broker
+from infra.services.launch import REPOSITORY
+from journal.writer import Journal
 from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.driver import POLL_S, ProgressJournal, await_master
 from spark_jobs.streaming.job import live_executors

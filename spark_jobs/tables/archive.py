@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 
 from experiments.errors import EnvironmentFailure
 from experiments.workloads import INPUT, OwnJobSpec, WorkloadSpec
-from infra.broker import Broker
-from infra.journal import read_journal
-from spark_jobs.dataflow.progress import offsets as offsets_of_sources
+from infra.services.broker import Broker
+from journal.reader import read_journal
 from spark_jobs.streaming.progress import offsets
+from testbed.progress import offsets as offsets_of_sources
 from workloads import own_job
 from workloads.queries import collected, oracle
 from workloads.results import SCHEMA

@@ -19,10 +19,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from experiments.engines import Engine, Protocol, TriggerMode
 from experiments.spec import Experiment, LoadMode
 from experiments.workloads import INPUT
-from infra.journal import read_journal
 from infra.plain_files import NotPlain, open_below
-from results.schema import TABLES
-from results.store import Run
+from journal.reader import read_journal
+from results.runs.store import Run
+from results.tables.schema import TABLES
 from spark_jobs.tables import rows, testbed
 from spark_jobs.tables.archive import committed_offsets
 from spark_jobs.tables.batches import Batch, batches, chains

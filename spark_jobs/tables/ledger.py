@@ -17,7 +17,7 @@ FEWEST_STEADY = 2
 class Segment:
     start_ns: int
     end_ns: int
-    kind: str  # one of results.schema.LEDGER_CLASSES
+    kind: str  # one of results.tables.schema.LEDGER_CLASSES
     batch: int | None = None
     fault: int | None = None
 

@@ -1,4 +1,4 @@
-"""The rows of the small tables, in the order of their schemas' columns (`results.schema`)."""
+"""The rows of the small tables, in the order of their schemas' columns (`results.tables.schema`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chaos.goodness import fit_to_laws, fit_to_plan
 from chaos.holds import Outcome
 from experiments.engines import Engine
 from experiments.spec import Experiment, LoadMode
-from results.schema import FaultOutcome
+from results.tables.schema import FaultOutcome
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, Segment
 

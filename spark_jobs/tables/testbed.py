@@ -14,11 +14,11 @@ from statistics import median
 from typing import Any
 
 from experiments.workloads import INPUT
-from spark_jobs.dataflow.progress import events_read, offsets
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import FEWEST_STEADY, NS, Pace, Segment, clip, outage_segments
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.recoveries import Recovery
+from testbed.progress import events_read, offsets
 
 Entry = dict[str, Any]
 END_OF_TIME_MS = 2**62

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from aftershock import airflow_environment, steps
-from results import store
+from aftershock.airflow import environment
+from aftershock.run import steps
+from results.runs import store
 from tests.e2e.web import free_port, request
 
 PROGRAM = Path(sys.executable).with_name("aftershock")
@@ -32,7 +33,7 @@ class Server(NamedTuple):
     process: subprocess.Popen[str]
 
     def token(self) -> str:
-        credentials = {"username": airflow_environment.ADMIN, "password": airflow_environment.admin_password()}
+        credentials = {"username": environment.ADMIN, "password": environment.admin_password()}
         return self.call("/auth/token", credentials, token="")["access_token"]
 
     def call(self, path: str, body: Any = None, method: str | None = None, token: str | None = None) -> Any:
@@ -99,11 +100,11 @@ def served_airflow(home: Path, **variables: str) -> Iterator[Server]:
 def api_server(home: Path) -> Iterator[str]:
     """The address of an API server of its own over this home, which the environment names; it runs no DAG."""
     port = free_port()
-    variables = airflow_environment.environment(port)
-    airflow_environment.ensure_database(variables)
+    variables = environment.environment(port)
+    environment.ensure_database(variables)
     log_path = home / "api-server.log"
     with log_path.open("w") as log:
-        command = [airflow_environment.airflow_program(), "api-server"]
+        command = [environment.airflow_program(), "api-server"]
         process = subprocess.Popen(command, env=variables, stdout=log, stderr=log, start_new_session=True)
         try:
             _wait_until_healthy(port, process, log_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, sync_playwright
 
-from aftershock import airflow_environment
+from aftershock.airflow import environment
 
 CHROMIUM = shutil.which("chromium")
 ARTIFACTS = Path(__file__).parents[2] / "artifacts"
@@ -32,8 +32,8 @@ def logged_in_browser(server: str) -> Iterator[BrowserContext]:
         context.set_default_timeout(PATIENCE_S * 1000)
         page = context.new_page()
         page.goto(server)
-        page.locator("input[name=username]").fill(airflow_environment.ADMIN)
-        page.locator("input[name=password]").fill(airflow_environment.admin_password())
+        page.locator("input[name=username]").fill(environment.ADMIN)
+        page.locator("input[name=password]").fill(environment.admin_password())
         page.get_by_role("button", name="Sign in").click()
         plugin_link(page).wait_for()
         page.close()

@@ -14,11 +14,11 @@ from chaos.events import STRIKING
 from experiments import spec
 from experiments.spec import Role
 from infra.cluster import Handle, Host
-from infra.journal import Journal
-from results import store
-from results.findings import REPLAY_MODEL
+from journal.writer import Journal
 from results.regression import records
-from results.schema import SCHEMA_VERSION, TABLES
+from results.runs import store
+from results.tables.findings import REPLAY_MODEL
+from results.tables.schema import SCHEMA_VERSION, TABLES
 
 START_NS = 1_790_000_000_123_456_789  # 2026-09-21 14:13:20 UTC
 WINDOW_S = 240

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import expect
 
 from infra.processes import MARK
-from results.schema import LEDGER_CLASSES
+from results.tables.schema import LEDGER_CLASSES
 from tests import by_the_clock
 from tests.e2e.airflow_server import api_server
 from tests.e2e.browser import CHROMIUM, PATIENCE_S, logged_in_browser, screenshot

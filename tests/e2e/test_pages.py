@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import BrowserContext, FrameLocator, Page, expect
 
-from aftershock import airflow_environment
+from aftershock.airflow import environment
 from experiments import spec
-from results import index
 from results.checks import validate
-from results.report import write_report
+from results.runs import index
+from results.views.report import write_report
 from tests.e2e.airflow_server import api_server
 from tests.e2e.browser import PATIENCE_S, logged_in_browser, needs_chromium, plugin_link, screenshot
 from tests.e2e.example_run import (
@@ -231,7 +231,7 @@ def test_every_route_refuses_whoever_is_not_logged_in(server: str, address: str)
 def token(server: str) -> str:
     """A bearer token for the password of the admin, from Airflow's own API."""
     connection = http.client.HTTPConnection(urlsplit(server).netloc, timeout=PATIENCE_S)
-    form = f"username={airflow_environment.ADMIN}&password={airflow_environment.admin_password()}"
+    form = f"username={environment.ADMIN}&password={environment.admin_password()}"
     connection.request("POST", "/auth/token", form, {"Content-Type": "application/x-www-form-urlencoded"})
     with connection.getresponse() as response:
         assert response.status == 201

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from aftershock import steps
-from aftershock.progress import progress
+from aftershock.run import steps
+from aftershock.run.progress import progress
 from experiments import spec
 from experiments.errors import AftershockError
 from infra import leftovers
 from infra.drivers import driver_of
-from infra.journal import read_journal
 from infra.processes import members
-from results import store
+from journal.reader import read_journal
+from results.runs import store
 from tests import by_the_clock
 from tests.docker_daemon import docker_daemon
 from tests.integration.infra import machines

@@ -15,10 +15,10 @@ import pytest
 import yaml
 from playwright.sync_api import expect
 
-from aftershock import airflow_environment
+from aftershock.airflow import environment
 from infra.processes import members
-from results import store
-from results.schema import TABLES
+from results.runs import store
+from results.tables.schema import TABLES
 from tests.e2e.airflow_server import LIMIT_S, Server, served_airflow, wait
 from tests.e2e.browser import logged_in_browser, needs_chromium, screenshot
 from tests.e2e.mail import mail_server
@@ -120,7 +120,7 @@ def night(served: Server, tmp_path_factory) -> Night:
 def _kill_query_driver(token):
     for pid in members(f"{token}/gateway/query"):
         command = psutil.Process(pid).cmdline()
-        if any(word.endswith("streaming/driver.py") for word in command) and "infra.supervisor" not in command:
+        if any(word.endswith("streaming/driver.py") for word in command) and "infra.services.supervisor" not in command:
             os.kill(pid, 9)
 
 
@@ -229,8 +229,8 @@ def test_the_abort_switch_undoes_what_is_held_and_ends_the_run(served):
 
 def test_no_log_and_no_table_holds_a_secret(night):
     """Of Airflow's own files only those that are made to keep secrets have any, and only their owner reads them."""
-    folder = airflow_environment.airflow_home()
-    keepers = [folder / "secrets.json", airflow_environment.password_file()]
+    folder = environment.airflow_home()
+    keepers = [folder / "secrets.json", environment.password_file()]
     kept = [value for path in keepers for value in json.loads(path.read_text()).values()]
     token = re.compile(rb"eyJ[\w-]{16,}\.eyJ[\w-]{16,}\.[\w-]{16,}|-----BEGIN [A-Z ]*PRIVATE KEY")
     told = []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from aftershock import airflow_environment
+from aftershock.airflow import environment
 from tests.e2e.airflow_server import ENDED, Server, served_airflow, wait
 
 TASKS = 6
@@ -42,7 +42,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def database() -> Path:
-    found = airflow_environment.sqlite_file(airflow_environment.environment())
+    found = environment.sqlite_file(environment.environment())
     assert found is not None
     return found
 
@@ -79,7 +79,7 @@ def test_two_dag_runs_at_once_lose_no_row_while_another_writer_holds_the_databas
     assert [found[:2] for found in returned] == [wanted[:2] for wanted in expected]
     assert all(f"{run} {name.removeprefix('step-')}" in value for run, name, value in returned)
     assert rows("PRAGMA integrity_check") == [("ok",)]
-    logs = [path for path in (airflow_environment.airflow_home() / "logs").rglob("*.log") if path.is_file()]
+    logs = [path for path in (environment.airflow_home() / "logs").rglob("*.log") if path.is_file()]
     assert logs != []
     for trouble in ("database is locked", "Starting call to"):  # the second: a task sent a request again
         assert [path for path in logs if trouble in path.read_text(errors="replace")] == []

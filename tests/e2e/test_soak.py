@@ -18,11 +18,11 @@ import pytest
 
 from experiments import spec
 from experiments.errors import AftershockError
-from infra import namespaces
 from infra.cluster import Handle
 from infra.drivers import driver_of
+from infra.netns import namespaces
 from infra.processes import members
-from results import store
+from results.runs import store
 
 PROGRAM = Path(sys.executable).with_name("aftershock")
 SAMPLE_EACH_S = 5.0

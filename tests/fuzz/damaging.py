@@ -16,9 +16,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from results import store
 from results.regression import records
-from results.schema import SCHEMA_VERSION, TABLES
+from results.runs import store
+from results.tables.schema import SCHEMA_VERSION, TABLES
 from tests.fuzz.session import Session
 from tests.fuzz.temporary_home import temporary_home
 from tests.unit.results import synthetic

@@ -9,7 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
 
-from aftershock.cli import main
+from aftershock.cli.program import main
 from experiments import spec
 from experiments.errors import BadInput
 from experiments.faults import FaultSpec

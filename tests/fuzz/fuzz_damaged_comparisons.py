@@ -8,7 +8,7 @@ from pathlib import Path
 from experiments.errors import BadInput
 from results.damage import Damaged
 from results.regression import records, wording
-from results.schema import REGRESSION_TABLES
+from results.tables.schema import REGRESSION_TABLES
 from tests.fuzz.damaging import REGRESSION, Stored, feed_damaged, in_one_line, written
 from tests.fuzz.session import Fuzzer
 

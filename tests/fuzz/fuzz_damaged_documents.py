@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 from plugins.present import time_text
-from results import index, store
 from results.damage import Damaged
-from results.listing import entry, listing
-from results.retention import removable
-from results.selection import SORTS, Selection, select
+from results.runs import index, store
+from results.runs.retention import removable
+from results.views.listing import entry, listing
+from results.views.selection import SORTS, Selection, select
 from tests.fuzz.damaging import Stored, feed_damaged, in_one_line, written
 from tests.fuzz.session import Fuzzer
 

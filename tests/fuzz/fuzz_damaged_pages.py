@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from results import store
 from results.regression.records import DOCUMENT
+from results.runs import store
 from tests.fuzz.damaging import REGRESSION, Damage, files_of, make_store
 from tests.fuzz.session import Fuzzer, Session
 from tests.fuzz.temporary_home import temporary_home

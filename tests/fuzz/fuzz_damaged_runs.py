@@ -6,15 +6,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 from plugins import present
-from results import charts, index, side_by_side, store
 from results.damage import Damaged
-from results.document import document
-from results.findings import headline, surroundings
-from results.listing import entry, listing
 from results.regression import history
-from results.retention import removable
-from results.selection import SORTS, Selection, choices, select
-from results.terminal import summary
+from results.runs import index, store
+from results.runs.retention import removable
+from results.tables.findings import headline, surroundings
+from results.views import charts, side_by_side
+from results.views.document import document
+from results.views.listing import entry, listing
+from results.views.selection import SORTS, Selection, choices, select
+from results.views.terminal import summary
 from tests.fuzz.damaging import Stored, feed_damaged, files_of_the_run, in_one_line, written
 from tests.fuzz.session import Fuzzer
 

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from results import reading
 from results.damage import Damaged
-from results.schema import FLAG, TABLES, TEXT, WHOLE, WORDS
+from results.tables import reading
+from results.tables.schema import FLAG, TABLES, TEXT, WHOLE, WORDS
 from tests.fuzz.damaging import Stored, feed_damaged, in_one_line
 from tests.fuzz.session import Fuzzer
 

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from aftershock import trigger_form
+from aftershock.airflow import trigger_form
 from chaos.plan import plan
 from experiments import plain_yaml, spec
 from experiments.errors import BadInput

@@ -11,19 +11,19 @@ from zlib import crc32
 
 from hypothesis import strategies as st
 
-from spark_jobs.dataflow.control import decode_message, encode_message
-from spark_jobs.dataflow.frames import CHECKSUM, HEADER, CorruptFrame, FrameReader, decode_log, encode, log_parts
-from spark_jobs.dataflow.runtime import messages
-from spark_jobs.dataflow.runtime.entrance import Greeting
-from spark_jobs.dataflow.runtime.messages import Broken, Count, Drain, Failed, Hello, Kept, Peers, Status, Stop
-from spark_jobs.dataflow.runtime.stillness import Counts
-from spark_jobs.dataflow.runtime.wire import BlockReader, WireError, block
-from spark_jobs.dataflow.shapes import UnknownMessage
-from spark_jobs.dataflow.store import MemoryStore, UnreadableObject
+from testbed.core.control import decode_message, encode_message
+from testbed.core.frames import CHECKSUM, HEADER, CorruptFrame, FrameReader, decode_log, encode, log_parts
+from testbed.core.shapes import UnknownMessage
+from testbed.runtime import messages
+from testbed.runtime.entrance import Greeting
+from testbed.runtime.messages import Broken, Count, Drain, Failed, Hello, Kept, Peers, Status, Stop
+from testbed.runtime.stillness import Counts
+from testbed.runtime.wire import BlockReader, WireError, block
+from testbed.stores.store import MemoryStore, UnreadableObject
 from tests.fuzz.session import Fuzzer, Session
-from tests.unit.spark_jobs.dataflow.hostile import disfigured, mutated
-from tests.unit.spark_jobs.dataflow.small_job import HERE
-from tests.unit.spark_jobs.dataflow.test_frames import FRAMES, MESSAGES, SCHEMAS
+from tests.unit.testbed.core.test_frames import FRAMES, MESSAGES, SCHEMAS
+from tests.unit.testbed.hostile import disfigured, mutated
+from tests.unit.testbed.small_job import HERE
 
 OF_SLOTS = (
     Hello((HERE, 1), 2, 3),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_jobs.dataflow.frames import Frame
-from spark_jobs.dataflow.protocols.interface import Runtime
-from spark_jobs.dataflow.protocols.uncoordinated import Uncoordinated
+from testbed.core.frames import Frame
+from testbed.core.protocol import Runtime
+from testbed.protocols.uncoordinated import Uncoordinated
 
 MESSAGES = 4  # from one checkpoint to the next, which bounds how much is done again after a failure
 

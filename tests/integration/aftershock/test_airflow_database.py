@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from aftershock import airflow_environment
-from aftershock.pool import RUNS_POOL
+from aftershock.airflow import environment
+from aftershock.airflow.pool import RUNS_POOL
 from experiments.errors import EnvironmentFailure
 
 
@@ -18,7 +18,7 @@ def home(tmp_path, monkeypatch):
 
 
 def test_two_processes_at_once_migrate_once(home):
-    command = [sys.executable, "-c", "from aftershock.airflow_environment import ensure_database as e; e()"]
+    command = [sys.executable, "-c", "from aftershock.airflow.environment import ensure_database as e; e()"]
     children = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     said = [child.communicate()[1] for child in children]
     assert [child.returncode for child in children] == [0, 0], said
@@ -31,7 +31,7 @@ def test_two_processes_at_once_migrate_once(home):
 
 
 def test_a_failed_migration_names_its_cause_and_is_tried_again(monkeypatch, home):
-    monkeypatch.setenv(airflow_environment.DATABASE_VARIABLE, f"sqlite:///{home}/no/such/folder/airflow.db")
+    monkeypatch.setenv(environment.DATABASE_VARIABLE, f"sqlite:///{home}/no/such/folder/airflow.db")
     with pytest.raises(EnvironmentFailure, match="airflow db migrate failed"):
-        airflow_environment.ensure_database()
+        environment.ensure_database()
     assert not list((home / "airflow").glob("migrated-*"))

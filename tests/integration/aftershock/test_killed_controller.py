@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from aftershock import clean, steps
-from aftershock.lease import lease
-from infra import startup
+from aftershock.run import steps
+from aftershock.run.lease import lease
+from aftershock.watch import clean
 from infra.cluster import HANDLE_FILE, Handle
 from infra.processes import members, owners
-from infra.services import REPOSITORY
-from results import store
+from infra.services import startup
+from infra.services.launch import REPOSITORY
+from results.runs import store
 from tests.unit.blows import Blow, at_every_change
 from tests.unit.marked_processes import wait_for
 
@@ -32,9 +33,9 @@ DOCUMENT = {
 }
 CONTROLLER = """
 import sys
-from aftershock import steps
-from aftershock.lease import lease
-from results import store
+from aftershock.run import steps
+from aftershock.run.lease import lease
+from results.runs import store
 from tests.integration.aftershock.test_killed_controller import DOCUMENT, RUN
 with lease(store.live_directory(RUN)):
     steps.begin(DOCUMENT, RUN)

@@ -10,9 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from aftershock import jobs, litter
-from aftershock.cli import main
-from results import store
+from aftershock.cli.program import main
+from aftershock.run import batch_job
+from aftershock.watch import litter
+from results.runs import store
 from tests.unit.blows import Blow, at_every_change, places_of_changes
 from tests.unit.results import synthetic
 
@@ -24,15 +25,15 @@ BEFORE_THE_CHECKS = 19  # changes; from there on a strike takes seconds
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    for heavy in ("results.checks.judge", "results.report", "results.predictions"):
+    for heavy in ("results.checks.judge", "results.views.report", "results.predictions.tables"):
         import_module(heavy)  # once, before whatever is struck
     folder = tmp_path / "home"
     monkeypatch.setenv("AFTERSHOCK_HOME", str(folder))
     made = {rate: make_run(tmp_path / str(rate), rate) for rate in (OLD, NEW)}
-    monkeypatch.setattr(jobs, "ensure_jars", lambda: SimpleNamespace(connector=[]))
-    monkeypatch.setattr(jobs, "find_java", lambda: SimpleNamespace(home="/"))
+    monkeypatch.setattr(batch_job, "ensure_jars", lambda: SimpleNamespace(connector=[]))
+    monkeypatch.setattr(batch_job, "find_java", lambda: SimpleNamespace(home="/"))
     job = [sys.executable, "-c", JOB, str(made[NEW].tables)]
-    monkeypatch.setattr(jobs.spark, "submit_command", lambda _, __, root, orders, **options: [*job, root])
+    monkeypatch.setattr(batch_job.spark, "submit_command", lambda _, __, root, orders, **options: [*job, root])
     shutil.copytree(made[OLD].root, folder / "runs" / RUN)
     return folder
 

@@ -16,10 +16,10 @@ import pytest
 from chaos.events import STANDING_BY
 from experiments.fault_kinds import FaultKind
 from infra.cluster import Handle
-from infra.journal import read_journal
 from infra.local import LocalDriver
 from infra.processes import members
-from infra.services import REPOSITORY
+from infra.services.launch import REPOSITORY
+from journal.reader import read_journal
 from tests.unit.marked_processes import wait_for
 
 LEAD_S = 2.0
@@ -124,7 +124,9 @@ def test_an_injector_that_is_killed_leaves_its_kills_on_record(injection: Inject
 
 def test_the_sampler_sees_a_host_die(driver: LocalDriver, cluster: Handle, tmp_path: Path) -> None:
     journal = tmp_path / "hosts.jsonl"
-    driver.spawn(cluster, "gateway", "sampler", [sys.executable, "-m", "infra.sampler", cluster.root, str(journal)])
+    driver.spawn(
+        cluster, "gateway", "sampler", [sys.executable, "-m", "infra.services.sampler", cluster.root, str(journal)]
+    )
 
     def last(host: str) -> dict[str, Any] | None:
         return next((entry for entry in reversed(read_journal(journal)) if entry["host"] == host), None)

@@ -8,11 +8,11 @@ from pathlib import Path
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from experiments.fault_kinds import GATEWAY, FaultKind
-from infra import gateway, kafka, startup
 from infra.cluster import Handle
-from infra.journal import read_journal
 from infra.local import LocalDriver
+from infra.services import gateway, kafka, startup
 from infra.strikes.strike import Proof
+from journal.reader import read_journal
 from tests.unit.marked_processes import wait_for
 
 RECOVERED = "Recovery complete"
@@ -66,7 +66,7 @@ def test_a_killed_program_stays_down_until_it_is_healed_and_its_supervisor_lives
     driver: LocalDriver, cluster: Handle, tmp_path: Path
 ) -> None:
     journal = tmp_path / "supervisor.jsonl"
-    supervised = [sys.executable, "-m", "infra.supervisor", str(journal), "sleep", "600"]
+    supervised = [sys.executable, "-m", "infra.services.supervisor", str(journal), "sleep", "600"]
     driver.spawn(cluster, GATEWAY, "query", supervised)
     for life in range(1, 5):  # more of them, and shorter, than a supervisor bears with when no fault ends them
         wait_for(lambda life=life: [e["event"] for e in read_journal(journal)].count("program-started") == life)

@@ -18,7 +18,7 @@ from experiments.errors import BadInput
 from experiments.spec import ClusterSpec
 from infra.cluster import Driver, Handle
 from infra.processes import members
-from infra.startup import handle_of
+from infra.services.startup import handle_of
 from spark_jobs.tables.quality import quality
 from tests.unit.marked_processes import wait_for
 from workloads.results import COLUMNS

@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from experiments.spec import ClusterDriver, ClusterSpec
-from infra import leftovers, namespaces, netns, services, startup
+from infra import leftovers
 from infra.cluster import Handle
+from infra.netns import driver as netns
+from infra.netns import namespaces
 from infra.processes import MACHINE
+from infra.services import launch, startup
 from tests.unit.marked_processes import wait_for
 
 CORES, MEMORY_MB = 2, 4096
@@ -75,8 +78,8 @@ def hide(there: Handle, host: str, folder: Path | None) -> None:
     mount = f"mount -t tmpfs hidden {shlex.quote(str(folder))} && " if folder else ""
     command = namespaces.inside(there.token, host, "unshare", "--mount", "sh", "-c", f"{mount}exec {sshd}")
     log = there.directory(host) / "logs" / "sshd.log"
-    variables = services.environment(f"{there.token}/{MACHINE}/{host}", there.root)
-    services.spawn(command, Path(there.root), log, variables)
+    variables = launch.environment(f"{there.token}/{MACHINE}/{host}", there.root)
+    launch.spawn(command, Path(there.root), log, variables)
 
 
 def _all_ended(there: Handle, host: str) -> bool:

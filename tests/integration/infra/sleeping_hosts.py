@@ -11,9 +11,10 @@ import pytest
 
 from experiments.errors import AftershockError
 from experiments.spec import ClusterDriver, ClusterSpec
-from infra import netns, spark, startup
 from infra.cluster import Handle
-from infra.netns import NetnsDriver
+from infra.netns import driver as netns
+from infra.netns.driver import NetnsDriver
+from infra.services import spark, startup
 
 SLEEP = ["sleep", "600"]
 

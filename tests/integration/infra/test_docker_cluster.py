@@ -12,11 +12,11 @@ from types import MappingProxyType
 
 import pytest
 
-from aftershock import lease, steps
+from aftershock.run import lease, steps
 from experiments.errors import AftershockError, BadInput
 from experiments.fault_kinds import Direction, FaultKind, FaultOptions
 from experiments.spec import ClusterDriver, ClusterSpec
-from infra import gateway, kafka, startup, tokens
+from infra import tokens
 from infra.cluster import Handle
 from infra.docker import containers
 from infra.docker import driver as docker_driver
@@ -24,12 +24,13 @@ from infra.docker.driver import DockerDriver
 from infra.docker.strikes import Disconnection
 from infra.drivers import driver_of
 from infra.processes import members
-from infra.remote import RemoteStrike
-from infra.services import REPOSITORY
-from infra.session import Session
+from infra.remote.hosts import RemoteStrike
+from infra.remote.session import Session
+from infra.services import gateway, kafka, startup
+from infra.services.launch import REPOSITORY
 from infra.strikes import partition
 from infra.strikes.strike import Proof
-from results import store
+from results.runs import store
 from tests.docker_daemon import docker_daemon
 from tests.integration.conftest import provisioned
 from tests.integration.infra.planned_kills import assert_kills_wait_for_their_moment
@@ -331,7 +332,7 @@ def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle_and_disturbs_n
 
 
 def clean() -> str:
-    command = [sys.executable, "-m", "aftershock.cli", "clean"]
+    command = [sys.executable, "-m", "aftershock.cli.program", "clean"]
     return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
 
 

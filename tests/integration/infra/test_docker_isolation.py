@@ -16,15 +16,15 @@ import pytest
 from experiments.errors import AftershockError
 from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterDriver, ClusterSpec
-from infra import startup
 from infra.cluster import Handle
 from infra.docker import containers, stream
 from infra.docker import driver as docker_driver
 from infra.docker.driver import DockerDriver
 from infra.drivers import driver_of
 from infra.processes import members
-from infra.services import REPOSITORY
-from infra.session import Disconnected
+from infra.remote.session import Disconnected
+from infra.services import startup
+from infra.services.launch import REPOSITORY
 from infra.strikes import partition
 from tests.docker_daemon import docker_daemon
 from tests.unit.marked_processes import wait_for

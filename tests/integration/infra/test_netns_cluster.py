@@ -13,17 +13,21 @@ from pathlib import Path
 
 import pytest
 
-from aftershock import lease, steps
+from aftershock.run import lease, steps
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterDriver, ClusterSpec
-from infra import disks, gateway, kafka, leftovers, namespaces, netns, ssh, startup, tokens
+from infra import leftovers, tokens
 from infra.cluster import Handle
 from infra.drivers import driver_of
-from infra.netns import NetnsDriver
+from infra.netns import disks, namespaces
+from infra.netns import driver as netns
+from infra.netns.driver import NetnsDriver
 from infra.processes import MARK, ROOT, members
-from infra.services import REPOSITORY
-from results import store
+from infra.remote import ssh
+from infra.services import gateway, kafka, startup
+from infra.services.launch import REPOSITORY
+from results.runs import store
 from tests.integration.conftest import provisioned
 from tests.integration.infra.planned_kills import assert_kills_wait_for_their_moment
 from tests.unit.marked_processes import wait_for
@@ -32,7 +36,7 @@ ONE_WORKER = ClusterSpec(driver=ClusterDriver.NETNS, workers=1, worker_memory_mb
 PROVISION = """
 import sys
 from pathlib import Path
-from infra.netns import NetnsDriver
+from infra.netns.driver import NetnsDriver
 from tests.integration.infra.test_netns_cluster import ONE_WORKER
 NetnsDriver().provision(ONE_WORKER, "test-cut-off", Path(sys.argv[1]))
 """
@@ -217,7 +221,7 @@ def test_a_provision_that_is_killed_is_cleaned_up_from_its_handle_and_disturbs_n
 
 
 def clean() -> str:
-    command = [sys.executable, "-m", "aftershock.cli", "clean"]
+    command = [sys.executable, "-m", "aftershock.cli.program", "clean"]
     return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
 
 

@@ -15,11 +15,14 @@ import pytest
 
 from experiments.errors import BadInput
 from experiments.fault_kinds import Direction, FaultKind, FaultOptions
-from infra import disks, namespaces, netns, programs, reach, ssh
+from infra import programs
 from infra.cluster import Handle
 from infra.drivers import driver_of
-from infra.netns import NetnsDriver
+from infra.netns import disks, namespaces
+from infra.netns import driver as netns
+from infra.netns.driver import NetnsDriver
 from infra.processes import MARK, members
+from infra.remote import reach, ssh
 from infra.strikes import delay, partition
 from tests.integration.infra.sleeping_hosts import sleeping_cluster
 from tests.unit.marked_processes import wait_for

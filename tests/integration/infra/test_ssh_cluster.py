@@ -14,15 +14,19 @@ from typing import Any
 
 import pytest
 
-from aftershock import steps
+from aftershock.run import steps
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra import claims, kafka, leftovers, logins, namespaces, ssh
+from infra import leftovers
 from infra.cluster import Handle
-from infra.machines import SshDriver
+from infra.netns import namespaces
 from infra.processes import members
-from infra.services import REPOSITORY
+from infra.remote import ssh
+from infra.services import kafka
+from infra.services.launch import REPOSITORY
+from infra.ssh import claims, logins
+from infra.ssh.driver import SshDriver
 from infra.strikes import delay, partition
 from tests.integration.conftest import provisioned
 from tests.integration.infra import machines

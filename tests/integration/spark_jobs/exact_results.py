@@ -12,9 +12,9 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from experiments.workloads import NexmarkQuery, ReachabilitySpec
-from spark_jobs.dataflow.runtime.job import InputKind, Job
-from spark_jobs.dataflow.runtime.sinks import published
-from spark_jobs.dataflow.runtime.sources import Generated, stream_of
+from testbed.runtime.job import InputKind, Job
+from testbed.runtime.sinks import published
+from testbed.runtime.sources import Generated, stream_of
 from workloads.nexmark.stream import events_of
 from workloads.reachability import events_of as graph_events
 from workloads.reachability import paths

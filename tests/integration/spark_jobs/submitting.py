@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from infra import spark
 from infra.cluster import Driver, Handle
-from infra.services import REPOSITORY
-from spark_jobs.dataflow.runtime.job import Job
+from infra.services import spark
+from infra.services.launch import REPOSITORY
+from testbed.runtime.job import Job
 
 PROGRAM = "dataflow"  # the service's name
 
@@ -20,6 +20,6 @@ def submit(driver: Driver, cluster: Handle, job: Job, root: Path) -> Path:
     address = cluster.gateway.address
     conf = {"spark.driver.host": address, "spark.driver.bindAddress": address, "spark.executor.memory": "512m"}
     words = str(root / "job.json"), str(root / "journal.jsonl")
-    program = REPOSITORY / "spark_jobs" / "dataflow" / "driver.py"
+    program = REPOSITORY / "spark_jobs" / "testbed" / "driver.py"
     driver.spawn(cluster, "gateway", PROGRAM, spark.submit_command(cluster.master, program, *words, conf=conf))
     return root / "journal.jsonl"

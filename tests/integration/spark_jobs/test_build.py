@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aftershock import jobs
-from aftershock.recompute import recompute
+from aftershock.run import batch_job
+from aftershock.run.recompute import recompute
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import Experiment
 from infra.cluster import Handle
-from infra.journal import Journal
-from results import store
-from results.schema import LEDGER_CLASSES, SCHEMA_VERSION, TABLES, VERSION_KEY
-from results.store import Run, write_json
+from journal.writer import Journal
+from results.runs import store
+from results.runs.store import Run, write_json
+from results.tables.schema import LEDGER_CLASSES, SCHEMA_VERSION, TABLES, VERSION_KEY
 
 PREDICTED = {"predictions", "replayed_recoveries", "useful_time", "verdicts"}  # not by the job
 NOBODY = Handle("test", "local", "test", "")
@@ -140,7 +140,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     (made.raw / "spark-events").mkdir()
     lines = (json.dumps(event, separators=(",", ":")) for event in spark_events())
     (made.raw / "spark-events" / "app-1").write_text("\n".join(lines), encoding="utf-8")
-    jobs.carry_out("build", made, owner=NOBODY)
+    batch_job.carry_out("build", made, owner=NOBODY)
     return made
 
 
@@ -209,7 +209,7 @@ def test_a_job_that_fails_names_its_cause_and_log(tmp_path: Path) -> None:
     with pytest.raises(
         EnvironmentFailure, match=r"the job build failed \(.*experiment\.json.*see tables\.log"
     ) as failure:
-        jobs.carry_out("build", broken, owner=replace(NOBODY, token="another"))
+        batch_job.carry_out("build", broken, owner=replace(NOBODY, token="another"))
     assert "\n" not in str(failure.value)
 
 
@@ -228,7 +228,9 @@ def put_into_the_store(run: Run, **changed: Any) -> Run:
 
 def test_results_are_computed_again_from_the_logs(home: Path, run: Run) -> None:
     finished = put_into_the_store(run)
-    logs = {path: path.stat().st_ino for path in finished.raw.rglob("*") if path.is_file() and path.name != jobs.LOG}
+    logs = {
+        path: path.stat().st_ino for path in finished.raw.rglob("*") if path.is_file() and path.name != batch_job.LOG
+    }
     assert recompute("run-1") == finished
     for name in set(TABLES) - PREDICTED:
         assert finished.table(name).equals(run.table(name))

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from experiments.workloads import ReachabilitySpec
-from infra.journal import Journal, read_journal
-from spark_jobs.dataflow.operators import Delivery
-from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
-from spark_jobs.dataflow.runtime.secret import RunSecret
-from spark_jobs.dataflow.runtime.server import Server
-from spark_jobs.dataflow.runtime.slot import Slot
-from spark_jobs.dataflow.runtime.wire import Address
+from journal.reader import read_journal
+from journal.writer import Journal
+from testbed.operators import Delivery
+from testbed.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from testbed.runtime.secret import RunSecret
+from testbed.runtime.server import Server
+from testbed.runtime.slot import Slot
+from testbed.runtime.wire import Address
 from tests.integration.spark_jobs.exact_results import emitted
 from workloads.reachability import reachable
 

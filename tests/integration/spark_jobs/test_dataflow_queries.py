@@ -11,14 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
-from spark_jobs.dataflow.layout import PartitionLayout, lay_out
-from spark_jobs.dataflow.operators import Delivery, Source
-from spark_jobs.dataflow.protocols import PROTOCOLS
-from spark_jobs.dataflow.queries import QUERIES, as_messages, dataflow
-from spark_jobs.dataflow.runtime.sources import columns, stream_of
-from spark_jobs.dataflow.simulation import Simulation
 from spark_jobs.tables.quality import closed, quality
 from spark_jobs.tables.testbed import END_OF_TIME_MS
+from testbed.core.layout import PartitionLayout, lay_out
+from testbed.operators import Delivery, Source
+from testbed.protocols import PROTOCOLS
+from testbed.queries import QUERIES, as_messages, dataflow
+from testbed.runtime.sources import columns, stream_of
+from testbed.simulation import Simulation
 from workloads.nexmark import messages
 from workloads.nexmark.oracle import oracle
 from workloads.nexmark.stream import events_of

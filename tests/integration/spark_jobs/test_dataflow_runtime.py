@@ -15,19 +15,19 @@ import pytest
 from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec
-from infra import kafka
 from infra.cluster import Handle
-from infra.journal import read_journal
 from infra.local import LocalDriver
-from spark_jobs.dataflow.operators import Delivery
-from spark_jobs.dataflow.queries import as_messages
-from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
-from spark_jobs.streaming.topics import INPUT, OUTPUT
+from infra.services import kafka
+from journal.reader import read_journal
+from testbed.operators import Delivery
+from testbed.queries import as_messages
+from testbed.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
 from tests.integration.conftest import new_run_id
 from tests.integration.infra.strangers import assert_nothing_answers
 from tests.integration.spark_jobs.exact_results import exact, judged, messages_out
 from tests.integration.spark_jobs.submitting import PROGRAM, submit
 from tests.unit.marked_processes import wait_for
+from workloads.topics import INPUT, OUTPUT
 
 TWO_WORKERS = ClusterSpec(workers=2, worker_memory_mb=512)
 RATE, WINDOW_MS = 10_000.0, 1000

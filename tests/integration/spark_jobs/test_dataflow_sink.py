@@ -18,16 +18,16 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.workloads import NexmarkQuery, NexmarkSpec
-from infra import kafka
 from infra.cluster import Handle
 from infra.local import LocalDriver
-from spark_jobs.dataflow.operators import Delivery, Sink, Source
-from spark_jobs.dataflow.queries import as_messages
-from spark_jobs.dataflow.runtime import topics
-from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
-from spark_jobs.dataflow.runtime.sinks import Superseded
-from spark_jobs.dataflow.runtime.sources import stream_of
-from spark_jobs.dataflow.runtime.topics import KafkaEvents, KafkaResults
+from infra.services import kafka
+from testbed.operators import Delivery, Sink, Source
+from testbed.queries import as_messages
+from testbed.runtime import topics
+from testbed.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from testbed.runtime.sinks import Superseded
+from testbed.runtime.sources import stream_of
+from testbed.runtime.topics import KafkaEvents, KafkaResults
 from tests.integration.spark_jobs.exact_results import messages_out
 from workloads.inputs import records
 from workloads.nexmark.stream import events_of

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.dataflow.runtime.job import Job
+from testbed.runtime.job import Job
 from tests.integration.spark_jobs.exact_results import judged
 from tests.integration.spark_jobs.kills.campaign import Campaign, Episode
 from tests.integration.spark_jobs.kills.jobs import CYCLIC, job_of, moments_of

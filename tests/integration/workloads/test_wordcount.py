@@ -15,13 +15,13 @@ from pyspark.sql.streaming import StreamingQuery
 
 from experiments.spec import EngineSpec
 from experiments.workloads import WordCountSpec
-from infra.broker import Broker
 from infra.cluster import Handle
-from infra.journal import Journal, read_journal
-from infra.kafka import create_topics
+from infra.services.broker import Broker
+from infra.services.kafka import create_topics
+from journal.reader import read_journal
+from journal.writer import Journal
 from spark_jobs.streaming.driver import ProgressJournal
 from spark_jobs.streaming.job import JobConfig, start
-from spark_jobs.streaming.topics import INPUT
 from spark_jobs.tables import archive
 from spark_jobs.tables.quality import closed, quality
 from spark_jobs.tables.rows import closed_until_ms
@@ -29,6 +29,7 @@ from tests.unit.marked_processes import wait_for
 from workloads.generator import Feed
 from workloads.inputs import records
 from workloads.schedule import Schedule
+from workloads.topics import INPUT
 from workloads.wordcount import corpus
 
 RECORDS, RATE, PARTITIONS, BATCH_RECORDS = 3000, 100.0, 2, 800

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from aftershock.cli import main
+from aftershock.cli.program import main
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,9 @@ from chaos.holds import Hold, Holds, Outcome
 from chaos.injector import Injector
 from experiments.fault_kinds import GATEWAY, Effect, FaultKind
 from infra.cluster import Handle
-from infra.journal import Journal, read_journal
 from infra.strikes.strike import Proof
+from journal.reader import read_journal
+from journal.writer import Journal
 
 DOWN, FROZEN, SLOW, CUT, FULL = Effect.DOWN, Effect.FROZEN, Effect.SLOW, Effect.CUT, Effect.FULL
 ABSORBED_IN = {  # the rules in words of their own: in which states of its host a fault of an effect is absorbed

@@ -13,12 +13,13 @@ import pytest
 from chaos.injector import Injector
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from infra.cluster import Handle, Host, Role
-from infra.journal import Journal, read_journal
 from infra.processes import members
-from infra.session import ClockOffset
+from infra.remote.session import ClockOffset
 from infra.strikes.death import Termination
 from infra.strikes.ready import Target, ready
 from infra.strikes.strike import Proof, Strike
+from journal.reader import read_journal
+from journal.writer import Journal
 from tests.unit.marked_processes import start
 
 LEAD_S = 0.7  # from arming to the window: more than the injector looks ahead

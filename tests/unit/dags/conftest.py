@@ -5,8 +5,8 @@ import os
 import pyarrow as pa
 import pytest
 
-from results import store
-from results.schema import TABLES
+from results.runs import store
+from results.tables.schema import TABLES
 
 os.environ.setdefault("AIRFLOW__CORE__UNIT_TEST_MODE", "True")
 os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")

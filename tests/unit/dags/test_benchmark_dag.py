@@ -7,8 +7,8 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import ParamValidationError
 
-from aftershock import trigger_form
-from aftershock.observe import Observe
+from aftershock.airflow import trigger_form
+from aftershock.airflow.observe import Observe
 from experiments import spec
 
 REPOSITORY = Path(__file__).parents[3]

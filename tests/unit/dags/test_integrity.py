@@ -12,9 +12,9 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.serialization.serialized_objects import DagSerialization
 
-from aftershock import tasks
+from aftershock.airflow import tasks
 from reproductions.catalogue import CATALOGUE
-from results.schema import TABLES
+from results.tables.schema import TABLES
 
 REPOSITORY = Path(__file__).parents[3]
 FILES = sorted((REPOSITORY / "dags").glob("*.py"))
@@ -110,7 +110,7 @@ def test_the_notifier_of_the_docs_can_be_added_to_any_task():
 
 
 def test_what_dags_name_without_importing_it_is_still_so(bag):
-    from aftershock.assets import RESULT_TABLES
+    from aftershock.airflow.assets import RESULT_TABLES
     from reproductions.ids import IDS
 
     assert list(RESULT_TABLES) == list(TABLES)

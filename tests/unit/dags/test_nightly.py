@@ -14,9 +14,9 @@ from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables import trigger
 from airflow.timetables.base import TimeRestriction
 
-from aftershock import nightly, trigger_form
-from aftershock.assets import RESULT_TABLES
-from aftershock.pool import RUNS_POOL
+from aftershock.airflow import nightly, trigger_form
+from aftershock.airflow.assets import RESULT_TABLES
+from aftershock.airflow.pool import RUNS_POOL
 from experiments import matrix, spec
 
 last_opened, last_refusal = nightly.opened, nightly.refusal  # before tests put others in their place
@@ -197,7 +197,7 @@ def test_without_a_run_nothing_is_published(home, events, cells):
 def test_a_night_of_good_runs_is_good(publish, caplog):
     for number, cell in enumerate(CELLS):
         publish("done", GOOD, run_id=f"run-{number}", dag_run=cell["trigger_run_id"])
-    with caplog.at_level(logging.INFO, logger="aftershock.nightly"):
+    with caplog.at_level(logging.INFO, logger="aftershock.airflow.nightly"):
         nightly.judge(CELLS)
     assert caplog.messages == ["2 of 2 runs are good"]
 

@@ -9,9 +9,9 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.sdk.module_loading import import_string
 
-import aftershock
-from aftershock.observe import Observe, RunEnds
-from aftershock.progress import Progress
+import aftershock.run
+from aftershock.airflow.observe import Observe, RunEnds
+from aftershock.run.progress import Progress
 from experiments.errors import EnvironmentFailure
 
 ENDED = Progress("done", 0, None)
@@ -31,8 +31,8 @@ def run_says(monkeypatch):
             return answer
 
         module = SimpleNamespace(progress=progress)
-        monkeypatch.setitem(sys.modules, "aftershock.progress", module)
-        monkeypatch.setattr(aftershock, "progress", module, raising=False)
+        monkeypatch.setitem(sys.modules, "aftershock.run.progress", module)
+        monkeypatch.setattr(aftershock.run, "progress", module, raising=False)
 
     return answers
 
@@ -60,7 +60,7 @@ def test_operator_defers_to_the_trigger():
 
 def test_trigger_waits_for_the_end_and_logs_each_new_line_once(run_says, caplog):
     run_says(Progress("2 s left", 2, None), Progress("2 s left", 2, None), Progress("1 s left", 1, None), ENDED)
-    with caplog.at_level(logging.INFO, logger="aftershock.observe"):
+    with caplog.at_level(logging.INFO, logger="aftershock.airflow.observe"):
         assert fire(RunEnds("run-1", 0)) == {"error": None}
     assert caplog.messages == ["2 s left", "1 s left", "done"]
 

@@ -7,8 +7,8 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException
 
-from aftershock import regressing
-from aftershock.assets import RESULT_TABLES
+from aftershock.airflow import regressing
+from aftershock.airflow.assets import RESULT_TABLES
 
 REPOSITORY = Path(__file__).parents[3]
 SENTENCES = ["worse: checkpoint_s 0.9 s instead of 0.7, +28 %", "better: p99_s 1 s instead of 2, -50 %"]
@@ -37,7 +37,7 @@ def finding(verdict):
 
 @pytest.mark.parametrize("verdict", ["better", "same", "unknown"])
 def test_what_is_not_worse_is_told_and_fails_nothing(verdict, caplog):
-    with caplog.at_level(logging.INFO, logger="aftershock.regressing"):
+    with caplog.at_level(logging.INFO, logger="aftershock.airflow.regressing"):
         regressing.judge(finding(verdict))
     assert caplog.messages == [*SENTENCES, f"words: {verdict}"]
 

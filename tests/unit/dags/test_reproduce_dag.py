@@ -8,12 +8,12 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 
-from aftershock import reproducing, trigger_form
-from aftershock.pool import RUNS_POOL
+from aftershock.airflow import reproducing, trigger_form
+from aftershock.airflow.pool import RUNS_POOL
 from experiments import spec
 from reproductions import reproduce as reproductions
 from reproductions.reproduce import missing_runs
-from results import store
+from results.runs import store
 from tests.unit.reproductions.runs import put_run
 
 REPOSITORY = Path(__file__).parents[3]

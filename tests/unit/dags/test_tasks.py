@@ -7,18 +7,19 @@ from types import SimpleNamespace
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-import aftershock
-from aftershock import lease, tasks, trigger_form
+import aftershock.run
+from aftershock.airflow import tasks, trigger_form
+from aftershock.run import lease
 from experiments import spec
 from experiments.errors import EnvironmentFailure
-from results import store
+from results.runs import store
 
 
 @pytest.fixture
 def steps(monkeypatch):
     module = SimpleNamespace()
-    monkeypatch.setitem(sys.modules, "aftershock.steps", module)
-    monkeypatch.setattr(aftershock, "steps", module, raising=False)
+    monkeypatch.setitem(sys.modules, "aftershock.run.steps", module)
+    monkeypatch.setattr(aftershock.run, "steps", module, raising=False)
     return module
 
 
@@ -88,7 +89,7 @@ def test_teardown_of_a_good_run_has_no_error(steps):
 
 def test_judge_accepts_pass_and_unknown(publish, caplog):
     publish("done", ("ledger", "pass", "240", "240"), ("utilization", "unknown", None, "0.8"))
-    with caplog.at_level("INFO", logger="aftershock.tasks"):
+    with caplog.at_level("INFO", logger="aftershock.airflow.tasks"):
         tasks.judge("run-1")
     unknown, passed = caplog.messages
     assert unknown.startswith("unknown utilization")

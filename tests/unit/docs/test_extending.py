@@ -12,9 +12,9 @@ import pytest
 from docs.examples.extending.fault_kind import FilesUp, let_open
 from docs.examples.extending.protocol import ByWork
 from infra.processes import members
-from spark_jobs.dataflow.protocols import PROTOCOLS, by_name
+from testbed.protocols import PROTOCOLS, by_name
 from tests.unit.marked_processes import start, wait_for
-from tests.unit.spark_jobs.dataflow.runs import faults, oracle, simulated
+from tests.unit.testbed.runs import faults, oracle, simulated
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")

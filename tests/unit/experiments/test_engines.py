@@ -6,8 +6,8 @@ from experiments import spec
 from experiments.engines import Protocol
 from experiments.errors import BadInput
 from experiments.workloads import TESTBED
-from spark_jobs.dataflow.protocols import PROTOCOLS
-from spark_jobs.dataflow.queries import QUERIES
+from testbed.protocols import PROTOCOLS
+from testbed.queries import QUERIES
 
 EXAMPLE = "dataflow-q12"
 

@@ -10,7 +10,7 @@ from experiments.inventory import Inventory
 from experiments.matrix import Matrix
 from experiments.parsing import read_mapping
 from experiments.secrets import is_secretive
-from results.schema import TABLES
+from results.tables.schema import TABLES
 
 SECRETIVE = re.compile(r"pass(word|phrase)?$|secret|token|credential|api_?key|private", re.IGNORECASE)
 

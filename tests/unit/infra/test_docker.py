@@ -8,12 +8,12 @@ from docker.types import Mount
 
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec
-from infra import startup
 from infra.cluster import Handle
 from infra.docker import control, daemon, mounts
 from infra.drivers import driver_of
-from infra.services import REPOSITORY
-from results import store
+from infra.services import startup
+from infra.services.launch import REPOSITORY
+from results.runs import store
 
 
 def test_without_a_daemon_it_is_said_how_to_get_one(monkeypatch, tmp_path):

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from infra import jars
+from infra.services import jars
 
 ROOT = Path(__file__).parents[3]
 

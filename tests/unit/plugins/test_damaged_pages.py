@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fastapi.testclient import TestClient
 
-from results import store
+from results.runs import store
 from tests.e2e.example_run import REGRESSION, write_regression
 
 OTHER = "regression-20260922-060000-abcd"

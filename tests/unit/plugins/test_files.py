@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from results.store import Run
+from results.runs.store import Run
 from tests.e2e.example_run import write_run
 
 SECRET = "do not show"

@@ -11,10 +11,11 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from aftershock import live, watch
+from aftershock.run import followed
+from aftershock.watch import live
 from experiments import spec
-from infra.journal import Journal
-from results import store
+from journal.writer import Journal
+from results.runs import store
 from tests.e2e.example_run import LIVE, LIVE_DAG_RUN, write_failed_run, write_live_run
 
 ABORT = f"/aftershock/live/{LIVE}/abort"
@@ -99,8 +100,8 @@ def test_a_host_is_not_up_before_something_says_so(browser: TestClient):
 def test_a_request_reads_only_what_has_come_since_the_last(browser: TestClient, monkeypatch: pytest.MonkeyPatch):
     address, read = f"/aftershock/live/{LIVE}/state.json", []
     assert browser.get(address).json()["committed_records"] == 1000
-    taken = watch.Samples.take
-    monkeypatch.setattr(watch.Samples, "take", lambda self, entry: read.append(entry["host"]) or taken(self, entry))
+    taken = followed.Samples.take
+    monkeypatch.setattr(followed.Samples, "take", lambda self, entry: read.append(entry["host"]) or taken(self, entry))
     browser.get(address)
     assert read == []
     at_ns = time.time_ns() + 3601 * 10**9

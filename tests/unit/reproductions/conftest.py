@@ -3,8 +3,8 @@
 import pytest
 
 from reproductions.checkmate import simulated
-from spark_jobs.dataflow.scaling import study
-from spark_jobs.dataflow.scaling.costs import Costs, Linear, OperatorCosts
+from testbed.scaling import study
+from testbed.scaling.costs import Costs, Linear, OperatorCosts
 
 FREE = Linear(0.0, 0.0)
 OPERATOR = OperatorCosts(Linear(1e-2, 0.0), 1.0, Linear(400.0, 40.0), Linear(1e-3, 0.0), Linear(300.0, 40.0), FREE)

@@ -8,10 +8,10 @@ import pandas as pd
 import pyarrow as pa
 
 from experiments.spec import Experiment
-from results import store
-from results.machine import experiment_digest, machine_class
-from results.schema import SCHEMA_VERSION, TABLES
-from results.store import Run, write_json
+from results.runs import store
+from results.runs.machine import experiment_digest, machine_class
+from results.runs.store import Run, write_json
+from results.tables.schema import SCHEMA_VERSION, TABLES
 from tests.unit.results.synthetic import START_NS, ns, write_table
 
 Tables = dict[str, list[dict[str, Any]]]

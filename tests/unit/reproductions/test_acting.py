@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from reproductions.checkmate.acting import seen
-from spark_jobs.dataflow.checkpoints import last_common
-from spark_jobs.dataflow.protocols import PROTOCOLS, by_name
-from spark_jobs.dataflow.protocols.features import features
+from testbed.core.checkpoints import last_common
+from testbed.protocols import PROTOCOLS, by_name
+from testbed.protocols.features import features
 
 EMPTY = {
     "blocking markers": ("coordinated", "on_marker", lambda self, frame: None),

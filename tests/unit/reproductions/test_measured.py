@@ -2,12 +2,12 @@
 
 import pytest
 
-from aftershock import trigger_form
+from aftershock.airflow import trigger_form
 from experiments import spec
 from reproductions import measured
 from reproductions.checkmate.experiments import killed, one_record, searched, skewed
-from results.machine import experiment_digest
-from results.schema import SCHEMA_VERSION
+from results.runs.machine import experiment_digest
+from results.tables.schema import SCHEMA_VERSION
 from tests.unit.reproductions.runs import facts, put_run
 from tests.unit.results.synthetic import START_NS
 

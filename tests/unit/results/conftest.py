@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from results.checks import validate
-from results.report import write_report
-from results.store import Run
+from results.runs.store import Run
+from results.views.report import write_report
 from tests.unit.results import synthetic
 
 

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from experiments.spec import Experiment
 from models.utilization import utilization
-from results.findings import LAW_MODEL, LONG_RUN, LONG_RUN_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
-from results.schema import LEDGER_CLASSES, TABLES
-from results.store import Run, write_json
+from results.runs.store import Run, write_json
+from results.tables.findings import LAW_MODEL, LONG_RUN, LONG_RUN_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
+from results.tables.schema import LEDGER_CLASSES, TABLES
 
 START_NS = 1_790_000_000_000_000_000
 INTERVAL_S, CHECKPOINT_S, DETECT_S, RESTART_S, RATE = 8.0, 0.7, 1.1, 4.2, 3000.0

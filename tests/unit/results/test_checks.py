@@ -18,8 +18,8 @@ from results.checks import validate
 from results.checks.catalogue import CHECKS, checks_for
 from results.checks.evidence import Evidence
 from results.checks.judge import judge, open_context
-from results.schema import TABLES
-from results.store import Run
+from results.runs.store import Run
+from results.tables.schema import TABLES
 from tests.unit.results import synthetic
 
 

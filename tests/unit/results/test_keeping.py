@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from experiments.errors import BadInput
-from results import store
-from results.exchange import exchange, in_three_steps
-from results.export import export
-from results.retention import DAY_NS, removable
+from results.runs import store
+from results.runs.exchange import exchange, in_three_steps
+from results.runs.export import export
+from results.runs.retention import DAY_NS, removable
 from tests.unit.results import synthetic
 
 NOW_NS = 1000 * DAY_NS

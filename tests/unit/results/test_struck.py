@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from experiments.errors import BadInput
-from results import exchange, index, schema, store
 from results.regression import records
+from results.runs import exchange, index, store
+from results.tables import schema
 from tests.unit.blows import Blow, at_every_change
 from tests.unit.results.regression.past import write_run
 

@@ -4,7 +4,7 @@ import pytest
 
 from experiments.errors import EnvironmentFailure
 from experiments.workloads import WordCountSpec
-from infra.journal import Journal
+from journal.writer import Journal
 from spark_jobs.tables.archive import archive, committed_offsets
 
 

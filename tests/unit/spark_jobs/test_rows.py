@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from experiments.spec import Experiment
-from results.schema import TABLES
+from results.tables.schema import TABLES
 from spark_jobs.tables import rows
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, Segment

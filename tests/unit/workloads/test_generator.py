@@ -7,8 +7,9 @@ from dataclasses import asdict
 import pytest
 
 from experiments.workloads import NexmarkSpec
-from infra.broker import Broker
-from infra.journal import Journal, read_journal
+from infra.services.broker import Broker
+from journal.reader import read_journal
+from journal.writer import Journal
 from workloads import generator
 from workloads.schedule import Schedule
 

@@ -14,7 +14,7 @@ from experiments.fault_kinds import FaultKind
 from infra.cluster import Driver, Handle
 from infra.processes import MARK, carries, members
 from infra.strikes.strike import Strike
-from spark_jobs.dataflow.runtime.job import Job
+from testbed.runtime.job import Job
 from tests.integration.spark_jobs.kills.moments import Moment, writers
 from tests.integration.spark_jobs.kills.rig import Rig
 from tests.integration.spark_jobs.submitting import PROGRAM, submit

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
-from spark_jobs.dataflow.operators import Delivery
-from spark_jobs.dataflow.partition import Limits
-from spark_jobs.dataflow.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from testbed.core.partition import Limits
+from testbed.operators import Delivery
+from testbed.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
 from tests.integration.spark_jobs.kills.moments import Moment
 
 CYCLIC = ReachabilitySpec().name

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
-from spark_jobs.dataflow.runtime.job import Job
+from testbed.runtime.job import Job
 from tests.integration.spark_jobs.kills.moments import Moment
 
 

@@ -12,13 +12,13 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from infra.journal import Journal
-from spark_jobs.dataflow.partition import Partition
-from spark_jobs.dataflow.runtime.job import Job
-from spark_jobs.dataflow.runtime.secret import RunSecret
-from spark_jobs.dataflow.runtime.server import Server
-from spark_jobs.dataflow.runtime.slot import Slot
-from spark_jobs.dataflow.runtime.wire import Address
+from journal.writer import Journal
+from testbed.core.partition import Partition
+from testbed.runtime.job import Job
+from testbed.runtime.secret import RunSecret
+from testbed.runtime.server import Server
+from testbed.runtime.slot import Slot
+from testbed.runtime.wire import Address
 from tests.integration.spark_jobs.kills.moments import Moment, writers
 from tests.integration.spark_jobs.kills.rig import Rig
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from results import store
-from results.schema import SCHEMA_VERSION, TABLES, TEXT
+from results.runs import store
+from results.tables.schema import SCHEMA_VERSION, TABLES, TEXT
 from tests.unit.results.synthetic import START_NS, write_table
 
 DAY_NS = 86_400 * 10**9

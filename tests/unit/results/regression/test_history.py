@@ -3,8 +3,8 @@
 import pytest
 
 from experiments.errors import BadInput
-from results.metrics import METRICS
 from results.regression import history
+from results.tables.metrics import METRICS
 from tests.unit.results.regression.past import steady, write_nights, write_run
 
 pytestmark = pytest.mark.usefixtures("home")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks.regression_nights import alarms, found_after, found_at
-from results.metrics import METRICS
 from results.regression import judging
 from results.regression.judging import Change, Pair, holm, judge, overall
+from results.tables.metrics import METRICS
 
 STEADY = 100 + np.array([0.0, 1, -1, 2, -2, 0.5, -0.5, 1.5, -1.5, 0.2])
 

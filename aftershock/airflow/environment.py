@@ -1,0 +1,189 @@
+"""The environment under which Airflow runs for this project, and the metadata database that goes with it.
+
+A variable that is already set wins, so a deployment moves to another database or executor by setting one variable.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+from aftershock.airflow import pool
+from experiments.errors import EnvironmentFailure
+from results.runs import store
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+API_PORT = 8080
+ADMIN = "admin"
+ROLES = {ADMIN: "admin", "viewer": "viewer"}
+SQLITE_WAIT_S = 120  # how long a writer waits for another one; Airflow's components share one SQLite file
+# A task's request waits for the database, too. If the task gave up earlier (by default after 5 s) and sent the request
+# again, the server would carry out both and refuse the second, and the task would fail.
+REQUEST_LIMIT_S = SQLITE_WAIT_S + 30
+DATABASE_VARIABLE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
+
+
+def airflow_home() -> Path:
+    """Where Airflow keeps its database, logs and secrets; only its owner may enter."""
+    path = store.home() / "airflow"
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def airflow_program() -> str:
+    """The `airflow` of the interpreter that runs this."""
+    return str(Path(sys.executable).parent / "airflow")
+
+
+def sqlite_url(path: Path) -> str:
+    return f"sqlite:///{path}?timeout={SQLITE_WAIT_S}"
+
+
+def environment(port: int = API_PORT) -> dict[str, str]:
+    """All variables of this process plus Airflow's; `port` [TCP] is the API server's."""
+    folder = airflow_home()
+    defaults = {
+        "AIRFLOW_HOME": str(folder),
+        DATABASE_VARIABLE: sqlite_url(folder / "airflow.db"),
+        **_core(folder),
+        **_api(port),
+        **_quiet(),
+    }
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    python_path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
+    return {**defaults, **os.environ, "PATH": path, "PYTHONPATH": python_path, "AFTERSHOCK_HOME": str(store.home())}
+
+
+def _core(folder: Path) -> dict[str, str]:
+    keys = _secrets(folder)
+    return {
+        "AIRFLOW__CORE__DAGS_FOLDER": str(REPOSITORY / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__CORE__FERNET_KEY": keys["fernet_key"],
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in ROLES.items()),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(password_file()),
+        "AIRFLOW__API__SECRET_KEY": keys["api_secret"],
+        "AIRFLOW__API_AUTH__JWT_SECRET": keys["jwt_secret"],
+        "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH": str(folder / "bundles"),
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+        "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
+    }
+
+
+def _api(port: int) -> dict[str, str]:
+    url = f"http://127.0.0.1:{port}"
+    return {
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": str(REQUEST_LIMIT_S),
+    }
+
+
+def _quiet() -> dict[str, str]:
+    return {
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        "GX_ANALYTICS_ENABLED": "False",
+        "AIRFLOW__LOGGING__UVICORN_LOGGING_LEVEL": "WARNING",
+        "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
+    }
+
+
+def password_file() -> Path:
+    """Where the passwords of Airflow's users are, one JSON object by user name."""
+    return airflow_home() / "passwords.json"
+
+
+def admin_password() -> str:
+    """The password of the user `admin`; those of all users are made on first use: Airflow would log what it makes."""
+    with _locked(airflow_home()):
+        known = json.loads(password_file().read_text()) if password_file().exists() else {}
+        passwords = {user: secrets.token_urlsafe(12) for user in ROLES} | known
+        if passwords != known:
+            _write_private(password_file(), passwords)
+    return passwords[ADMIN]
+
+
+def _secrets(folder: Path) -> dict[str, str]:
+    path = folder / "secrets.json"
+    with _locked(folder):
+        if not path.exists():
+            fernet_key = base64.urlsafe_b64encode(os.urandom(32)).decode()  # the format that Fernet defines
+            keys = {"fernet_key": fernet_key, "jwt_secret": secrets.token_hex(32), "api_secret": secrets.token_hex(32)}
+            _write_private(path, keys)
+        return json.loads(path.read_text())
+
+
+def _write_private(path: Path, document: dict[str, str]) -> None:
+    scratch = path.with_suffix(".new")
+    with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    scratch.replace(path)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with open(folder / ".lock", "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def ensure_database(variables: dict[str, str] | None = None) -> None:
+    """Create or migrate the metadata database that `variables` (default: `environment()`) name, with our pool in it.
+
+    Once for each version of Airflow and database; a second process waits for the first. Raises `EnvironmentFailure`
+    when it fails.
+    """
+    variables = variables or environment()
+    folder = airflow_home()
+    database, wanted = sqlite_file(variables), f"{version('apache-airflow')} {pool.RUNS_POOL}"
+    digest = hashlib.sha256(variables[DATABASE_VARIABLE].encode()).hexdigest()  # the URL may hold a password
+    stamp = folder / f"migrated-{digest[:16]}"
+    with open(folder / ".migrating", "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if (database is None or database.exists()) and stamp.exists() and stamp.read_text() == wanted:
+            return
+        _migrate(variables, folder / "migration.log")
+        if database:
+            _write_ahead(database)
+        stamp.write_text(wanted)
+
+
+def sqlite_file(variables: dict[str, str]) -> Path | None:
+    """The file of a SQLite metadata database; None for any other database."""
+    scheme, _, rest = variables[DATABASE_VARIABLE].partition(":///")
+    return Path(rest.partition("?")[0]) if scheme == "sqlite" else None
+
+
+def _migrate(variables: dict[str, str], log: Path) -> None:
+    print("preparing Airflow's database ...", file=sys.stderr)
+    with log.open("w", encoding="utf-8") as output:
+        for words in (["db", "migrate"], pool.CREATION):
+            command = [airflow_program(), *words]
+            if subprocess.run(command, env=variables, stdout=output, stderr=subprocess.STDOUT, check=False).returncode:
+                lines = log.read_text(encoding="utf-8").strip().splitlines() or ["no output"]
+                remedy = f"see {log}, or remove the database and retry"
+                raise EnvironmentFailure(f"airflow {' '.join(words[:2])} failed: {lines[-1]}", remedy)
+
+
+def _write_ahead(database: Path) -> None:
+    connection = sqlite3.connect(database)
+    with connection:
+        connection.execute("PRAGMA journal_mode=WAL")  # kept in the file: readers no longer block the writer
+    connection.close()

@@ -1,0 +1,78 @@
+"""The one step that waits: an operator that hands its waiting to a trigger, so that it holds no worker.
+
+All state is in the run's live directory: a triggerer or worker that dies only has to start watching again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from experiments.errors import AftershockError
+
+if TYPE_CHECKING:
+    from aftershock.run.progress import Progress
+
+log = logging.getLogger(__name__)
+
+
+class Observe(BaseOperator):
+    """Wait until the measurement window of a run has ended; fails with the run's error if it has one."""
+
+    template_fields: Sequence[str] = ("experiment_run_id",)
+
+    def __init__(self, *, experiment_run_id: str, poll_interval_s: float = 5.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.experiment_run_id, self.poll_interval_s = experiment_run_id, poll_interval_s
+
+    def execute(self, context: Any) -> None:
+        log.info("observing run %s", self.experiment_run_id)
+        self.defer(trigger=RunEnds(self.experiment_run_id, self.poll_interval_s), method_name="resume")
+
+    def resume(self, context: Any, event: dict[str, Any]) -> None:
+        if event["error"]:
+            raise AirflowFailException(event["error"])
+
+
+class RunEnds(BaseTrigger):
+    """Fires `{"error": str | None}` when the run has ended; asks every `poll_interval_s` [s] and at its end.
+
+    Logs what is new.
+    """
+
+    def __init__(self, run_id: str, poll_interval_s: float) -> None:
+        super().__init__()
+        self.run_id, self.poll_interval_s = run_id, poll_interval_s
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        fields = {"run_id": self.run_id, "poll_interval_s": self.poll_interval_s}
+        return f"{type(self).__module__}.{type(self).__qualname__}", fields
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        shown = None
+        while True:
+            try:
+                progress = await asyncio.to_thread(_progress, self.run_id)
+            except AftershockError as error:
+                yield TriggerEvent({"error": str(error)})
+                return
+            if progress.line != shown:
+                log.info(shown := progress.line)
+            if progress.ended or progress.error:
+                yield TriggerEvent({"error": progress.error})
+                return
+            await asyncio.sleep(min(self.poll_interval_s, progress.left_s))
+
+
+def _progress(run_id: str) -> Progress:
+    from aftershock.run import (
+        progress,  # here, since the DAG file must parse fast, and the triggerer's loop must not wait
+    )
+
+    return progress.progress(run_id)

@@ -1,0 +1,38 @@
+"""What the tasks of the DAG `regression` do: compare the latest runs with earlier ones; speak of each experiment."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from aftershock.airflow import links, tasks
+
+log = logging.getLogger(__name__)
+Finding = dict[str, Any]  # `regression_id`, `experiment`, `verdict`, and `sentences` on what changed
+
+
+def compare(experiment: str | None) -> list[Finding]:
+    """Judge and record the latest runs of every experiment, or of the one that is named; a finding for each."""
+    from results.regression.regress import regress
+
+    with tasks.told_in_one_line():
+        found = regress(experiment).document()
+    log.info("recorded as %s: %s", found["regression_id"], found["verdict"])
+    wanted = ("experiment", "verdict", "sentences")
+    return [
+        {"regression_id": found["regression_id"]} | {name: e[name] for name in wanted} for e in found["experiments"]
+    ]
+
+
+def judge(finding: Finding) -> None:
+    """Log what changed; fails when the experiment became worse, with what did and by how much."""
+    for sentence in finding["sentences"]:
+        log.info("%s", sentence)
+    log.info("%s: %s", finding["experiment"], finding["verdict"])
+    if finding["verdict"] == "worse":
+        told = "; ".join(sentence for sentence in finding["sentences"] if sentence.startswith("worse"))
+        raise AirflowFailException(
+            f"{finding['experiment']}: {told}; {links.regression_page(finding['regression_id'])}"
+        )

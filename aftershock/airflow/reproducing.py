@@ -1,0 +1,49 @@
+"""What the tasks of the DAG `reproduce` do."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from aftershock.airflow import links, nightly, tasks
+from reproductions.ids import IDS
+
+__all__ = ["IDS", "missing", "reproduce"]
+log = logging.getLogger(__name__)
+
+
+def missing(
+    id: str, size: int | None, dag_run: str, attempt: int, asked_before: list[nightly.Cell] | None
+) -> list[nightly.Cell]:
+    """The DAG runs of `benchmark` that a table or figure lacks, as far as that can be told by now.
+
+    What was asked for before, and is still missing, has failed, and is not asked for again.
+    """
+    from reproductions.measured import expected_s
+    from reproductions.reproduce import missing_runs
+
+    with tasks.told_in_one_line():
+        experiments = missing_runs(id, size)
+    known = [cell["conf"] for cell in asked_before or []]
+    asked = [each for each in experiments if nightly.cell(each, dag_run, attempt)["conf"] not in known]
+    log.info("%d runs are missing, about %.0f min", len(asked), expected_s(asked) / 60)
+    return [nightly.cell(each, dag_run, attempt) for each in asked]
+
+
+def reproduce(id: str, size: int | None) -> dict[str, Any]:
+    """Rebuild a table or figure of a paper; returns its document. Fails unless all checks passed."""
+    from reproductions import reproduce as reproductions
+
+    with tasks.told_in_one_line():
+        found = reproductions.reproduce(id, size=size)
+    for verdict in found.verdicts:
+        log.info("%-7s %s", verdict["verdict"], tasks.sentence(verdict))
+    failed = [tasks.sentence(each) for each in found.verdicts if each["verdict"] == "fail"]
+    unknown = [tasks.sentence(each) for each in found.verdicts if each["verdict"] == "unknown"]
+    if failed or unknown:
+        counts = f"{len(failed)} failed and {len(unknown)} unknown of {len(found.verdicts)} checks"
+        told = f"{counts}: {'; '.join([*failed, *unknown])}"
+        raise AirflowFailException(f"{id}: {told}; {links.page('reproductions')}")
+    return found.document()

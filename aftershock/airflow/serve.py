@@ -1,0 +1,156 @@
+"""Airflow on one machine: its four components as children of this process, ended together.
+
+`airflow standalone` would do almost the same, but its log servers listen on every address of the machine.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+from aftershock.airflow import signals
+from aftershock.airflow.environment import (
+    ADMIN,
+    API_PORT,
+    admin_password,
+    airflow_home,
+    airflow_program,
+    ensure_database,
+    environment,
+    password_file,
+)
+from aftershock.watch import litter
+from experiments.errors import EnvironmentFailure
+
+HOST = "127.0.0.1"
+READY_S = 120.0
+GRACE_S = 15.0
+LOOK_EACH_S = 0.1
+STABLE_S = 30.0  # a component that dies sooner cannot work here
+COMPONENTS = {
+    "api-server": ["--host", HOST],
+    "scheduler": ["--skip-serve-logs"],
+    "dag-processor": [],
+    "triggerer": ["--skip-serve-logs"],
+}
+
+
+def serve(port: int = API_PORT) -> None:
+    """Run Airflow on 127.0.0.1:`port` until Ctrl-C or a termination signal; its logs are in `airflow/logs/`.
+
+    Raises `EnvironmentFailure` when the port is taken or a component does not stay up.
+    """
+    _check_free(port)
+    variables = environment(port)
+    ensure_database(variables)
+    admin_password()
+    components = _Components(variables, port)
+    with litter.serving():
+        try:
+            with signals.interrupting(), suppress(KeyboardInterrupt):
+                print("starting Airflow ...", file=sys.stderr, flush=True)
+                components.start()
+                _wait_until_ready(components, port)
+                print(f"Airflow: http://{HOST}:{port}  user: {ADMIN}  password: in {password_file()}", flush=True)
+                while True:
+                    components.revive()
+                    time.sleep(1)
+        finally:
+            components.stop()
+
+
+def _check_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise EnvironmentFailure(
+                f"port {port} of {HOST} cannot be used ({reason})", "choose another port"
+            ) from None
+
+
+def _log(name: str) -> Path:
+    return airflow_home() / "logs" / f"{name}.log"
+
+
+class _Components:
+    """The processes of Airflow's components; each leads a group of its own, which a dead leader may leave behind.
+
+    Nobody is buried before all groups have ended: until then, the id of a group cannot be another's.
+    """
+
+    def __init__(self, variables: dict[str, str], port: int) -> None:
+        self.variables, self.port = variables, port
+        self.running: dict[str, tuple[subprocess.Popen[bytes], float]] = {}
+        self.leaders: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        for name in COMPONENTS:
+            self._start(name)
+
+    def _start(self, name: str) -> None:
+        where = ["--port", str(self.port)] if name == "api-server" else []
+        _log(name).parent.mkdir(exist_ok=True)
+        with _log(name).open("ab") as log:
+            child = subprocess.Popen(
+                [airflow_program(), name, *COMPONENTS[name], *where],
+                env=self.variables,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.running[name] = child, time.monotonic()
+        self.leaders.append(child)
+
+    def revive(self) -> None:
+        """Start what has died again: the runs go on. Raises `EnvironmentFailure` for what does not stay up."""
+        for name, (child, started) in list(self.running.items()):
+            status = signals.status_of(child)
+            if status is None:
+                continue
+            if time.monotonic() - started < STABLE_S:
+                raise EnvironmentFailure(f"Airflow's {name} ended with status {status}", f"see {_log(name)}")
+            print(f"Airflow's {name} died (status {status}): starting it again", file=sys.stderr, flush=True)
+            self._start(name)
+
+    def stop(self) -> None:
+        with signals.ignored():
+            for leader in self.leaders:
+                signals.signal_group(leader, signal.SIGTERM)
+            deadline = time.monotonic() + GRACE_S
+            while self._running() and time.monotonic() < deadline:
+                time.sleep(LOOK_EACH_S)
+            for leader in self.leaders:
+                signals.signal_group(leader, signal.SIGKILL)
+            for leader in self.leaders:
+                leader.wait()
+
+    def _running(self) -> bool:
+        return any(signals.status_of(child) is None for child, _ in self.running.values())
+
+
+def _wait_until_ready(components: _Components, port: int) -> None:
+    deadline = time.monotonic() + READY_S
+    while not _answers(f"http://{HOST}:{port}/api/v2/monitor/health"):
+        components.revive()
+        if time.monotonic() > deadline:
+            raise EnvironmentFailure(f"Airflow did not answer in {READY_S:g} s", f"see {_log('api-server')}")
+        time.sleep(0.5)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as response:
+            return response.status == 200
+    except (urllib.error.URLError, OSError):
+        return False

@@ -1,0 +1,126 @@
+"""What the DAG's tasks do: call one step each, and turn its outcome into Airflow's terms and a log that reads well.
+
+Steps are imported when a task runs, never when the DAG file is parsed. A parameter that a task fills in is called
+`run`, since Airflow keeps the name `run_id` for its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from aftershock.airflow import links, trigger_form
+from experiments.errors import AftershockError
+from experiments.wording import on_one_line
+
+if TYPE_CHECKING:
+    from results.runs.store import Run
+
+log = logging.getLogger(__name__)
+USUAL_S = {"provision": 10, "collect": 30, "tabulate": 25, "validate": 8}  # of steps that tell of no progress, at best
+ERROR = "error"  # the XCom key under which a failed task leaves its one-line reason for the teardown
+
+
+@contextmanager
+def told_in_one_line() -> Iterator[None]:
+    """Fail the task with the line of an error that a user can understand."""
+    try:
+        yield
+    except AftershockError as error:
+        raise AirflowFailException(str(error)) from None
+
+
+def begin(params: dict[str, Any], dag_run: str) -> str:
+    """Validate the trigger form's params as an experiment and open a run; returns the run id.
+
+    Of a run on the command line the DAG run is not noted: it is gone with the command, which holds the run's lease.
+    """
+    from aftershock.run import lease, steps
+    from results.runs import store
+
+    run_id = params.get("run_id")
+    with told_in_one_line():
+        by_command = run_id is not None and lease.state_of(store.live_directory(run_id)) is lease.Lease.HELD
+        return steps.begin(trigger_form.fold(params), run_id, None if by_command else dag_run)
+
+
+def run_step(name: str, run: str) -> None:
+    """Run the step `name` of the run of that id; an error that a user can understand fails the task with that line.
+
+    What the step returns stays here: Airflow would log it and show it to its viewers, and a handle has the run's token.
+    """
+    from aftershock.run import steps
+
+    log.info("%s ...%s", name, f" (usually {USUAL_S[name]} s or more)" if name in USUAL_S else "")
+    started = time.monotonic()
+    with told_in_one_line():
+        getattr(steps, name)(run)
+    log.info("%s done in %.1f s", name, time.monotonic() - started)
+
+
+def note_error(context: Any) -> None:
+    """Failure callback: say the reason in one line, and leave it where the teardown finds it."""
+    reason = on_one_line(" ".join(str(context.get("exception")).split()))
+    log.error("%s failed: %s", context["ti"].task_id, reason)
+    context["ti"].xcom_push(key=ERROR, value=reason)
+
+
+def tear_down(run: str, ti: Any) -> str:
+    """Destroy the run's cluster and publish the run, as failed if a task of this DAG run failed."""
+    from aftershock.run import steps
+
+    error = _first_error(ti)
+    log.info("teardown: %s", error or "every step succeeded")
+    return steps.teardown(run, error)
+
+
+def _first_error(ti: Any) -> str | None:
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
+    failed = [task_id for task_id, state in states.items() if state == "failed"]
+    if not failed:
+        return None
+    reason = ti.xcom_pull(task_ids=failed[0], key=ERROR)
+    return f"{failed[0]}: {reason or 'ended without an error of its own (killed, or marked failed by hand)'}"
+
+
+def judge(run: str) -> None:
+    """Log the verdicts of the published run, those that passed as a number; fails with what it has against the run."""
+    from results.runs import store
+
+    published = store.finished(run)
+    verdicts = _verdicts(published)
+    for verdict in verdicts:
+        if verdict["verdict"] != "pass":
+            log.info("%-7s %s", verdict["verdict"], sentence(verdict))
+    log.info("%d of %d checks passed", sum(verdict["verdict"] == "pass" for verdict in verdicts), len(verdicts))
+    if against := trouble(published):
+        raise AirflowFailException(against)
+
+
+def trouble(run: Run) -> str | None:
+    """What there is against a finished run: that it failed, or check, observed and expected of each verdict that did.
+
+    Ends with the address of the run's page, if an Airflow that is served has run it.
+    """
+    status, verdicts = run.status(), _verdicts(run)
+    where = f"; {links.run_page(run.run_id)}" if status.get("dag_run") else ""
+    if status["state"] != "done":
+        return f"run {run.run_id} failed: {status.get('error')}{where}"
+    failed = [sentence(verdict) for verdict in verdicts if verdict["verdict"] == "fail"]
+    return f"{len(failed)} of {len(verdicts)} checks failed: {'; '.join(failed)}{where}" if failed else None
+
+
+def _verdicts(run: Run) -> list[dict[str, Any]]:
+    return run.table("verdicts").to_dict("records") if run.has("verdicts") else []
+
+
+def sentence(verdict: dict[str, Any]) -> str:
+    """Observed and expected of a check, or why it could not be evaluated."""
+    if verdict["verdict"] == "unknown":
+        return f"{verdict['check']}: {verdict['detail']}"
+    return f"{verdict['check']}: observed {verdict['observed']}, expected {verdict['expected']}"

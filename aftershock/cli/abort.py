@@ -1,0 +1,33 @@
+"""`aftershock abort`: end a live run by hand, everything healed at once."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from aftershock.cli.declare import PASSED, command, show
+from experiments.errors import EnvironmentFailure
+
+if TYPE_CHECKING:
+    from aftershock.watch.abort import Abortion
+
+
+def add(commands: Any) -> None:
+    declared = command(commands, "abort", "end a live run at once: faults undone, the run failed", abort_run)
+    declared.add_argument("run_id")
+
+
+def abort_run(arguments: argparse.Namespace) -> int:
+    """Abort a run; raises `EnvironmentFailure` when a fault could not be undone."""
+    from aftershock.watch.abort import abort
+
+    aborted = abort(arguments.run_id)
+    show(arguments, aborted.to_json(), _line(aborted))
+    if aborted.left:
+        names = ", ".join(f"{kind} of {host}" for host, kind in aborted.left)
+        raise EnvironmentFailure(f"could not undo {names}", "the run's teardown removes its cluster")
+    return PASSED
+
+
+def _line(aborted: Abortion) -> str:
+    return f"run {aborted.run_id} aborted: {aborted.done}{aborted.rest}"

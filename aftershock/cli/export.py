@@ -1,0 +1,28 @@
+"""`aftershock results export`: runs to take elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from aftershock.cli.declare import PASSED, command, show
+
+
+def add(words: Any) -> None:
+    declared = command(words, "export", "write the results of runs to a folder or a ZIP file", export_runs)
+    declared.add_argument("run_ids", nargs="+", metavar="RUN", help="a finished run")
+    declared.add_argument("--out", type=Path, required=True, metavar="PATH", help="FILE.zip, or a folder to make")
+    declared.add_argument("--raw", action="store_true", help="raw logs too, from which results can be computed again")
+
+
+def export_runs(arguments: argparse.Namespace) -> int:
+    from results.runs import store
+    from results.runs.export import export
+
+    runs = [store.finished(run_id) for run_id in dict.fromkeys(arguments.run_ids)]
+    manifest = export(runs, arguments.out.absolute(), arguments.raw)
+    files = sum(len(run["files"]) for run in manifest["runs"])
+    count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+    show(arguments, manifest, f"{count}, {files} files: {arguments.out}")
+    return PASSED

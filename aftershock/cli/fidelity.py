@@ -1,0 +1,31 @@
+"""`aftershock predict fidelity`: the quality of tentative output while tasks of a topology are failed."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from aftershock.cli.declare import PASSED, command, show
+from aftershock.cli.topology import add_failed, add_topology, failed_tasks
+
+
+def add(commands: Any) -> None:
+    declared = command(commands, "fidelity", "predict the quality of tentative output", predict_fidelity)
+    add_topology(declared)
+    add_failed(declared)
+
+
+def predict_fidelity(arguments: argparse.Namespace) -> int:
+    from models.fidelity import score
+    from models.topology import load_topology
+
+    topology = load_topology(arguments.topology)
+    failed = failed_tasks(topology, arguments.failed)
+    quality = score(topology, failed)
+    text = (
+        f"{failed.sum()} of {failed.size} tasks failed\n"
+        f"output fidelity          {quality.output_fidelity:.4f}\n"
+        f"internal completeness    {quality.internal_completeness:.4f}"
+    )
+    show(arguments, quality._asdict(), text)
+    return PASSED

@@ -1,0 +1,89 @@
+"""The command line: a thin face over the packages.
+
+With --json exactly one JSON document goes to standard output and everything else to standard error. Exit 0: done and
+every verdict passed; 1: a verdict failed or is unknown; 2: bad input; 3: the environment failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+
+from aftershock.cli import (
+    abort,
+    benchmark,
+    clean,
+    faults,
+    fidelity,
+    protocols,
+    recovery,
+    replication,
+    reproduce,
+    results,
+    serve,
+    utilization,
+)
+from aftershock.cli.declare import Parser, group
+from experiments.errors import AftershockError, EnvironmentFailure
+
+INTERRUPTED, NOT_READ_TO_THE_END = 130, 141  # as a shell says of SIGINT and SIGPIPE
+
+
+def parser() -> argparse.ArgumentParser:
+    top = Parser(prog="aftershock", description="What do failures cost a streaming job, and what should be changed?")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    benchmark.add(commands)
+    predictions = group(commands, "predict", "what a model predicts")
+    utilization.add_prediction(predictions)
+    fidelity.add(predictions)
+    simulations = group(commands, "simulate", "what a model predicts, by simulation")
+    utilization.add_simulation(simulations)
+    protocols.add_simulation(simulations)
+    plans = group(commands, "plan", "plans, drawn but not carried out")
+    replication.add(plans)
+    recovery.add(plans)
+    faults.add(plans)
+    reproduce.add(commands)
+    results.add(commands)
+    abort.add(commands)
+    clean.add(commands)
+    serve.add(commands)
+    return top
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run one call; returns its exit code."""
+    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+    _print_anything()
+    try:
+        arguments = parser().parse_args(words)
+        code = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except AftershockError as error:
+        print(f"aftershock: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("aftershock: interrupted; nothing of it is left running", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # who read the output wants no more of it, which is no failure; the exit of Python would complain about the rest
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOT_READ_TO_THE_END
+    except OSError as error:
+        failure = EnvironmentFailure(f"{error.filename or 'the system'}: {error.strerror}", "mend that and try again")
+        print(f"aftershock: {failure}", file=sys.stderr)
+        return failure.exit_code
+
+
+def _print_anything() -> None:
+    """A character that the terminal's encoding does not have is spelt out, rather than be a failure."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""`aftershock plan recovery`: which failed partitions of a topology to recover first."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from aftershock.cli.declare import PASSED, command, show
+from aftershock.cli.topology import add_failed, add_topology, by_operator, failed_tasks, proof
+
+ALGORITHMS = ("exact", "dp", "best-density", "operator-centric")
+
+
+def add(commands: Any) -> None:
+    declared = command(commands, "recovery", "plan which failed partitions to recover first", plan_recovery)
+    add_topology(declared)
+    add_failed(declared)
+    declared.add_argument("--capacity", type=float, required=True, help="what can be spent, in the unit of the costs")
+    declared.add_argument("--algorithm", choices=ALGORITHMS, required=True)
+
+
+def plan_recovery(arguments: argparse.Namespace) -> int:
+    from models.recovery.planners import PLANNERS
+    from models.recovery.problem import recovery_problem
+    from models.topology import load_topology
+
+    topology = load_topology(arguments.topology)
+    problem = recovery_problem(topology, failed_tasks(topology, arguments.failed), arguments.capacity)
+    plan = PLANNERS[arguments.algorithm](problem)
+    found = {
+        "partitions": topology.names(plan.partitions),
+        "queries": list(plan.queries),
+        "priority": plan.priority,
+        "optimal": plan.optimal,
+    }
+    spent, wanted = topology.values("costs")[plan.partitions].sum(), problem.priorities.sum()
+    lines = [
+        f"recover {len(found['partitions'])} of {problem.failed.sum()} failed partitions "
+        f"(cost {spent:g} of a capacity of {arguments.capacity:g}):",
+        *by_operator(topology, plan.partitions),
+        f"that recovers {len(plan.queries)} of {len(problem.queries)} failed queries: {', '.join(plan.queries) or '-'}",
+        f"  priority    {plan.priority:g} of {wanted:g}   {proof(plan.optimal)}",
+    ]
+    show(arguments, found, "\n".join(lines))
+    return PASSED

@@ -1,0 +1,38 @@
+"""`aftershock plan replication`: which tasks of a topology to replicate actively."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from aftershock.cli.declare import PASSED, command, show
+from aftershock.cli.topology import add_topology, by_operator, proof
+
+ALGORITHMS = ("exact", "dp", "structure-aware", "greedy")
+
+
+def add(commands: Any) -> None:
+    declared = command(commands, "replication", "plan which tasks to replicate actively", plan_replication)
+    add_topology(declared)
+    declared.add_argument("--budget", type=int, required=True, help="how many tasks can be replicated")
+    declared.add_argument("--algorithm", choices=ALGORITHMS, required=True)
+
+
+def plan_replication(arguments: argparse.Namespace) -> int:
+    from models.fidelity import score, worst_case
+    from models.replication.planners import PLANNERS
+    from models.topology import load_topology
+
+    topology = load_topology(arguments.topology)
+    plan = PLANNERS[arguments.algorithm](topology, arguments.budget)
+    quality = score(topology, worst_case(plan.replicated))
+    found = {"tasks": topology.names(plan.replicated), **quality._asdict(), "optimal": plan.optimal}
+    lines = [
+        f"replicate {len(found['tasks'])} of {len(topology.tasks)} tasks (budget {arguments.budget}):",
+        *by_operator(topology, plan.replicated),
+        "when every other task has failed:",
+        f"  output fidelity          {quality.output_fidelity:.4f}   {proof(plan.optimal)}",
+        f"  internal completeness    {quality.internal_completeness:.4f}",
+    ]
+    show(arguments, found, "\n".join(lines))
+    return PASSED

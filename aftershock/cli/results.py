@@ -1,0 +1,57 @@
+"""`aftershock results`: list the finished runs, show one as the benchmark did, or do something with runs.
+
+`aftershock results` and `aftershock results RUN_ID` are short for `aftershock results show`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from typing import Any
+
+from aftershock.cli import export, prune, recompute, regressions
+from aftershock.cli.declare import PASSED, command, group, show
+from experiments.errors import BadInput
+from experiments.wording import on_one_line
+
+
+def add(commands: Any) -> None:
+    words = group(commands, "results", "list the runs, show one, or do something with them", otherwise="show")
+    declared = command(words, "show", "list the runs, or show one (the word show can be left out)", show_results)
+    declared.add_argument("run_id", nargs="?", help="a finished run; without it all are listed")
+    for module in (regressions, recompute, export, prune):
+        module.add(words)
+
+
+def show_results(arguments: argparse.Namespace) -> int:
+    from results.damage import Outdated
+    from results.runs import store
+    from results.views.document import document
+    from results.views.terminal import summary
+
+    if arguments.run_id is None:
+        return _list_runs(arguments)
+    run = store.finished(arguments.run_id)
+    status = run.status()
+    if status["state"] == "failed":
+        show(arguments, status, f"{run.run_id} failed: {on_one_line(str(status.get('error')))} (its logs: {run.raw})")
+        return PASSED
+    try:
+        shown = document(run), summary(run)
+    except Outdated as lack:
+        allowed = f"a run whose tables this version can read; `aftershock results recompute {run.run_id}` makes them so"
+        raise BadInput("run_id", run.run_id, f"{allowed} ({lack.file}: {lack.why})") from None
+    show(arguments, *shown)
+    return PASSED
+
+
+def _list_runs(arguments: argparse.Namespace) -> int:
+    """Every finished run, newest first; whole lines where they do not go to a terminal."""
+    from results.runs import index
+    from results.views.listing import entry, listing
+
+    rows = index.rows()
+    width = shutil.get_terminal_size((sys.maxsize, 1)).columns
+    show(arguments, {"runs": [entry(row) for row in rows]}, listing(rows, width))
+    return PASSED

@@ -1,0 +1,99 @@
+"""`aftershock predict utilization`, `aftershock simulate utilization`: the model, and its process simulated.
+
+Both take the same options; times are in seconds and rates per second.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from aftershock.cli.declare import PASSED, add_seed, command, require_seed, show
+
+SYSTEM = {
+    "failure-rate": "lambda, failures of the whole system [1/s]",
+    "checkpoint-cost": "c, the time that a checkpoint takes [s]",
+    "recovery-time": "R, detection and restart [s]",
+    "interval": "T, from one checkpoint's end to the next; above the cost [s]",
+}
+
+
+def add_prediction(commands: Any) -> None:
+    text = "predict utilization (times in s, rates per s)"
+    _add_system(command(commands, "utilization", text, predict_utilization))
+
+
+def add_simulation(commands: Any) -> None:
+    text = "simulate utilization under exponential failures (times in s, rates per s)"
+    declared = command(commands, "utilization", text, simulate_utilization)
+    _add_system(declared)
+    declared.add_argument("--runs", type=int, default=250, help="independent windows; default 250")
+    declared.add_argument("--failures", type=int, default=2000, help="what a window has on average; default 2000")
+    add_seed(declared)
+
+
+def _add_system(declared: argparse.ArgumentParser) -> None:
+    for name, text in SYSTEM.items():
+        declared.add_argument(f"--{name}", type=float, required=True, help=text)
+    text = "delta, of a checkpoint's token from one operator to the next [s]; default 0; matters from depth 2 on"
+    declared.add_argument("--hop-delay", type=float, default=0.0, help=text)
+    declared.add_argument("--depth", type=int, default=1, help="n, operators on the longest path; default 1")
+
+
+def _system(arguments: argparse.Namespace) -> dict[str, float]:
+    """The options as the models name them."""
+    names = ("failure_rate", "checkpoint_cost", "recovery_time", "interval", "hop_delay", "depth")
+    return {name: getattr(arguments, name) for name in names}
+
+
+def predict_utilization(arguments: argparse.Namespace) -> int:
+    """Predict utilization, the optimal interval, and what older models would advise."""
+    from models import utilization as model
+
+    rate, cost, recovery = arguments.failure_rate, arguments.checkpoint_cost, arguments.recovery_time
+    model.check_inputs(**_system(arguments))
+    chain = (arguments.hop_delay, arguments.depth)
+    found = {
+        "utilization": float(model.utilization(rate, cost, recovery, arguments.interval, *chain)),
+        "optimal_interval": float(model.optimal_interval(rate, cost)),
+        "optimal_utilization": float(model.optimal_utilization(rate, cost, recovery, *chain)),
+        "intervals": {
+            "young": float(model.young(rate, cost)),
+            "daly": float(model.daly(rate, cost, recovery)),
+            "daly_higher_order": float(model.daly_higher_order(rate, cost)),
+            "zhuang": float(model.zhuang(rate, cost, recovery)),
+        },
+    }
+    lines = [
+        f"utilization at T = {arguments.interval:g} s    {found['utilization']:.4f}",
+        f"optimal interval T*        {found['optimal_interval']:.4g} s",
+        f"utilization at T*          {found['optimal_utilization']:.4f}",
+        "other models' intervals    "
+        + ", ".join(f"{name} {value:.4g} s" for name, value in found["intervals"].items()),
+    ]
+    show(arguments, found, "\n".join(lines))
+    return PASSED
+
+
+def simulate_utilization(arguments: argparse.Namespace) -> int:
+    """Simulate the process that the model describes, and show both."""
+    from models.simulation.simulate import simulate
+    from models.utilization import utilization
+
+    require_seed(arguments.seed)
+    system = _system(arguments)
+    simulated = simulate(**system, runs=arguments.runs, failures=arguments.failures, seed=arguments.seed)
+    found = {
+        "mean": simulated.mean,
+        "std": simulated.std,
+        "runs": simulated.runs,
+        "model": float(utilization(**system)),
+    }
+    lines = [
+        f"simulated utilization    {found['mean']:.4f}   mean of {found['runs']} runs",
+        f"standard deviation       {found['std']:.4f}   of a run of {arguments.failures} failures on average",
+        f"standard error           {simulated.standard_error:.6f}",
+        f"model, eq. 10            {found['model']:.4f}",
+    ]
+    show(arguments, found, "\n".join(lines))
+    return PASSED

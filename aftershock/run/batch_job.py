@@ -1,0 +1,133 @@
+"""Runs the batch job of `spark_jobs/tables` with spark-submit, on all cores of this machine.
+
+The stages of a live run share one Spark session, which may start before the first of them is ordered.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from aftershock.run.live_run import complaint
+from experiments.errors import EnvironmentFailure
+from infra.cluster import Handle
+from infra.services import launch, spark
+from infra.services.jars import ensure_jars
+from infra.services.jvm import find_java
+from infra.services.launch import DAEMON, PYTHONPATH, REPOSITORY, for_the_controller
+from results.runs.store import Run
+from spark_jobs.tables.orders import Orders
+
+HOST, JOB = "controller", "tables"  # in the mark of the job
+LOG = f"{JOB}.log"  # in raw/logs
+LIMIT_S = 900
+POLL_S = 0.1
+LOOK_EACH_S = 1.0  # whether the job runs: that takes the processor time which the job needs
+# Such a job mostly starts: what the second compiler makes of it only pays from some three million records on.
+JAVA = f"{spark.COLLECTOR} {spark.FIRST_COMPILER}"
+
+
+def start(run: Run, owner: Handle) -> None:
+    """Start the job of a live run, unless it runs: it then awaits orders.
+
+    The job carries the mark of `owner`, the run's cluster: destroying that ends a job whose caller has died, too.
+    """
+    if not _runs(owner):
+        command, log = _command(run), _log(run)
+        variables = _environment() | for_the_controller(owner.token, owner.root, JOB)
+        launch.spawn(command, run.root.parent, log, variables)
+
+
+def carry_out(stage: str, run: Run, *arguments: str, owner: Handle) -> None:
+    """Have the job of a live run carry out a stage, and wait for it; raises `EnvironmentFailure` when it fails."""
+    orders = _orders(run)
+    orders.give(stage, list(arguments))
+    start(run, owner)
+    looked = begun = time.monotonic()
+    while not orders.finished(stage):
+        now = time.monotonic()
+        if now - looked >= LOOK_EACH_S:
+            looked = now
+            if not _runs(owner) and not orders.finished(stage):
+                raise _failure(stage, run)
+        if now - begun > LIMIT_S:
+            raise _too_slow(stage)
+        time.sleep(POLL_S)
+
+
+def build_again(run: Run) -> None:
+    """Build the tables of a run that is over, whose cluster is gone; raises `EnvironmentFailure` when that fails."""
+    command, log, stage = _command(run), _log(run), "build"
+    _orders(run).give(stage, [])
+    try:
+        with log.open("wb") as output:
+            subprocess.run(
+                command,
+                cwd=run.root.parent,
+                stdout=output,
+                stderr=output,
+                timeout=LIMIT_S,
+                env=_environment(),
+                check=True,
+            )
+    except subprocess.TimeoutExpired:
+        raise _too_slow(stage) from None
+    except subprocess.CalledProcessError:
+        raise _failure(stage, run) from None
+
+
+def _runs(owner: Handle) -> bool:
+    """A process has no mark for a moment while it begins to execute another program, so a second look decides."""
+    mark = f"{owner.token}/{HOST}"
+    if JOB in launch.running(mark):
+        return True
+    time.sleep(POLL_S)
+    return JOB in launch.running(mark)
+
+
+def _command(run: Run) -> list[str]:
+    connector = ":".join(str(jar) for jar in ensure_jars().connector)
+    program = REPOSITORY / "spark_jobs" / "tables" / "job.py"
+    conf = {
+        "spark.authenticate": "true",  # of a program that is its own cluster, Spark makes the secret itself
+        "spark.python.daemon.module": DAEMON,
+        "spark.ui.enabled": "false",
+        "spark.driver.extraClassPath": connector,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "4",
+    }
+    words = (str(run.root), str(_orders(run).folder))
+    return spark.submit_command("local[*]", program, *words, memory="1536m", java=JAVA, conf=conf)
+
+
+def _environment() -> dict[str, str]:
+    return {
+        **os.environ,
+        "SPARK_HOME": str(spark.home()),
+        "JAVA_HOME": str(find_java().home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": PYTHONPATH,
+    }
+
+
+def _orders(run: Run) -> Orders:
+    """Beside the result, which they are no part of."""
+    return Orders(run.root.parent / JOB)
+
+
+def _log(run: Run) -> Path:
+    path = run.raw / "logs" / LOG
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _failure(stage: str, run: Run) -> EnvironmentFailure:
+    return EnvironmentFailure(f"the job {stage} failed ({complaint(run.raw, f'logs/{LOG}')})", f"see {LOG} of the run")
+
+
+def _too_slow(stage: str) -> EnvironmentFailure:
+    return EnvironmentFailure(f"the job {stage} took more than {LIMIT_S} s", f"see {LOG} of the run")

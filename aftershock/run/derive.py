@@ -1,0 +1,45 @@
+"""What follows from the raw logs of a run, in this order: tables, predictions, verdicts, report.
+
+At the end of a run and when its results are computed again. Each function writes into the run's directory, and imports
+what it needs when it is called: a command must not wait for matplotlib.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from aftershock.run import batch_job
+from experiments.spec import Experiment
+from infra.cluster import Handle
+from results import checks
+from results.runs.store import Run
+
+
+def tabulate(run: Run, owner: Handle | None) -> None:
+    """The tables, by the Spark batch job of the cluster, or by one of its own if that is gone."""
+    if owner:
+        batch_job.carry_out("build", run, owner=owner)
+    else:
+        batch_job.build_again(run)
+
+
+def load() -> None:
+    """Import what predictions, verdicts and report need, which takes seconds."""
+    for module in ("results.checks.judge", "results.predictions.tables", "results.views.report"):
+        importlib.import_module(module)
+
+
+def predict(run: Run, experiment: Experiment) -> None:
+    from results.predictions.tables import write_predictions
+
+    write_predictions(run, experiment)
+
+
+def validate(run: Run, experiment: Experiment) -> None:
+    checks.validate(run, experiment)
+
+
+def report(run: Run, experiment: Experiment) -> None:
+    from results.views.report import write_report
+
+    write_report(run, experiment)

@@ -1,0 +1,115 @@
+"""The end of a run, by one process at a time: its cluster is destroyed, what it printed is kept, it is published."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+from aftershock.run.gathering import gather_logs
+from aftershock.run.live_run import ABORTED, Bench
+from experiments.errors import AftershockError, EnvironmentFailure
+from infra import leftovers
+from infra.drivers import driver_for
+from infra.locks import locked
+from infra.services import startup
+from results.runs import store
+
+log = logging.getLogger(__name__)
+LEFT_OUT = "left-out.txt"  # in raw/logs: what of the hosts' logs was not kept, and why
+
+
+def tear_down(run_id: str, error: str | None) -> str | None:
+    """Destroy the cluster and publish the run as done, or as failed with its partial logs; a second caller waits.
+
+    Returns the state; None for a run that never began.
+    """
+    path = lock_path(run_id)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path, f"the teardown of run {run_id}", stays=False):
+        _end(Bench(run_id), error)
+    return store.finished(run_id).status()["state"] if store.is_finished(run_id) else None
+
+
+def lock_path(run_id: str) -> Path:
+    return store.live_directory(run_id).with_name(f".{run_id}.teardown")
+
+
+def failure_path(run_id: str) -> Path:
+    return store.live(run_id).root / "failure.json"
+
+
+def _end(bench: Bench, error: str | None) -> None:
+    damage = _destroy(bench)
+    if bench.began:
+        _keep_logs(bench)
+        _remove_scratch(bench.run.root)
+        store.write_json(bench.run.root / "status.json", _final_status(bench, damage or error))
+        store.publish(bench.run)
+    live_directory = store.live_directory(bench.run_id)
+    store.discard(live_directory)
+    if live_directory.exists():
+        remedy = f"look at what is in there, then `aftershock clean {bench.run_id}`"
+        raise EnvironmentFailure(f"{live_directory} cannot be removed", remedy)
+
+
+def _destroy(bench: Bench) -> str | None:
+    """Destroy the cluster, if there is one; returns what is wrong with its handle.
+
+    Of a damaged handle nothing but its place is known: all that names this place is removed.
+    """
+    if not bench.provisioned:
+        return None
+    try:
+        handle = bench.handle
+    except EnvironmentFailure as damage:
+        uid = bench.root.lstat().st_uid
+        with startup.one_at_a_time():
+            for traces in leftovers.at(bench.root, uid):
+                leftovers.remove(traces.label, uid)
+        return damage.cause
+    driver_for(handle).destroy(handle)
+    return None
+
+
+def _keep_logs(bench: Bench) -> None:
+    """Keep what the services on the hosts printed."""
+    if not bench.root.is_dir():
+        return
+    folder = bench.run.raw / "logs"
+    if problems := gather_logs(bench.root, folder):
+        for problem in problems:
+            log.warning("not kept: %s", problem)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / LEFT_OUT).write_text("".join(f"{problem}\n" for problem in problems), encoding="utf-8")
+
+
+def _remove_scratch(folder: Path) -> None:
+    """Remove what writers left that were killed while they wrote."""
+    for path in folder.rglob(".*"):
+        if store.SCRATCH.fullmatch(path.name) and not path.is_dir():
+            path.unlink()
+
+
+def _final_status(bench: Bench, error: str | None) -> dict[str, Any]:
+    known = bench.run.known_status()
+    if known["state"] == store.UNREADABLE:
+        error = error or known["error"]
+    failure = _failure(bench.run_id)
+    error = ABORTED if bench.aborted else failure.get("error", error)
+    outcome = {"state": "failed" if error else "done", "ended_ns": time.time_ns(), "error": error}
+    exit_code = failure.get("exit_code", AftershockError.exit_code) if error else 0
+    return {**known, **outcome, "exit_code": exit_code}
+
+
+def _failure(run_id: str) -> dict[str, Any]:
+    """What a step noted of its failure; a damaged note is one."""
+    path = failure_path(run_id)
+    if not path.exists():
+        return {}
+    try:
+        noted = store.read_json(path)
+    except EnvironmentFailure as damage:
+        return {"error": damage.cause}
+    return noted if isinstance(noted, dict) else {"error": f"{path} is damaged"}

@@ -1,0 +1,119 @@
+"""The journals of live runs, followed: what steps, the observer and pages ask for again and again is read once.
+
+Every process follows for itself; nothing is shared but the journals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from aftershock.run.fault_state import Faults
+from aftershock.run.pace import pace_of
+from aftershock.run.query import Commits
+from experiments import spec
+from experiments.spec import Experiment
+from journal.reader import Followed
+from results.runs import store
+from results.runs.store import Run
+
+MOST_WATCHED = 64  # runs; of a run that is looked at again after so many others, the journals are read again
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A look at a host: CPU time of its processes [s], how many cores they kept busy since the look before, memory."""
+
+    at_ns: int
+    cpu_s: float
+    cores: float | None
+    rss_bytes: int
+
+
+class Samples:
+    """The last look at every host, by its name."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, Sample] = {}
+
+    def take(self, entry: dict[str, Any]) -> None:
+        if entry["event"] == "sample":
+            cores = _cores(self.last.get(entry["host"]), entry["at_ns"], entry["cpu_s"])
+            self.last[entry["host"]] = Sample(entry["at_ns"], entry["cpu_s"], cores, entry["rss_bytes"])
+
+
+def _cores(before: Sample | None, at_ns: int, cpu_s: float) -> float | None:
+    """None for a first look, and where processes have ended since, whose time is gone with them."""
+    if before is None or at_ns <= before.at_ns or cpu_s < before.cpu_s:
+        return None
+    return (cpu_s - before.cpu_s) / (at_ns - before.at_ns) * 1e9
+
+
+class Query:
+    """The query's journal: which events it has, when something was committed, and how far the query has come."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.events: set[str] = set()
+        self.commits, self.pace = Commits(experiment), pace_of(experiment)
+
+    def take(self, entry: dict[str, Any]) -> None:
+        self.events.add(entry["event"])
+        self.commits.take(entry)
+        self.pace.take(entry)
+
+
+class Watch:
+    """The followed journals of one run, for one thread at a time."""
+
+    def __init__(self, run: Run) -> None:
+        self.lock = Lock()
+        self._run = run
+        self.injector = Followed(run.journal_path("injector"), Faults)
+        self.hosts = Followed(run.journal_path("hosts"), Samples)
+
+    @cached_property
+    def query(self) -> Followed[Query]:
+        experiment = spec.validate(store.read_json(self._run.experiment_path))
+        return Followed(self._run.journal_path("query"), partial(Query, experiment))
+
+
+class Seen:
+    """What the journals of a run say by now, each read on when it is first asked for; within `journals` only."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    @cached_property
+    def faults(self) -> Faults:
+        return self._watch.injector.look()
+
+    @cached_property
+    def hosts(self) -> Samples:
+        return self._watch.hosts.look()
+
+    @cached_property
+    def query(self) -> Query:
+        return self._watch.query.look()
+
+
+@contextmanager
+def journals(run_id: str) -> Iterator[Seen]:
+    """What the journals of a live run say, which does not change before this is left."""
+    watch = _watch(store.live_directory(run_id))
+    with watch.lock:
+        yield Seen(watch)
+
+
+def forget() -> None:
+    """Read every journal from its beginning when it is looked at next."""
+    _watch.cache_clear()
+
+
+@lru_cache(maxsize=MOST_WATCHED)
+def _watch(live: Path) -> Watch:
+    return Watch(store.live(live.name))

@@ -1,0 +1,47 @@
+"""How a run in its measurement window is doing, in one line."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from aftershock.run.fault_state import Faults
+from aftershock.run.followed import journals
+from aftershock.run.live_run import Bench
+
+RUNNING_SERVICES = {"broker", "spark-master", "query", "generator"}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """`line` is for a person; `left_s` [s] is what is left of the window; `error` is why the run cannot go on."""
+
+    line: str
+    left_s: float
+    error: str | None
+
+    @property
+    def ended(self) -> bool:
+        return not self.left_s
+
+
+def progress(run_id: str) -> Progress:
+    """Look at a run's journals and services; cheap, and safe to call from anywhere at any time.
+
+    Whoever looks again in the same process reads only what the journals have got since.
+    """
+    bench = Bench(run_id)
+    window = bench.plan
+    now_ns = time.time_ns()
+    elapsed_ns = min(now_ns, window["window_end_ns"]) - window["window_start_ns"]
+    failure = bench.aborted or bench.dead_injector() or bench.dead_service(RUNNING_SERVICES)
+    clock = f"{max(elapsed_ns, 0) / 1e9:4.0f} s of {bench.experiment.window_s:.0f} s"
+    with journals(run_id) as seen:
+        line = f"{clock} | {seen.query.pace} | {_told(seen.faults, window)}"
+    return Progress(line, max(window["window_end_ns"] - now_ns, 0) / 1e9, str(failure) if failure else None)
+
+
+def _told(faults: Faults, plan: dict[str, Any]) -> str:
+    strikes = sum(len(event["targets"]) for event in plan["events"])
+    return f"{faults.injected} of {strikes} faults, {faults.healed} undone"

@@ -1,0 +1,317 @@
+"""The steps of a run, in order. Each finds the run by its id and leaves what it did in the run's directory.
+
+They know nothing of Airflow. An `AftershockError` that a step raises is noted in the run, so that the teardown
+publishes the run as failed with that line and exit code.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any, ParamSpec, TypeVar
+
+from aftershock.run import batch_job, derive, ending, own_job, sustainable
+from aftershock.run.followed import journals
+from aftershock.run.live_run import Bench
+from aftershock.run.machine_load import about_the_machine
+from aftershock.run.query import DRAIN_FILE, submission
+from chaos.events import STANDING_BY
+from chaos.plan import plan
+from experiments import spec
+from experiments.engines import Engine
+from experiments.errors import AftershockError, BadInput, EnvironmentFailure
+from experiments.spec import LoadMode
+from experiments.workloads import OwnJobSpec
+from infra.cluster import Driver
+from infra.drivers import driver_of
+from infra.services import kafka
+from results.runs import store
+from results.runs.machine import experiment_digest, machine_class
+from results.tables.schema import SCHEMA_VERSION
+from workloads.inputs import streams
+from workloads.schedule import Schedule
+from workloads.topics import CALIBRATION_TOPICS
+
+log = logging.getLogger(__name__)
+
+P, R = ParamSpec("P"), TypeVar("R")
+ONE_PROCESS = "AFTERSHOCK_ONE_PROCESS"  # a variable, set where one process carries out all steps of a run
+QUERY_SERVICES = {"broker", "spark-master", "query"}
+HEADSTART_INTERVALS = 2.0
+STEADY_COMMITS = 2
+LEAD_S = 4.0  # from the plan to the opening of the window: the injector, which stands by, must be armed by then
+HEALING_LIMIT_S = 60.0
+CALIBRATION_LIMIT_S, STEADY_LIMIT_S, ARMING_LIMIT_S, LAST_BATCH_LIMIT_S = 300.0, 180.0, 60.0, 300.0
+USUAL_CALIBRATION_S, USUAL_START_S = 60.0, 20.0  # where nothing else runs on two cores
+
+
+def step(function: Callable[P, R]) -> Callable[P, R]:
+    """Note an error in the run's directory before it goes on its way; a run that was aborted begins no further step."""
+
+    @functools.wraps(function)
+    def noted(*args: P.args, **kwargs: P.kwargs) -> R:
+        bench = Bench(str(args[0]))
+        try:
+            if aborted := bench.aborted:
+                raise aborted
+            with bench.going_on(function.__name__):
+                return function(*args, **kwargs)
+        except AftershockError as error:
+            failure = {"step": function.__name__, "error": str(error), "exit_code": error.exit_code}
+            store.write_json(ending.failure_path(str(args[0])), failure)
+            raise
+
+    return noted
+
+
+def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | None = None) -> str:
+    """Validate an experiment document and open a run for it, on behalf of `dag_run`; returns the run id."""
+    experiment = spec.validate(document)
+    check(experiment)
+    run_id = new_run_id(experiment) if run_id in (None, "") else store.check_run_id(run_id)
+    bench = Bench(run_id)
+    _open_for(run_id)
+    bench.run.raw.mkdir(parents=True)
+    ran = experiment.model_copy(update={"engine": experiment.engine.filled_in})  # a later version may decide otherwise
+    store.write_json(bench.run.experiment_path, ran.model_dump(mode="json"))
+    store.write_json(bench.run.root / "status.json", _status(run_id, experiment, dag_run))
+    return run_id
+
+
+def _open_for(run_id: str) -> None:
+    """Make the live directory of a run; only its user may enter, since the token of its cluster is in there."""
+    folder = store.live_directory(run_id)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        if store.is_finished(run_id):
+            raise FileExistsError
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        raise BadInput("run_id", run_id, "an id that no other run has") from None
+
+
+def check(experiment: spec.Experiment) -> None:
+    """Raise `BadInput` or `EnvironmentFailure` for what this machine cannot run of it; touches nothing."""
+    driver = driver_of(experiment.cluster.driver)
+    driver.check(experiment.cluster)
+    _refuse_what_cannot_be_injected(experiment, driver)
+    if isinstance(experiment.workload, OwnJobSpec):
+        own_job.check(experiment.workload)
+    streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
+
+
+def _refuse_what_cannot_be_injected(experiment: spec.Experiment, driver: Driver) -> None:
+    """Raise `BadInput` for the first fault that the driver cannot inject: now, not when it is due."""
+    for field in ("processes", "events"):
+        for index, fault in enumerate(getattr(experiment.faults, field)):
+            if allowed := driver.refusal(experiment.cluster, fault.kind, fault.options):
+                raise BadInput(f"faults.{field}.{index}.kind", fault.kind.value, allowed)
+
+
+def new_run_id(experiment: spec.Experiment) -> str:
+    return f"{experiment.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+@step
+def provision(run_id: str) -> dict[str, Any]:
+    """Create the hosts with broker, Spark master and workers; returns the handle."""
+    bench = Bench(run_id)
+    workers = bench.experiment.cluster.workers
+    log.info("creating 1 gateway and %d workers (driver %s)", workers, bench.experiment.cluster.driver)
+    handle = bench.driver.provision(bench.experiment.cluster, run_id, bench.root)
+    shutil.copy(bench.root / "handle.json", bench.run.raw)
+    log.info("broker %s, Spark master %s, %d workers joined", handle.broker, handle.master, workers)
+    return handle.to_json()
+
+
+@step
+def deploy(run_id: str) -> None:
+    """Create the topics and start the query; under a saturating load it first measures its own service rate."""
+    bench = Bench(run_id)
+    experiment, partitions = bench.experiment, bench.experiment.engine.partitions
+    topics = (*experiment.workload.input_topics, *filter(None, [experiment.workload.output_topic]))
+    kafka.create_topics(bench.handle.kafka, dict.fromkeys((*topics, *CALIBRATION_TOPICS), partitions))
+    (bench.run.raw / "spark-events").mkdir(exist_ok=True)
+    own = isinstance(experiment.workload, OwnJobSpec)
+    submit = own_job.submit_command(bench) if own else submission(experiment, bench.handle, bench.root, bench.run)
+    bench.spawn_module("query", "infra.services.supervisor", bench.journal_path("supervisor"), *submit)
+    if experiment.load.mode is LoadMode.SATURATING:
+        path = bench.gateway / "calibration.json"
+        what = "the calibration of the query"
+        bench.wait(what, path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_CALIBRATION_S)
+        calibration = store.read_json(path)
+        _check_calibration(experiment, calibration)
+        store.write_json(bench.run.raw / path.name, calibration)
+    is_ready = functools.partial(_query_told, bench, "ready")
+    bench.wait("the query to start", is_ready, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_START_S)
+
+
+def _check_calibration(experiment: spec.Experiment, calibration: dict[str, Any]) -> None:
+    interval_s, cost_s = experiment.engine.checkpoint_interval_s, calibration["overhead_s"]
+    log.info("service rate %.0f records/s, %.2f s a checkpoint", calibration["service_rate"], cost_s)
+    if interval_s <= cost_s:
+        allowed = f"more than the checkpoint cost, {cost_s:.2f} s as measured here"
+        raise BadInput("engine.checkpoint_interval_s", interval_s, allowed)
+
+
+@step
+def start_load(run_id: str) -> None:
+    """Start the generator, with a search for its rate if that is wanted, and wait until the query runs steadily."""
+    bench = Bench(run_id)
+    engine, load = bench.experiment.engine, bench.experiment.load
+    saturating = load.mode is LoadMode.SATURATING
+    rate = store.read_json(bench.run.raw / "calibration.json")["load_rate"] if saturating else load.rate
+    headstart_ns = round(HEADSTART_INTERVALS * engine.checkpoint_interval_s * 1e9) if saturating else 0
+    workload = bench.experiment.workload
+    if isinstance(workload, OwnJobSpec):
+        workload = own_job.staged(workload, own_job.folder_of(bench))
+    schedule = Schedule(time.time_ns() - headstart_ns, rate, engine.partitions)
+    config = {
+        "broker": bench.handle.kafka.to_json(),
+        "workload": workload.model_dump(mode="json"),
+        "schedule": asdict(schedule),
+    }
+    path = bench.orders / sustainable.LOAD_FILE
+    store.write_json(path, config)
+    log.info("load: %.0f records/s (%s)", rate, load.mode.value)
+    bench.spawn_module("generator", "workloads.generator", path, bench.journal_path("generator"))
+    bench.spawn_module("sampler", "infra.services.sampler", bench.root, bench.journal_path("hosts"))
+    _await_steady(bench, 0)
+    if load.mode is LoadMode.SUSTAINABLE:
+        _await_steady(bench, sustainable.find(bench, schedule))
+
+
+def _await_steady(bench: Bench, since_ns: int) -> None:
+    services = QUERY_SERVICES | {"generator"}
+    what, usual_s = "the query to run steadily", STEADY_COMMITS * bench.experiment.engine.checkpoint_interval_s
+    bench.wait(what, lambda: _commits(bench, since_ns) >= STEADY_COMMITS, services, STEADY_LIMIT_S, usual_s)
+
+
+@step
+def arm_faults(run_id: str) -> dict[str, int]:
+    """Draw the fault plan, hand it to the injector, and open the measurement window."""
+    bench = Bench(run_id)
+    events = plan(bench.experiment.fault_spec, bench.experiment.seed) if bench.experiment.faults.can_fail else []
+    path = bench.run.raw / "plan.json"
+    bench.spawn_module("injector", "chaos.injector", bench.root, path, bench.journal_path("injector"))
+    bench.wait("the injector", lambda: _injector_told(bench, STANDING_BY), {"injector"}, ARMING_LIMIT_S)
+    start_ns = time.time_ns() + round(LEAD_S * 1e9)
+    window = {"window_start_ns": start_ns, "window_end_ns": start_ns + round(bench.experiment.window_s * 1e9)}
+    store.write_json(
+        path, {**window, "max_down": bench.experiment.faults.max_down, "events": [event.to_json() for event in events]}
+    )
+    log.info("%d faults planned in a window of %.0f s", len(events), bench.experiment.window_s)
+    bench.wait("its aim", lambda: _injector_told(bench, "armed"), {"injector"}, ARMING_LIMIT_S)
+    if time.time_ns() > start_ns:
+        raise EnvironmentFailure(
+            "the injector was not ready when the window opened", "run again on a less busy machine"
+        )
+    return window
+
+
+@step
+def stop(run_id: str) -> None:
+    """Let the query commit once more after the window, then end injector, generator and query.
+
+    The testbed also brings out all that it has read, so that its output can be judged whole. Once nothing more is
+    measured, the batch job starts beside the services that end.
+    """
+    bench = Bench(run_id)
+    bench.stop("injector", HEALING_LIMIT_S)
+    if failure := bench.dead_injector():
+        raise failure
+    end_ns = store.read_json(bench.run.raw / "plan.json")["window_end_ns"]
+    interval_s = bench.experiment.engine.checkpoint_interval_s
+    limit_s = LAST_BATCH_LIMIT_S + 2 * interval_s
+    bench.wait("the last batch of the window", lambda: _commits(bench, end_ns) > 0, QUERY_SERVICES, limit_s, interval_s)
+    if bench.experiment.engine.name is Engine.DATAFLOW:
+        (bench.orders / DRAIN_FILE).touch()
+        bench.wait("the last results", lambda: _query_told(bench, "finished"), QUERY_SERVICES, limit_s)
+    batch_job.start(bench.run, bench.handle)
+    for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
+        bench.stop(service, grace_s)
+    bench.refuse_losses()
+    store.write_json(bench.run.root / "status.json", bench.run.status() | about_the_machine(bench))
+
+
+@step
+def collect(run_id: str) -> None:
+    """Save what the broker holds: input and output; and the exact output, by the oracle."""
+    bench = Bench(run_id)
+    broker = bench.handle.kafka
+    batch_job.carry_out("archive", bench.run, broker.address, str(broker.credentials), owner=bench.handle)
+
+
+@step
+def tabulate(run_id: str) -> None:
+    """Turn the raw logs into the result tables, by a Spark batch job; a process that goes on loads the next steps."""
+    bench = Bench(run_id)
+    if os.environ.get(ONE_PROCESS):
+        threading.Thread(target=derive.load, daemon=True).start()
+    derive.tabulate(bench.run, bench.handle)
+
+
+@step
+def predict(run_id: str) -> None:
+    """Write what the models predict from the parameters measured in the run."""
+    derive.predict(Bench(run_id).run, Bench(run_id).experiment)
+
+
+@step
+def validate(run_id: str) -> None:
+    """Evaluate every check on the tables."""
+    derive.validate(Bench(run_id).run, Bench(run_id).experiment)
+
+
+@step
+def report(run_id: str) -> None:
+    """Write the plots and the report page."""
+    derive.report(Bench(run_id).run, Bench(run_id).experiment)
+
+
+def teardown(run_id: str, error: str | None = None) -> str | None:
+    """Destroy the cluster and publish the run as done, or as failed with its partial logs.
+
+    Returns the state; None for a run that never began. Safe to call again, whatever stopped an earlier call.
+    """
+    return ending.tear_down(run_id, error)
+
+
+def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "experiment": experiment.name,
+        "experiment_digest": experiment_digest(experiment),
+        "machine": machine_class(),
+        "state": "running",
+        "dag_run": dag_run,
+        "schema_version": SCHEMA_VERSION,
+        "started_ns": time.time_ns(),
+        "ended_ns": None,
+        "error": None,
+        "exit_code": None,
+    }
+
+
+def _query_told(bench: Bench, event: str) -> bool:
+    with journals(bench.run_id) as seen:
+        return event in seen.query.events
+
+
+def _injector_told(bench: Bench, event: str) -> bool:
+    with journals(bench.run_id) as seen:
+        return event in seen.faults.events
+
+
+def _commits(bench: Bench, after_ns: int) -> int:
+    """How often the query has committed something since."""
+    with journals(bench.run_id) as seen:
+        return seen.query.commits.since(after_ns)

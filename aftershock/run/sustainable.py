@@ -1,0 +1,210 @@
+"""Finds the highest rate at which the query's lag stays bounded: runs the probes that `models.sustainable` asks for.
+
+Each probe begins with nothing left to read. Its journal has every probe with what decided it, and what was found.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from math import inf
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from aftershock.run.live_run import Bench
+from aftershock.run.query import Reads
+from experiments.errors import EnvironmentFailure
+from journal.reader import Followed
+from journal.writer import Journal
+from models.sustainable.lag import Judged, Sample, is_overwhelmed, judge
+from models.sustainable.search import Search
+from results.runs import store
+from workloads.schedule import Schedule
+
+log = logging.getLogger(__name__)
+
+NS = 1e9
+LOAD_FILE = "generator.json"
+SERVICES = {"broker", "spark-master", "query", "generator"}
+LEAD_S = 1.0  # from an order to when it takes effect: the generator must have seen it by then
+SETTLE_INTERVALS, SETTLE_S = 2.0, 4.0  # before lag is watched: as many checkpoint intervals, or seconds if that is more
+SLACK_S = 60.0
+STILL_S, STILL_INTERVALS = 300.0, 30.0  # without a commit, to read what is left: one batch may have all of it
+Counts: TypeAlias = list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A schedule that is tried, and between which moments lag is watched [ns]."""
+
+    number: int
+    schedule: Schedule
+    started_ns: int
+    watched_ns: int
+    ended_ns: int
+
+
+class Deliveries:
+    """How many records the broker had by when [ns], and how many it refused: a digest of the generator's journal."""
+
+    def __init__(self) -> None:
+        self.counts: Counts = [(0, 0)]
+        self.refused = 0
+
+    def take(self, entry: dict[str, Any]) -> None:
+        if entry["event"] == "sent":
+            self.counts.append((entry["at_ns"], entry["delivered"]))
+            self.refused = entry["failed"]
+
+
+class Looks:
+    """What a run's journals say by now; followed, lest a search disturb the query the more the longer it takes."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._query = Followed(bench.journal_path("query"), partial(Reads, bench.experiment))
+        self._generator = Followed(bench.journal_path("generator"), Deliveries)
+
+    @property
+    def read(self) -> Counts:
+        return self._query.look().counts
+
+    @property
+    def delivered(self) -> Counts:
+        return self._generator.look().counts
+
+    def refuse_losses(self) -> None:
+        """Raises `EnvironmentFailure` if the broker refused records: what is due can then never be read."""
+        if refused := self._generator.look().refused:
+            reason = f"the broker refused {refused:,} records, which the query can never read"
+            raise EnvironmentFailure(reason, "see generator.log and the broker's logs of the run")
+
+
+def set_load(bench: Bench, schedule: Schedule) -> None:
+    """Have the generator go on by this schedule."""
+    path = bench.orders / LOAD_FILE
+    store.write_json(path, store.read_json(path) | {"schedule": asdict(schedule)})
+
+
+def find(bench: Bench, schedule: Schedule) -> int:
+    """Search, then begin the load that the measurement window is to have; returns the moment of that [ns].
+
+    `schedule` is what the generator follows until then. Raises `EnvironmentFailure` if no rate was sustained, if the
+    query does not get on with what a probe left it, or the broker refuses records.
+    """
+    load, journal, looks = bench.experiment.load, Journal(bench.journal_path("search")), Looks(bench)
+    search = Search(load.rate, load.precision, load.probes)
+    while search.end is None:
+        probe = _begin(bench, search.probes, _drained(bench, looks, schedule), search.rate)
+        schedule = probe.schedule
+        judged = _watch(bench, looks, probe, journal)
+        log.info("probe %d, %.0f records/s: %s, %s", probe.number, schedule.rate, judged.outcome.value, judged.why)
+        search = search.after(judged.outcome)
+    journal.write("found", low=search.low, high=search.high, end=search.end.value)
+    found = [f"{rate:,.0f}" if rate else "none" for rate in (search.low, search.high)]
+    log.info("records/s sustained: %s, not sustained: %s (search ended by %s)", *found, search.end.value)
+    if search.low is None:
+        tried = f"{search.probes} probes from {load.rate:g} records/s on"
+        raise EnvironmentFailure(f"no rate was sustained: {tried}", "set load.rate to what the query can surely do")
+    return _begin(bench, search.probes, _drained(bench, looks, schedule), load.share * search.low).started_ns
+
+
+def _drained(bench: Bench, looks: Looks, schedule: Schedule) -> Schedule:
+    """The schedule with its end, once the query has read all that it made due."""
+    ended = schedule.ending(time.time_ns() + round(LEAD_S * NS))
+    set_load(bench, ended)
+    due = ended.due_count(ended.end_ns) - len(bench.experiment.workload.input_topics)  # each may owe the last one
+    still_s = max(STILL_S, STILL_INTERVALS * bench.experiment.engine.checkpoint_interval_s)
+    moved_ns, known = ended.end_ns, -1
+
+    def is_read() -> bool:
+        nonlocal moved_ns, known
+        looks.refuse_losses()
+        read = looks.read[-1][1]
+        if read != known:
+            moved_ns, known = time.time_ns(), read
+        elif time.time_ns() - moved_ns > still_s * NS:
+            reason = f"for {still_s:.0f} s the query has read none of the {due - read:,} records that are left to it"
+            raise EnvironmentFailure(reason, "load.rate is far above what the query does: lower it")
+        return time.time_ns() > ended.end_ns and read >= due
+
+    bench.wait("the query to read what is left", is_read, SERVICES, inf)
+    return ended
+
+
+def _begin(bench: Bench, number: int, ended: Schedule, rate: float) -> Probe:
+    started_ns = time.time_ns() + round(LEAD_S * NS)
+    schedule = ended.then(started_ns, rate)
+    set_load(bench, schedule)
+    settle_s = max(SETTLE_INTERVALS * bench.experiment.engine.checkpoint_interval_s, SETTLE_S)
+    watched_ns = started_ns + round(settle_s * NS)
+    return Probe(number, schedule, started_ns, watched_ns, watched_ns + round(bench.experiment.probe_s * NS))
+
+
+def _watch(bench: Bench, looks: Looks, probe: Probe, journal: Journal) -> Judged:
+    """Wait until the probe is over, or the query overwhelmed, and judge it."""
+    rate, interval_s = probe.schedule.rate, bench.experiment.engine.checkpoint_interval_s
+    seen = _seen(looks, probe)
+
+    def is_over() -> bool:
+        nonlocal seen  # what ends the probe is what it is judged by
+        seen = _seen(looks, probe)
+        return seen.ended_ns == probe.ended_ns or is_overwhelmed(rate, interval_s, seen.lag[-1][1])
+
+    left_s = (probe.ended_ns - time.time_ns()) / NS
+    bench.wait(f"probe {probe.number}, {rate:,.0f} records/s", is_over, SERVICES, left_s + SLACK_S, left_s)
+    judged = judge(rate, interval_s, seen.lag, seen.unread)
+    about = {"probe": probe.number, "rate": rate, "started_ns": probe.started_ns}
+    journal.write("probe", **about, **seen.figures, **asdict(judged))
+    return judged
+
+
+def _seen(looks: Looks, probe: Probe) -> Seen:
+    """What a probe shows by now: in its window once that is over, from its start as long as it is not."""
+    ended_ns = min(time.time_ns(), probe.ended_ns)
+    watched_ns = probe.watched_ns if ended_ns == probe.ended_ns else probe.started_ns
+    return Seen(probe.schedule, watched_ns, ended_ns, looks.read, looks.delivered)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What happened to the records of a schedule between two moments; counts `read` and `delivered` by moment [ns]."""
+
+    schedule: Schedule
+    watched_ns: int
+    ended_ns: int
+    read: Counts
+    delivered: Counts
+
+    @property
+    def _samples(self) -> Counts:
+        """The reports in between, and the end with what was read by then: a query that is stuck reports nothing."""
+        known = [(at_ns, count) for at_ns, count in self.read if at_ns <= self.ended_ns]
+        inside = [(at_ns, count) for at_ns, count in known if self.watched_ns <= at_ns < self.ended_ns]
+        return [*inside, (self.ended_ns, known[-1][1])]
+
+    @property
+    def lag(self) -> list[Sample]:
+        """Records due and not read."""
+        return [((at_ns - self.watched_ns) / NS, self.schedule.due_count(at_ns) - n) for at_ns, n in self._samples]
+
+    @property
+    def unread(self) -> list[Sample]:
+        """Records that the broker had, not read."""
+        return [((at_ns - self.watched_ns) / NS, _at(self.delivered, at_ns) - n) for at_ns, n in self._samples]
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """From when until when lag was watched, how many records were due, delivered and read meanwhile, and lag."""
+        due, lag = self.schedule.due_count(self.ended_ns) - self.schedule.due_count(self.watched_ns), self.lag
+        counts = {name: getattr(self, name) for name in ("delivered", "read")}
+        moved = {name: _at(found, self.ended_ns) - _at(found, self.watched_ns) for name, found in counts.items()}
+        moments = {"watched_ns": self.watched_ns, "ended_ns": self.ended_ns}
+        return moments | {"due": due} | moved | {"lag_begin": lag[0][1], "lag_end": lag[-1][1]}
+
+
+def _at(counts: Counts, at_ns: int) -> float:
+    """A count at a moment, evenly between those that are known; after the last, the last."""
+    return float(np.interp(at_ns, *zip(*counts, strict=True)))

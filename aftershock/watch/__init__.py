@@ -1,0 +1,1 @@
+"""What people do with live and dead runs: look at one, abort it, clean up what dead ones left."""

@@ -1,0 +1,96 @@
+"""Ends a run by hand: what faults hold is undone at once, and the run ends as failed, by its own teardown."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from aftershock.run import lease
+from aftershock.run.fault_state import Held
+from aftershock.run.followed import journals
+from aftershock.run.lease import Lease
+from aftershock.run.live_run import ABORTED, Bench
+from chaos.events import ABORT_FILE
+from experiments.errors import AftershockError, BadInput
+from infra.strikes.strike import Proof
+from results.runs import store
+
+HEALING_LIMIT_S = 5.0
+DEAF_STEPS = frozenset({"provision", "collect", "tabulate", "predict", "validate", "report"})  # wait, and look, nowhere
+
+
+@dataclass(frozen=True)
+class Abortion:
+    """What was undone, what could not be, how long that took [s], and the step that still goes on, if one does."""
+
+    run_id: str
+    undone: list[Held]
+    left: list[Held]
+    seconds: float
+    step: str | None
+
+    @property
+    def done(self) -> str:
+        """What was undone, in words."""
+        count = len(self.undone)
+        return f"{count} fault{'' if count == 1 else 's'} undone in {self.seconds:.1f} s"
+
+    @property
+    def rest(self) -> str:
+        """What is still to come, in words that end a sentence; empty if nothing is."""
+        if self.step is None:
+            return ""
+        how = "cannot be interrupted: it ends first" if self.step in DEAF_STEPS else "ends within seconds"
+        return f"; {self.step} {how}, then the run is torn down"
+
+    def to_json(self) -> dict[str, Any]:
+        faults = {name: [held._asdict() for held in getattr(self, name)] for name in ("undone", "left")}
+        return asdict(self) | faults
+
+
+def abort(run_id: str) -> Abortion:
+    """Abort a live run; raises `BadInput` for any other.
+
+    The injector undoes what it holds, and journals it; what it leaves, since it has died, is undone from here. The
+    step that is going on ends when it looks, within seconds, or else with its work. A run that nobody works on any
+    more is torn down here.
+    """
+    bench = Bench(run_id)
+    if not (bench.run.root / "status.json").exists():
+        raise BadInput("run_id", run_id, f"a live run: {', '.join(store.all_live()) or 'there is none'}")
+    began = time.monotonic()
+    store.write_json(bench.run.raw / ABORT_FILE, {"at_ns": time.time_ns(), "error": ABORTED})
+    held = _held(bench)
+    left: list[Held] = []
+    if bench.provisioned:
+        bench.stop("injector", HEALING_LIMIT_S)
+        remaining = _held(bench)
+        held = list(dict.fromkeys([*held, *remaining]))
+        left = _undo(bench, remaining)
+    seconds = time.monotonic() - began
+    if lease.state_of(store.live_directory(run_id)) is Lease.FREE:
+        from aftershock.run import steps  # here, since they take a second to import
+
+        steps.teardown(run_id, ABORTED)
+    return Abortion(run_id, [each for each in held if each not in left], left, seconds, bench.step)
+
+
+def _held(bench: Bench) -> list[Held]:
+    with journals(bench.run_id) as seen:
+        return seen.faults.held
+
+
+def _undo(bench: Bench, held: list[Held]) -> list[Held]:
+    """Undo faults, all at once; returns those that are left."""
+
+    def heal(fault: Held) -> bool:
+        try:
+            proof: Proof = bench.driver.heal(bench.handle, fault.host, fault.kind)
+        except AftershockError:
+            return False
+        return proof.holds
+
+    with ThreadPoolExecutor(max(len(held), 1)) as pool:
+        return [fault for fault, healed in zip(held, pool.map(heal, held), strict=True) if not healed]

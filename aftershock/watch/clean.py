@@ -1,0 +1,188 @@
+"""Removes what dead runs left on this machine and in S3, and publishes those of this home as failed.
+
+A run is dead when the processes that worked on it have died (its lease is free), or when its cluster's handle is gone.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from aftershock.airflow import orchestrate
+from aftershock.run import lease, steps
+from aftershock.run.lease import Lease
+from aftershock.watch import litter
+from experiments.engines import EngineSpec
+from experiments.errors import AftershockError, BadInput, EnvironmentFailure
+from experiments.parsing import parse
+from infra import leftovers
+from infra.leftovers import ROOT_USER, Traces
+from infra.services import startup
+from results.runs import store
+
+REASON = "whoever ran it has died; removed by `aftershock clean`"
+
+
+@dataclass(frozen=True)
+class Emptied:
+    """A place in S3 where a run had left objects, and how many."""
+
+    run_id: str
+    place: str
+    objects: int
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """What was removed, what was left alone and why, and the runs that were published as failed.
+
+    emptied   places in S3 that had objects
+    swept     files and folders of this home that dead processes left
+    refused   an error for each run of which something could not be removed, or of which S3 did not delete the objects
+    """
+
+    removed: list[Traces]
+    kept: list[tuple[Traces, str]]
+    published: list[str]
+    emptied: list[Emptied]
+    swept: list[str]
+    refused: list[EnvironmentFailure]
+
+    def to_json(self) -> dict[str, Any]:
+        kept = [{**asdict(traces), "reason": reason} for traces, reason in self.kept]
+        return {
+            "removed": [asdict(traces) for traces in self.removed],
+            "kept": kept,
+            "published": self.published,
+            "emptied": [asdict(each) for each in self.emptied],
+            "swept": self.swept,
+            "refused": [str(error) for error in self.refused],
+        }
+
+
+def clean(run_id: str | None = None) -> Cleaning:
+    """Remove the traces of every dead run, and of the run named, which nobody must be working on.
+
+    What they checkpointed to S3 is deleted after that, and of a finished run only if it is named. Raises `BadInput` for
+    a named run that is no run of this home, or a finished one that had no store in S3, or one that somebody works on.
+    """
+    named = _check_named(run_id) if run_id else None
+    removed, kept, failed = _remove_traces(named)
+    published, unpublished = _publish([run for run in _live_runs() if run == run_id or _is_free(run)])
+    emptied, refused = _empty({*published, *([run_id] if run_id else [])} - unpublished.keys())
+    return Cleaning(removed, kept, published, emptied, litter.sweep(), [*failed, *unpublished.values(), *refused])
+
+
+def _remove_traces(named: Path | None) -> tuple[list[Traces], list[tuple[Traces, str]], list[EnvironmentFailure]]:
+    """Remove what dead runs left: what was removed, what was kept and why, and what could not be removed."""
+    removed, kept, failed = [], [], []
+    with startup.one_at_a_time():
+        for traces in leftovers.find():
+            if reason := why_kept(traces, named):
+                kept.append((traces, reason))
+                continue
+            try:
+                leftovers.remove(traces.label, traces.uid)
+                removed.append(traces)
+            except EnvironmentFailure as error:
+                failed.append(EnvironmentFailure(f"cluster {traces.label}: {error.cause}", error.remedy))
+    return removed, kept, failed
+
+
+def _publish(run_ids: list[str]) -> tuple[list[str], dict[str, EnvironmentFailure]]:
+    """Tear dead runs down: the ids of those that are over now, and why the others are not; one stops no other."""
+    over, failed = [], {}
+    for run_id in run_ids:
+        try:
+            steps.teardown(run_id, REASON)
+            orchestrate.forget(run_id)
+            over.append(run_id)
+        except AftershockError as error:
+            failed[run_id] = EnvironmentFailure(f"run {run_id}: {error}", f"then `aftershock clean {run_id}`")
+        except OSError as error:
+            cause = f"run {run_id}: {error.filename or 'the system'}: {error.strerror}"
+            failed[run_id] = EnvironmentFailure(cause, f"mend that, then `aftershock clean {run_id}`")
+    return over, failed
+
+
+def _check_named(run_id: str) -> Path:
+    live_directory = store.live_directory(run_id)
+    if not live_directory.is_dir() and not _engine(run_id).store:
+        live = ", ".join(_live_runs()) or "there is none"
+        raise BadInput("run_id", run_id, f"a live run: {live}; or a finished one with engine.store, which S3 may hold")
+    if lease.state_of(live_directory) is Lease.HELD:
+        raise BadInput("run_id", run_id, "a run that nobody works on; end this one with Ctrl-C")
+    return live_directory
+
+
+def _engine(run_id: str) -> EngineSpec:
+    """The engine of a finished run; that of a run which is not there, or never had an experiment, has no store."""
+    path = store.published(run_id).experiment_path
+    document = store.read_json(path) if path.is_file() else {}
+    return parse(EngineSpec, document.get("engine", {}) if isinstance(document, dict) else document, "engine")
+
+
+def _empty(run_ids: set[str]) -> tuple[list[Emptied], list[EnvironmentFailure]]:
+    """Delete what these finished runs left in S3, with the credentials of this process's environment."""
+    emptied, refused = [], []
+    for run_id in sorted(run_ids):
+        try:
+            engine = _engine(run_id)
+            if place := engine.objects_of(run_id):
+                from testbed.stores.s3 import S3Store  # here, since it takes a while to import
+
+                if objects := S3Store(place, engine.store_endpoint).clear():
+                    emptied.append(Emptied(run_id, place, objects))
+        except BadInput as error:
+            refused.append(EnvironmentFailure(f"run {run_id}: {error}", "look into its experiment.json"))
+        except EnvironmentFailure as error:
+            remedy = f"{error.remedy}, then `aftershock clean {run_id}`"
+            refused.append(EnvironmentFailure(f"run {run_id}: {error.cause}", remedy))
+    return emptied, refused
+
+
+def _live_runs() -> list[str]:
+    folder = store.home() / "live"
+    return sorted(path.name for path in folder.glob("*") if _is_run(path))
+
+
+def _is_run(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and store.RUN_ID.fullmatch(path.name) is not None
+
+
+def _is_free(run_id: str) -> bool:
+    return lease.state_of(store.live_directory(run_id)) is Lease.FREE
+
+
+def why_kept(traces: Traces, named: Path | None) -> str:
+    """Why these traces must stay; empty when they may go."""
+    if os.geteuid() not in (ROOT_USER, traces.uid):
+        return "it is another user's"
+    if traces.needs_root and os.geteuid() != ROOT_USER:
+        return "only root can remove namespaces and mounts"
+    if traces.hidden:
+        return "no Docker daemon can be asked for its containers: start it, or set DOCKER_HOST"
+    of_named = [root for root in traces.roots if Path(root).parent == named]
+    if of_named:
+        traces = replace(traces, roots=tuple(of_named))
+    if len(traces.roots) > 1:
+        return f"its processes name several roots: {', '.join(map(ascii, traces.roots))}"
+    if not traces.root:
+        return "" if traces.needs_root and not traces.processes else "nothing tells whose it is"
+    try:
+        orphaned = traces.orphaned
+    except EnvironmentFailure as doubt:
+        return f"it may be somebody else's: {doubt.cause}"
+    return "" if orphaned or of_named else _why_alive(traces)
+
+
+def _why_alive(traces: Traces) -> str:
+    """Why the traces of a run that has its handle must stay; empty for those of a run that nobody works on any more."""
+    match lease.state_of(Path(traces.root).parent, traces.uid):
+        case Lease.FREE:
+            return ""
+        case Lease.HELD:
+            return "its run is alive"
+    return "its run was begun elsewhere (a scheduler, a test): if that is over, name the run to remove it"

@@ -1,0 +1,116 @@
+"""What is left of runs and of `serve` beside their own folders: locks, scratch folders, databases, logs.
+
+Whatever somebody may still use stays: its lock is held, its process lives, or its run is there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from aftershock.airflow.environment import airflow_home
+from aftershock.run import lease
+from aftershock.run.lease import Lease
+from experiments.errors import EnvironmentFailure
+from infra.plain_files import open_plain
+from results.runs import store
+
+RUN_LOCK = re.compile(rf"\.({store.RUN_ID.pattern})\.(lease|teardown)")
+DATABASE = re.compile(rf"({store.RUN_ID.pattern})\.(db.*|logs)")
+TEMPLATE = "template"  # the database that those of runs are copies of
+SERVING = ".serving"  # in Airflow's home: locked, together, by every `serve` that runs there
+
+
+@contextmanager
+def serving() -> Iterator[None]:
+    """Within, the logs of Airflow's components in this home are in use."""
+    with open(airflow_home() / SERVING, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+
+
+def sweep() -> list[str]:
+    """Remove what dead processes left; returns the paths, relative to the home where they are below it."""
+    home = store.home()
+    found = _locks(home / "live")
+    if (home / "airflow").is_dir():
+        found += [*_databases(airflow_home() / "command-line"), *_component_logs()]
+    removed = [*(path for path in found if _remove(path)), *store.sweep()]
+    return [str(path.relative_to(home)) for path in removed]
+
+
+def logs_of(run_id: str, dag_run: str | None) -> list[Path]:
+    """The logs of a run that are not in its own folder: of its commands, and of the tasks of its DAG run."""
+    names = [run_id, *([again] if not _is_there(again := f"{run_id}-recompute") else [])]
+    paths = [store.home() / "logs" / f"{name}.log" for name in names]
+    if dag_run and dag_run.isprintable() and "/" not in dag_run:
+        paths.append(store.home() / "airflow" / "logs" / "dag_id=benchmark" / f"run_id={dag_run}")
+    return [path for path in paths if os.path.lexists(path)]
+
+
+def _is_there(run_id: str) -> bool:
+    return store.RUN_ID.fullmatch(run_id) is not None and (store.is_finished(run_id) or _is_worked_on(run_id))
+
+
+def remove_logs(run_id: str, dag_run: str | None) -> list[str]:
+    """Remove a run's logs; returns their paths, relative to the home."""
+    return [str(path.relative_to(store.home())) for path in logs_of(run_id, dag_run) if _remove(path)]
+
+
+def _remove(path: Path) -> bool:
+    """Remove a file or a folder, not what it leads to."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+    return not os.path.lexists(path)
+
+
+def _names(folder: Path) -> list[str]:
+    with suppress(FileNotFoundError):
+        return sorted(os.listdir(folder))
+    return []
+
+
+def _locks(folder: Path) -> list[Path]:
+    """Locks of runs that are not there, and that nobody holds."""
+    found = [(folder / name, match[1]) for name in _names(folder) if (match := RUN_LOCK.fullmatch(name))]
+    return [path for path, run_id in found if not (folder / run_id).exists() and _is_free(path)]
+
+
+def _is_free(path: Path) -> bool:
+    try:
+        descriptor = open_plain(path, os.O_RDWR)
+    except (FileNotFoundError, PermissionError, EnvironmentFailure):
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _databases(folder: Path) -> list[Path]:
+    """Metadata databases and task logs of commands that have died, whose runs are not there."""
+    found = [(folder / name, match[1]) for name in _names(folder) if (match := DATABASE.fullmatch(name))]
+    return [path for path, run_id in found if run_id != TEMPLATE and not _is_worked_on(run_id)]
+
+
+def _is_worked_on(run_id: str) -> bool:
+    live_directory = store.live_directory(run_id)
+    return live_directory.exists() or lease.state_of(live_directory) is Lease.HELD
+
+
+def _component_logs() -> list[Path]:
+    """What Airflow's components logged, unless some run."""
+    logs, lock = airflow_home() / "logs", airflow_home() / SERVING
+    if os.path.lexists(lock) and not _is_free(lock):
+        return []
+    return [logs / name for name in _names(logs) if not name.startswith("dag_id=")]

@@ -1,0 +1,140 @@
+"""What a live run looks like at this moment, from its journals alone: cheap, and the cluster is not asked."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from aftershock.run.fault_state import Faults
+from aftershock.run.followed import Sample, Seen, journals
+from aftershock.run.live_run import Bench
+from aftershock.run.pace import Pace
+from aftershock.watch.abort import abort
+from experiments.errors import AftershockError, BadInput
+from experiments.fault_kinds import Effect
+from results.runs import store
+from workloads.schedule import Schedule
+
+SILENT_S = 10.0  # hosts are sampled once a second: one without a sample for longer does not answer
+
+
+@dataclass(frozen=True)
+class LiveHost:
+    """A host of a live run, with what its processes use.
+
+    state      "up" (sampled of late), "unknown" (never sampled), "silent" (not of late), or what a fault holds it in
+    cpu_cores  cores kept busy between the last two samples
+    """
+
+    name: str
+    role: str
+    domains: tuple[str, ...]
+    state: str
+    cpu_cores: float | None
+    rss_bytes: int | None
+
+
+def state_of(run_id: str) -> dict[str, Any]:
+    """A live run as a JSON document; raises `BadInput` if there is none of that id.
+
+    run_id, experiment, started_ns, aborted, phase ("setting up", "measuring", "winding up"), hosts (`LiveHost`);
+    elapsed_s, window_s, left_s; faults (planned, injected, healed); next_fault (in_s, kind, targets) or None;
+    lag_records, committed_records, records_per_s (None where nothing was committed yet), doing (of `Pace`).
+    """
+    bench = Bench(run_id)
+    if run_id not in store.all_live():
+        raise BadInput("run_id", run_id, "a live run")
+    status, plan = bench.run.status(), bench.plan
+    with journals(run_id) as seen:
+        now_ns = time.time_ns()
+        return {
+            **{name: status.get(name) for name in ("run_id", "experiment", "started_ns", "dag_run")},
+            "aborted": bench.aborted is not None,
+            "hosts": [vars(host) for host in _hosts(bench, seen, now_ns)],
+            **_clock(plan, bench.experiment.window_s, now_ns),
+            "faults": _faults(plan, seen.faults),
+            "next_fault": _next(plan, now_ns),
+            **_query(bench, seen.query.pace, min(now_ns, plan.get("window_end_ns", now_ns))),
+        }
+
+
+def all_states() -> list[dict[str, Any]]:
+    """Every live run as `state_of` describes it, or with its `run_id` and `trouble`, why it cannot be looked at."""
+    states = (_state_or_trouble(run_id) for run_id in store.all_live())
+    return [state for state in states if state is not None]
+
+
+def _state_or_trouble(run_id: str) -> dict[str, Any] | None:
+    """None for a run that has ended meanwhile."""
+    try:
+        return state_of(run_id)
+    except (AftershockError, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
+        trouble = str(error) if isinstance(error, AftershockError) else repr(error)
+        return {"run_id": run_id, "trouble": trouble} if run_id in store.all_live() else None
+
+
+def _clock(plan: dict[str, Any], window_s: float, now_ns: int) -> dict[str, Any]:
+    if not plan:
+        return {"phase": "setting up", "elapsed_s": 0.0, "window_s": window_s, "left_s": None}
+    elapsed_s = min(max((now_ns - plan["window_start_ns"]) / 1e9, 0.0), window_s)
+    phase = "measuring" if now_ns < plan["window_end_ns"] else "winding up"
+    return {"phase": phase, "elapsed_s": elapsed_s, "window_s": window_s, "left_s": window_s - elapsed_s}
+
+
+def _hosts(bench: Bench, seen: Seen, now_ns: int) -> list[LiveHost]:
+    if not bench.provisioned:
+        return []
+    held = {held.host: held.kind.effect for held in seen.faults.held if held.kind.takes_the_host}
+    domains = bench.experiment.fault_spec.hosts
+    return [
+        _host(name, host.role.value, tuple(domains.get(name, ())), held.get(name), seen.hosts.last.get(name), now_ns)
+        for name, host in bench.handle.hosts.items()
+    ]
+
+
+def _host(
+    name: str, role: str, domains: tuple[str, ...], effect: Effect | None, sample: Sample | None, now_ns: int
+) -> LiveHost:
+    """What the last sample says of resources holds only as long as the host is up."""
+    if effect is not None or sample is None:
+        return LiveHost(name, role, domains, "unknown" if effect is None else effect.value, None, None)
+    if now_ns - sample.at_ns > SILENT_S * 1e9:
+        return LiveHost(name, role, domains, "silent", None, None)
+    return LiveHost(name, role, domains, "up", sample.cores, sample.rss_bytes)
+
+
+def _faults(plan: dict[str, Any], so_far: Faults) -> dict[str, int]:
+    planned = sum(len(event["targets"]) for event in plan.get("events", ()))
+    return {"planned": planned, "injected": so_far.injected, "healed": so_far.healed}
+
+
+def _next(plan: dict[str, Any], now_ns: int) -> dict[str, Any] | None:
+    for event in sorted(plan.get("events", ()), key=lambda each: each["at"]):
+        in_s = (plan["window_start_ns"] - now_ns) / 1e9 + event["at"]
+        if in_s > 0:
+            return {"in_s": in_s, "kind": event["kind"], "targets": event["targets"]}
+    return None
+
+
+def _query(bench: Bench, pace: Pace, until_ns: int) -> dict[str, Any]:
+    """What the query has committed, and how many records were due by then, or in the window, and are not."""
+    path = bench.orders / "generator.json" if bench.provisioned else None
+    lag_records = None
+    if path is not None and path.exists() and pace.committed_records is not None:
+        schedule = Schedule(**store.read_json(path)["schedule"])
+        lag_records = max(schedule.due_count(until_ns) - pace.committed_records, 0)
+    told = {name: getattr(pace, name) for name in ("committed_records", "records_per_s", "doing")}
+    return {"lag_records": lag_records, **told}
+
+
+def end(run_id: str) -> str:
+    """Abort a live run, as `aftershock abort` does; returns what happened in one line."""
+    try:
+        aborted = abort(run_id)
+    except BadInput:
+        raise
+    except AftershockError as error:
+        return f"{run_id} is being aborted, but: {error}"
+    left = f", {len(aborted.left)} left to its teardown" if aborted.left else ""
+    return f"{run_id} was aborted: {aborted.done}{left}{aborted.rest}"

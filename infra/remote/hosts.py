@@ -1,0 +1,334 @@
+"""What a driver does on hosts that are asked over a session, whatever carries it: spawn, stop, look, aim, heal.
+
+An agent on each host (`infra.remote.agent`) carries requests out. A process keeps one session with each host, which all
+driver objects share, and connects again when a connection breaks. A host may have a clock of its own: its offset from
+ours is measured when a session begins, and again before use if that was long ago.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from experiments.errors import EnvironmentFailure
+from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from infra.cluster import Handle, Host, HostState
+from infra.processes import MACHINE, MARK, Usage
+from infra.remote import reach
+from infra.remote.session import ClockOffset, Disconnected, Session, measure_offset
+from infra.services import gateway, launch, startup
+from infra.strikes.strike import Proof, Strike, wait_until
+
+ANSWER_LIMIT_S = 15.0
+ATTEMPTS = 3
+PROOF_LOOK_S = 0.02
+# What a session runs: its first line is the mark, which must not be among the arguments, where all users could read it.
+MARKED = f"""IFS='"' read -r _ _ _ {MARK} _; export {MARK}; exec "$@\""""
+CLOCK_HOLDS_S = 30.0  # a clock that nobody disciplines is off by 50 ppm, so 1.5 ms after this
+
+
+class SwitchedOff(EnvironmentFailure):
+    """The host's machine has no power: a fault took it, and nothing can be asked there."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"{host} is switched off", "wait until it is healed")
+
+
+class StandsStill(Disconnected):
+    """The host's machine is frozen: a fault froze it, and nothing can be asked there before it is let go on."""
+
+
+class Refused(EnvironmentFailure):
+    """The system of a host would not do what was asked."""
+
+
+class Tried(NamedTuple):
+    """What a proof by datagrams adds to `Proof.done` and `Proof.left` about the peers with which they were tried."""
+
+    done: dict[str, int]
+    left: dict[str, int]
+
+
+@dataclass
+class Link:
+    """A session with the agent of a host, and that host's clock."""
+
+    session: Session
+    clock: ClockOffset
+    measured: float = field(default_factory=time.monotonic)
+
+
+class RemoteHosts:
+    """The part of `infra.cluster.Driver` that works over sessions; `begin` starts a command on a host of a handle.
+
+    Every method raises `EnvironmentFailure` for a host that cannot be reached, or that is not the one expected.
+    """
+
+    agent = "infra.remote.agent"  # the module that a session runs
+
+    def __init__(self, begin: Callable[[Handle, Host, Sequence[str]], Session]) -> None:
+        self._begin = begin
+        self._links: dict[tuple[int, str, str], Link] = {}
+        self._locks: defaultdict[tuple[int, str, str], threading.Lock] = defaultdict(threading.Lock)
+
+    def inspect(self, handle: Handle) -> list[HostState]:
+        """Which hosts have live processes, and how many; one that cannot be reached is down."""
+        return self.at_once(handle, self._state)
+
+    def clocks(self, handle: Handle) -> dict[str, ClockOffset]:
+        """The clocks of the hosts that can be reached."""
+        return {name: clock for name, clock in self.at_once(handle, self._clock_of) if clock}
+
+    def at_once(self, handle: Handle, act: Callable[[Handle, Host], Any]) -> list[Any]:
+        """Act on every host of the cluster, all at the same time: one that does not answer holds up no other."""
+        with ThreadPoolExecutor(max(len(handle.hosts), 1)) as pool:
+            return list(pool.map(partial(act, handle), handle.hosts.values()))
+
+    def _clock_of(self, handle: Handle, host: Host) -> tuple[str, ClockOffset | None]:
+        with suppress(EnvironmentFailure):
+            return host.name, self.clock(handle, host)
+        return host.name, None
+
+    def _state(self, handle: Handle, host: Host) -> HostState:
+        try:
+            count = self.ask(handle, host, "count")
+        except EnvironmentFailure:
+            count = 0
+        return HostState(host.name, host.address, count > 0, count)
+
+    def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
+        """As `Driver.spawn`; not tried again when the connection is lost: it would start the service twice."""
+        folder, target = handle.directory(host), handle.hosts[host]
+        request = {
+            "command": list(command),
+            "folder": str(folder),
+            "log": str(folder / "logs" / f"{service}.log"),
+            "variables": startup.service_environment(handle, host, service),
+        }
+        self.ask(handle, target, "count")  # a connection that broke while it was idle is noticed and made again here
+        return answer_of(target, self.session(handle, target).ask(ANSWER_LIMIT_S, do="spawn", **request))
+
+    def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
+        self.ask(handle, handle.hosts[host], "stop", limit_s + ANSWER_LIMIT_S, service=service, limit_s=limit_s)
+
+    def running(self, handle: Handle, host: str) -> set[str]:
+        return set(self.ask(handle, handle.hosts[host], "running"))
+
+    def usage(self, handle: Handle, host: str) -> Usage:
+        return Usage(**self.ask(handle, handle.hosts[host], "usage"))
+
+    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+        strike = RemotePartition if kind is FaultKind.PARTITION else RemoteStrike
+        return strike(self, handle, startup.struck(handle, host, kind), kind, options)
+
+    def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
+        fired_ns = time.time_ns()
+        try:
+            return self.heal_with_power(handle, host, kind)
+        except SwitchedOff:
+            return overtaken(fired_ns)
+
+    def heal_with_power(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
+        """As `heal`; raises `SwitchedOff` for a host that has no power, or loses it meanwhile."""
+        target = startup.struck(handle, host, kind)
+        if kind.loses_the_host:
+            return startup.revive(self, handle, target)
+        if kind in gateway.STARTS:
+            return gateway.restart(self, handle, kind)
+        proof = self.clock(handle, target).here(Proof(**self.ask(handle, target, "undo", kind=kind)))
+        return self._reconnected(handle, target, proof) if kind is FaultKind.PARTITION else proof
+
+    def _reconnected(self, handle: Handle, host: Host, proof: Proof) -> Proof:
+        """The proof that a partition was undone, and what is seen of it: others reach the host, and it them."""
+        found, peers = self.tried(handle, host, others(handle, host))
+        left = {**proof.left, "peers cut off": found.lost(None), **peers.left}
+        return replace(proof, proved_ns=time.time_ns(), done={**proof.done, **peers.done}, left=left)
+
+    def tried(self, handle: Handle, host: Host, peers: Sequence[Host]) -> tuple[reach.Reach, Tried]:
+        """Who reaches a host, and whom it reaches; and what that is worth as a proof.
+
+        Peers that are down cannot be tried, and a proof may hold without them; one that tried nobody else, cannot.
+        """
+        found = reach.between(self, handle, host, peers)
+        done = {"peers tried": len(found.came)}
+        if found.came:
+            return found, Tried(done, {})
+        down = sum(self.is_down(handle, peer) for peer in peers)
+        return found, Tried({**done, "peers down": down}, {"peers untried": len(peers) - down})
+
+    def is_down(self, handle: Handle, host: Host) -> bool:
+        """Whether a host has no power or stands still, so that it cannot be asked; not one that is just not reached."""
+        try:
+            self.ask(handle, host, "clock")
+        except (SwitchedOff, StandsStill):
+            return True
+        except EnvironmentFailure:
+            return False
+        return False
+
+    def ask(self, handle: Handle, host: Host, what: str, within_s: float = ANSWER_LIMIT_S, **fields: Any) -> Any:
+        """What the agent of the host answers; a lost connection is made again, so `what` may be carried out twice."""
+        for _ in range(ATTEMPTS - 1):
+            with suppress(Disconnected):
+                return answer_of(host, self.session(handle, host).ask(within_s, do=what, **fields))
+        return answer_of(host, self.session(handle, host).ask(within_s, do=what, **fields))
+
+    def session(self, handle: Handle, host: Host) -> Session:
+        """This process's session with the agent of the host."""
+        return self._link(handle, host).session
+
+    def clock(self, handle: Handle, host: Host) -> ClockOffset:
+        """How far the host's clock is ahead, as measured lately."""
+        link = self._link(handle, host)
+        if time.monotonic() - link.measured > CLOCK_HOLDS_S:
+            link.clock, link.measured = clock_behind(link.session), time.monotonic()
+        return link.clock
+
+    def _link(self, handle: Handle, host: Host) -> Link:
+        """A fork must not speak on its parent's connection."""
+        key = (os.getpid(), handle.token, host.name)
+        with self._locks[key]:  # one for each host: none waits while another one does not answer
+            found = self._links.get(key)
+            if found is None or not found.session.alive:
+                session = self._open(handle, host)
+                found = self._links[key] = Link(session, clock_behind(session))
+            return found
+
+    def _open(self, handle: Handle, host: Host) -> Session:
+        mark = f"{handle.token}/{MACHINE}/{host.name}"
+        environment = launch.environment(mark, handle.root)
+        variables = [f"{name}={value}" for name, value in environment.items() if name != MARK]
+        agent = [sys.executable, "-S", "-m", self.agent, host.name, host.address, str(handle.disk(host.name))]
+        session = self._begin(handle, host, ["sh", "-c", MARKED, "sh", "env", *variables, *agent])
+        session.tell(mark=mark)
+        return session
+
+    def forget(self, handle: Handle, host: Host) -> None:
+        """End this process's session with a host that answers no more: whoever waits for an answer is told."""
+        link = self._links.pop((os.getpid(), handle.token, host.name), None)
+        if link:
+            link.session.close()
+
+    def close(self, handle: Handle) -> None:
+        """End this process's sessions with the hosts of a cluster."""
+        for key in [key for key in self._links if key[1] == handle.token]:
+            self._links.pop(key).session.close()
+
+
+class RemoteStrike:
+    """Implements `infra.strikes.strike.Strike` by the agent of the host: told ahead, it strikes by itself when due.
+
+    What passes between them is by the host's clock; what is asked of it and what it returns, by this machine's.
+    """
+
+    _numbers = itertools.count()
+
+    def __init__(self, hosts: RemoteHosts, handle: Handle, host: Host, kind: FaultKind, options: FaultOptions) -> None:
+        self._hosts, self._handle, self._host, self._number = hosts, handle, host, next(self._numbers)
+        self._options = options
+        peers = [handle.hosts[name].address for name in options.peers]
+        self._request = {"number": self._number, "kind": kind, "options": {**options._asdict(), "peers": peers}}
+        self._clock: ClockOffset
+        self._ordered_ns = 0
+        self._session: Session | None = None  # none with a machine that is switched off
+        with suppress(SwitchedOff):
+            self._session = self._make_ready()
+
+    def _make_ready(self) -> Session:
+        self._hosts.ask(self._handle, self._host, "aim", **self._request)
+        self._clock = self._hosts.clock(self._handle, self._host)
+        return self._hosts.session(self._handle, self._host)
+
+    def refresh(self) -> bool:
+        try:
+            return self._ask("refresh")
+        except SwitchedOff:
+            return False
+
+    def shoot(self, due_ns: int = 0) -> None:
+        """Never waits for the host: when the connection was lost, `fire` makes it again, aims, and strikes late."""
+        self._ordered_ns = max(due_ns, time.time_ns())
+        if self._session:
+            with suppress(Disconnected):
+                self._session.tell(do="shoot", number=self._number, due_ns=self._clock.there(due_ns))
+
+    def fire(self) -> Proof:
+        """Complete it and prove it; a host that loses its power meanwhile has nothing left to be proved."""
+        wait_until(self._ordered_ns)  # an order that did not get through must not be made good for early
+        try:
+            return self._prove()
+        except SwitchedOff:
+            return overtaken(self._ordered_ns or time.time_ns())
+
+    def _prove(self) -> Proof:
+        """Two proofs: the host's own, and that none of the ports it closed answers from outside."""
+        while (found := self._ask("fire")) is None:
+            time.sleep(PROOF_LOOK_S)
+        proof = self._clock.here(Proof(**found["proof"]))
+        answering = self._answering(found["ports"])
+        left = {**proof.left, "open ports": max(proof.left.get("open ports", 0), answering)}
+        return replace(proof, left=left, proved_ns=time.time_ns()) if found["ports"] else proof
+
+    def _answering(self, ports: Sequence[int]) -> int:
+        """How many of these ports answer from here; asked all at once, since one that says nothing takes a while."""
+        with ThreadPoolExecutor(max(len(ports), 1)) as pool:
+            return sum(pool.map(partial(gateway.answers, self._host.address), ports))
+
+    def close(self) -> None:
+        if self._session:
+            with suppress(Disconnected):  # then the agent has ended, and the aim with it
+                self._session.tell(do="close", number=self._number)
+
+    def _ask(self, what: str) -> Any:
+        """Ask the agent that holds the aim; aim again when the connection to it was lost."""
+        if self._session:
+            with suppress(Disconnected):
+                return self._answer(self._session, what)
+        self._session = self._make_ready()
+        return self._answer(self._session, what)
+
+    def _answer(self, session: Session, what: str) -> Any:
+        return answer_of(self._host, session.ask(ANSWER_LIMIT_S, do=what, number=self._number))
+
+
+class RemotePartition(RemoteStrike):
+    """Proves from outside, too, that packets of the directions that are cut do not come through, and others do."""
+
+    def _prove(self) -> Proof:
+        proof, direction = super()._prove(), self._options.direction
+        named = [self._handle.hosts[name] for name in self._options.peers if name != self._host.name]
+        found, peers = self._hosts.tried(self._handle, self._host, named or others(self._handle, self._host))
+        seen = {"packets through": found.through(direction), "peers lost": found.lost(direction)}
+        left = {**proof.left, **seen, **peers.left}
+        return replace(proof, proved_ns=time.time_ns(), done={**proof.done, **peers.done}, left=left)
+
+
+def overtaken(fired_ns: int) -> Proof:
+    """What there is to say of a strike or a heal amid which its host was switched off, by a fault of its own."""
+    return Proof(fired_ns, time.time_ns(), {"overtaken by a loss of power": 1}, {"hosts with power": 0})
+
+
+def others(handle: Handle, host: Host) -> list[Host]:
+    return [other for other in handle.hosts.values() if other.name != host.name]
+
+
+def clock_behind(session: Session) -> ClockOffset:
+    """The clock of the host that a session reaches, measured now."""
+    return measure_offset(lambda: session.ask(ANSWER_LIMIT_S, do="clock")["done"])
+
+
+def answer_of(host: Host, answer: dict[str, Any]) -> Any:
+    """What was done; raises `Refused` when the host's system would not."""
+    if "failed" in answer:
+        raise Refused(f"{host.name}: {answer['failed']}", "mend that on the host and run again")
+    return answer["done"]

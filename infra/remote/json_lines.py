@@ -1,0 +1,92 @@
+"""Sessions in which requests and answers are JSON lines, whatever carries the lines."""
+
+from __future__ import annotations
+
+import json
+import threading
+from abc import ABC, abstractmethod
+from typing import Any, NoReturn
+
+from infra.remote.session import Disconnected
+
+LONGEST_LINE = 2**20  # bytes: answers have some hundred
+MOST_OTHER_LINES = 1000  # before an answer
+
+
+class JsonLines(ABC):
+    """A session (`infra.remote.session`) over lines that a subclass carries; it ends when closed, or with its program.
+
+    What the carrier raises when the connection is gone is one of `lost_by`.
+    """
+
+    lost_by: tuple[type[BaseException], ...] = (OSError, EOFError)
+
+    def __init__(self) -> None:
+        self._asking, self._sending = threading.Lock(), threading.Lock()
+
+    @property
+    @abstractmethod
+    def alive(self) -> bool: ...
+
+    def tell(self, **request: Any) -> None:
+        """Send a request that has no answer; waits for none that another thread has asked for."""
+        self._send(request)
+
+    def ask(self, within_s: float, **request: Any) -> Any:
+        """Send a request and return its answer; raises `Disconnected` when there is none within `within_s` [s], too."""
+        with self._asking:
+            self.set_limit(within_s)
+            self._send(request)
+            return self._answer()
+
+    def _send(self, request: dict[str, Any]) -> None:
+        try:
+            with self._sending:
+                self.send(json.dumps(request).encode() + b"\n")
+        except self.lost_by as error:
+            self._lost(error)
+
+    def _answer(self) -> Any:
+        """The next line that is JSON: a login shell may print others before the program begins.
+
+        What runs on a host may have the program say anything: what is no answer ends the session, and nothing else.
+        """
+        try:
+            for _ in range(MOST_OTHER_LINES):
+                line = self.read_line()
+                if not line:
+                    self._lost(EOFError((self.last_words().strip().splitlines() or ["it ended"])[-1]))
+                if line.startswith("{"):
+                    return json.loads(line)
+        except self.lost_by as error:
+            self._lost(error)
+        except (ValueError, RecursionError):
+            self._lost(EOFError("what it says is no answer"))
+        self._lost(EOFError("it says much and gives no answer"))
+
+    def _lost(self, error: BaseException) -> NoReturn:
+        self.close()
+        raise Disconnected(reason_of(error)) from None
+
+    @abstractmethod
+    def set_limit(self, limit_s: float) -> None:
+        """How long sending and reading may take from now on [s]."""
+
+    @abstractmethod
+    def send(self, line: bytes) -> None: ...
+
+    @abstractmethod
+    def read_line(self) -> str:
+        """The next line, of at most about `LONGEST_LINE`; empty when there will be none."""
+
+    @abstractmethod
+    def last_words(self) -> str:
+        """What the program wrote to standard error."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+def reason_of(error: BaseException) -> str:
+    """Why a connection was lost, in a few words."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

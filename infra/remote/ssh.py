@@ -1,0 +1,151 @@
+"""Connections to hosts over SSH: to a pinned host key only, with time limits, keepalive and retries.
+
+A `Session` over SSH is one as `infra.remote.session` describes it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import paramiko
+
+from experiments.errors import EnvironmentFailure
+from infra.remote.json_lines import LONGEST_LINE, JsonLines, reason_of
+from infra.remote.session import Disconnected
+
+PORT = 22
+CONNECT_LIMIT_S, ATTEMPTS_LIMIT_S, PAUSE_S = 5.0, 15.0, 0.1
+KEEPALIVE_S = 10
+UNACKNOWLEDGED_LIMIT_MS = 10_000  # after that the kernel gives a connection to a vanished host up
+LAST_WORDS = 10_000
+
+# Its transport threads log what they raise, traceback included; the callers here say the same in one line.
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+
+
+@dataclass(frozen=True)
+class Login:
+    """How to log in to hosts: whoever is not in `known_hosts` is refused.
+
+    `pinned_in` is what a person would look into for the pinned key, where that is not `known_hosts` itself.
+    """
+
+    user: str
+    key: Path
+    known_hosts: Path
+    port: int = PORT
+    pinned_in: Path | None = None
+
+
+def connect(login: Login, name: str, address: str) -> paramiko.SSHClient:
+    """Log in to a host; one that does not answer yet is tried again for `ATTEMPTS_LIMIT_S`.
+
+    Raises `EnvironmentFailure` for keys that cannot be read, an unknown or changed host key and a refused key at once,
+    and for a host that cannot be reached in the end.
+    """
+    for path in (login.key, login.known_hosts):
+        if not os.access(path, os.R_OK):
+            raise EnvironmentFailure(f"{path}, needed to log in to {name}, cannot be read", "restore it")
+    pinned_in = login.pinned_in or login.known_hosts
+    deadline = time.monotonic() + ATTEMPTS_LIMIT_S
+    while True:
+        try:
+            return _attempt(login, name, address)
+        except paramiko.BadHostKeyException:
+            cause = f"{name} at {address} shows another host key than the one pinned in {pinned_in}"
+            raise EnvironmentFailure(cause, "find out who answers there; never accept the key blindly") from None
+        except paramiko.AuthenticationException:
+            raise EnvironmentFailure(
+                f"{name} at {address} refuses {login.user}'s key {login.key}", "authorize that key on the host"
+            ) from None
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            if time.monotonic() > deadline:
+                cause = f"{name} at {address} cannot be reached over SSH ({reason_of(error)})"
+                raise EnvironmentFailure(
+                    cause, f"see that sshd listens on port {login.port} there, the firewall, and `ip route`"
+                ) from None
+        time.sleep(PAUSE_S)
+
+
+def _attempt(login: Login, name: str, address: str) -> paramiko.SSHClient:
+    client = paramiko.SSHClient()
+    client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    client.load_host_keys(str(login.known_hosts))
+    entry = entry_of(address, login.port)
+    if client.get_host_keys().lookup(entry) is None:
+        raise EnvironmentFailure(f"no host key of {name} ({entry}) is in {login.known_hosts}", "put it there, checked")
+    try:
+        client.connect(
+            address,
+            port=login.port,
+            username=login.user,
+            key_filename=str(login.key),
+            allow_agent=False,
+            look_for_keys=False,
+            timeout=CONNECT_LIMIT_S,
+            banner_timeout=CONNECT_LIMIT_S,
+            auth_timeout=CONNECT_LIMIT_S,
+        )
+    except BaseException:
+        client.close()
+        raise
+    _keep_alive(client)
+    return client
+
+
+def entry_of(address: str, port: int) -> str:
+    """How a file of known hosts names a host."""
+    return address if port == PORT else f"[{address}]:{port}"
+
+
+def _keep_alive(client: paramiko.SSHClient) -> None:
+    transport = client.get_transport()
+    if transport is not None:
+        transport.set_keepalive(KEEPALIVE_S)
+        # Without delay: an order must not wait until the one before it is acknowledged.
+        for option, value in ((socket.TCP_NODELAY, 1), (socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_LIMIT_MS)):
+            transport.sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+class Session(JsonLines):
+    """A program on a host, with a connection of its own."""
+
+    lost_by = (OSError, EOFError, paramiko.SSHException)
+
+    def __init__(self, client: paramiko.SSHClient, command: Sequence[str]) -> None:
+        super().__init__()
+        self._client = client
+        try:
+            self._channel = client.get_transport().open_session(timeout=CONNECT_LIMIT_S)
+            self._channel.exec_command(f"exec {shlex.join(command)}")
+        except (AttributeError, *self.lost_by) as error:
+            client.close()
+            raise Disconnected(reason_of(error)) from None
+        self._lines = self._channel.makefile("r")
+
+    @property
+    def alive(self) -> bool:
+        return not (self._channel.closed or self._channel.exit_status_ready())
+
+    def set_limit(self, limit_s: float) -> None:
+        self._channel.settimeout(limit_s)
+
+    def send(self, line: bytes) -> None:
+        self._channel.sendall(line)
+
+    def read_line(self) -> str:
+        return self._lines.readline(LONGEST_LINE)
+
+    def last_words(self) -> str:
+        said = self._channel.recv_stderr(LAST_WORDS) if self._channel.recv_stderr_ready() else b""
+        return said.decode(errors="replace")
+
+    def close(self) -> None:
+        self._client.close()

@@ -1,0 +1,66 @@
+"""The secrets of one run: what its Spark processes and the clients of its broker show each other.
+
+They are made with the cluster, known to nobody but the user who started the run, and gone with the cluster's root.
+
+    ROOT/secrets/spark-defaults.conf   what every Spark process of the run reads (its SPARK_CONF_DIR)
+    ROOT/secrets/kafka.properties      what a client of the broker says (`infra.services.broker`)
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+from pathlib import Path
+
+from infra.services.broker import client_properties
+from infra.services.launch import DAEMON
+
+FOLDER = "secrets"
+SPARK_FILE, KAFKA_FILE = "spark-defaults.conf", "kafka.properties"
+KEY_BYTES = 32
+PAGE_FILTER = "org.apache.spark.ui.JWSFilter"  # answers 403 to whoever shows no token signed with its key
+# Executors prove themselves with the same secret, which Spark hands them in their environment. Nobody can submit a
+# program, or kill one, over HTTP.
+SPARK = {
+    "spark.authenticate": "true",
+    "spark.master.rest.enabled": "false",
+    "spark.ui.killEnabled": "false",
+    "spark.master.ui.decommission.allow.mode": "DENY",
+    "spark.ui.filters": PAGE_FILTER,
+    "spark.python.daemon.module": DAEMON,
+}
+
+
+def folder(root: str | Path) -> Path:
+    """Where the secrets of the cluster with that root are."""
+    return Path(root) / FOLDER
+
+
+def kafka_file(root: str | Path) -> Path:
+    """The credentials of the broker's clients."""
+    return folder(root) / KAFKA_FILE
+
+
+def make(root: str | Path) -> None:
+    """Make the secrets of a cluster, unless it has them."""
+    place = folder(root)
+    if place.exists():
+        return
+    scratch = place.with_name(f".{FOLDER}")
+    scratch.mkdir(mode=0o700, exist_ok=True)
+    own = {
+        "spark.authenticate.secret": secrets.token_hex(KEY_BYTES),
+        f"spark.{PAGE_FILTER}.param.secretKey": base64.urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode(),
+    }
+    write_private(scratch / SPARK_FILE, "".join(f"{name} {value}\n" for name, value in (SPARK | own).items()))
+    write_private(scratch / KAFKA_FILE, client_properties(secrets.token_hex(KEY_BYTES)))
+    scratch.rename(place)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, from the first byte on."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)

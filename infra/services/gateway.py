@@ -1,0 +1,110 @@
+"""The services of the gateway that the cluster itself needs, broker and Spark master: started, and started again.
+
+Both keep what they must remember on the gateway's disk: the broker its topics, the master which workers and
+applications there are. The third service that a fault can kill, the query driver, is started again by its supervisor.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from experiments.errors import EnvironmentFailure
+from experiments.fault_kinds import FaultKind
+from infra.cluster import Driver, Handle
+from infra.services import kafka, spark
+from infra.services.credentials import write_private
+from infra.services.jars import ensure_jars
+from infra.services.jvm import Java, find_java
+from infra.services.launch import BROKER_PORT, CONTROLLER_PORT, MASTER_PORT, PORTS, for_the_controller
+from infra.strikes.strike import Proof
+
+GATEWAY_PORTS = (BROKER_PORT, CONTROLLER_PORT, MASTER_PORT)
+
+
+@functools.cache
+def java() -> Java:
+    """Looked for once in a process: asking a JVM takes a tenth of a second, and every service needs one."""
+    return find_java()
+
+
+def start_broker(driver: Driver, handle: Handle) -> None:
+    """Start the broker on its data, which is made when there is none; returns before it answers."""
+    config = _broker_config(handle)
+    folder, data = config.parent, config.with_name("data")
+    folder.mkdir(exist_ok=True)
+    launcher, jars = java().launcher, ensure_jars().broker
+    if not data.exists():
+        write_private(config, kafka.properties(handle.kafka, data))
+        format_it = kafka.java_command(launcher, jars, "kafka.tools.StorageTool", *kafka.format_options(config))
+        _format(handle, format_it, folder)
+    _spawn_broker(driver, handle)
+
+
+def _spawn_broker(driver: Driver, handle: Handle) -> None:
+    """Start the broker on its data. Writes nothing: what ran on the gateway since may have left links there."""
+    program = kafka.java_command(java().launcher, ensure_jars().broker, "kafka.Kafka", str(_broker_config(handle)))
+    driver.spawn(handle, handle.gateway.name, "broker", program)
+
+
+def _broker_config(handle: Handle) -> Path:
+    return handle.directory(handle.gateway.name) / "kafka" / "server.properties"
+
+
+def _format(handle: Handle, command: list[str], folder: Path) -> None:
+    variables = os.environ | for_the_controller(handle.token, handle.root, "format")
+    done = subprocess.run(command, capture_output=True, text=True, env=variables)
+    if done.returncode:
+        raise EnvironmentFailure(f"Kafka could not format its storage: {done.stderr.strip()[-300:]}", f"see {folder}")
+
+
+def start_master(driver: Driver, handle: Handle) -> None:
+    """Start the Spark master with what it remembers; returns before it answers."""
+    spark.recovery_directory(handle).mkdir(exist_ok=True)
+    driver.spawn(handle, handle.gateway.name, "spark-master", spark.master_command(handle.gateway))
+
+
+STARTS: dict[FaultKind, Callable[[Driver, Handle], None]] = {
+    FaultKind.BROKER_KILL: _spawn_broker,
+    FaultKind.MASTER_KILL: start_master,
+}
+
+
+def restart(driver: Driver, handle: Handle, kind: FaultKind) -> Proof:
+    """Start a killed service again, if it is down; the proof is that it runs, not yet that it answers."""
+    fired_ns, started = time.time_ns(), 0
+    service = str(kind.service)
+    if service not in driver.running(handle, handle.gateway.name):
+        STARTS[kind](driver, handle)
+        started = 1
+    down = 0 if service in driver.running(handle, handle.gateway.name) else 1
+    return Proof(fired_ns, time.time_ns(), {"services started": started}, {"services down": down})
+
+
+def serves(handle: Handle, kind: FaultKind) -> bool:
+    """Whether the service that a fault of that kind kills can be used: the broker answers, the master listens."""
+    listens = all(answers(handle.gateway.address, port) for port in PORTS[str(kind.service)])
+    return listens and (kind is not FaultKind.BROKER_KILL or kafka.is_ready(handle.kafka))
+
+
+def wait_port(address: str, port: int, log: Path, limit_s: float = 60.0) -> None:
+    """Return once something listens there; raises `EnvironmentFailure` after `limit_s`."""
+    deadline = time.monotonic() + limit_s
+    while not answers(address, port):
+        if time.monotonic() > deadline:
+            raise EnvironmentFailure(f"nothing listens on {address}:{port} after {limit_s:g} s", f"see {log}")
+        time.sleep(0.1)
+
+
+def answers(address: str, port: int, limit_s: float = 1.0) -> bool:
+    """Whether a TCP connection to that port is accepted within `limit_s` [s]."""
+    try:
+        socket.create_connection((address, port), timeout=limit_s).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,139 @@
+"""The Kafka broker of a cluster: one KRaft node (broker and controller) on the gateway.
+
+Whoever connects must show the credentials of the run. The controller keeps what clients are checked against, so it has
+a password of its own, which no client is given."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import secrets
+import time
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.admin import NewTopic
+from kafka.errors import RetriableError, TopicAlreadyExistsError
+
+from experiments.errors import EnvironmentFailure
+from infra.services.broker import MECHANISM, PROTOCOL, USER, Broker, server_login
+from infra.services.launch import BROKER_PORT, CONTROLLER_PORT
+
+HEAP = "320m"
+LONGEST_PAUSE_MS = 500  # between two attempts to reach a broker that starts; by default it grows to half a minute
+SHOWN_LIMIT_S = 30.0
+
+
+def properties(broker: Broker, data: Path) -> str:
+    """server.properties of a single KRaft node that listens on the broker's address only; there are passwords in it."""
+    address, controller = broker.address.partition(":")[0], server_login(USER, secrets.token_hex())
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@{address}:{CONTROLLER_PORT}",
+        "listeners": f"CLIENTS://{address}:{BROKER_PORT},CONTROLLER://{address}:{CONTROLLER_PORT}",
+        "advertised.listeners": f"CLIENTS://{address}:{BROKER_PORT}",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "CLIENTS",
+        "listener.security.protocol.map": f"CLIENTS:{PROTOCOL},CONTROLLER:{PROTOCOL}",
+        "sasl.enabled.mechanisms": MECHANISM,
+        "sasl.mechanism.inter.broker.protocol": MECHANISM,
+        "listener.name.clients.plain.sasl.jaas.config": broker.server_login(),
+        "sasl.mechanism.controller.protocol": MECHANISM,
+        "listener.name.controller.sasl.enabled.mechanisms": MECHANISM,
+        "listener.name.controller.plain.sasl.jaas.config": controller,
+        "log.dirs": data,
+        "auto.create.topics.enable": "false",
+        "offsets.topic.replication.factor": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "group.initial.rebalance.delay.ms": 0,
+        "num.network.threads": 2,
+        "num.io.threads": 4,
+        "log.segment.bytes": 256 * 1024 * 1024,
+        "log.retention.ms": -1,
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def cluster_id() -> str:
+    """A random id as Kafka writes it; one that begins with a hyphen would be read as an option."""
+    candidates = (base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") for _ in itertools.count())
+    return next(candidate for candidate in candidates if not candidate.startswith("-"))
+
+
+def format_options(config: Path) -> list[str]:
+    """The arguments with which Kafka's StorageTool makes the storage of that configuration."""
+    return ["format", "--cluster-id", cluster_id(), "--config", str(config)]
+
+
+def java_command(java: Path, jars: list[Path], main: str, *arguments: str, heap: str = HEAP) -> list[str]:
+    classpath = ":".join(str(jar) for jar in jars)
+    options = ["-XX:+UseSerialGC", f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+    options += ["-Dorg.slf4j.simpleLogger.showDateTime=true"]
+    return [str(java), *options, "-cp", classpath, main, *arguments]
+
+
+def wait_ready(broker: Broker, log: Path, limit_s: float = 60.0) -> None:
+    """Return once the broker answers; raises `EnvironmentFailure` with the end of its log otherwise."""
+    if not is_ready(broker, limit_s):
+        raise EnvironmentFailure(f"the broker at {broker.address} did not answer in {limit_s:g} s", f"see {log}")
+
+
+def is_ready(broker: Broker, limit_s: float = 1.0) -> bool:
+    """Whether the broker answers within `limit_s`."""
+    try:
+        KafkaAdminClient(
+            **broker.for_kafka_python(),
+            bootstrap_timeout_ms=int(limit_s * 1000),
+            reconnect_backoff_max_ms=LONGEST_PAUSE_MS,
+        ).close()
+    except RetriableError:
+        return False
+    return True
+
+
+def records_of(broker: Broker, topic: str, most: int) -> list[tuple[bytes | None, bytes]]:
+    """Key and value of what a topic holds now, at most so many, in the order of their timestamps.
+
+    None of a topic that is not there. Nothing is committed, so nobody else who reads it notices.
+    """
+    consumer = KafkaConsumer(**broker.for_kafka_python(), enable_auto_commit=False)
+    try:
+        places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        if not places:
+            return []
+        consumer.assign(places)
+        ends = consumer.end_offsets(places)
+        consumer.seek_to_beginning(*places)
+        found: list[Any] = []
+        while len(found) < most and any(consumer.position(place) < ends[place] for place in places):
+            for records in consumer.poll(timeout_ms=500).values():
+                found += records
+    finally:
+        consumer.close()
+    found.sort(key=lambda record: record.timestamp)
+    return [(record.key, record.value or b"") for record in found[:most]]
+
+
+def create_topics(broker: Broker, topics: dict[str, int]) -> None:
+    """Create topics with their partition counts; those that exist are left as they are.
+
+    Returns when the broker shows all of them with their partitions, which is a moment after it has created them.
+    """
+    admin = KafkaAdminClient(**broker.for_kafka_python())
+    try:
+        for name, partitions in topics.items():
+            with suppress(TopicAlreadyExistsError):
+                admin.create_topics([NewTopic(name=name, num_partitions=partitions, replication_factor=1)])
+        deadline = time.monotonic() + SHOWN_LIMIT_S
+        while not all(topic["partitions"] for topic in admin.describe_topics(list(topics))):
+            if time.monotonic() > deadline:
+                cause = f"the broker at {broker.address} does not show its new topics"
+                raise EnvironmentFailure(cause, "see the broker's log")
+            time.sleep(0.05)
+    finally:
+        admin.close()

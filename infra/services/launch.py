@@ -1,0 +1,94 @@
+"""Services of one host, as processes of this machine: their environment, how they start, end and are found.
+
+A service is every process with the mark TOKEN/HOST/SERVICE in its environment. The cluster's root is in there, too, so
+that what a dead run left tells where it belongs. Only the standard library is needed here: the far end of an SSH
+connection starts fast.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from infra.processes import MARK, ROOT, marks, members
+from infra.strikes.handles import Handles
+
+REPOSITORY = Path(__file__).parents[2]
+# What executors run as pyspark's daemon: a module by this name, in this folder.
+GUARD, DAEMON = REPOSITORY / "spark_jobs" / "guard", "aftershock_guard"
+PYTHONPATH = f"{REPOSITORY}{os.pathsep}{GUARD}"
+BROKER_PORT, CONTROLLER_PORT, MASTER_PORT = 9092, 9093, 7077
+PORTS = {"broker": frozenset({BROKER_PORT, CONTROLLER_PORT}), "spark-master": frozenset({MASTER_PORT})}
+INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "AFTERSHOCK_CACHE")
+
+
+def environment(mark: str, root: str | Path) -> dict[str, str]:
+    """What every process of a cluster gets; of this process's own environment only what it cannot do without."""
+    return {
+        **{name: os.environ[name] for name in INHERITED if name in os.environ},
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": PYTHONPATH,
+        "PYTHONUNBUFFERED": "1",
+        ROOT: str(root),
+        MARK: mark,
+    }
+
+
+def for_the_controller(token: str, root: str | Path, name: str) -> dict[str, str]:
+    """The marks of a program that the controller runs for a cluster: whoever removes the cluster ends it, too."""
+    return {ROOT: str(root), MARK: f"{token}/controller/{name}"}
+
+
+def spawn(command: Sequence[str], folder: Path, log: Path, variables: Mapping[str, str]) -> int:
+    """Start a program in a session of its own, its output appended to `log`; returns its process id."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    return process.pid
+
+
+def stop(mark: str, limit_s: float) -> None:
+    """Ask a service's first process to end; after `limit_s` every process of it is killed."""
+    tell(mark, signal.SIGTERM)
+    deadline = time.monotonic() + limit_s
+    while members(mark) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    _signal(mark, signal.SIGKILL)
+
+
+def tell(mark: str, number: signal.Signals) -> None:
+    """Send a signal to a service's first process only, which is the one that was spawned."""
+    _signal(mark, number, _leads_session)
+
+
+def running(host_mark: str) -> set[str]:
+    """Names of the services of the host TOKEN/HOST that have a live process."""
+    return {mark.removeprefix(f"{host_mark}/") for mark in marks(f"{host_mark}/")}
+
+
+def _leads_session(pid: int) -> bool:
+    try:
+        return os.getsid(pid) == pid
+    except ProcessLookupError:
+        return False
+
+
+def _signal(mark: str, number: signal.Signals, wanted: Callable[[int], bool] = lambda pid: True) -> None:
+    """Send a signal to those processes of a mark that are wanted, never to another one that has got the id of such."""
+    processes = Handles(mark)
+    try:
+        processes.signal(number, [pid for pid in processes.look() if wanted(pid)])
+    finally:
+        processes.close()

@@ -1,0 +1,77 @@
+"""Samples the CPU time and the memory of every host once a second, on the second since its start.
+
+Run as a service: `python -m infra.services.sampler ROOT JOURNAL.jsonl`. Every host has a thread of its own, so a host
+that does not answer delays no other. `machine.jsonl`, beside the journal, gets how busy the sampler's machine is and
+what its two clocks say.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from experiments.errors import EnvironmentFailure
+from infra.cluster import Driver, Handle
+from infra.drivers import driver_for
+from infra.processes import machine_busy_s
+from journal.writer import Journal
+
+PERIOD_NS = 1_000_000_000
+LOOKS = 5
+
+
+def next_deadline(start_ns: int, now_ns: int) -> int:
+    """The first whole number of periods after the start that is still to come: what was missed is skipped."""
+    return start_ns + ((now_ns - start_ns) // PERIOD_NS + 1) * PERIOD_NS
+
+
+def sample(driver: Driver, handle: Handle, host: str, journal: Journal) -> None:
+    now = driver.usage(handle, host)
+    journal.write("sample", host=host, cpu_s=now.cpu_s, rss_bytes=now.rss_bytes)
+
+
+def sample_machine(journal: Journal) -> None:
+    """What the sampler itself uses is left out, as it is of its host."""
+    wall_ns, monotonic_ns = both_clocks()
+    busy_s = machine_busy_s() - time.process_time()
+    journal.write("machine", wall_ns, monotonic_ns=monotonic_ns, busy_s=busy_s, cores=os.cpu_count())
+
+
+def both_clocks() -> tuple[int, int]:
+    """Wall and monotonic clock at one moment [ns], by the closest of some looks: a pause amid one is no step."""
+
+    def look() -> tuple[int, int, int]:
+        before_ns, wall_ns, after_ns = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        return after_ns - before_ns, wall_ns, (before_ns + after_ns) // 2
+
+    _, wall_ns, monotonic_ns = min(look() for _ in range(LOOKS))
+    return wall_ns, monotonic_ns
+
+
+def each_second(look: Callable[[], None], start_ns: int) -> None:
+    """Look each second, for good."""
+    while True:
+        with suppress(EnvironmentFailure):
+            look()
+        now_ns = time.monotonic_ns()
+        time.sleep((next_deadline(start_ns, now_ns) - now_ns) / 1e9)
+
+
+def main() -> None:
+    root, journal_path = map(Path, sys.argv[1:])
+    handle, journal = Handle.load(root), Journal(journal_path)
+    driver, start_ns = driver_for(handle), time.monotonic_ns()
+    looks = [partial(sample, driver, handle, host, journal) for host in handle.hosts]
+    looks.append(partial(sample_machine, Journal(journal_path.with_name("machine.jsonl"))))
+    for look in looks:
+        threading.Thread(target=each_second, args=(look, start_ns)).start()
+
+
+if __name__ == "__main__":
+    main()

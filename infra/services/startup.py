@@ -1,0 +1,208 @@
+"""What is the same for every driver: laying a cluster out, and starting broker, master and workers on its hosts."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import psutil
+
+from experiments.errors import BadInput, EnvironmentFailure
+from experiments.fault_kinds import GATEWAY, FaultKind
+from experiments.spec import ClusterSpec
+from infra import tokens
+from infra.cluster import Driver, Handle, Host, Role
+from infra.locks import locked
+from infra.plain_files import NotPlain, read_end
+from infra.services import credentials, gateway, kafka, launch, spark
+from infra.services.jars import ensure_jars
+from infra.services.jvm import find_java
+from infra.services.launch import BROKER_PORT, MASTER_PORT
+from infra.strikes.strike import Proof
+
+GATEWAY_MEMORY_MB = 2048  # broker, master, query driver, generator
+WORKER_OVERHEAD_MB = 450  # the worker daemon, and an executor beyond its heap
+MINIMUM_DISK_MB = 2048
+REGISTERED = b"Successfully registered with master"
+WORKER_LOG = "logs/spark-worker.log"  # of a host's folder
+PROVISION_LOCK = Path(tempfile.gettempdir()) / "aftershock-provision.lock"
+
+
+def provision(
+    driver: Driver,
+    spec: ClusterSpec,
+    root: Path,
+    lay_out: Callable[[], Handle],
+    make_hosts: Callable[[Handle], None],
+    *,
+    elsewhere: bool = False,
+) -> Handle:
+    """Create the hosts as laid out and start broker, master and workers; returns when all workers have joined.
+
+    The handle is saved before anything is started. Raises `BadInput` for more workers than this machine can hold,
+    unless they live `elsewhere`, and `EnvironmentFailure` for the rest; nothing is left then.
+    """
+    find_java()
+    ensure_jars()
+    with one_at_a_time():
+        if not elsewhere:
+            _check_memory(spec)
+        _check_disk(root)
+        handle = lay_out()
+        handle.save()
+        credentials.make(root)
+        try:
+            for host in handle.hosts.values():
+                (handle.directory(host.name) / "logs").mkdir(parents=True, exist_ok=True)
+            make_hosts(handle)
+            _start(driver, handle)
+        except BaseException:
+            driver.destroy(handle)
+            raise
+    return handle
+
+
+def handle_of(spec: ClusterSpec, run_id: str, root: Path, *, letter: str, subnet: int, network: str) -> Handle:
+    """The handle of a cluster on the /24 `network` (its first three numbers), whose hosts are numbered from 1.
+
+    The token is random; it begins with the driver's `letter` and the number of the subnet, which it thereby takes.
+    """
+
+    def host(name: str, number: int, role: Role) -> Host:
+        return Host(name, f"{network}.{number}", role, spec.worker_cores, spec.worker_memory_mb)
+
+    first = host(GATEWAY, 1, Role.GATEWAY)
+    workers = [host(f"worker-{i}", 1 + i, Role.WORKER) for i in range(1, spec.workers + 1)]
+    return handle_on(spec, run_id, root, token=tokens.new(letter, subnet), hosts=[first, *workers])
+
+
+def handle_on(spec: ClusterSpec, run_id: str, root: Path, *, token: str, hosts: Sequence[Host]) -> Handle:
+    """The handle of a cluster on hosts whose addresses are known; the first is the gateway."""
+    first = hosts[0]
+    return Handle(
+        run_id=run_id,
+        driver=spec.driver.value,
+        token=token,
+        root=str(root),
+        hosts={host.name: host for host in hosts},
+        broker=f"{first.address}:{BROKER_PORT}",
+        master=f"spark://{first.address}:{MASTER_PORT}",
+    )
+
+
+def service_environment(handle: Handle, host: str, service: str) -> dict[str, str]:
+    """The environment of a service on a host; raises `EnvironmentFailure` without a JVM."""
+    mark = f"{handle.token}/{host}/{service}"
+    spark_variables = spark.daemon_environment(handle, host)
+    return {**launch.environment(mark, handle.root), **spark_variables, "JAVA_HOME": str(gateway.java().home)}
+
+
+def start_worker(driver: Driver, handle: Handle, worker: Host) -> None:
+    """Start the Spark worker of a host, its disk an empty folder."""
+    lives = handle.disk(worker.name)
+    work = lives / str(len(list(lives.glob("*"))) + 1)
+    work.mkdir(parents=True)
+    driver.spawn(handle, worker.name, "spark-worker", spark.worker_command(worker, handle.master, work))
+
+
+def revive(driver: Driver, handle: Handle, worker: Host) -> Proof:
+    """Start a worker that was lost, if it is down; the proof is that it runs, not yet that it has joined."""
+    fired_ns = time.time_ns()
+    started = 0
+    if not driver.running(handle, worker.name):
+        start_worker(driver, handle, worker)
+        started = 1
+    down = 0 if driver.running(handle, worker.name) else 1
+    return Proof(fired_ns, time.time_ns(), {"hosts started": started}, {"hosts down": down})
+
+
+def struck(handle: Handle, host: str, kind: FaultKind) -> Host:
+    """The host of that name, if a fault of that kind may strike it; raises `BadInput` for any other.
+
+    Faults of services strike the gateway, all others a worker of this cluster, and never the gateway.
+    """
+    allowed = {h.name: h for h in ([handle.gateway] if kind.service else handle.workers)}
+    if host not in allowed:
+        meant = "the gateway" if kind.service else "a worker"
+        raise BadInput("target", host, f"{meant} of run {handle.run_id}: {', '.join(allowed)}")
+    return allowed[host]
+
+
+def one_at_a_time() -> AbstractContextManager[None]:
+    """Provisioning is serialised on the machine, whoever does it, so that two runs never choose the same subnet.
+
+    Raises `EnvironmentFailure` when another one takes longer than any should.
+    """
+    return locked(PROVISION_LOCK, "the provisioning or cleaning of other runs")
+
+
+def _check_memory(spec: ClusterSpec) -> None:
+    available_mb = psutil.virtual_memory().available // 2**20
+    each = spec.worker_memory_mb + WORKER_OVERHEAD_MB
+    fit = (available_mb - GATEWAY_MEMORY_MB) // each
+    if spec.workers > fit:
+        allowed = f"at most {max(fit, 0)} of {spec.worker_memory_mb} MB here ({available_mb} MB of memory free)"
+        raise BadInput("cluster.workers", spec.workers, allowed)
+
+
+def _check_disk(root: Path) -> None:
+    root.mkdir(parents=True, exist_ok=True)
+    free_mb = shutil.disk_usage(root).free // 2**20
+    if free_mb < MINIMUM_DISK_MB:
+        raise EnvironmentFailure(
+            f"{free_mb} MB of disk are free under {root}",
+            f"a run needs {MINIMUM_DISK_MB} MB: free some, or set AFTERSHOCK_HOME",
+        )
+
+
+def _start(driver: Driver, handle: Handle) -> None:
+    address, logs = handle.gateway.address, handle.directory(handle.gateway.name) / "logs"
+    gateway.start_master(driver, handle)  # comes up while the broker's storage is formatted
+    gateway.start_broker(driver, handle)
+    gateway.wait_port(address, MASTER_PORT, logs / "spark-master.log")
+    for worker in handle.workers:
+        start_worker(driver, handle, worker)
+    gateway.wait_port(address, BROKER_PORT, logs / "broker.log")  # a client that comes sooner waits up to 30 s
+    kafka.wait_ready(handle.kafka, logs / "broker.log")
+    for worker in handle.workers:
+        _wait_registered(handle, worker)
+
+
+def arrival(handle: Handle, host: str, kind: FaultKind) -> Callable[[], bool] | None:
+    """To be asked before a heal: what tells, once it is done, that what was lost has its place again.
+
+    A worker has when the Spark master has registered it since, the broker when it answers, the master when it can be
+    connected to. None for a kind that loses nothing which would have to come back by itself.
+    """
+    if not kind.must_come_back:
+        return None
+    if kind.service:
+        return lambda: gateway.serves(handle, kind)
+    log = handle.directory(host) / WORKER_LOG
+    before = log.lstat().st_size if log.exists() else 0
+    return lambda: _registered(handle, host, before)
+
+
+def _registered(handle: Handle, host: str, since: int = 0) -> bool:
+    """Whether a worker was registered, by what its log says beyond its first `since` bytes, at most in the last MiB.
+
+    What the host put in the log's place says nothing.
+    """
+    folder = handle.directory(host)
+    try:
+        return REGISTERED in read_end(folder, WORKER_LOG, Path(handle.root).lstat().st_uid, since)
+    except (OSError, NotPlain):
+        return False
+
+
+def _wait_registered(handle: Handle, worker: Host, limit_s: float = 60.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not _registered(handle, worker.name):
+        if time.monotonic() > deadline:
+            log = handle.directory(worker.name) / WORKER_LOG
+            raise EnvironmentFailure(f"{worker.name} did not join the Spark master in {limit_s:g} s", f"see {log}")
+        time.sleep(0.1)

@@ -1,0 +1,127 @@
+"""The agent of a machine that exists and stays: it tells what is there, and acts for the run that has claimed it only.
+
+Run by the driver as `python -m infra.ssh.machine_agent HOST ADDRESS DISK`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from experiments.errors import EnvironmentFailure
+from experiments.fault_kinds import PLAIN, FaultKind
+from infra.processes import MACHINE, is_taken, listening
+from infra.remote.agent import Agent, serve
+from infra.services.launch import REPOSITORY
+from infra.ssh import claims
+from infra.strikes import delay, partition
+from infra.strikes.partition import reconnect, rules_in_force
+from infra.strikes.ready import ready
+
+OVER_THE_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs"}
+
+
+class MachineAgent(Agent):
+    def __init__(self, host: str, address: str, disk: str) -> None:
+        super().__init__(host, address, disk)
+        self.host = host
+        with suppress(EnvironmentFailure):  # told to whoever asks for something that needs the claim
+            if self._has_claim():
+                self._know_ports(claims.owner().ports)
+
+    def _has_claim(self) -> bool:
+        claim = claims.owner()
+        return claim is not None and claim.token == self.token
+
+    def _know_ports(self, ports: Iterable[int]) -> None:
+        """Ports on which the machine listens without us, or another run."""
+        self.target = replace(self.target, machine_ports=self.target.machine_ports | frozenset(ports))
+
+    def survey(self, needed: list[str], ports: list[int]) -> dict[str, Any]:
+        """What a run would find: paths that cannot be read, ports that are taken, faults that cannot be, who has it."""
+        claim = claims.owner()
+        return {
+            "missing": [path for path in needed if not os.access(path, os.R_OK)],
+            "taken": [port for port in ports if is_taken(self.target.address, port)],
+            "refusals": {"delay": delay.refusal(), "partition": _partition_refusal()},
+            "owner": claim.run_id if claim else None,
+            "file": str(claims.file()),
+        }
+
+    def claim(self, run_id: str, root: str) -> dict[str, Any] | None:
+        """Take this machine for a run; returns whose it is when it is another's, and where that stands."""
+        claim = claims.Claim(self.token, run_id, root, tuple(listening(self.target.address)))
+        other = claims.take(claim)
+        if other is None:
+            self._know_ports(claim.ports)
+        return {"run_id": other.run_id, "file": str(claims.file())} if other else None
+
+    def share(self, path: str, nonce: str) -> str:
+        """Read the nonce there and write it beside; returns what is wrong, or nothing."""
+        try:
+            if Path(path).read_text(encoding="utf-8") != nonce:
+                return "another file is there"
+            Path(f"{path}-{self.host}").write_text(nonce, encoding="utf-8")
+        except OSError as error:
+            return error.strerror or str(error)
+        return ""
+
+    def vacate(self) -> dict[str, int]:
+        """End every process of the run here but this one, and give the machine up; returns what is left."""
+        ours = self._has_claim()
+        if not ours:
+            self._know_ports(listening(self.target.address))
+        machine = replace(self.target, mark=f"{self.token}/{MACHINE}/{self.host}")
+        left = Counter(reconnect().left if ours and rules_in_force() else {})
+        for target in (self.target, machine):
+            left.update(ready(target, FaultKind.KILL, PLAIN).fire().left)
+        claims.give_up(self.token)
+        return {**left, "claims": int(self._has_claim())}
+
+    def leave(self) -> None:
+        sys.exit()
+
+    def spawn(self, command: list[str], folder: str, log: str, variables: dict[str, str]) -> int:
+        self._require_claim()
+        return super().spawn(command, folder, log, variables)
+
+    def aim(self, number: int, kind: str, options: dict[str, Any]) -> None:
+        self._require_claim()
+        super().aim(number, kind, options)
+
+    def undo(self, kind: str) -> dict[str, Any]:
+        self._require_claim()
+        return super().undo(kind)
+
+    def _require_claim(self) -> None:
+        claim = claims.owner()
+        if claim is None or claim.token != self.token:
+            found = f"this machine is run {claim.run_id}'s" if claim else "this machine is no run's"
+            raise PermissionError(errno.EPERM, f"{found}, so nothing is done on it", str(claims.file()))
+
+
+def _partition_refusal() -> str | None:
+    """Why this machine cannot be cut off, and reached to be healed: what the agent itself is read from must stay."""
+    for path in (REPOSITORY, Path(sys.executable).resolve()):
+        kind = filesystem_of(path)
+        if kind in OVER_THE_NETWORK or kind.startswith("fuse."):
+            return f"{path} is on {kind}, which a cut would take away with all that could heal it"
+    return partition.refusal()
+
+
+def filesystem_of(path: Path) -> str:
+    """The type of the filesystem that a path is on, as the kernel lists its mounts."""
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
+    above = [mount for mount in mounts if path.is_relative_to(mount[1].replace("\\040", " "))]
+    return max(above, key=lambda mount: len(mount[1]))[2] if above else ""
+
+
+if __name__ == "__main__":
+    serve(MachineAgent(*sys.argv[1:]))

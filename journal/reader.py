@@ -1,0 +1,132 @@
+"""Reads journals that others write: whole, or followed, which reads what has come since the last look."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar
+
+from experiments.wording import elided
+from journal.writer import LOST
+
+log = logging.getLogger(__name__)
+LONGEST_LINE = 2**20  # bytes; what is longer is no entry, and is not kept in memory
+
+
+def entries(path: Path) -> Iterator[dict[str, Any]]:
+    """Every whole entry of a journal, in order, one at a time; none of a journal that was never begun."""
+    try:
+        with path.open("rb") as file:
+            yield from filter(None, map(_entry, _whole_lines(file)))
+    except FileNotFoundError:
+        return
+
+
+def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines that have an end and are not too long."""
+    amid_line = False
+    while piece := file.readline(LONGEST_LINE):
+        is_end = piece.endswith(b"\n")
+        if is_end and not amid_line:
+            yield piece
+        amid_line = not is_end
+
+
+def read_journal(path: Path) -> list[dict[str, Any]]:
+    """All of a journal at once: for one that is known to be small, or of which every entry is needed together."""
+    return list(entries(path))
+
+
+def losses(path: Path) -> tuple[int, str]:
+    """How many entries of a journal the disk did not take, as far as the writer could tell, and why."""
+    told = [entry for entry in entries(path) if _tells_of_losses(entry)]
+    return sum(entry["count"] for entry in told), ", ".join(dict.fromkeys(entry["error"] for entry in told))
+
+
+def _tells_of_losses(entry: dict[str, Any]) -> bool:
+    count = entry.get("count")
+    return entry["event"] == LOST and type(count) is int and count > 0 and isinstance(entry.get("error"), str)
+
+
+class Digest(Protocol):
+    """What is kept of a journal: entries are taken in one by one, in their order."""
+
+    def take(self, entry: dict[str, Any]) -> None: ...
+
+
+DigestT = TypeVar("DigestT", bound=Digest)
+
+
+class Followed(Generic[DigestT]):
+    """A journal that others write, taken into a digest as it grows; not for several threads at once.
+
+    Each look reads on from the end of the last whole line that it knows. A journal that has become another (shorter, a
+    new file, or with other contents there) is taken in from its beginning, into a new digest. An entry that the digest
+    cannot use is left out and said once in the log.
+    """
+
+    def __init__(self, path: Path, begin: Callable[[], DigestT]) -> None:
+        self._path, self._begin = path, begin
+        self._start(None)
+
+    def _start(self, identity: tuple[int, int] | None) -> None:
+        self._identity, self._at, self._last_line, self._digest = identity, 0, b"", self._begin()
+        self._amid_line = False  # what was read last is a piece of a line that is too long
+
+    def look(self) -> DigestT:
+        """The digest of all that the journal holds by now; one that was never begun is empty."""
+        try:
+            with self._path.open("rb") as file:
+                self._read_on(file)
+        except FileNotFoundError:
+            self._start(None)
+        return self._digest
+
+    def _read_on(self, file: BinaryIO) -> None:
+        about = os.fstat(file.fileno())
+        if (about.st_dev, about.st_ino) != self._identity or not self._goes_on(file):
+            self._start((about.st_dev, about.st_ino))
+        file.seek(self._at)
+        while line := file.readline(LONGEST_LINE):
+            is_end = line.endswith(b"\n")
+            if not is_end and len(line) < LONGEST_LINE:
+                break
+            self._at, self._last_line = self._at + len(line), line
+            if is_end and not self._amid_line:
+                self._take_line(line)
+            self._amid_line = not is_end
+
+    def _take_line(self, line: bytes) -> None:
+        if entry := _entry(line):
+            self._take(entry)
+        else:
+            log.warning("%s: a line is left out, since it is no entry: %s", self._path, elided(repr(line)))
+
+    def _take(self, entry: dict[str, Any]) -> None:
+        try:
+            self._digest.take(entry)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            log.warning(
+                "%s: an entry is left out, since it cannot be used (%r): %s", self._path, error, elided(repr(entry))
+            )
+
+    def _goes_on(self, file: BinaryIO) -> bool:
+        """Whether the last line that was read is still where it was."""
+        file.seek(self._at - len(self._last_line))
+        return file.read(len(self._last_line)) == self._last_line
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    """The entry of a line; None for a torn one, since no part of an object is JSON, and for what is no entry.
+
+    What runs on a host may have written anything to its journal.
+    """
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    fits = isinstance(entry, dict) and isinstance(entry.get("event"), str) and type(entry.get("at_ns")) is int
+    return entry if fits else None

@@ -1,0 +1,214 @@
+"""What a run's tables say of its checkpoint-and-restart process: what struck it, and what each outage took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from experiments.engines import Engine, RecoveryMode
+from experiments.fault_kinds import FaultKind
+from experiments.spec import Experiment
+from results.runs.store import Run
+from results.tables.findings import the_run, took_effect
+
+DOWN, AT_WORK = ("detect", "restart", "warm-up"), ("useful", "idle", "checkpoint")
+ROUND = "round"  # stands for all partitions in the table of their checkpoints
+
+
+@dataclass(frozen=True)
+class Strike:
+    """A fault that took effect; seconds from the start of the window."""
+
+    fault: int
+    kind: str
+    hosts: int
+    struck_s: float
+    back_s: float  # when its last host was healed; struck_s if none ever was
+
+    @property
+    def away_s(self) -> float:
+        """For how long its hosts were away."""
+        return self.back_s - self.struck_s
+
+
+@dataclass(frozen=True)
+class Outage:
+    """What the ledger says of an outage, under the fault that began it; seconds."""
+
+    fault: int
+    start_s: float
+    end_s: float
+    down_s: float
+    warm_up_s: float
+    lost_s: float
+    is_whole: bool  # it led to useful work within the window
+
+    @property
+    def ready_s(self) -> float:
+        """When detection and restart were over."""
+        return self.start_s + self.down_s
+
+
+class Process:
+    """Measured costs and outages of one run."""
+
+    def __init__(self, run: Run, experiment: Experiment) -> None:
+        self._run, self.experiment = run, experiment
+        row = the_run(run)
+        self.start_ns, self.window_s = int(row["window_start_ns"]), float(row["window_s"])
+        self.load_rate, self.service_rate = row["load_rate"], row["service_rate"]
+
+    @cached_property
+    def _inside(self) -> pd.DataFrame:
+        """The batches of the window that had input."""
+        checkpoints = self._run.table("checkpoints")
+        return checkpoints[checkpoints["in_window"] & (checkpoints["records"] > 0)].sort_values("batch")
+
+    @property
+    def costs_s(self) -> list[float]:
+        return self._inside["checkpoint_s"].astype(float).tolist()
+
+    @cached_property
+    def batches(self) -> pd.DataFrame:
+        """Every batch from the last one that began before the window: its start and commit, and how long it took [s].
+
+        Without its warm-up, and without what it did again for a fault that it outlived.
+        """
+        checkpoints, ledger = self._run.table("checkpoints"), self._ledger
+        extra_s = ledger[ledger["class"].isin(["warm-up", "lost"])].groupby("batch")["seconds"].sum()
+        found = checkpoints.sort_values("batch")
+        starts_s = (found["started_ns"].astype("int64") - self.start_ns) / 1e9
+        lengths_s = found["duration_s"].astype(float) - found["batch"].map(extra_s).astype(float).fillna(0.0)
+        commits_s = starts_s + found["duration_s"].astype(float)
+        batches = pd.DataFrame({"start_s": starts_s, "commit_s": commits_s, "length_s": lengths_s})
+        before = int((starts_s <= 0.0).sum())
+        return batches[max(0, before - 1) :].reset_index(drop=True)
+
+    @property
+    def hop_delay_s(self) -> float:
+        return mean(self._inside["hop_delay_s"]) or 0.0
+
+    @property
+    def depth(self) -> int:
+        return round(mean(self._inside["stages"]) or 1)
+
+    @cached_property
+    def interval_s(self) -> float:
+        """The interval as it was run: the mean time from the start of one undisturbed batch to that of the next.
+
+        Spark aligns its triggers to multiples of the set interval and starts at once after a batch that overran it.
+        """
+        batches = self._inside
+        follows = batches["undisturbed"] & batches["undisturbed"].shift(-1, fill_value=False)
+        follows &= batches["batch"].diff(-1) == -1
+        periods_s = (batches["started_ns"].shift(-1) - batches["started_ns"])[follows].astype(float) / 1e9
+        return mean(periods_s) or self.experiment.engine.checkpoint_interval_s
+
+    @property
+    def store_s(self) -> float:
+        """From when a partition of the testbed takes a checkpoint until it is stored."""
+        return mean(self._run.table("partition_checkpoints")["seconds"]) or 0.0
+
+    @cached_property
+    def rounds(self) -> pd.DataFrame:
+        """Coordinated checkpoints of the testbed: when each round was taken, and when it was complete [s]."""
+        rows = self._run.table("partition_checkpoints")
+        rows = rows[rows["partition"] == ROUND].sort_values("completed_ns")
+        complete_s = (rows["completed_ns"].astype("int64") - self.start_ns) / 1e9
+        return pd.DataFrame({"taken_s": complete_s - rows["seconds"].astype(float), "complete_s": complete_s})
+
+    @cached_property
+    def strikes(self) -> list[Strike]:
+        """The faults that struck a host that was up, in the order of time."""
+        found = took_effect(self._run.table("faults")).sort_values("actual_ns")
+        return [self._strike(row) for _, row in found.iterrows()]
+
+    def _strike(self, row: pd.Series) -> Strike:
+        struck_s = self._seconds(row["actual_ns"])
+        back_s = struck_s if pd.isna(row["healed_ns"]) else max(struck_s, self._seconds(row["healed_ns"]))
+        return Strike(int(row["fault"]), row["kind"], row["targets"].count(",") + 1, struck_s, back_s)
+
+    @cached_property
+    def outages(self) -> list[Outage]:
+        """Every outage that the window saw, in the order of time."""
+        caused = self._ledger[self._ledger["fault"].notna()]
+        found = [self._outage(int(fault), rows) for fault, rows in caused.groupby("fault")]
+        return sorted(found, key=lambda outage: outage.start_s)
+
+    @property
+    def failed_by_itself(self) -> bool:
+        """Whether the query was down once without a fault."""
+        return bool((self._ledger["class"].isin(DOWN) & self._ledger["fault"].isna()).any())
+
+    @cached_property
+    def _ledger(self) -> pd.DataFrame:
+        return self._run.table("ledger")
+
+    def _outage(self, fault: int, rows: pd.DataFrame) -> Outage:
+        """A fault that a batch outlived cost lost work only: it is an outage of no length."""
+        seconds = rows.groupby("class")["seconds"].sum()
+        down = rows[rows["class"] != "lost"]
+        struck_s = next((strike.struck_s for strike in self.strikes if strike.fault == fault), 0.0)
+        end_ns = None if down.empty else int(down["end_ns"].max())
+        return Outage(
+            fault,
+            struck_s if down.empty else self._seconds(down["start_ns"].min()),
+            struck_s if end_ns is None else self._seconds(end_ns),
+            float(seconds.get("detect", 0.0) + seconds.get("restart", 0.0)),
+            float(seconds.get("warm-up", 0.0)),
+            float(seconds.get("lost", 0.0)),
+            end_ns is None or self._worked_from(end_ns),
+        )
+
+    def _worked_from(self, at_ns: int) -> bool:
+        """Whether the system works, or waits for work, from then on; a first batch that a fault cuts off is neither."""
+        after = self._ledger[self._ledger["start_ns"] == at_ns]["class"]
+        return len(after) > 0 and (not self.works_in_batches or after.iloc[-1] in AT_WORK)
+
+    def strikes_in(self, outage: Outage) -> list[Strike]:
+        """The faults that struck during an outage, the one that began it included."""
+        return [s for s in self.strikes if s.fault == outage.fault or outage.start_s <= s.struck_s < outage.end_s]
+
+    @cached_property
+    def clean(self) -> list[tuple[Strike, Outage]]:
+        """The outages that one fault made and that led to useful work: what a recovery takes is known from them."""
+        found = [(self.strikes_in(outage), outage) for outage in self.outages if outage.is_whole]
+        return [(strikes[0], outage) for strikes, outage in found if len(strikes) == 1]
+
+    @property
+    def recoveries_s(self) -> list[float]:
+        """R as eq. 10 means it: from the fault until work goes on at its usual pace."""
+        return [outage.down_s + outage.warm_up_s for _, outage in self.clean]
+
+    @property
+    def struck_rate(self) -> float:
+        """Faults that took effect per second of the window."""
+        return len(self.strikes) / self.window_s
+
+    @property
+    def waits_for_hosts(self) -> bool:
+        """Whether no recovery was over before the hosts were back that it had lost."""
+        return all(strike.struck_s + outage.down_s >= strike.back_s for strike, outage in self.clean)
+
+    @property
+    def works_in_batches(self) -> bool:
+        return self.experiment.engine.name is Engine.STRUCTURED_STREAMING
+
+    @property
+    def lost_shares(self) -> set[float]:
+        """How much each fault takes of the work since the last checkpoint: in mode task what its hosts held of it."""
+        if self.experiment.engine.recovery is RecoveryMode.QUERY:
+            return {1.0}
+        workers = self.experiment.cluster.workers
+        return {1.0 if s.kind == FaultKind.DRIVER_KILL else min(1.0, s.hosts / workers) for s in self.strikes}
+
+    def _seconds(self, at_ns: float) -> float:
+        return (int(at_ns) - self.start_ns) / 1e9
+
+
+def mean(values: pd.Series) -> float | None:
+    """The mean of what was measured; None if nothing was."""
+    known = values.dropna()
+    return float(known.mean()) if len(known) else None

@@ -1,0 +1,174 @@
+"""A run replayed: checkpoint and restart over the faults that struck it, with the costs that were measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from experiments.engines import Protocol, TriggerMode
+from experiments.loads import LoadMode
+from models.replay.draws import draw, means
+from models.replay.micro_batches import MicroBatches
+from models.replay.periods import Periods, Rounds
+from models.replay.process import Faults, Replayed, replay
+from models.replay.work import Array, Work
+from results.predictions.process import Process, Strike
+
+RUNS, SEED = 1000, 20_190
+PERCENTILES = (2.5, 97.5)
+FEWEST_FAULTS, FEWEST_COSTS, FEWEST_RECOVERIES = 3, 3, 2
+
+
+class Unreplayable(Exception):
+    """The tables lack an input of the replay; the message names it."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The replays of one run; the columns of its arrays are the faults that struck, `strikes`, in their order.
+
+    timed      the process with the recoveries as long as they were: what was lost, and what was useful
+    down_s     (RUNS, faults), detection and restart as recoveries from other faults predict them
+    warm_up_s  the same of the warm-up
+    """
+
+    strikes: list[Strike]
+    window_s: float
+    timed: Replayed
+    down_s: Array
+    warm_up_s: Array
+
+    @property
+    def utilizations(self) -> Array:
+        """(RUNS,): useful in the timed replay, less what the predicted recoveries take longer than the actual ones."""
+        longer_s = (self.down_s - self.timed.down_s + self.warm_up_s - self.timed.warm_up_s).sum(axis=1)
+        return self.timed.utilizations - longer_s / self.window_s
+
+    @property
+    def predicted(self) -> float:
+        return float(self.utilizations.mean())
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """In 95 % of the replays utilization is between these."""
+        low, high = np.percentile(self.utilizations, PERCENTILES)
+        return float(low), float(high)
+
+
+def replayed(struck: Process, costs: Process | None = None) -> Replay:
+    """Replay the faults of a run `RUNS` times, with its own costs, or with those of another run of the same experiment.
+
+    Chance decides when faults strike, and how long each recovery and each batch takes; all of it decides how far the
+    work has come that the next fault takes back. So the process is replayed with the times of this run. How long a
+    recovery should have taken is predicted apart, from recoveries from other faults, and c is the mean. Each replay
+    draws its costs from resampled measurements (Rubin's Bayesian bootstrap). Raises `Unreplayable` if the tables lack
+    something.
+    """
+    rng = np.random.default_rng(SEED)
+    source = costs or struck
+    if len(struck.strikes) < FEWEST_FAULTS:
+        raise Unreplayable(f"{len(struck.strikes)} faults took effect; at least {FEWEST_FAULTS} are needed")
+    if len(source.costs_s) < FEWEST_COSTS:
+        raise Unreplayable(f"{len(source.costs_s)} checkpoints were measured; at least {FEWEST_COSTS} are needed")
+    if len(source.clean) < FEWEST_RECOVERIES:
+        seen = f"{len(source.clean)} recoveries were seen to their end without a further fault"
+        raise Unreplayable(f"{seen}; at least {FEWEST_RECOVERIES} are needed")
+    if struck.failed_by_itself:
+        raise Unreplayable("the query was down once without a fault, which a replay of faults cannot know")
+    if len(struck.lost_shares) > 1:
+        raise Unreplayable(
+            "in mode task a replay takes faults of one size only, and these took different numbers of hosts"
+        )
+    work, since_s = _work(struck, source, rng)
+    timed = replay(work, _as_they_went(struck), struck.window_s, since_s)
+    down_s, warm_up_s = _predicted(struck, source, timed, rng)
+    return Replay(struck.strikes, struck.window_s, timed, down_s, warm_up_s)
+
+
+def _as_they_went(struck: Process) -> Faults:
+    """The faults that struck, with the recoveries as long as they were.
+
+    If a fault cut off the first batch after a recovery, the system was never at its usual pace: the warm-up lasts on.
+    """
+    ends = {strike.fault: outage for outage in struck.outages for strike in struck.strikes_in(outage)}
+    columns = []
+    for strike in struck.strikes:
+        outage = ends.get(strike.fault)
+        began = outage is not None and outage.fault == strike.fault  # a batch that is being committed ends before that
+        struck_s = max(strike.struck_s, outage.start_s) if began else strike.struck_s
+        restart_s = max(0.0, outage.ready_s - struck_s) if outage else 0.0
+        lasts_s = outage.warm_up_s if outage and outage.is_whole else struck.window_s
+        columns.append((struck_s, struck_s, restart_s, lasts_s if outage else 0.0))
+    return Faults(*(np.tile(column, (RUNS, 1)) for column in zip(*columns, strict=True)))
+
+
+def _predicted(struck: Process, source: Process, timed: Replayed, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Detection + restart, and warm-up, of every outage that one fault made and that the window saw the end of.
+
+    Each is drawn from the outages of other faults, of its own kind if there are any; what it took itself is never used.
+    """
+    waits = source.waits_for_hosts
+    weights = rng.exponential(size=(RUNS, len(source.clean)))
+    down_s, warm_up_s = timed.down_s.copy(), timed.warm_up_s.copy()
+    clean = {strike.fault for strike, _ in struck.clean}
+    for column, strike in enumerate(struck.strikes):
+        if strike.fault not in clean:
+            continue
+        pool = _others(strike, source, own=source is struck)
+        drawn = draw(rng, weights[:, pool])
+        outages = [source.clean[index] for index in pool]
+        restarts_s = np.array([o.down_s - (s.away_s if waits else 0.0) for s, o in outages])
+        down_s[:, column] = restarts_s[drawn] + (strike.away_s if waits else 0.0)
+        warm_up_s[:, column] = np.array([o.warm_up_s for _, o in outages])[drawn]
+    return down_s, warm_up_s
+
+
+def _others(strike: Strike, source: Process, *, own: bool) -> list[int]:
+    """The outages that may stand for that of a fault: not its own one; of the same kind rather than of another."""
+    found = [i for i, (other, _) in enumerate(source.clean) if not (own and other.fault == strike.fault)]
+    return [i for i in found if source.clean[i][0].kind == strike.kind] or found
+
+
+def _work(struck: Process, source: Process, rng: np.random.Generator) -> tuple[Work, Array]:
+    """How the engine works, and since when it is at the work that is under way as the window opens."""
+    engine, periods = struck.experiment.engine, max(1, round(struck.window_s / source.interval_s))
+    costs_s = means(rng, source.costs_s, RUNS, periods)
+    if not struck.works_in_batches:
+        return _periods(struck, source, costs_s), -rng.uniform(0.0, min(source.interval_s, struck.window_s), RUNS)
+    batches = struck.batches
+    if batches.empty:
+        raise Unreplayable("no batch was committed")
+    triggered = engine.trigger is TriggerMode.MICRO_BATCH
+    work = MicroBatches(
+        costs_s,
+        batches["length_s"].to_numpy(),
+        interval_s=engine.checkpoint_interval_s if triggered else None,
+        trigger_s=-(struck.start_ns / 1e9 % engine.checkpoint_interval_s),
+        commits_s=batches["commit_s"].to_numpy(),
+        lost_share=next(iter(struck.lost_shares)),
+    )
+    return work, np.full(RUNS, min(0.0, float(batches["start_s"].iloc[0])))
+
+
+def _periods(struck: Process, source: Process, costs_s: Array) -> Work:
+    """The testbed: rounds by its coordinator's clock, or periods of its partitions, which begin with each recovery."""
+    protocol, load = struck.experiment.engine.protocol_run, _load(struck)
+    if protocol is Protocol.NONE:
+        return Periods(1e3 * struck.window_s, np.zeros(RUNS), np.zeros(RUNS), load)
+    load += float(costs_s.mean()) / source.interval_s
+    if protocol is Protocol.COORDINATED:
+        taken_s, complete_s = (struck.rounds[name].to_numpy() for name in ("taken_s", "complete_s"))
+        return Rounds(source.interval_s, costs_s, taken_s, complete_s, load)
+    return Periods(source.interval_s, costs_s, np.full(RUNS, source.store_s), load)
+
+
+def _load(struck: Process) -> float:
+    """Seconds of work that come in a second; more than there is time for where the load saturates the query."""
+    if struck.experiment.load.mode is LoadMode.SATURATING:
+        return np.inf
+    rates = (struck.load_rate, struck.service_rate)
+    if any(pd.isna(rate) for rate in rates):
+        raise Unreplayable("the service rate is not known: no undisturbed batch in the window gave one")
+    return float(struck.load_rate) / float(struck.service_rate)

@@ -1,0 +1,201 @@
+"""Predicts a run's utilization from what it measured, and writes the tables that hold it against the measurement."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from experiments.errors import BadInput
+from experiments.spec import Experiment
+from experiments.wording import on_one_line
+from models.uncertainty import Prediction, predict_run
+from results.damage import Damaged
+from results.predictions import long_run
+from results.predictions.process import Process, mean
+from results.predictions.replays import Replay, Unreplayable, replayed
+from results.runs import store
+from results.runs.machine import experiment_digest
+from results.runs.store import Run
+from results.tables.findings import (
+    LAW_MODEL,
+    LONG_RUN,
+    LONG_RUN_MODEL,
+    NO_FAULTS_MODEL,
+    OTHER_COSTS_MODEL,
+    REPLAY_MODEL,
+    UNDESCRIBED_MODEL,
+    the_run,
+)
+from results.tables.schema import SCHEMA_VERSION, TABLES
+
+SEED = 20_190
+MOST_POINTS = 1000  # of the useful time against the clock
+
+
+def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
+    """Write `predictions`, `replayed_recoveries` and `useful_time`; returns the first.
+
+    A run is judged by the replay of the faults that struck it, or by the model without faults if none did. Eq. 10 at
+    the rate of the law that the faults were drawn from says what another seed would give. A row that predicts nothing
+    says why.
+    """
+    process, measured = Process(run, experiment), float(the_run(run)["utilization"])
+    described = all(kind.loses_work for kind in experiment.faults.kinds)
+    rows, replay = [], None
+    if not described:
+        rows.append({"model": UNDESCRIBED_MODEL, "why": UNDESCRIBED_MODEL})
+    elif process.strikes:
+        replay, why = _attempt(process)
+        rows.append(_replay_row(REPLAY_MODEL, replay, why) | _inputs(process, process.struck_rate))
+        rows += _with_costs_of_another(run, experiment, process)
+        rows += _in_the_long_run(process) if replay else []
+    else:
+        rows.append(_eq_10(process, NO_FAULTS_MODEL, 0, 0.0))
+    if described and experiment.faults.can_fail:
+        rows.append(_eq_10(process, LAW_MODEL, None, _law(experiment)))
+    stated = {"quantity": "utilization", "measured": measured}
+    table = pa.Table.from_pylist([stated | row for row in rows], schema=TABLES["predictions"])
+    run.write_table("predictions", table)
+    _write(run, "replayed_recoveries", _recoveries(process, replay) if replay else [])
+    _write(run, "useful_time", _useful_time(run, process, replay) if replay else [])
+    return table.to_pandas()
+
+
+def _attempt(process: Process, costs: Process | None = None) -> tuple[Replay | None, str | None]:
+    """The replay, or why there is none."""
+    try:
+        return replayed(process, costs), None
+    except Unreplayable as lack:
+        return None, str(lack)
+
+
+def _replay_row(model: str, replay: Replay | None, why: str | None) -> dict[str, object]:
+    if replay is None:
+        return {"model": model, "why": why}
+    low, high = replay.bounds
+    return {"model": model, "predicted": replay.predicted, "low": low, "high": high}
+
+
+def _with_costs_of_another(run: Run, experiment: Experiment, process: Process) -> list[dict[str, object]]:
+    """The replay with c and R of the last finished run of the same experiment under another seed, if there is one."""
+    other = _another(run, experiment)
+    if other is None:
+        return []
+    costs = Process(other, experiment)
+    try:
+        replay, why = _attempt(process, costs)
+        inputs = _inputs(costs, process.struck_rate)
+    except (Damaged, FileNotFoundError):
+        return []
+    return [_replay_row(OTHER_COSTS_MODEL.format(other.run_id), replay, why) | inputs]
+
+
+def _another(run: Run, experiment: Experiment) -> Run | None:
+    digest, before_ns = experiment_digest(experiment), int(the_run(run)["window_start_ns"])
+    comparable = {"experiment_digest": digest, "machine": run.known_status().get("machine"), "state": "done"}
+    comparable |= {"schema_version": SCHEMA_VERSION}
+    for other in store.all_finished():
+        status = other.known_status()
+        same = all(status.get(name) == value for name, value in comparable.items())
+        if (
+            same
+            and status["started_ns"] < before_ns
+            and other.run_id != run.run_id
+            and _has_another_seed(other, experiment)
+        ):
+            return other
+    return None
+
+
+def _has_another_seed(other: Run, experiment: Experiment) -> bool:
+    """Whether its tables can be read, and are of another seed."""
+    try:
+        row = the_run(other)
+    except Damaged:
+        return False
+    return row is not None and int(row["seed"]) != experiment.seed
+
+
+def _in_the_long_run(process: Process) -> list[dict[str, object]]:
+    """Eq. 10 with the inputs of this run, and where the simulated mean of its own process says that it must be."""
+    try:
+        low, high = long_run.bounds(process)
+    except BadInput as refusal:
+        return [{"quantity": LONG_RUN, "model": LONG_RUN_MODEL, "measured": None, "why": on_one_line(str(refusal))}]
+    bounds = {"predicted": long_run.eq_10(process), "low": low, "high": high, "measured": None}
+    stated = {"quantity": LONG_RUN, "model": LONG_RUN_MODEL}
+    return [stated | bounds | _inputs(process, process.struck_rate)]
+
+
+def _law(experiment: Experiment) -> float:
+    """Faults per second that the law expects over the whole window."""
+    faults = experiment.fault_spec
+    return faults.failure_rate * faults.duration / experiment.window_s
+
+
+def _eq_10(process: Process, model: str, failures: int | None, rate: float) -> dict[str, object]:
+    try:
+        found = _predict_run(process, failures, rate)
+    except BadInput as refusal:
+        return {"model": model, "why": on_one_line(str(refusal))} | _inputs(process, rate)
+    predicted = {"predicted": found.predicted, "low": found.low, "high": found.high}
+    why = None if found.predicted is not None else "no checkpoint, or no recovery from a single fault, was measured"
+    return {"model": model, "why": why} | predicted | _inputs(process, rate)
+
+
+def _predict_run(process: Process, failures: int | None, rate: float) -> Prediction:
+    return predict_run(
+        window_s=process.window_s,
+        interval_s=process.interval_s,
+        checkpoint_costs_s=process.costs_s,
+        recovery_times_s=process.recoveries_s,
+        hop_delay_s=process.hop_delay_s,
+        depth=process.depth,
+        failures=failures,
+        failure_rate=rate,
+        seed=SEED,
+    )
+
+
+def _inputs(process: Process, rate: float) -> dict[str, object]:
+    return {
+        "failure_rate": rate,
+        "checkpoint_cost_s": mean(pd.Series(process.costs_s, dtype=float)),
+        "recovery_time_s": mean(pd.Series(process.recoveries_s, dtype=float)),
+        "interval_s": process.interval_s,
+        "hop_delay_s": process.hop_delay_s,
+        "depth": process.depth,
+    }
+
+
+def _recoveries(process: Process, replay: Replay) -> list[tuple[object, ...]]:
+    """Of every fault that began an outage, measured or replayed: what it took by both, and the difference."""
+    measured = {outage.fault: outage for outage in process.outages}
+    means = [each.mean(axis=0) for each in (replay.down_s, replay.warm_up_s, replay.timed.lost_s)]
+    found = []
+    for strike, *model in zip(replay.strikes, *means, strict=True):
+        outage = measured.get(strike.fault)
+        seen = (outage.down_s, outage.warm_up_s, outage.lost_s) if outage else (0.0, 0.0, 0.0)
+        pairs = [float(value) for pair in zip(seen, model, strict=True) for value in pair]
+        if any(pairs):
+            found.append((strike.fault, strike.struck_s, *pairs, sum(pairs[::2]) - sum(pairs[1::2])))
+    return found
+
+
+def _useful_time(run: Run, process: Process, replay: Replay) -> list[tuple[object, ...]]:
+    """Useful time since the window opened, at whole seconds: measured by the ledger, and replayed."""
+    step = max(1, round(process.window_s / MOST_POINTS))
+    seconds = np.arange(0, int(process.window_s) + 1, step)
+    ledger = run.table("ledger").sort_values("start_ns")
+    useful_s = ledger["seconds"].where(ledger["class"].isin(["useful", "idle"]), 0.0).cumsum()
+    ends_s = (ledger["end_ns"].astype("int64") - process.start_ns) / 1e9
+    measured = np.interp(seconds, np.append(0.0, ends_s), np.append(0.0, useful_s.astype(float)))
+    return list(zip(seconds.tolist(), measured.tolist(), replay.timed.useful_by(seconds).tolist(), strict=True))
+
+
+def _write(run: Run, table: str, rows: list[tuple[object, ...]]) -> None:
+    names = TABLES[table].names
+    run.write_table(
+        table, pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=TABLES[table])
+    )

@@ -1,0 +1,301 @@
+"""The run store: one immutable directory per finished run, which appears whole or not at all.
+
+A run is built under `live/` and moved into `runs/` by one rename when it ends, well or not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from experiments.errors import BadInput
+from results.damage import Damaged
+from results.runs.exchange import exchange
+from results.runs.json_files import Document, Name, Real, Whole, Words, read_document
+from results.runs.json_files import read_json as read_json  # all that a run has of JSON is read and written by these
+from results.runs.json_files import write_json as write_json
+from results.runs.scratch import scratch as scratch_in
+from results.runs.scratch import sweep as sweep_in
+from results.tables.reading import read_head, read_table
+from results.tables.schema import SCHEMA_VERSION, TABLES, VERSION_KEY, WORDS
+
+RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
+SCRATCH = re.compile(r"\..+\.json\.[0-9]+\.[0-9]+")  # left by a killed `write_json`: process, thread
+UNREADABLE = "unreadable"  # the state of a run whose status or tables cannot be read
+
+
+def home() -> Path:
+    """Where Aftershock keeps its state: $AFTERSHOCK_HOME, or `.aftershock` beside the code."""
+    return Path(os.environ.get("AFTERSHOCK_HOME") or Path(__file__).parents[2] / ".aftershock").resolve()
+
+
+def check_run_id(run_id: str) -> str:
+    """Return the run id if it is one; a run id never carries a path."""
+    if not isinstance(run_id, str) or not RUN_ID.fullmatch(run_id):
+        raise BadInput("run_id", run_id, "lower-case letters, digits and hyphens")
+    return run_id
+
+
+class Status(Document):
+    """A run's status.json, as `Run.status` tells it."""
+
+    state: Literal["running", "done", "failed"]
+    started_ns: Whole
+    ended_ns: Whole | None = None
+    experiment: Name | None = None
+    error: Words | None = None
+    exit_code: int | None = None
+    dag_run: Name | None = None
+    schema_version: Whole | None = None
+    experiment_digest: Name | None = None
+    machine: Name | None = None
+    cores: Whole | None = None
+    others_cores: Real | None = None
+
+
+class _Load(Document):
+    mode: Name = ""
+
+
+class _Engine(Document):
+    name: Name = ""
+
+
+class _Experiment(Document):
+    """What is looked at of an experiment without reading the whole of it; one of an old version may lack it."""
+
+    load: _Load = _Load()
+    engine: _Engine = _Engine()
+
+
+@dataclass(frozen=True)
+class Run:
+    """The directory of one run, live or finished.
+
+    raw/      logs as the services wrote them       tables/   one Parquet table each
+    checks/   Great Expectations results, Data Docs  plots/    PNG and SVG        report.html
+    """
+
+    run_id: str
+    root: Path
+
+    @property
+    def experiment_path(self) -> Path:
+        """The experiment as it ran, for `experiments.spec.validate`; runs of old versions may lack fields."""
+        return self.root / "experiment.json"
+
+    @property
+    def raw(self) -> Path:
+        return self.root / "raw"
+
+    def journal_path(self, name: str) -> Path:
+        """Where a service writes, or wrote, what happened (`journal`)."""
+        return self.raw / f"{name}.jsonl"
+
+    @property
+    def tables(self) -> Path:
+        return self.root / "tables"
+
+    @property
+    def checks(self) -> Path:
+        return self.root / "checks"
+
+    @property
+    def plots(self) -> Path:
+        return self.root / "plots"
+
+    @property
+    def report(self) -> Path:
+        return self.root / "report.html"
+
+    def status(self) -> dict[str, Any]:
+        """What is known of the run without its tables.
+
+        run_id, experiment, state ("running", "done", "failed"), started_ns, ended_ns, error, exit_code;
+        dag_run         the DAG run of the served Airflow that ran it; None for a run of the command line
+        schema_version  of its tables (`results.tables.schema`)
+        experiment_digest, machine  runs that agree in both can be compared (`results.runs.machine`); old runs lack them
+        cores, others_cores  of the gateway's machine, and how many of them others than the cluster kept busy in the
+                             window, on average; lacking in runs that did not get so far, and in old ones
+
+        Raises `FileNotFoundError` for a run without a status, and `Damaged` for one that is not like that.
+        """
+        return read_document(self.root / "status.json", Status, self.run_id)
+
+    def known_status(self) -> dict[str, Any]:
+        """The status, or of a run whose status cannot be read one of state "unreadable", whose `error` says why.
+
+        `started_ns` is 0 then, `experiment` None.
+        """
+        unknown: dict[str, Any] = {"experiment": None, "error": None}
+        try:
+            return {**unknown, **self.status(), "run_id": self.run_id}
+        except (Damaged, FileNotFoundError) as error:
+            why = str(error) if isinstance(error, Damaged) else "status.json is missing"
+        return {**unknown, "run_id": self.run_id, "state": UNREADABLE, "error": why, "started_ns": 0, "ended_ns": None}
+
+    def experiment(self) -> dict[str, Any]:
+        """The experiment as it was written: `load.mode` and `engine.name` are texts if they are there.
+
+        Raises as `status` does.
+        """
+        return read_document(self.experiment_path, _Experiment, self.run_id)
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Read one result table by its schema; raises `BadInput` for an unknown name, and else as `read_table` does."""
+        return read_table(self.table_path(name), TABLES[name], WORDS.get(name, {}))
+
+    def table_as_it_is(self, name: str) -> pd.DataFrame:
+        """Read one result table, whatever its columns and values: for those who judge them; raises as `table` does."""
+        return read_table(self.table_path(name))
+
+    def head(self, name: str, rows: int) -> tuple[pd.DataFrame, int]:
+        """The first rows of a result table, by its schema, and how many it has; raises as `table` does."""
+        return read_head(self.table_path(name), rows, TABLES[name], WORDS.get(name, {}))
+
+    def table_path(self, name: str) -> Path:
+        """Where a result table is or would be; raises `BadInput` for an unknown name."""
+        if name not in TABLES:
+            raise BadInput("table", name, ", ".join(TABLES))
+        return self.tables / f"{name}.parquet"
+
+    def write_table(self, name: str, table: pa.Table) -> None:
+        """Write a result table as one file that carries the version of the schemas."""
+        self.tables.mkdir(parents=True, exist_ok=True)
+        write_parquet(self.table_path(name), table)
+
+    def has(self, name: str) -> bool:
+        """Whether the run has a table of that name; what cannot be read is one, too."""
+        return os.path.lexists(self.tables / f"{name}.parquet")
+
+
+class ReadOnce(Run):
+    """A run whose tables are read once, however many figures are taken from them; for as long as one look at it."""
+
+    @classmethod
+    def of(cls, run: Run) -> ReadOnce:
+        return cls(run.run_id, run.root)
+
+    @cached_property
+    def _known(self) -> dict[str, pd.DataFrame]:
+        return {}
+
+    def table(self, name: str) -> pd.DataFrame:
+        """As of `Run`; a frame of the caller's own, which shares its values with the others."""
+        if name not in self._known:
+            self._known[name] = super().table(name)
+        return self._known[name].copy(deep=False)
+
+
+def live_directory(run_id: str) -> Path:
+    """Where a running run keeps its cluster and what it has collected so far."""
+    return home() / "live" / check_run_id(run_id)
+
+
+def live(run_id: str) -> Run:
+    """The run while it is being built."""
+    return Run(run_id, live_directory(run_id) / "result")
+
+
+def published(run_id: str) -> Run:
+    """Where the run is, or will be, once it has finished."""
+    return Run(run_id, home() / "runs" / check_run_id(run_id))
+
+
+def is_finished(run_id: str) -> bool:
+    """Whether there is a finished run of that id, be it damaged."""
+    return os.path.lexists(published(run_id).root / "status.json")
+
+
+def finished(run_id: str) -> Run:
+    """A finished run; raises `BadInput` when there is none of that id."""
+    run = published(run_id)
+    if not is_finished(run_id):
+        raise BadInput("run_id", run_id, "the id of a finished run; `aftershock results` lists them")
+    return run
+
+
+def all_live() -> list[str]:
+    """The ids of the live runs."""
+    found = (home() / "live").glob("*/result/status.json")
+    return sorted(name for name in (path.parent.parent.name for path in found) if RUN_ID.fullmatch(name))
+
+
+def all_finished() -> list[Run]:
+    """Every finished run, newest first, damaged ones last; what else lies in the folder is passed over."""
+    folder = home() / "runs"
+    names = [entry.name for entry in os.scandir(folder)] if folder.is_dir() else []
+    found = [Run(name, folder / name) for name in names if RUN_ID.fullmatch(name) and is_finished(name)]
+    return sorted(found, key=_age, reverse=True)
+
+
+def _age(run: Run) -> tuple[bool, int]:
+    status = run.known_status()
+    return status["state"] != UNREADABLE, status["started_ns"]
+
+
+def publish(run: Run) -> Run:
+    """Move a live run into the store by one rename; a run that is there already is returned as it is."""
+    target = published(run.run_id)
+    if not target.root.exists():
+        target.root.parent.mkdir(parents=True, exist_ok=True)
+        run.root.rename(target.root)
+    return target
+
+
+def replace(run: Run) -> Run:
+    """Put a newer version of a finished run in its place, whole; the older one is gone."""
+    target = finished(run.run_id)
+    with _still_there(run.run_id):
+        exchange(run.root, target.root)
+    discard(run.root)
+    return target
+
+
+def remove(run_id: str) -> None:
+    """Remove a finished run; a reader never finds a part of it."""
+    with scratch() as folder, _still_there(run_id):
+        finished(run_id).root.rename(folder / run_id)
+
+
+@contextmanager
+def _still_there(run_id: str) -> Iterator[None]:
+    """Raises `BadInput`, as `finished` does, for a run that another process removes meanwhile."""
+    try:
+        yield
+    except FileNotFoundError:
+        finished(run_id)
+        raise
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder beside the runs, on their file system, that goes away with all that is in it, whoever is killed."""
+    with scratch_in(home()) as folder:
+        yield folder
+
+
+def sweep() -> list[Path]:
+    """Remove the scratch folders of processes that were killed; returns them."""
+    return sweep_in(home())
+
+
+def write_parquet(path: Path, table: pa.Table) -> None:
+    """Write a table as one file that carries the version of the schemas."""
+    pq.write_table(table.replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)}), path)
+
+
+def discard(directory: Path) -> None:
+    """Remove a directory tree that this project made; a missing one is fine."""
+    shutil.rmtree(directory, ignore_errors=True)

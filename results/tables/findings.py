@@ -1,0 +1,246 @@
+"""What a run's tables say, as plain numbers: shared by the checks, the report, the terminal and the JSON document.
+
+Times are in seconds. A quantity that was not measured is None, and a table that is missing counts as empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from models.utilization import optimal_interval, utilization
+from results.runs.store import Run
+from results.tables.schema import LEDGER_CLASSES, TABLES, FaultOutcome
+
+REPLAY_MODEL = "replayed faults"
+OTHER_COSTS_MODEL = "replayed faults, c and R of {}"  # a run
+LAW_MODEL = "eq. 10, failure law"
+LONG_RUN, LONG_RUN_MODEL = "utilization in the long run", "eq. 10, at the rate of this run"
+NO_FAULTS_MODEL = "no faults"
+UNDESCRIBED_MODEL = "none: eq. 10 knows only faults that lose work"
+FAILURE_CLASSES = ("lost", "detect", "restart", "warm-up")
+BUSY_SHARE = 0.25  # of the cores, from which on others disturb a run; Airflow, which is one of them, takes less
+PHASES = ("detect", "restart", "restore", "catch_up")  # of a recovery
+EXECUTOR = "executor"  # Spark's own part of the restart
+
+
+@dataclass(frozen=True)
+class Utilization:
+    """Measured utilization beside the prediction that the run is judged by, with the interval of the prediction.
+
+    expected  by eq. 10, which knows the law of the faults, not what came of it: what another seed would give
+    """
+
+    measured: float | None
+    predicted: float | None
+    low: float | None
+    high: float | None
+    model: str | None
+    expected: float | None = None
+    why: str | None = None  # why nothing is predicted
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What the model advises: the checkpoint interval T that was run, the optimal one, and predicted U at both."""
+
+    interval_s: float
+    predicted: float
+    optimal_interval_s: float
+    optimal_predicted: float
+
+    @property
+    def gain(self) -> float:
+        return self.optimal_predicted - self.predicted
+
+
+@dataclass(frozen=True)
+class Sustainable:
+    """The highest rate that a search found sustained, and the lowest that was not [records/s]."""
+
+    rate: float
+    too_high: float | None
+
+    @property
+    def sentence(self) -> str:
+        above = "no higher one was seen to fail" if self.too_high is None else f"{self.too_high:,.0f} is too much"
+        return f"The query sustains {self.rate:,.0f} records/s; {above}."
+
+
+@dataclass(frozen=True)
+class ModelInputs:
+    """The measured inputs of the utilization model, in the order of its arguments."""
+
+    failure_rate: float
+    checkpoint_cost_s: float
+    recovery_time_s: float
+    interval_s: float
+    hop_delay_s: float
+    depth: int
+
+    def at(self, interval_s: object) -> object:
+        """Predicted utilization at another checkpoint interval [s], scalar or array."""
+        return utilization(
+            self.failure_rate, self.checkpoint_cost_s, self.recovery_time_s, interval_s, self.hop_delay_s, self.depth
+        )
+
+
+def number(value: object) -> float | None:
+    """Return a table's value as a float, or None where it is null or NaN."""
+    return None if value is None or pd.isna(value) else float(value)
+
+
+def table_or_empty(run: Run, name: str) -> pd.DataFrame:
+    """Read a table, or return one without rows where this run has none."""
+    if run.has(name):
+        return run.table(name)
+    return TABLES[name].empty_table().to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def the_run(run: Run) -> pd.Series | None:
+    """The row of the runs table; None for a run that ended before its tables were made."""
+    runs = table_or_empty(run, "runs")
+    return None if runs.empty else runs.iloc[0]
+
+
+def took_effect(faults: pd.DataFrame) -> pd.DataFrame:
+    """The faults that happened and found their host in a state to be struck."""
+    return faults[(faults["outcome"] == FaultOutcome.INJECTED) & faults["actual_ns"].notna()]
+
+
+def judged_utilization(predictions: pd.DataFrame, faults: pd.DataFrame) -> pd.Series | None:
+    """The prediction that a run is judged by: the replay of its faults, or the model without faults where none struck.
+
+    None for a run with faults that the model does not describe.
+    """
+    rows = predictions[predictions["quantity"] == "utilization"].drop_duplicates("model").set_index("model", drop=False)
+    wanted = [REPLAY_MODEL] if len(took_effect(faults)) else [NO_FAULTS_MODEL, REPLAY_MODEL]
+    return next((rows.loc[model] for model in wanted if model in rows.index), None)
+
+
+def utilizations(run: Run) -> Utilization:
+    row = judged_utilization(table_or_empty(run, "predictions"), table_or_empty(run, "faults"))
+    facts = the_run(run)
+    measured = None if facts is None else number(facts["utilization"])
+    if row is None:
+        return Utilization(measured, None, None, None, None)
+    values = [number(row[name]) for name in ("measured", "predicted", "low", "high")]
+    expected = _expected(table_or_empty(run, "predictions"))
+    why = None if pd.isna(row["why"]) else str(row["why"])
+    return Utilization(measured if values[0] is None else values[0], *values[1:], row["model"], expected, why)
+
+
+def _expected(predictions: pd.DataFrame) -> float | None:
+    """What eq. 10 predicts at the rate of the law; without a law, the model without faults."""
+    for model in (LAW_MODEL, NO_FAULTS_MODEL):
+        rows = predictions[predictions["model"] == model]
+        if len(rows):
+            return number(rows.iloc[0]["predicted"])
+    return None
+
+
+def sustainable(run: Run) -> Sustainable | None:
+    """What the search of a run found; None for a run that did not search, or found nothing."""
+    facts = the_run(run)
+    rates = [None if facts is None else number(facts.get(f"{name}_rate")) for name in ("sustainable", "unsustainable")]
+    return None if rates[0] is None else Sustainable(*rates)
+
+
+def model_inputs(run: Run) -> ModelInputs | None:
+    """The measured inputs of the prediction that the run is judged by; None unless all of them were measured."""
+    row = judged_utilization(table_or_empty(run, "predictions"), table_or_empty(run, "faults"))
+    if row is None:
+        return None
+    values = {name: number(row[name]) for name in ModelInputs.__annotations__}
+    if values["failure_rate"] == 0 and values["recovery_time_s"] is None:
+        values["recovery_time_s"] = 0.0  # a run without failures measures no recovery, and its model needs none
+    return None if None in values.values() else ModelInputs(**values | {"depth": int(values["depth"])})
+
+
+def advice(run: Run) -> Advice | None:
+    """What the model says of the checkpoint interval; None without faults, where no interval is optimal."""
+    inputs = model_inputs(run)
+    if inputs is None or not inputs.failure_rate > 0 or not inputs.checkpoint_cost_s > 0:
+        return None
+    best_s = float(optimal_interval(inputs.failure_rate, inputs.checkpoint_cost_s))
+    return Advice(inputs.interval_s, float(inputs.at(inputs.interval_s)), best_s, float(inputs.at(best_s)))
+
+
+def ledger_seconds(run: Run) -> dict[str, float] | None:
+    """Seconds of each class of the ledger and of the whole `window`; None when the run has no ledger."""
+    segments, facts = table_or_empty(run, "ledger"), the_run(run)
+    if segments.empty or facts is None:
+        return None
+    summed = segments.groupby("class")["seconds"].sum()
+    window = float(facts["window_end_ns"] - facts["window_start_ns"]) / 1e9
+    if not window > 0:
+        return None
+    return {name: float(summed.get(name, 0.0)) for name in LEDGER_CLASSES} | {"window": window}
+
+
+def failure_share(ledger: dict[str, float]) -> float:
+    """Share of the window that failures took: work lost, detecting, restarting."""
+    return sum(ledger[name] for name in FAILURE_CLASSES) / ledger["window"]
+
+
+def quality_totals(run: Run) -> dict[str, int] | None:
+    """Sums over the closed windows of the query: exact, emitted, lost, duplicated, wrong, and `windows`."""
+    quality = table_or_empty(run, "quality")
+    if quality.empty:
+        return None
+    names = ("exact", "emitted", "lost", "duplicated", "wrong")
+    return {name: int(quality[name].sum()) for name in names} | {"windows": len(quality)}
+
+
+def seconds_from(start_ns: int | None, moments_ns: pd.Series) -> pd.Series:
+    """Moments as seconds from the start of the window, NaN where the moment or the start was not measured."""
+    if start_ns is None:
+        return pd.Series(float("nan"), index=moments_ns.index)
+    return (moments_ns - start_ns).astype("float64") / 1e9
+
+
+def kills_with_recoveries(run: Run) -> pd.DataFrame:
+    """Every planned fault with its recovery: the faults table, and the recovery's columns where one began with it.
+
+    `planned_at_s` and `actual_at_s` count from the start of the window. Tables of an older version lack `executor_s`.
+    """
+    facts, faults = the_run(run), table_or_empty(run, "faults")
+    start_ns = None if facts is None else int(facts["window_start_ns"])
+    columns = ["fault", "faults", *(f"{part}_s" for part in (*PHASES, EXECUTOR))]
+    phases = table_or_empty(run, "recoveries").reindex(columns=columns)
+    joined = faults.merge(phases, on="fault", how="left").sort_values("planned_ns")
+    joined["planned_at_s"] = seconds_from(start_ns, joined["planned_ns"])
+    joined["actual_at_s"] = seconds_from(start_ns, joined["actual_ns"])
+    return joined
+
+
+def surroundings(run: Run) -> str | None:
+    """How busy others kept the machine during the window, in a sentence; None of a run that has not noted it."""
+    status = run.known_status()
+    cores, others = status.get("cores"), status.get("others_cores")
+    if cores is None or others is None:
+        return None
+    text = f"Others than the cluster kept {others:.2f} of the machine's {cores} cores busy in the window"
+    is_busy = others > BUSY_SHARE * cores
+    return f"{text}: what is late, slow or unknown may be due to that." if is_busy else f"{text}."
+
+
+def headline(run: Run) -> str:
+    """The answer in a few sentences: the sustainable rate, what failures cost, as predicted, and what would be best."""
+    ledger, found, best = ledger_seconds(run), utilizations(run), advice(run)
+    if ledger is None or found.measured is None:
+        return "This run measured no utilization; its logs and status say why."
+    text = f"Failures cost {failure_share(ledger):.1%} of the time: measured utilization {found.measured:.3f}"
+    if found.predicted is not None:
+        replayed = found.model == REPLAY_MODEL
+        text += (
+            f" against {found.predicted:.3f} by a replay" if replayed else f" against a predicted {found.predicted:.3f}"
+        )
+        if found.low is not None and found.high is not None:
+            text += f" ({found.low:.3f} to {found.high:.3f})"
+    if best is not None:
+        optimum = f"{best.optimal_predicted:.3f} at its optimal interval of {best.optimal_interval_s:.1f} s"
+        text += f". The model predicts {optimum}"
+    searched = sustainable(run)
+    return f"{text}." if searched is None else f"{searched.sentence} {text}."

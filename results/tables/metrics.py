@@ -1,0 +1,206 @@
+"""The figures by which runs are compared: what each means, which way is better, and how far a change must go to count.
+
+A metric is one number for a run. What a run did not measure has no entry, which is never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import pandas as pd
+
+from experiments.spec import LoadMode
+from results.damage import Outdated
+from results.runs.store import Run
+from results.tables.findings import number, quality_totals, table_or_empty, the_run, utilizations
+
+
+class Better(StrEnum):
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+class Scale(StrEnum):
+    """How the values of two sets of runs are held against each other."""
+
+    RATIO = "ratio"  # of their medians
+    DIFFERENCE = "difference"  # of their medians, where the usual value is near zero
+    COUNT = "count"  # what should not happen: zero stays zero
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure of a run.
+
+    `minimum_effect` is the smallest change of a median that counts: as a ratio (.05 is 5 % up or down), or in the
+    metric's own unit on the scale `difference`; counts have none. Values below `resolution` count as equal to it, so
+    that a ratio always has a meaning.
+    """
+
+    name: str
+    unit: str
+    better: Better
+    meaning: str
+    measure: Callable[[Run], float | None]
+    minimum_effect: float | None = 0.05
+    scale: Scale = Scale.RATIO
+    resolution: float = 0.0
+
+
+def metrics_of(run: Run) -> dict[str, float]:
+    """Return what a run measured, by the names of `METRICS` and in their order; raises `Damaged`."""
+    measured = {name: _measured(metric, run) for name, metric in METRICS.items()}
+    return {name: value for name, value in measured.items() if value is not None and np.isfinite(value)}
+
+
+def _measured(metric: Metric, run: Run) -> float | None:
+    """None also where a table is of an older version of the code and lacks a column."""
+    try:
+        return metric.measure(run)
+    except Outdated:
+        return None
+
+
+def _fact(name: str) -> Callable[[Run], float | None]:
+    """A column of the table `runs`, if this run's has it."""
+
+    def measure(run: Run) -> float | None:
+        facts = the_run(run)
+        return None if facts is None else number(facts.get(name))
+
+    return measure
+
+
+def _phase(name: str) -> Callable[[Run], float | None]:
+    """The median over a run's recoveries."""
+    return lambda run: _median(table_or_empty(run, "recoveries")[name])
+
+
+def _median(values: pd.Series) -> float | None:
+    known = values.dropna()
+    return float(known.median()) if len(known) else None
+
+
+def _checkpoint_s(run: Run) -> float | None:
+    table = table_or_empty(run, "checkpoints")
+    usual = table[table["in_window"] & table["undisturbed"] & (table["records"] > 0)]
+    return float(usual["checkpoint_s"].mean()) if len(usual) else None
+
+
+def _p99_s(run: Run) -> float | None:
+    """The latency that 99 of 100 records stayed below, every record counted with the p99 of its second.
+
+    None under a saturating load, where latency grows with the length of the run (docs/measurement.md).
+    """
+    table = table_or_empty(run, "latency").sort_values("p99_s")
+    if table.empty or _saturated(run):
+        return None
+    reached = table["records"].astype("float64").cumsum().to_numpy()
+    return float(table["p99_s"].iloc[int(np.searchsorted(reached, 0.99 * reached[-1]))])
+
+
+def _saturated(run: Run) -> bool:
+    try:
+        return run.experiment().get("load", {}).get("mode") == LoadMode.SATURATING
+    except FileNotFoundError:
+        return False
+
+
+def _results(name: str) -> Callable[[Run], float | None]:
+    """A sum over the query's closed windows."""
+
+    def measure(run: Run) -> float | None:
+        totals = quality_totals(run)
+        return None if totals is None else float(totals[name])
+
+    return measure
+
+
+def _model_error(run: Run) -> float | None:
+    found = utilizations(run)
+    return None if found.measured is None or found.predicted is None else abs(found.measured - found.predicted)
+
+
+def _recovery(name: str, meaning: str) -> Metric:
+    note = f"median over the run's recoveries of the time from {meaning}"
+    return Metric(name, "s", Better.LOWER, note, _phase(name), minimum_effect=0.1, resolution=0.01)
+
+
+def _count(name: str, meaning: str) -> Metric:
+    return Metric(name, "results", Better.LOWER, meaning, _results(name), minimum_effect=None, scale=Scale.COUNT)
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            "utilization",
+            "",
+            Better.HIGHER,
+            "useful and idle time over the window",
+            _fact("utilization"),
+            resolution=0.001,
+        ),
+        _recovery("detect_s", "death to notice"),
+        _recovery("restart_s", "notice to ready"),
+        _recovery("restore_s", "ready to the progress before the fault"),
+        _recovery("catch_up_s", "that progress to the usual lag"),
+        Metric(
+            "service_rate",
+            "records/s",
+            Better.HIGHER,
+            "records over the time of an undisturbed batch, the median of the run",
+            _fact("service_rate"),
+            resolution=0.1,
+        ),
+        Metric(
+            "sustainable_rate",
+            "records/s",
+            Better.HIGHER,
+            "the highest load at which lag stays bounded, found by search",
+            _fact("sustainable_rate"),
+            resolution=0.1,
+        ),
+        Metric(
+            "checkpoint_s",
+            "s",
+            Better.LOWER,
+            "mean checkpoint time of the undisturbed batches",
+            _checkpoint_s,
+            minimum_effect=0.1,
+            resolution=0.01,
+        ),
+        Metric(
+            "p99_latency_s",
+            "s",
+            Better.LOWER,
+            "due to committed, not exceeded by 99 of 100 records (of a load that does not saturate)",
+            _p99_s,
+            minimum_effect=0.1,
+            resolution=0.01,
+        ),
+        _count("lost", "results of the oracle that the query did not emit"),
+        _count("wrong", "results that differ from the oracle's"),
+        _count("duplicated", "copies of results beyond the first"),
+        Metric(
+            "tentative_accuracy",
+            "",
+            Better.HIGHER,
+            "share of the exact results among what was emitted between fault and full recovery",
+            _fact("tentative_accuracy"),
+            resolution=0.001,
+        ),
+        Metric(
+            "model_error",
+            "",
+            Better.LOWER,
+            "distance of measured from predicted utilization",
+            _model_error,
+            minimum_effect=0.02,
+            scale=Scale.DIFFERENCE,
+        ),
+    )
+}

@@ -1,0 +1,160 @@
+"""What the charts of a run show, as plain numbers and texts: the same for every page and format that draws them.
+
+Moments and spans are in seconds from the start of the measurement window. A chart is None where the run lacks what it
+shows; a value is None where it was not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from results.damage import Damaged
+from results.runs.store import Run
+from results.tables.findings import (
+    EXECUTOR,
+    PHASES,
+    ModelInputs,
+    advice,
+    kills_with_recoveries,
+    ledger_seconds,
+    model_inputs,
+    number,
+    seconds_from,
+    table_or_empty,
+    the_run,
+    utilizations,
+)
+from results.tables.schema import LEDGER_CLASSES
+
+MOST_POINTS = 1200  # per line: more cannot be told apart on a page
+CURVE_POINTS = 400
+MOMENTS = ("death", "notice", "ready", "restored")
+PERCENTILES = ("p50_s", "p99_s", "p999_s")
+
+
+def charts(run: Run) -> dict[str, Any]:
+    """Every chart of a run, by name; without those whose tables are damaged, which the tables themselves tell."""
+    drawn = {
+        "utilization": utilization,
+        "useful_time": useful_time,
+        "timeline": timeline,
+        "ledger": ledger,
+        "recoveries": recoveries,
+    }
+    return {name: _unless_damaged(draw, run) for name, draw in drawn.items()}
+
+
+def _unless_damaged(draw: Callable[[Run], dict[str, Any] | None], run: Run) -> dict[str, Any] | None:
+    try:
+        return draw(run)
+    except Damaged:
+        return None
+
+
+def utilization(run: Run) -> dict[str, Any] | None:
+    """Predicted U over the checkpoint interval T, with the interval that was run, what was measured, and T*."""
+    inputs, found, best = model_inputs(run), utilizations(run), advice(run)
+    if inputs is None:
+        return None
+    grid = intervals_s(inputs, None if best is None else best.optimal_interval_s)
+    optimum = None if best is None else {"interval_s": best.optimal_interval_s, "predicted": best.optimal_predicted}
+    return {
+        "intervals_s": grid.tolist(),
+        "predicted": _listed(np.asarray(inputs.at(grid))),
+        "run": {"interval_s": inputs.interval_s, "measured": found.measured, "predicted": found.predicted}
+        | {"low": found.low, "high": found.high},
+        "optimum": optimum,
+    }
+
+
+def intervals_s(inputs: ModelInputs, optimal_interval_s: float | None) -> np.ndarray:
+    """Checkpoint intervals T to draw the model over [s]: from just above the checkpoint's cost to well beyond T*."""
+    marked = [inputs.interval_s] + ([] if optimal_interval_s is None else [optimal_interval_s])
+    return np.geomspace(max(1.05 * inputs.checkpoint_cost_s, min(marked) / 20), 12 * max(marked), CURVE_POINTS)
+
+
+def timeline(run: Run) -> dict[str, Any] | None:
+    """Throughput, lag and latency by second, with faults, outages and checkpoints."""
+    throughput, latency, facts = table_or_empty(run, "throughput"), table_or_empty(run, "latency"), the_run(run)
+    if throughput.empty or facts is None:
+        return None
+    rows, waits = thinned(throughput), thinned(latency, "max")
+    return {
+        "window_s": float(facts["window_s"]),
+        "second": _listed(rows["second"]),
+        **{name: _listed(rows[f"{name}_records"]) for name in ("due", "committed", "lag")},
+        "latency": {"second": _listed(waits["second"]), **{name: _listed(waits[name]) for name in PERCENTILES}},
+        "faults": _faults(run),
+        "outages": _outages(run, int(facts["window_start_ns"])),
+        "checkpoints": _checkpoints(run, int(facts["window_start_ns"])),
+    }
+
+
+def useful_time(run: Run) -> dict[str, Any] | None:
+    """Useful time from the start of the window to each second, measured and replayed, with the faults."""
+    rows = thinned(table_or_empty(run, "useful_time"))
+    if rows.empty:
+        return None
+    columns = {name: _listed(rows[name]) for name in ("second", "measured_s", "replayed_s")}
+    return columns | {"faults": _faults(run)}
+
+
+def ledger(run: Run) -> dict[str, Any] | None:
+    """Seconds of each class, and of the whole window."""
+    seconds = ledger_seconds(run)
+    if seconds is None:
+        return None
+    return {"window_s": seconds["window"], "seconds": {name: seconds[name] for name in LEDGER_CLASSES}}
+
+
+def recoveries(run: Run) -> dict[str, Any] | None:
+    """The phases of every recovery, in the order of the faults; `executor` is Spark's part of the restart."""
+    known = kills_with_recoveries(run)
+    known = known[known["faults"].notna()]
+    if known.empty:
+        return None
+    faults = zip(known["actual_at_s"], known["targets"], strict=True)
+    return {
+        "names": [f"{at_s:.0f} s  {targets}" for at_s, targets in faults],
+        "phases": {phase: _listed(known[f"{phase}_s"]) for phase in PHASES},
+        "executor": _listed(known[f"{EXECUTOR}_s"]),
+    }
+
+
+def thinned(rows: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
+    """The numbers of rows by second, with several seconds in one row where there are more than a chart can show."""
+    if rows.empty:
+        return rows
+    step = max(1, -(-int(rows["second"].max() - rows["second"].min()) // MOST_POINTS))
+    rows = rows.select_dtypes("number").astype("float64")
+    return rows.groupby(rows["second"] // step).agg(how)
+
+
+def _faults(run: Run) -> list[dict[str, Any]]:
+    told = ("kind", "targets", "cause", "outcome")
+    return [
+        {"at_s": number(row["planned_at_s" if pd.isna(row["actual_at_s"]) else "actual_at_s"])}
+        | {name: str(row[name]) for name in told}
+        for _, row in kills_with_recoveries(run).iterrows()
+    ]
+
+
+def _outages(run: Run, start_ns: int) -> list[dict[str, float | None]]:
+    table = table_or_empty(run, "recoveries")
+    moments = {name: _listed(seconds_from(start_ns, table[f"{name}_ns"])) for name in MOMENTS}
+    return [dict(zip(moments, row, strict=True)) for row in zip(*moments.values(), strict=True)]
+
+
+def _checkpoints(run: Run, start_ns: int) -> dict[str, list[float | None]]:
+    table = table_or_empty(run, "checkpoints").sort_values("completed_ns")
+    return {"at_s": _listed(seconds_from(start_ns, table["completed_ns"])), "took_s": _listed(table["checkpoint_s"])}
+
+
+def _listed(values: pd.Series | np.ndarray) -> list[float | None]:
+    """Numbers as JSON knows them, to a microsecond or a millionth."""
+    floats = pd.Series(values).astype("float64").round(6)
+    return [float(value) if np.isfinite(value) else None for value in floats]

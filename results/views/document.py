@@ -1,0 +1,57 @@
+"""A run as the JSON document that `aftershock benchmark --json` prints.
+
+Times are in seconds; null stands for what was not measured.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from results.runs.store import Run
+from results.tables.findings import (
+    kills_with_recoveries,
+    ledger_seconds,
+    number,
+    quality_totals,
+    sustainable,
+    table_or_empty,
+    utilizations,
+)
+from results.tables.schema import LEDGER_CLASSES
+
+
+def document(run: Run) -> dict[str, Any]:
+    """Return the document of one run; moments count from the start of the measurement window."""
+    found, quality, searched = utilizations(run), quality_totals(run) or {}, sustainable(run)
+    return {
+        "run_id": run.run_id,
+        "verdicts": [
+            {name: _text(row[name]) for name in ("check", "verdict", "observed", "expected")}
+            for _, row in table_or_empty(run, "verdicts").iterrows()
+        ],
+        "utilization": {name: getattr(found, name) for name in ("measured", "predicted", "low", "high", "expected")},
+        "sustainable": {"rate": searched and searched.rate, "too_high": searched and searched.too_high},
+        "ledger": ledger_seconds(run) or dict.fromkeys((*LEDGER_CLASSES, "window")),
+        "faults": [_fault(row) for _, row in kills_with_recoveries(run).iterrows()],
+        "recoveries": [_recovery(row) for _, row in table_or_empty(run, "recoveries").iterrows()],
+        # an exactly-once query emits nothing tentative, so there is no accuracy of it to measure
+        "quality": {name: quality.get(name) for name in ("lost", "duplicated", "exact")} | {"tentative_accuracy": None},
+    }
+
+
+def _text(value: object) -> str | None:
+    return None if pd.isna(value) else str(value)
+
+
+def _fault(row: pd.Series) -> dict[str, Any]:
+    moments = {"planned_at": number(row["planned_at_s"]), "actual_at": number(row["actual_at_s"])}
+    return moments | {"kind": row["kind"], "targets": row["targets"].split(","), "cause": row["cause"]}
+
+
+def _recovery(row: pd.Series) -> dict[str, Any]:
+    phases = ("detect", "restart", "restore", "catch_up")
+    return {"fault": None if pd.isna(row["fault"]) else int(row["fault"])} | {
+        phase: number(row[f"{phase}_s"]) for phase in phases
+    }

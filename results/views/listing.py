@@ -1,0 +1,80 @@
+"""The list of runs: as a table for a terminal, which leaves out columns where it is narrow, and for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from experiments.wording import on_one_line
+from results.runs import store
+from results.runs.index import Row
+
+GAP = "  "
+
+
+def entry(row: Row) -> dict[str, Any]:
+    """What is known of a run without its tables (`Run.status`), and what lists show of it besides."""
+    status = store.published(row.run_id).known_status()
+    used = asdict(row.utilization)
+    return status | {
+        "state": row.state,
+        "error": row.error,
+        "engine": row.engine,
+        "protocol": row.protocol,
+        "utilization": {name: used[name] for name in ("measured", "predicted", "low", "high")},
+        "verdict": row.verdict.value,
+    }
+
+
+def listing(rows: list[Row], width: int) -> str:
+    """One line per run, in their order. The run's id stays whole; why it failed goes beyond the width, if it must."""
+    if not rows:
+        return "no run yet: start one with `aftershock benchmark`"
+    columns = {title: [text(row) for row in rows] for title, text in COLUMNS.items()}
+    for title in LEAST_WANTED_FIRST:
+        if _width(columns) > width:
+            del columns[title]
+    lines = zip(*([title, *texts] for title, texts in columns.items()), strict=True)
+    widths = [_widest(title, texts) for title, texts in columns.items()]
+    reasons = ["", *(f"{GAP}{on_one_line(row.error)}" if row.error else "" for row in rows)]
+    return "\n".join(_line(texts, widths) + why for texts, why in zip(lines, reasons, strict=True))
+
+
+def _line(texts: tuple[str, ...], widths: list[int]) -> str:
+    return GAP.join(f"{text:{width}}" for text, width in zip(texts, widths, strict=True)).rstrip()
+
+
+def _width(columns: dict[str, list[str]]) -> int:
+    return sum(_widest(title, texts) + len(GAP) for title, texts in columns.items()) - len(GAP)
+
+
+def _widest(title: str, texts: list[str]) -> int:
+    return max(map(len, (title, *texts)))
+
+
+def _started(row: Row) -> str:
+    return f"{datetime.fromtimestamp(row.started_ns / 1e9, UTC):%Y-%m-%d %H:%M}"
+
+
+def _utilization(row: Row) -> str:
+    used = row.utilization
+    return "-" if used.measured is None else f"{used.measured:.3f} ({_share(used.predicted)})"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+COLUMNS: dict[str, Callable[[Row], str]] = {
+    "started (UTC)": _started,
+    "state": lambda row: row.state,
+    "verdict": lambda row: row.verdict.value if row.state == "done" else "-",
+    "U (predicted)": _utilization,
+    "experiment": lambda row: row.experiment or "-",
+    "engine": lambda row: row.engine or "-",
+    "protocol": lambda row: row.protocol or "-",
+    "run": lambda row: row.run_id,
+}
+LEAST_WANTED_FIRST = ("engine", "experiment", "protocol", "U (predicted)", "state", "verdict", "started (UTC)")

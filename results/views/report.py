@@ -1,0 +1,125 @@
+"""The report of a run: one HTML page that stands alone, with the answer on top, the plots, and every table."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+from jinja2 import Environment, FileSystemLoader, select_autoescape
+from markupsafe import Markup
+
+from experiments.spec import Experiment
+from results.runs.store import Run
+from results.tables.findings import (
+    advice,
+    failure_share,
+    headline,
+    ledger_seconds,
+    quality_totals,
+    surroundings,
+    sustainable,
+    table_or_empty,
+    the_run,
+    took_effect,
+    utilizations,
+)
+from results.tables.schema import TABLES
+from results.verdict import WORST_FIRST, Verdict
+from results.views.plots import PLOTS, write_plots
+from results.views.style import BLUE, INK, PAPER, RULE
+
+TEMPLATES = Path(__file__).parent.parent / "templates"
+MOST_ROWS = 200
+PAGE_COLOURS = {INK: "var(--ink)", RULE: "var(--rule)", PAPER: "var(--card)", BLUE: "var(--blue)"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table as it is shown: texts, cut to its first rows when it is long."""
+
+    name: str
+    columns: list[str]
+    rows: list[list[str]]
+    length: int
+
+
+def write_report(run: Run, experiment: Experiment) -> Path:
+    """Write the plots and report.html; returns the path of the page. Shows what the run has, and says what it lacks."""
+    plots = write_plots(run)
+    verdicts = table_or_empty(run, "verdicts")
+    verdicts = verdicts.sort_values("verdict", key=lambda column: column.map(WORST_FIRST.index), kind="stable")
+    page = (
+        _environment()
+        .get_template("report.html")
+        .render(
+            run=run,
+            facts=the_run(run),
+            headline=headline(run),
+            surroundings=surroundings(run),
+            figures=_figures(run),
+            counts={verdict.value: int((verdicts["verdict"] == verdict.value).sum()) for verdict in Verdict},
+            verdicts=verdicts.astype(object).where(verdicts.notna(), "").to_dict("records"),
+            plots=[(name, PLOTS[name][0], _inline(svg)) for name, svg in plots.items()],
+            tables=[_shown(run, name) for name in TABLES if name != "verdicts" and run.has(name)],
+            missing=[name for name in TABLES if not run.has(name)],
+            experiment=yaml.safe_dump(experiment.model_dump(mode="json"), sort_keys=False),
+            has_data_docs=(run.checks / "data_docs" / "index.html").exists(),
+        )
+    )
+    run.report.write_text(page, encoding="utf-8")
+    return run.report
+
+
+def _environment() -> Environment:
+    loader = FileSystemLoader(TEMPLATES)
+    return Environment(loader=loader, autoescape=select_autoescape(), trim_blocks=True, lstrip_blocks=True)
+
+
+def _figures(run: Run) -> list[tuple[str, str, str]]:
+    """The key figures on top: (what, value, context)."""
+    found, ledger, best, quality = utilizations(run), ledger_seconds(run), advice(run), quality_totals(run)
+    faults = table_or_empty(run, "faults")
+    figures = []
+    if (searched := sustainable(run)) is not None:
+        failed = "none" if searched.too_high is None else f"{searched.too_high:,.0f}/s"
+        figures.append(("Sustainable rate", f"{searched.rate:,.0f}/s", f"lowest that was not: {failed}"))
+    if ledger is not None:
+        figures.append(("Failures cost", f"{failure_share(ledger):.1%}", "of the time: lost, detect, restart"))
+    if found.measured is not None:
+        predicted = "no prediction" if found.predicted is None else f"predicted {found.predicted:.3f}"
+        figures.append(("Utilization", f"{found.measured:.3f}", predicted))
+    if best is not None:
+        context = f"now {best.interval_s:g} s; U would change by {best.gain:+.3f}"
+        figures.append(("Optimal interval", f"{best.optimal_interval_s:.1f} s", context))
+    figures.append(("Faults", str(len(took_effect(faults))), f"took effect, of {len(faults)} planned"))
+    if quality is not None:
+        context = f"{quality['wrong']:,} wrong, {quality['duplicated']:,} duplicated, of {quality['exact']:,}"
+        figures.append(("Results lost", f"{quality['lost']:,}", context))
+    return figures
+
+
+def _inline(svg: Path) -> Markup:
+    """An SVG as part of the page: no prologue, metadata, comments or fixed size, and in the page's own colours."""
+    text = svg.read_text(encoding="utf-8")
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
+    head, rest = text.split(">", 1)
+    text = re.sub(r' (width|height)="[^"]*"', "", head) + ">" + rest
+    for colour, variable in PAGE_COLOURS.items():
+        text = text.replace(colour, variable)
+    return Markup(text)  # matplotlib draws all text as paths, so nothing of the run's text reaches the page unescaped
+
+
+def _shown(run: Run, name: str) -> Shown:
+    frame = run.table(name)
+    rows = [[_text(value) for value in row] for row in frame.head(MOST_ROWS).itertuples(index=False)]
+    return Shown(name, list(frame.columns), rows, len(frame))
+
+
+def _text(value: Any) -> str:
+    if pd.isna(value):
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

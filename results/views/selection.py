@@ -1,0 +1,63 @@
+"""Which of the runs a list shows, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from results.runs.index import Row
+from results.verdict import WORST_FIRST
+
+SORTS: dict[str, Callable[[Row], Any]] = {
+    "started": lambda row: row.started_ns,
+    "run": lambda row: row.run_id,
+    "state": lambda row: row.state,
+    "experiment": lambda row: row.experiment,
+    "engine": lambda row: row.engine,
+    "protocol": lambda row: row.protocol,
+    "utilization": lambda row: row.utilization.measured,
+    "predicted": lambda row: row.utilization.predicted,
+    "faults": lambda row: row.facts.get("faults"),
+    "verdict": lambda row: WORST_FIRST.index(row.verdict),
+}
+NEWEST_FIRST = "-started"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a list is narrowed to; None is no limit. Days are UTC, both included."""
+
+    experiment: str | None = None
+    engine: str | None = None
+    protocol: str | None = None
+    verdict: str | None = None
+    since: date | None = None
+    until: date | None = None
+
+    def takes(self, row: Row) -> bool:
+        """Whether the list shows this run."""
+        started = datetime.fromtimestamp(row.started_ns / 1e9, UTC).date()
+        if (self.since and started < self.since) or (self.until and started > self.until):
+            return False
+        names = ("experiment", "engine", "protocol", "verdict")
+        return all(getattr(self, name) in (None, getattr(row, name)) for name in names)
+
+
+def select(rows: Iterable[Row], wanted: Selection, sort: str = NEWEST_FIRST) -> list[Row]:
+    """The runs that are wanted, by a name of `SORTS` (a hyphen before it reverses the order); unknown values last."""
+    key = SORTS[sort.lstrip("-")]
+    taken = [row for row in rows if wanted.takes(row)]
+    known = [row for row in taken if key(row) is not None]
+    known.sort(key=key, reverse=sort.startswith("-"))
+    return known + [row for row in taken if key(row) is None]
+
+
+def choices(rows: Iterable[Row]) -> dict[str, list[str]]:
+    """The values that the runs have of each field by which a list is narrowed to one."""
+    found: dict[str, set[str]] = {"experiment": set(), "engine": set(), "protocol": set()}
+    for row in rows:
+        for name, values in found.items():
+            values.add(getattr(row, name))
+    return {name: sorted(values - {None}) for name, values in found.items()}

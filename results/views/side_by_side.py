@@ -1,0 +1,76 @@
+"""Runs side by side: what differs between them, and each metric beside that of the first.
+
+One run against one is no test: `results.regression` says what a change means, given enough runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from results.regression.judging import Change
+from results.runs.index import Row
+from results.runs.store import Run
+from results.tables.metrics import METRICS, Better, Metric, Scale
+from results.views.charts import ledger
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One run's value of a metric; `change` and `text` are against the first run's, None where either is missing.
+
+    A change smaller than the metric's minimum effect counts as none.
+    """
+
+    value: float | None
+    change: Change | None
+    text: str | None
+
+
+def metric_table(rows: Sequence[Row]) -> dict[str, list[Compared]]:
+    """For each metric that any of the runs measured, one entry per run."""
+    measured = {name: [row.metrics.get(name) for row in rows] for name in METRICS}
+    return {
+        name: [_compared(METRICS[name], values[0], value, first=not i) for i, value in enumerate(values)]
+        for name, values in measured.items()
+        if any(value is not None for value in values)
+    }
+
+
+def _compared(metric: Metric, base: float | None, value: float | None, *, first: bool) -> Compared:
+    if first or base is None or value is None:
+        return Compared(value, None, None)
+    by = value - base
+    if metric.scale is Scale.RATIO:
+        base, value_ = (max(abs(each), metric.resolution) for each in (base, value))
+        by = value_ / base - 1 if base else 0.0
+    counts = abs(by) >= (metric.minimum_effect or 0) and by != 0
+    better = (by > 0) == (metric.better is Better.HIGHER)
+    change = (Change.BETTER if better else Change.WORSE) if counts else Change.SAME
+    return Compared(value, change, f"{by:+.1%}" if metric.scale is Scale.RATIO else f"{by:+.4g}")
+
+
+def differences(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[Any]]:
+    """The facts of these names that are not the same in all runs, one value per run."""
+    told = {name: [_fact(row, name) for row in rows] for name in names}
+    return {name: values for name, values in told.items() if len(set(map(str, values))) > 1}
+
+
+def _fact(row: Row, name: str) -> Any:
+    known = {"experiment": row.experiment, "machine": row.machine, "digest": row.experiment_digest}
+    return known.get(name) or row.facts.get(name)
+
+
+def charts(runs: Sequence[Run], rows: Sequence[Row]) -> dict[str, Any]:
+    """What the comparison's charts show: shares of the ledgers [%] by class, measured and predicted utilization."""
+    ledgers = {run.run_id: ledger(run) for run in runs}
+    known = {run_id: each for run_id, each in ledgers.items() if each}
+    classes = next(iter(known.values()), {"seconds": {}})["seconds"]
+    shares = {name: [100 * each["seconds"][name] / each["window_s"] for each in known.values()] for name in classes}
+    found = [row.utilization for row in rows]
+    utilization = {name: [getattr(each, name) for each in found] for name in ("measured", "predicted", "low", "high")}
+    return {
+        "ledgers": {"names": list(known), "shares": shares} if known else None,
+        "utilizations": {"names": [row.run_id for row in rows], **utilization},
+    }

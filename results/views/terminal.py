@@ -1,0 +1,208 @@
+"""The result of a run for a terminal: plain text of at most 92 columns that needs no manual."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pandas as pd
+
+from results.runs.store import Run
+from results.tables.findings import (
+    EXECUTOR,
+    FAILURE_CLASSES,
+    REPLAY_MODEL,
+    UNDESCRIBED_MODEL,
+    advice,
+    failure_share,
+    headline,
+    kills_with_recoveries,
+    ledger_seconds,
+    number,
+    quality_totals,
+    surroundings,
+    table_or_empty,
+    the_run,
+    took_effect,
+    utilizations,
+)
+from results.tables.schema import LEDGER_CLASSES, FaultOutcome
+from results.verdict import Verdict
+
+NOT_COMPARED = "Output: not compared, since the experiment names nothing exact to compare it with"
+WIDTH = 92
+BAR = 30
+MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?"}
+RECOVERY_WIDTHS = {"detect": 7, "restart": 8, EXECUTOR: 9, "restore": 8, "catch_up": 9}
+OUTCOMES = {
+    FaultOutcome.ABSORBED: "the host was down already",
+    FaultOutcome.WITHHELD: "withheld: too many hosts were down",
+    FaultOutcome.MISSING: "never came",
+}
+MEANINGS = {
+    "useful": "work that was kept",
+    "checkpoint": "writing checkpoints",
+    "lost": "work that a fault undid",
+    "detect": "from the fault until it was noticed",
+    "restart": "from the notice until work went on",
+    "warm-up": "what the first batch took too long",
+    "idle": "waiting for input",
+}
+
+
+def summary(run: Run) -> str:
+    """Return what was run, searched and lost, measured against predicted, advice, kills, quality and verdicts."""
+    parts = [
+        _title(run),
+        textwrap.wrap(headline(run), WIDTH),
+        _probes(run),
+        _ledger(run),
+        _utilization(run),
+        _advice(run),
+    ]
+    parts += [_kills(run), _quality(run), textwrap.wrap(surroundings(run) or "", WIDTH), _verdicts(run)]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _title(run: Run) -> list[str]:
+    facts = the_run(run)
+    lines = [f"Run {run.run_id}"]
+    if facts is None:
+        return lines
+    faults = table_or_empty(run, "faults")
+    text = (
+        f"{facts['workload']} on {facts['engine']} ({facts['trigger']}, recovery by {facts['recovery']}), "
+        f"{facts['workers']} workers, checkpoint every {facts['checkpoint_interval_s']:g} s, "
+        f"measured for {facts['window_s']:g} s. {len(faults)} faults planned "
+        f"({facts['failure_rate']:.3g} per second in the cluster), {len(took_effect(faults))} took effect, "
+        f"seed {facts['seed']}."
+    )
+    return lines + textwrap.wrap(text, WIDTH)
+
+
+def _probes(run: Run) -> list[str]:
+    """What each rate that was tried came to; nothing of a run that did not search."""
+    probes = table_or_empty(run, "probes")
+    if probes.empty:
+        return []
+    head = f"{'Search: records/s':>19}{'watched s':>11}{'lag':>9}{'growth/s':>10}  came to"
+    return [head, *(line for _, row in probes.iterrows() for line in _probe(row))]
+
+
+def _probe(row: pd.Series) -> list[str]:
+    slope = number(row["growth"])
+    told = f"{row['rate']:19,.0f}{(row['ended_ns'] - row['watched_ns']) / 1e9:11.1f}{row['lag_median']:9,.0f}"
+    told += f"{'-' if slope is None else f'{slope:,.0f}':>10}  "
+    return textwrap.wrap(
+        f"{row['verdict']}: {row['why']}", WIDTH, initial_indent=told, subsequent_indent=" " * len(told)
+    )
+
+
+def _ledger(run: Run) -> list[str]:
+    ledger = ledger_seconds(run)
+    if ledger is None:
+        return []
+    window = ledger["window"]
+    lines = [f"{'Where the time went':48}{'seconds':>9}{'share':>8}"]
+    for name in LEDGER_CLASSES:
+        share = ledger[name] / window
+        bar = "█" * round(share * BAR)
+        lines.append(f"  {name:11}{MEANINGS[name]:35}{ledger[name]:9.1f}{share:8.1%}  {bar}".rstrip())
+    failures = f"  {'failures':11}{' + '.join(FAILURE_CLASSES):35}"
+    lines.append(f"{failures}{failure_share(ledger) * window:9.1f}{failure_share(ledger):8.1%}")
+    return [*lines, f"  {'window':46}{window:9.1f}{1:8.1%}"]
+
+
+def _utilization(run: Run) -> list[str]:
+    found, facts = utilizations(run), the_run(run)
+    if found.measured is None or facts is None:
+        return []
+    lines = ["Utilization: the share of time that is useful or idle", f"  measured   {found.measured:.3f}"]
+    by_records = number(facts["utilization_by_records"])
+    if by_records is not None:
+        lines[-1] += f"   from the ledger; from the records committed {by_records:.3f}"
+    if found.predicted is not None:
+        lines.append(f"  predicted  {found.predicted:.3f}")
+        if found.low is not None and found.high is not None:
+            lines[-1] += f"   likely {found.low:.3f} to {found.high:.3f}"
+        lines[-1] += f" ({found.model})"
+    elif (table_or_empty(run, "predictions")["model"] == UNDESCRIBED_MODEL).any():
+        lines.append(f"  predicted  {UNDESCRIBED_MODEL}")
+    elif found.why is not None:
+        lines.append(f"  predicted  unknown: {found.why}")
+    if found.model == REPLAY_MODEL and found.expected is not None:
+        lines.append(f"  expected   {found.expected:.3f}   by eq. 10: what another seed would give, on average")
+    return lines
+
+
+def _advice(run: Run) -> list[str]:
+    best = advice(run)
+    if best is None:
+        return []
+    return [
+        f"{'Advice of the model':31}{'now':>9}{'optimal':>9}",
+        f"  {'checkpoint interval':29}{best.interval_s:7.1f} s{best.optimal_interval_s:7.1f} s",
+        f"  {'predicted utilization':29}{best.predicted:9.3f}{best.optimal_predicted:9.3f}   ({best.gain:+.3f})",
+    ]
+
+
+def _kills(run: Run) -> list[str]:
+    kills = kills_with_recoveries(run)
+    if kills.empty:
+        return []
+    parts = "".join(f"{part.replace('_', '-'):>{width}}" for part, width in RECOVERY_WIDTHS.items())
+    head = f"{'at':>8}{'late ms':>9}  {'fault':30}{parts}"
+    title = "Faults and recoveries (seconds; executor: Spark's part of the restart; - is not measured)"
+    return [title, head, *(_kill(row) for _, row in kills.iterrows())]
+
+
+def _kill(row: pd.Series) -> str:
+    late_s = number(row["lateness_s"])
+    late = "-" if late_s is None else f"{late_s * 1e3:.0f}"
+    struck = textwrap.shorten(f"{row['kind']} {row['targets'].replace(',', ' ')}", 28, placeholder="…")
+    line = f"{row['planned_at_s']:8.1f}{late:>9}  {struck:30}"
+    if row["outcome"] != FaultOutcome.INJECTED:
+        return f"{line}   ({OUTCOMES[FaultOutcome(row['outcome'])]})"
+    if pd.isna(row["faults"]):
+        return f"{line}   (no recovery of its own)"
+    return line + "".join(f"{_seconds(row[f'{part}_s']):>{width}}" for part, width in RECOVERY_WIDTHS.items())
+
+
+def _seconds(value: object) -> str:
+    known = number(value)
+    return "-" if known is None else f"{known:.2f}"
+
+
+def _quality(run: Run) -> list[str]:
+    totals = quality_totals(run)
+    if totals is None:
+        return [] if run.has("quality") or the_run(run) is None else [NOT_COMPARED]
+    return [
+        f"Output against the exact result, {totals['windows']} windows, {totals['exact']:,} results",
+        f"  {totals['lost']:,} lost, {totals['wrong']:,} wrong, {totals['duplicated']:,} emitted more than once",
+    ]
+
+
+def _verdicts(run: Run) -> list[str]:
+    verdicts = table_or_empty(run, "verdicts")
+    if verdicts.empty:
+        return []
+    counts = verdicts["verdict"].value_counts()
+    told = ", ".join(f"{counts.get(verdict.value, 0)} {verdict.value}" for verdict in Verdict)
+    of_tables = verdicts["check"].str.endswith((".schema", ".values"))
+    routine = verdicts[of_tables & (verdicts["verdict"] == Verdict.PASS.value)]
+    lines = [f"Checks: {told}"]
+    if len(routine):
+        lines.append(f"  {MARKS[Verdict.PASS]} {len(routine)} checks of the tables' schemas and values")
+    return lines + [line for _, row in verdicts.drop(routine.index).iterrows() for line in _verdict(row)]
+
+
+def _verdict(row: pd.Series) -> list[str]:
+    verdict = Verdict(row["verdict"])
+    observed, expected, detail = (
+        "" if pd.isna(row[name]) else row[name] for name in ("observed", "expected", "detail")
+    )
+    told = observed
+    if verdict is not Verdict.PASS:
+        told = f"{observed} (expected {expected}): {detail}" if observed else detail
+    first = f"  {MARKS[verdict]} {row['check']:30}"
+    return textwrap.wrap(told, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))

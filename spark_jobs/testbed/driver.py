@@ -1,0 +1,181 @@
+"""The testbed's driver program: the coordinator, and the Spark stage whose tasks are the worker slots.
+
+Run by spark-submit as `driver.py JOB.json JOURNAL.jsonl [CALIBRATION.json]`. Spark places the tasks and retries those
+that it lost, as often as it takes; the coordinator hears of a dead slot from its connection. Ends when the output is
+complete; SIGTERM ends it at once. Once the file JOB.drain is there, the sources end where they are, and when all output
+is out it waits to be stopped. With a third argument it first measures how fast the job is and writes that there. The
+journal has what `runtime.server` and this program saw. It has one life: in a second one, nothing would be known of the
+checkpoints.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from experiments.errors import AftershockError, EnvironmentFailure
+from journal.reader import read_journal
+from journal.writer import Journal
+from spark_jobs.streaming.job import EXECUTOR_OPTIONS, live_executors
+from spark_jobs.testbed.calibration import calibrate
+from testbed.runtime.job import Job
+from testbed.runtime.secret import RunSecret
+from testbed.runtime.server import Server
+from testbed.runtime.slot import Slot, tell_failure
+from testbed.runtime.wire import Address
+from testbed.stores.store import ObjectStore
+
+WATCH_S, ENDING_S = 0.1, 10.0
+SETTINGS = {
+    "spark.task.maxFailures": 2**31 - 1,
+    "spark.locality.wait": "0s",
+    "spark.ui.enabled": "false",
+    "spark.executor.extraJavaOptions": EXECUTOR_OPTIONS,
+}
+
+
+class Stage(threading.Thread):
+    """The one stage, in a thread of its own: `failure` has what ended it too early."""
+
+    def __init__(self, spark: SparkSession, document: dict[str, Any], address: Address, secret: RunSecret) -> None:
+        super().__init__(name="stage", daemon=True)
+        self._context, self._given = spark.sparkContext, (document, address, secret)
+        self._slots = document["slots"]
+        self.failure: str | None = None
+
+    def run(self) -> None:
+        document, address, secret = self._given
+
+        def serve(task: int, _: Iterator[int]) -> Iterator[int]:
+            try:
+                slot = Slot(Job.from_json(document), address, secret, task, TaskContext.get().attemptNumber())
+            except Exception as error:
+                tell_failure(address, secret.token, error)
+                raise
+            slot.run()
+            return iter((task,))
+
+        try:
+            self._context.parallelize(range(self._slots), self._slots).mapPartitionsWithIndex(serve).collect()
+        except (Py4JError, PySparkException) as error:
+            self.failure = str(error)[:2000]
+
+
+class Watch:
+    """Tells the journal of executors that come and go, and says when to stop: when the stage is over, or when the
+    program was asked to."""
+
+    def __init__(self, spark: SparkSession, stage: Stage, server: Server, journal: Journal, asked: Asked) -> None:
+        self._spark, self._stage, self._server, self._journal, self._asked = spark, stage, server, journal, asked
+        self._executors: set[str] = set()
+        self._next_s, self._draining = 0.0, False
+
+    def stopping(self) -> bool:
+        now_s = time.monotonic()
+        if now_s >= self._next_s:
+            self._next_s = now_s + WATCH_S
+            self._compare(live_executors(self._spark))
+            if self._asked.to_drain and not self._draining:
+                self._draining = True
+                self._server.drain()
+        return self._asked.to_stop or not self._stage.is_alive()
+
+    def _compare(self, found: set[str]) -> None:
+        for event, changed in (("executors-lost", self._executors - found), ("executors-up", found - self._executors)):
+            if changed:
+                self._journal.write(event, executors=sorted(changed))
+        self._executors = found
+
+
+class Asked:
+    """What the program was asked: to stop, by a signal, or to let everything come out first, by a file.
+
+    A signal could not ask for that: it reaches Spark, too, which ends at once.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self.to_stop = path, False
+
+    @property
+    def to_drain(self) -> bool:
+        return self._path.exists()
+
+    def stop(self, *_: object) -> None:
+        self.to_stop = True
+
+
+def main() -> None:
+    job_path, journal_path, *calibration = map(Path, sys.argv[1:])
+    job = Job.from_json(json.loads(job_path.read_text(encoding="utf-8")))
+    is_second_life, journal = bool(read_journal(journal_path)), Journal(journal_path)
+    if is_second_life:
+        journal.write("failed", error="the coordinator died, and all that it knew of checkpoints with it")
+        sys.exit(EnvironmentFailure.exit_code)
+    journal.write("driver-started")
+    asked = Asked(job_path.with_suffix(".drain"))
+    signal.signal(signal.SIGTERM, asked.stop)
+    spark = _session(job)
+    try:
+        job.object_store().check()
+        for path in calibration:
+            found = calibrate(job, lambda part, log: run(spark, part, log, asked), journal, path.with_suffix(".jsonl"))
+            path.write_text(json.dumps(found), encoding="utf-8")
+        run(spark, job, journal, asked)
+        exit_code = 0
+    except AftershockError as error:
+        journal.write("failed", error=str(error))
+        exit_code = error.exit_code
+    journal.write("driver-stopped")
+    while asked.to_drain and not asked.to_stop:
+        time.sleep(WATCH_S)  # a supervisor would start a program again that ends
+    spark.stop()
+    sys.exit(exit_code)
+
+
+def run(spark: SparkSession, job: Job, journal: Journal, asked: Asked) -> None:
+    """Run a job to its end; raises `EnvironmentFailure` when it can't go on."""
+    secret = RunSecret.draw()
+    server = Server(job, secret.token, spark.conf.get("spark.driver.host"), journal)
+    stage = Stage(spark, job.to_json(), server.address, secret)
+    watch = Watch(spark, stage, server, journal, asked)
+    stage.start()
+    try:
+        ended = server.serve(watch.stopping)
+    finally:
+        server.close()
+        stage.join(ENDING_S)
+    if ended:
+        clear(job.object_store(), journal)
+    if stage.failure is not None:
+        raise EnvironmentFailure(f"the stage of slots failed: {stage.failure}", "look at the executors' logs")
+
+
+def clear(store: ObjectStore, journal: Journal) -> None:
+    """Delete what a run that came to its end stored. It has not failed if the store refuses: the journal tells."""
+    try:
+        store.clear()
+    except EnvironmentFailure as refusal:
+        journal.write("undeleted", error=str(refusal))
+
+
+def _session(job: Job) -> SparkSession:
+    """Master, memory and class paths come from spark-submit."""
+    builder = SparkSession.builder.appName(f"aftershock-dataflow-{job.run_id}")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, str(value))
+    return builder.getOrCreate()
+
+
+if __name__ == "__main__":
+    main()

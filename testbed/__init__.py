@@ -1,0 +1,13 @@
+"""The protocol testbed: a small streaming runtime whose fault tolerance is a plug-in.
+
+    core/        the two state machines, partition and coordinator, and all that they are made of: pure
+    operators/   what a dataflow is made of, with operator state: pure
+    protocols/   how a dataflow tolerates faults: one class each, behind the interface of `core.protocol`
+    stores/      where checkpoints and logs survive
+    runtime/     carries out the effects of the state machines: sockets, threads, Kafka
+    simulation   runs the state machines in one thread, in any order that channels allow, with crashes anywhere
+    scaling/     simulates clusters of many workers with measured costs
+    queries      the workloads as dataflows; `reachability` is the cyclic one
+
+May import `experiments`, `journal`, `workloads` and `infra.services.broker`. See docs/dataflow.md.
+"""

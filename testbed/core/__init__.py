@@ -1,0 +1,8 @@
+"""The state machines of the testbed, coordinator and partition, and all that they are made of.
+
+Pure: events go in, effects come out. No module here touches a clock, a thread, a file, a socket or a random number.
+
+`graph` declares a dataflow, `layout` makes operator partitions and channels of it, `drawing` draws it, `chaining`
+fuses operators. `frames` travel on channels, `control` messages between partitions and coordinator, read by `shapes`.
+`protocol` is the interface of protocols; `checkpoints` and `history` have what the coordinator knows of checkpoints.
+"""

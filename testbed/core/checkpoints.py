@@ -1,0 +1,85 @@
+"""What is known of the checkpoints that were taken, and the lines that they make.
+
+Checkpoint 0 of a partition is its empty state: it is always there and no object belongs to it. The words are those of
+`models/checkpoint_graph.py`; counts of messages on channels stand here for the messages themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from testbed.core.layout import Channel, Layout
+
+OUTSIDE = -1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One checkpoint of one partition, without its content.
+
+    sent, received   the last data's number on each channel, by the channel's number
+    state_keys       the objects with the state: a full copy, then the changes after it
+    log_key          the object with the data that was sent since the checkpoint before; None if nothing is logged
+    logged           the last number in that log for each channel; what a sink has yet to publish is on `OUTSIDE`,
+                     numbered as its checkpoints are
+    position         of a source: where it reads on
+    """
+
+    partition: int
+    number: int
+    epoch: int
+    sent: dict[int, int]
+    received: dict[int, int]
+    state_keys: tuple[str, ...] = ()
+    log_key: str | None = None
+    logged: dict[int, int] = field(default_factory=dict)
+    forced: bool = False
+    position: int = 0
+
+
+Line = tuple[Checkpoint, ...]
+Taken = Sequence[Sequence[Checkpoint]]
+
+
+def initial_line(layout: Layout) -> Line:
+    """The checkpoints with number 0."""
+    return tuple(
+        Checkpoint(each.number, 0, 0, {c.id: 0 for c in each.outputs}, {c.id: 0 for c in each.inputs})
+        for each in layout.partitions
+    )
+
+
+def rollback_propagation(taken: Taken, channels: Sequence[Channel]) -> Line:
+    """The latest line without an orphan: algorithm 1 of `checkmate` (Wang et al. 1995), by the counts on channels.
+
+    A receiver that has received more than its sender has sent steps back, until there is none; as in the paper the
+    latest checkpoints are tried first. The first checkpoints in `taken` must be consistent. Costs at most one step for
+    each checkpoint, and each a look at its partition's channels.
+    """
+    around: dict[int, list[Channel]] = {number: [] for number in range(len(taken))}
+    for channel in channels:
+        around[channel.sender].append(channel)
+    at = [len(each) - 1 for each in taken]
+    pending = set(range(len(taken)))
+    while pending:
+        for channel in around[pending.pop()]:
+            sent = taken[channel.sender][at[channel.sender]].sent[channel.id]
+            while taken[channel.receiver][at[channel.receiver]].received[channel.id] > sent:
+                at[channel.receiver] -= 1
+                pending.add(channel.receiver)
+    return tuple(each[i] for each, i in zip(taken, at, strict=True))
+
+
+def last_common(taken: Taken, channels: Sequence[Channel]) -> Line:
+    """The checkpoints of the last round that every partition has finished: aligned, so that nothing is in flight."""
+    number = max(set.intersection(*({each.number for each in of} for of in taken)))
+    return tuple(next(each for each in of if each.number == number) for of in taken)
+
+
+def is_needed(log: Checkpoint, line: Line, channels: Sequence[Channel], published: int) -> bool:
+    """Whether some data in the log of a checkpoint has not arrived before a line, or has yet to be published."""
+    return any(
+        last > (published if channel == OUTSIDE else line[channels[channel].receiver].received[channel])
+        for channel, last in log.logged.items()
+    )

@@ -1,0 +1,112 @@
+"""What coordinator and partitions tell each other. An epoch begins with every recovery; older messages are void."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from testbed.core.checkpoints import Checkpoint
+from testbed.core.shapes import decode_as
+
+
+@dataclass(frozen=True)
+class Restore:
+    """Go back to a checkpoint, with the objects of its state and these logs, and say when it is done.
+
+    published   the last checkpoint whose output this sink is known to have published
+    arrived     the last number that the receivers of its channels have where they go back to
+    """
+
+    epoch: int
+    checkpoint: Checkpoint
+    log_keys: tuple[str, ...]
+    published: int
+    arrived: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Go:
+    """All partitions are ready: begin."""
+
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """Begin a round of coordinated checkpoints; goes to the sources."""
+
+    epoch: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """These partitions have failed; goes to the others."""
+
+    epoch: int
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Stable:
+    """This checkpoint of a sink will never be undone: publish what it covers."""
+
+    epoch: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The partition is back at its checkpoint."""
+
+    partition: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """The partition can't go back: this object is spoilt."""
+
+    partition: int
+    epoch: int
+    key: str
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A checkpoint and all that it needs is in the store."""
+
+    epoch: int
+    checkpoint: Checkpoint
+
+
+@dataclass(frozen=True)
+class NotStored:
+    """The store refused a checkpoint."""
+
+    partition: int
+    epoch: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Published:
+    """A sink's output up to this checkpoint is out. It holds whatever the epoch."""
+
+    partition: int
+    number: int
+
+
+ToPartition = Restore | Go | Round | Failure | Stable
+ToCoordinator = Ready | Unreadable | Stored | NotStored | Published
+_KINDS = {kind.__name__: kind for kind in (*ToPartition.__args__, *ToCoordinator.__args__)}
+
+
+def encode_message(message: ToPartition | ToCoordinator) -> bytes:
+    """One line of JSON: its length is what a message counts as protocol bytes."""
+    return json.dumps([type(message).__name__, vars(message)], separators=(",", ":"), default=vars).encode()
+
+
+def decode_message(data: bytes) -> ToPartition | ToCoordinator:
+    """The message that `encode_message` made bytes of; raises `UnknownMessage` for anything else."""
+    return decode_as(_KINDS, data)

@@ -1,0 +1,91 @@
+"""What a partition and the coordinator ask of the world around them, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from testbed.core.checkpoints import Checkpoint
+from testbed.core.control import ToCoordinator, ToPartition
+from testbed.core.frames import Frame
+from testbed.core.seal import Piece
+
+
+@dataclass(frozen=True)
+class Send:
+    """Put a frame on its channel."""
+
+    frame: Frame
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Let the sender of a channel send so many more frames."""
+
+    channel: int
+    epoch: int
+    frames: int
+
+
+@dataclass(frozen=True)
+class Store:
+    """Write objects, in order and after those of earlier checkpoints; then `on_stored` or `on_store_failed`.
+
+    objects   by key what makes the bytes, in pieces: it may be called later and elsewhere, for what it reads never
+              changes
+    """
+
+    checkpoint: Checkpoint
+    objects: dict[str, Callable[[], Iterable[Piece]]]
+
+
+@dataclass(frozen=True)
+class Write:
+    """Output of a plain sink: out at once."""
+
+    batch: pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class Publish:
+    """Output of an exactly-once sink up to a checkpoint: all or nothing, and ignored if that number is out already."""
+
+    number: int
+    batches: tuple[pa.RecordBatch, ...]
+
+
+@dataclass(frozen=True)
+class Tell:
+    """A message to the coordinator."""
+
+    message: ToCoordinator
+
+
+@dataclass(frozen=True)
+class Order:
+    """A message to a partition at a worker."""
+
+    worker: str
+    partition: int
+    message: ToPartition
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Objects that nobody needs any more."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Delete all objects of epochs before this one but for these: what was written and never heard of."""
+
+    epoch: int
+    keep: frozenset[str]
+
+
+PartitionEffect = Send | Grant | Store | Write | Publish | Tell
+CoordinatorEffect = Order | Delete | Sweep

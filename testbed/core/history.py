@@ -1,0 +1,124 @@
+"""The checkpoints that are stored, as the coordinator knows them: lines, what is stable, and what is garbage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from experiments.errors import EnvironmentFailure
+from testbed.core.checkpoints import OUTSIDE, Checkpoint, Line, Taken, initial_line, is_needed
+from testbed.core.layout import Channel, Layout
+
+FindLine = Callable[[Taken, Sequence[Channel]], Line]
+
+
+class History:
+    """Of every partition the checkpoints in the order in which they were taken, from the stable line on.
+
+    `spare_lines` older lines are kept besides the newest, so that the store may spoil objects of as many: the oldest
+    is the stable line. No recovery ever goes behind it, so what it covers may be published, and what only lines before
+    it need may be deleted.
+    """
+
+    def __init__(self, layout: Layout, find_line: FindLine, spare_lines: int) -> None:
+        self._layout, self._find, self._spare = layout, find_line, spare_lines
+        self.taken: list[list[Checkpoint]] = [[each] for each in initial_line(layout)]
+        self._logs: list[list[Checkpoint]] = [[] for _ in layout.partitions]
+        self._lines: list[Line] = [initial_line(layout)]
+        self._published: dict[int, int] = {}
+
+    @property
+    def stable(self) -> Line:
+        return self._lines[0]
+
+    @property
+    def line(self) -> Line:
+        """The line that a recovery would go to now."""
+        return self._lines[-1]
+
+    def published(self, partition: int) -> int:
+        """The last checkpoint whose output this sink has published; 0 for none."""
+        return self._published.get(partition, 0)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether all output that the stable line covers is out."""
+        logs = (log for at in self.stable for log in self._logs[at.partition] if log.number <= at.number)
+        return not any(log.logged.get(OUTSIDE, 0) > self.published(log.partition) for log in logs)
+
+    def add(self, checkpoint: Checkpoint) -> list[str]:
+        """Another checkpoint is stored; returns the objects that became garbage."""
+        self.taken[checkpoint.partition].append(checkpoint)
+        if checkpoint.log_key is not None:
+            self._logs[checkpoint.partition].append(checkpoint)
+        line = self._find(self.taken, self._layout.channels)
+        if line != self.line:
+            self._lines.append(line)
+        return self._trim() if len(self._lines) > self._spare + 1 else []
+
+    def publish(self, partition: int, number: int) -> list[str]:
+        """A sink has published its output up to a checkpoint; returns the objects that became garbage."""
+        self._published[partition] = max(number, self.published(partition))
+        return self._trim_logs()
+
+    def recover(self) -> list[str]:
+        """Everything after the line is undone; returns the objects that became garbage."""
+        line = self._find(self.taken, self._layout.channels)
+        kept = [each for each in self._lines if all(a.number <= b.number for a, b in zip(each, line, strict=True))]
+        self._lines = kept if kept[-1] == line else [*kept, line]
+        before = self.keys()
+        for at in line:
+            self.taken[at.partition] = [each for each in self.taken[at.partition] if each.number <= at.number]
+            self._logs[at.partition] = [each for each in self._logs[at.partition] if each.number <= at.number]
+        return sorted(before - self.keys()) + (self._trim() if len(self._lines) > self._spare + 1 else [])
+
+    def drop_unreadable(self, partition: int, key: str) -> None:
+        """The checkpoints that need this object are lost; whose log it is, all after it too.
+
+        Raises `EnvironmentFailure` if the stable line is among them.
+        """
+        lost = {each.number for each in self.taken[partition] if key in each.state_keys}
+        logs = [each.number for each in self._logs[partition] if each.log_key == key]
+        lost |= {each.number for each in self.taken[partition] if logs and each.number >= logs[0]}
+        if not lost:
+            return
+        if min(lost) <= self.stable[partition].number:
+            raise EnvironmentFailure(
+                f"no line of checkpoints is left for {self._layout.partitions[partition].name}: {key} can't be read",
+                "start anew, or keep more spare lines",
+            )
+        self.taken[partition] = [each for each in self.taken[partition] if each.number not in lost]
+        self._lines = [line for line in self._lines if line[partition].number not in lost]
+
+    def replayed_logs(self, partition: int) -> tuple[str, ...]:
+        """The logs of a partition, in order, with what is in flight at the line or has yet to be published."""
+        number = self.line[partition].number
+        logs = (each for each in self._logs[partition] if each.number <= number)
+        return tuple(each.log_key for each in logs if self._is_needed(each, self.line))
+
+    def keys(self) -> set[str]:
+        """Every object that is known."""
+        states = {key for of in self.taken for each in of for key in each.state_keys}
+        return states | {each.log_key for of in self._logs for each in of}
+
+    def needed_by_stable(self) -> set[str]:
+        """The objects without which the stable line is lost, and with it everything."""
+        states = {key for at in self.stable for key in at.state_keys}
+        return states | {
+            log.log_key for at in self.stable for log in self._logs[at.partition] if log.number <= at.number
+        }
+
+    def _is_needed(self, log: Checkpoint, line: Line) -> bool:
+        return is_needed(log, line, self._layout.channels, self.published(log.partition))
+
+    def _trim(self) -> list[str]:
+        del self._lines[: len(self._lines) - self._spare - 1]
+        before = self.keys()
+        for at in self.stable:
+            of = self.taken[at.partition]
+            del of[: of.index(at)]
+        return sorted(before - self.keys() - set(garbage := self._trim_logs())) + garbage
+
+    def _trim_logs(self) -> list[str]:
+        garbage = [each.log_key for of in self._logs for each in of if not self._is_needed(each, self.stable)]
+        self._logs = [[each for each in of if self._is_needed(each, self.stable)] for of in self._logs]
+        return garbage

@@ -1,0 +1,205 @@
+"""The checkpoints and logs of one partition: made, kept until they are stored, and read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from testbed.core.checkpoints import OUTSIDE, Checkpoint
+from testbed.core.control import NotStored, Restore, Stored
+from testbed.core.effects import Store
+from testbed.core.frames import Frame, decode_log, log_parts
+from testbed.core.layout import PartitionLayout
+from testbed.core.readings import Reading
+from testbed.core.seal import Piece
+from testbed.operators import START_OF_TIME_NS, Sink, Source
+from testbed.operators.state import State, decode_state, encode_state
+
+Log: TypeAlias = list[Frame] | list[Reading]
+
+
+@dataclass
+class Core:
+    """What every partition must remember besides its operator's state.
+
+    sent, received   the last data's number on each channel
+    watermarks       of the input channels, but for those of a cycle
+    position, ended  of a source: where it reads on, and whether it has read everything
+    """
+
+    sent: dict[int, int]
+    received: dict[int, int]
+    watermarks: dict[int, int]
+    watermark_ns: int = START_OF_TIME_NS
+    position: int = 0
+    ended: bool = False
+    protocol: Any = None
+
+    def copied(self) -> Core:
+        return replace(self, sent=dict(self.sent), received=dict(self.received), watermarks=dict(self.watermarks))
+
+
+@dataclass
+class _Pending:
+    """A checkpoint on its way to the store, with what its log holds."""
+
+    checkpoint: Checkpoint
+    log: Log
+    lost: bool = False
+
+
+class Snapshots:
+    """Checkpoints are numbered from 1; the objects are `PARTITION/state-NUMBER-EPOCH` and `PARTITION/log-NUMBER-EPOCH`.
+
+    The first is a full copy and so is the one after `changes_per_full` others; the rest hold what changed since the one
+    before. The log holds what was sent since the checkpoint before, or what a sink received and has not published. That
+    of a source holds what it read instead of what it sent.
+    """
+
+    def __init__(self, layout: PartitionLayout, changes_per_full: int) -> None:
+        self._layout, self._changes_per_full = layout, changes_per_full
+        self._is_source = isinstance(layout.element, Source)
+
+    def restore(self, message: Restore) -> None:
+        """Go on from this checkpoint; what was under way is forgotten."""
+        self.last = message.checkpoint.number
+        self._chain = message.checkpoint.state_keys
+        self._log: Log = []
+        self._pending: dict[int, _Pending] = {}
+        self._unpublished: dict[int, list[Frame]] = {}
+
+    def fill(self, message: Restore, states: dict[str, State], objects: Mapping[str, bytes]) -> Core:
+        """Fill the empty states and return the rest; changes nothing else."""
+        if not message.checkpoint.state_keys:
+            inputs, outputs = self._layout.inputs, self._layout.outputs
+            marks = {each.id: START_OF_TIME_NS for each in inputs if not each.on_cycle}
+            return Core({each.id: 0 for each in outputs}, {each.id: 0 for each in inputs}, marks)
+        for key in message.checkpoint.state_keys:
+            parts = decode_state(objects[key])
+            core = next(parts)
+            for name, piece in parts:
+                states[name].apply(piece)
+        return core
+
+    def replayed(self, message: Restore, objects: Mapping[str, bytes], schemas: Sequence[pa.Schema]) -> Iterator[Frame]:
+        """The data to send again; of a source nothing. What a sink has yet to publish is put aside instead."""
+        for key in () if self._is_source else message.log_keys:
+            frames = decode_log(objects[key], schemas)
+            if isinstance(self._layout.element, Sink):
+                self._unpublished[_number(key)] = frames
+            else:
+                yield from frames
+
+    def reread(self, message: Restore, objects: Mapping[str, bytes]) -> Iterator[Reading]:
+        """What a source has to read and send again, from the first of which something has not arrived."""
+        for key in message.log_keys if self._is_source else ():
+            (readings,) = decode_state(objects[key])
+            for reading in readings:
+                if any(last > message.arrived[channel] for channel, last in reading.last.items()):
+                    yield reading
+
+    def begin_reading(self, reading: Reading) -> None:
+        """What a source sends from now on, until the next call, is of this reading."""
+        self._reading = reading
+
+    def log(self, frame: Frame) -> None:
+        """Data that was sent."""
+        if not self._is_source:
+            self._log.append(frame)
+            return
+        if not self._reading.last:
+            self._log.append(self._reading)
+        self._reading.add(frame)
+
+    def hold(self, frame: Frame) -> None:
+        """Output of a sink that waits until it can't be undone."""
+        self._log.append(frame)
+
+    def take(self, core: Core, states: dict[str, State], epoch: int, number: int, forced: bool) -> Store:
+        """A checkpoint of what is now; costs a copy of what changed since the last one, or of everything if it is full.
+
+        By the key a full copy costs a twentieth of what changes do.
+        """
+        self.last = number
+        full = len(self._chain) > self._changes_per_full or not self._chain
+        copies = [
+            (name, state.pieces, state.everything() if full else state.changes()) for name, state in states.items()
+        ]
+        stem = f"{self._layout.name}/{{}}-{self.last}-{epoch}"
+        key = stem.format("state")
+        self._chain = (key,) if full else (*self._chain, key)
+        log, self._log = self._log, []
+        kept = core.copied()
+        checkpoint = Checkpoint(
+            self._layout.number,
+            self.last,
+            epoch,
+            kept.sent,
+            kept.received,
+            self._chain,
+            stem.format("log") if log else None,
+            self._logged(log),
+            forced,
+            core.position,
+        )
+        self._pending[self.last] = _Pending(checkpoint, log)
+        objects = {key: partial(self._encoded, kept, copies)}
+        if log:
+            objects[checkpoint.log_key] = partial(self._encoded_readings if self._is_source else log_parts, log)
+        return Store(checkpoint, objects)
+
+    def on_stored(self, epoch: int, number: int) -> list[Stored | NotStored]:
+        """Checkpoints are stored in order, so all that this one builds on is stored or was refused."""
+        pending = self._pending.pop(number)
+        if pending.lost:
+            return [NotStored(self._layout.number, epoch, number)]
+        if isinstance(self._layout.element, Sink) and pending.log:
+            self._unpublished[number] = pending.log
+        return [Stored(epoch, pending.checkpoint)]
+
+    def on_store_failed(self, epoch: int, number: int) -> list[NotStored]:
+        """What was taken since builds on this one, so it is lost too; the next holds a full copy and all their logs."""
+        failed = self._pending.pop(number)
+        later = [each for each in self._pending.values() if not each.lost]
+        for each in later:
+            each.lost = True
+        if not failed.lost:
+            self._log = [entry for each in (failed, *later) for entry in each.log] + self._log
+            self._chain = ()
+        return [NotStored(self._layout.number, epoch, number)]
+
+    def take_publishable(self, number: int) -> list[tuple[int, list[Frame]]]:
+        """What a sink may publish now that this checkpoint is stable, by checkpoint and in order."""
+        numbers = sorted(each for each in self._unpublished if each <= number)
+        return [(each, self._unpublished.pop(each)) for each in numbers]
+
+    @property
+    def holds_output(self) -> bool:
+        """Whether this is a sink with output that is not published."""
+        waiting = (self._log, self._unpublished, *(each.log for each in self._pending.values()))
+        return isinstance(self._layout.element, Sink) and any(waiting)
+
+    def _encoded(self, core: Core, copies: list[tuple[str, Callable, Any]]) -> Iterator[Piece]:
+        """A checkpoint's core, then of every state its name and its copy, cut to pieces."""
+        yield encode_state(self._layout.name, core)
+        for name, pieces, copy in copies:
+            for piece in pieces(copy):
+                yield encode_state(self._layout.name, (name, piece))
+
+    def _encoded_readings(self, log: list[Reading]) -> Iterator[Piece]:
+        yield encode_state(self._layout.name, log)
+
+    def _logged(self, log: Log) -> dict[int, int]:
+        if isinstance(self._layout.element, Sink):
+            return {OUTSIDE: self.last} if log else {}
+        if self._is_source:
+            return {channel: last for reading in log for channel, last in reading.last.items()}
+        return {frame.channel: frame.sequence for frame in log}
+
+
+def _number(key: str) -> int:
+    return int(key.rsplit("-", 2)[1])

@@ -1,0 +1,174 @@
+"""Aggregates by key, over windows or over everything, running or when the window closes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from experiments.errors import BadInput
+from testbed.operators.interface import Operator, require_column
+from testbed.operators.state import KeyedState, State
+from testbed.operators.windows import Windows
+
+FUNCTIONS = ("count", "sum", "min", "max")
+WINDOW_START = "window_start_ns"
+_INITIAL = {"count": 0, "sum": 0, "min": None, "max": None}
+_MERGE = {"min": np.minimum, "max": np.maximum}
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Emit(Enum):
+    """When an aggregate emits: for every record that arrives, or once for a window when it closes."""
+
+    RUNNING = "running"
+    ON_CLOSE = "on-close"
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """One aggregate: `function` (count, sum, min or max) of `column`, emitted as `name`; count takes no column."""
+
+    name: str
+    function: str
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.function not in FUNCTIONS:
+            raise BadInput(f"function of {self.name}", self.function, ", ".join(FUNCTIONS))
+        if (self.column is None) != (self.function == "count"):
+            raise BadInput(f"column of {self.name}", self.column, "a column, but none for count")
+
+
+class Aggregate(Operator):
+    """Aggregates by key. Emits the key, the window's start if there are windows, and the aggregates.
+
+    A running aggregate emits one row for each record (and window that holds it): the aggregate including that record.
+    It still forgets a window when it closes. Integer columns only: sums of floats would depend on the order.
+    """
+
+    def __init__(
+        self, key: str, aggregations: tuple[Aggregation, ...], windows: Windows | None = None, emit: Emit = Emit.RUNNING
+    ) -> None:
+        if not aggregations:
+            raise BadInput("aggregations", "none", "one or more")
+        if windows is None and emit is Emit.ON_CLOSE:
+            raise BadInput("emit", emit.value, "running, or windows that close")
+        self.keys = (key,)
+        self.windowed = windows is not None
+        self._aggregations, self._windows, self._emit = aggregations, windows, emit
+        self._initial = tuple(_INITIAL[each.function] for each in aggregations)
+
+    def schema(self, *inputs: pa.Schema) -> pa.Schema:
+        (given,) = inputs
+        fields = [(self.keys[0], require_column("key", given, self.keys[0]))]
+        if self._windows is not None:
+            require_column("time", given, self._windows.time, pa.int64())
+            fields.append((WINDOW_START, pa.int64()))
+        for each in self._aggregations:
+            if each.column is not None:
+                require_column(f"column of {each.name}", given, each.column, pa.int64())
+        self._schema = pa.schema(fields + [(each.name, pa.int64()) for each in self._aggregations])
+        return self._schema
+
+    def open(self) -> None:
+        self._groups = KeyedState()
+
+    def states(self) -> dict[str, State]:
+        return {"groups": self._groups}
+
+    def process(self, port: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        pairs = self._grouped(batch)
+        old = [known or self._initial for group in pairs.groups for known in self._groups.get_all(*group)]
+        running = [
+            _accumulate(each.function, before, self._column(batch, each)[pairs.positions], pairs.first, pairs.last)
+            for each, before in zip(self._aggregations, zip(*old, strict=True), strict=True)
+        ]
+        new = list(zip(*(each[pairs.last].tolist() for each in running), strict=True))
+        at = 0
+        for start, keys in pairs.groups:
+            self._groups.put_all(start, keys, new[at : at + len(keys)])
+            at += len(keys)
+        return self._running_rows(batch, pairs, running) if self._emit is Emit.RUNNING else None
+
+    def advance(self, watermark_ns: int) -> pa.RecordBatch | None:
+        if self._windows is None:
+            return None
+        closed = sorted(start for start in self._groups.buckets() if self._windows.closed_by(start, watermark_ns))
+        groups = [(start, self._groups.drop(start)) for start in closed]
+        rows = [(key, start, *values) for start, group in groups for key, values in sorted(group.items())]
+        if self._emit is Emit.RUNNING or not rows:
+            return None
+        return pa.RecordBatch.from_arrays(
+            [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), self._schema, strict=True)],
+            schema=self._schema,
+        )
+
+    def _grouped(self, batch: pa.RecordBatch) -> _Pairs:
+        keys = batch.column(self.keys[0]).dictionary_encode()
+        codes = keys.indices.to_numpy(zero_copy_only=False)
+        if self._windows is None:
+            positions, starts = np.arange(batch.num_rows), np.zeros(batch.num_rows, dtype=np.int64)
+        else:
+            positions, starts = self._windows.assign(batch.column(self._windows.time).to_numpy())
+        order = np.lexsort((codes[positions], starts))
+        codes, starts = codes[positions[order]], starts[order]
+        changed = (codes[1:] != codes[:-1]) | (starts[1:] != starts[:-1])
+        first = np.concatenate(([0], np.flatnonzero(changed) + 1))
+        last = np.concatenate((first[1:], [positions.size])) - 1
+        names = keys.dictionary.to_pylist()
+        groups: dict[int, list] = {}
+        for start, code in zip(starts[first].tolist(), codes[first].tolist(), strict=True):
+            groups.setdefault(start, []).append(names[code])
+        return _Pairs(positions[order], starts, order, first, last, list(groups.items()))
+
+    def _column(self, batch: pa.RecordBatch, each: Aggregation) -> Numbers:
+        if each.column is None:
+            return np.ones(batch.num_rows, dtype=np.int64)
+        return batch.column(each.column).to_numpy()
+
+    def _running_rows(self, batch: pa.RecordBatch, pairs: _Pairs, running: list[Numbers]) -> pa.RecordBatch:
+        """The rows in the order of the records, of one record the earliest window first."""
+        back = np.empty_like(pairs.order)
+        back[pairs.order] = np.arange(back.size)
+        columns: list[Any] = [batch.column(self.keys[0]).take(pa.array(pairs.positions[back]))]
+        if self._windows is not None:
+            columns.append(pa.array(pairs.starts[back]))
+        return pa.RecordBatch.from_arrays(columns + [pa.array(each[back]) for each in running], schema=self._schema)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The pairs of a record and a window that holds it, sorted by group: by window, then by key.
+
+    positions   of the records in the batch; order: where the pairs were before sorting
+    first, last where each group begins and ends; groups: for each window its keys
+    """
+
+    positions: Numbers
+    starts: Numbers
+    order: Numbers
+    first: Numbers
+    last: Numbers
+    groups: list[tuple[int, list]]
+
+
+def _accumulate(
+    function: str, before: tuple[int | None, ...], values: Numbers, first: Numbers, last: Numbers
+) -> Numbers:
+    """The aggregate after each of the values, which come group by group, from what it was before for each group."""
+    if function in ("count", "sum"):
+        sums = np.cumsum(values)
+        offsets = np.array(before) - sums[first] + values[first]
+        return sums + np.repeat(offsets, last - first + 1)
+    merge, found = _MERGE[function], values.copy()
+    for start, end, known in zip(first.tolist(), last.tolist(), before, strict=True):
+        if known is not None:
+            found[start] = merge(found[start], known)
+        merge.accumulate(found[start : end + 1], out=found[start : end + 1])
+    return found

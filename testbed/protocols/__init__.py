@@ -1,0 +1,24 @@
+"""How a dataflow tolerates faults: one class for each protocol, behind the interface of `interface`.
+
+The runtime knows none of them by name; `by_name` is for whoever reads an experiment.
+"""
+
+from experiments.errors import BadInput
+from testbed.core.protocol import Protocol, Runtime, Unprotected
+from testbed.protocols.communication_induced import CommunicationInduced
+from testbed.protocols.coordinated import Coordinated
+from testbed.protocols.uncoordinated import Uncoordinated
+
+PROTOCOLS: dict[str, type[Protocol]] = {
+    each.name: each for each in (Unprotected, Coordinated, Uncoordinated, CommunicationInduced)
+}
+
+
+def by_name(name: str) -> type[Protocol]:
+    """The protocol of this name; raises `BadInput` if there is none."""
+    if name not in PROTOCOLS:
+        raise BadInput("protocol", name, ", ".join(PROTOCOLS))
+    return PROTOCOLS[name]
+
+
+__all__ = ["PROTOCOLS", "Protocol", "Runtime", "by_name"]

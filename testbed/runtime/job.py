@@ -1,0 +1,143 @@
+"""What to run: passes as JSON to the driver program and from there to every slot."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from experiments.errors import BadInput
+from experiments.workloads import read_workload
+from infra.services.broker import Broker
+from testbed.core.chaining import chained
+from testbed.core.layout import Layout, lay_out
+from testbed.core.partition import Limits
+from testbed.operators import Delivery
+from testbed.protocols import Protocol, by_name
+from testbed.queries import TestbedWorkload, dataflow
+from testbed.stores.store import DirectoryStore, ObjectStore
+from workloads.topics import INPUT, OUTPUT
+
+
+class InputKind(Enum):
+    """Where events come from: made on the spot from their positions, or a topic of Kafka."""
+
+    GENERATED = "generated"
+    KAFKA = "kafka"
+
+
+class OutputKind(Enum):
+    """Where results go: files, a topic of Kafka, or nowhere, to measure the runtime by itself."""
+
+    FILES = "files"
+    KAFKA = "kafka"
+    NOWHERE = "nowhere"
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """The events at positions 0 to before `events` (None: without end).
+
+    start_ns, rate   generated: event p is due at start_ns + p / rate, and not made before; a start long ago makes the
+                     source as fast as it can be
+    broker, topic    Kafka: the broker, and its topic, which has as many partitions as the sources
+    """
+
+    kind: InputKind
+    events: int | None
+    start_ns: int = 0
+    rate: float = 10_000.0
+    broker: Broker | None = None
+    topic: str = INPUT
+
+
+@dataclass(frozen=True)
+class OutputSpec:
+    """`folder` of files; `broker` of Kafka and its `topic`."""
+
+    kind: OutputKind
+    delivery: Delivery
+    folder: str = ""
+    broker: Broker | None = None
+    topic: str = OUTPUT
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of the testbed.
+
+    run_id                  names its producers at the broker: two runs at one broker must not share it
+    slots, parallelism      tasks that host partitions, and partitions of each operator
+    chaining                whether sources do what maps and filters behind them would do
+    checkpoint_interval_s   between rounds, or between the checkpoints of a partition
+    silence_limit_s         a slot that says nothing for so long is given up
+    store                   where checkpoints and logs are: a folder that every host can reach, or s3://BUCKET/PREFIX
+    store_endpoint          of S3, unless it is that of AWS
+    """
+
+    run_id: str
+    workload: TestbedWorkload
+    protocol: str
+    slots: int
+    parallelism: int
+    input: InputSpec
+    output: OutputSpec
+    store: str
+    chaining: bool = True
+    checkpoint_interval_s: float = 5.0
+    silence_limit_s: float = 5.0
+    limits: Limits = field(default_factory=Limits)
+    store_endpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raises `BadInput` for what can't be run."""
+        for name in ("slots", "parallelism", "checkpoint_interval_s", "silence_limit_s"):
+            if getattr(self, name) <= 0:
+                raise BadInput(name, getattr(self, name), "more than 0")
+        if self.parallelism < self.slots:
+            raise BadInput("parallelism", self.parallelism, f"{self.slots} or more, so that every slot has work")
+        if self.input.rate <= 0:
+            raise BadInput("input.rate", self.input.rate, "more than 0")
+        self.protocol_class.check(self.layout())
+
+    @property
+    def protocol_class(self) -> type[Protocol]:
+        return by_name(self.protocol)
+
+    def layout(self) -> Layout:
+        """The same on every host."""
+        flow = dataflow(self.workload, self.parallelism, self.output.delivery)
+        return lay_out(chained(flow) if self.chaining else flow)
+
+    def object_store(self, store_key: bytes | None = None) -> ObjectStore:
+        """With the key of the run; without one it gives back only what it took itself."""
+        if not self.store.startswith("s3://"):
+            return DirectoryStore(Path(self.store), store_key)
+        from testbed.stores.s3 import S3Store  # here, since it takes a while to import
+
+        return S3Store(self.store, self.store_endpoint, store_key=store_key)
+
+    def to_json(self) -> dict[str, Any]:
+        document = asdict(self)
+        document["workload"] = self.workload.model_dump(mode="json")
+        document["input"]["kind"] = self.input.kind.value
+        document["output"] |= {"kind": self.output.kind.value, "delivery": self.output.delivery.value}
+        return document
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Job:
+        given, out = document["input"], document["output"]
+        parts = {
+            "workload": read_workload(document["workload"]),
+            "input": InputSpec(**{**given, "kind": InputKind(given["kind"]), "broker": _broker(given)}),
+            "output": OutputSpec(
+                OutputKind(out["kind"]), Delivery(out["delivery"]), out["folder"], _broker(out), out["topic"]
+            ),
+            "limits": Limits(**document["limits"]),
+        }
+        return cls(**{**document, **parts})
+
+
+def _broker(part: dict[str, Any]) -> Broker | None:
+    return None if part["broker"] is None else Broker(**part["broker"])

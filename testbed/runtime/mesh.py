@@ -1,0 +1,116 @@
+"""The connections between slots: frames go one way, credit comes back. New ones for every epoch."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import struct
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from testbed.core.effects import Grant
+from testbed.core.frames import Frame, FrameReader
+from testbed.runtime.entrance import Entrance, Fields, Greeting
+from testbed.runtime.messages import Peers
+from testbed.runtime.wire import Link, WireError, begin_connecting
+
+PEER = Greeting(b"AS-PEER\n", "II")  # the epoch, and the slot that speaks
+CREDIT = struct.Struct("<III")
+
+
+class Mesh:
+    """What one slot has of the mesh.
+
+    `on_frame` and `on_grant` are called for what arrives in the current epoch. `on_broken` is called with a slot to
+    which, or from which, the connection ended in it; what was on its way is lost.
+    """
+
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        host: str,
+        token: bytes,
+        schemas: Sequence[pa.Schema],
+        on_frame: Callable[[Frame], None],
+        on_grant: Callable[[Grant], None],
+        on_broken: Callable[[int], None],
+    ) -> None:
+        self._selector, self._host, self._token, self._schemas = selector, host, token, schemas
+        self._on_frame, self._on_grant, self._on_broken = on_frame, on_grant, on_broken
+        self._peers = Peers(-1, (), -1)
+        self._sending: dict[int, Link] = {}
+        self._receiving: dict[int, Link] = {}
+        self._entrance = Entrance(selector, host, PEER, token, self._on_guest)
+        self.address = self._entrance.address
+        self.sent_bytes = 0
+
+    def form(self, peers: Peers) -> None:
+        """A new epoch begins: what is left of the old one ends."""
+        self.drop()
+        self._peers = peers
+
+    def drop(self) -> None:
+        """End all connections."""
+        for link in (*self._sending.values(), *self._receiving.values()):
+            link.close()
+        self._sending, self._receiving = {}, {}
+        self._peers = Peers(-1, (), -1)
+
+    def on_clock(self, now_s: float) -> None:
+        self._entrance.on_clock(now_s)
+
+    def close(self) -> None:
+        self.drop()
+        self._entrance.close()
+
+    def send(self, slot: int, data: bytes) -> None:
+        """A frame for a partition of another slot; it leaves with the next `flush`."""
+        self.sent_bytes += len(data)
+        (self._sending.get(slot) or self._connect(slot)).send(data)
+
+    def grant(self, slot: int, grant: Grant) -> None:
+        """Credit for a channel from another slot; nothing happens if that is gone."""
+        if slot in self._receiving:
+            self._receiving[slot].send(CREDIT.pack(grant.channel, grant.epoch, grant.frames))
+
+    def flush(self) -> None:
+        for link in (*self._sending.values(), *self._receiving.values()):
+            link.flush()
+
+    def _connect(self, slot: int) -> Link:
+        connection = begin_connecting(self._peers.addresses[slot], self._host)
+        credit = _CreditReader(self._on_grant, len(self._schemas))
+        link = Link(self._selector, connection, credit.feed, lambda: self._on_broken(slot))
+        link.send(PEER.of(self._token, self._peers.epoch, self._peers.mine))
+        self._sending[slot] = link
+        return link
+
+    def _on_guest(self, connection: socket.socket, numbers: Fields) -> None:
+        """Who lives in another epoch is shut out, and so is who is there already."""
+        epoch, slot = numbers
+        if epoch != self._peers.epoch or slot >= len(self._peers.addresses) or slot in self._receiving:
+            connection.close()
+            return
+        reader = FrameReader(self._schemas)
+
+        def feed(data: bytes) -> None:
+            for frame in reader.feed(data):
+                self._on_frame(frame)
+
+        self._receiving[slot] = Link(self._selector, connection, feed, lambda: self._on_broken(slot))
+
+
+class _CreditReader:
+    def __init__(self, on_grant: Callable[[Grant], None], channels: int) -> None:
+        self._rest, self._on_grant, self._channels = b"", on_grant, channels
+
+    def feed(self, data: bytes) -> None:
+        data = self._rest + data
+        whole = len(data) - len(data) % CREDIT.size
+        self._rest = data[whole:]
+        for fields in CREDIT.iter_unpack(data[:whole]):
+            grant = Grant(*fields)
+            if grant.channel >= self._channels:
+                raise WireError(f"credit for the channel {grant.channel} of {self._channels}")
+            self._on_grant(grant)

@@ -1,0 +1,114 @@
+"""What a slot and the coordinator's server tell each other besides the messages of partitions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from testbed.core.shapes import decode_as
+from testbed.runtime.entrance import Greeting
+from testbed.runtime.stillness import Counts
+from testbed.runtime.wire import Address
+
+SLOT = Greeting(b"AS-SLOT\n")  # begins every connection to the coordinator's server
+
+
+@dataclass(frozen=True)
+class Hello:
+    """A slot offers itself: where the others reach it, and which Spark task it is, on its so manieth attempt."""
+
+    address: Address
+    task: int
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Peers:
+    """An epoch begins: the address of every slot, and which of them is yours."""
+
+    epoch: int
+    addresses: tuple[Address, ...]
+    mine: int
+
+
+@dataclass(frozen=True)
+class Broken:
+    """The connection to another slot broke in this epoch."""
+
+    epoch: int
+    slot: int
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The run is over."""
+
+
+@dataclass(frozen=True)
+class Drain:
+    """The run shall end: sources read nothing more, and what is under way comes out."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """Of a dataflow with a cycle: tell what you have counted from now on, under this number."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A checkpoint was stored: how long from the moment that it was taken [s], and its size."""
+
+    partition: int
+    number: int
+    seconds: float
+    size_bytes: int
+    forced: bool
+
+
+@dataclass(frozen=True)
+class Status:
+    """A sign of life, with what the slot's partitions have counted.
+
+    tallies    by partition the counts of `partition.Tally`
+    positions  of sources: where they read on
+    finished   the sinks that hold nothing back, and have seen the end of everything unless a cycle hides it
+    kept       the checkpoints that were stored since the last status
+    counts     of a dataflow with a cycle: what tells its end
+    sent_bytes what the slot has sent to others, in frames
+    cpu_s      CPU time of its process
+    idle_s     time in which it had nothing to do
+    checkpoint_s  time of its own thread in taking checkpoints, and CPU time of the one that writes them
+    """
+
+    epoch: int
+    tallies: dict[int, dict[str, int]] = field(default_factory=dict)
+    positions: dict[int, int] = field(default_factory=dict)
+    finished: tuple[int, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    sent_bytes: int = 0
+    cpu_s: float = 0.0
+    idle_s: float = 0.0
+    checkpoint_s: float = 0.0
+    counts: Counts = field(default_factory=Counts)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A slot's last words, which it may say without a hello: what it could not cope with."""
+
+    error: str
+
+
+SlotMessage = Hello | Peers | Broken | Stop | Drain | Count | Status | Failed
+_KINDS = {kind.__name__: kind for kind in SlotMessage.__args__}
+
+
+def encode(message: SlotMessage) -> bytes:
+    return json.dumps([type(message).__name__, vars(message)], separators=(",", ":"), default=vars).encode()
+
+
+def decode(data: bytes) -> SlotMessage:
+    """The message that `encode` made bytes of; raises `UnknownMessage` for anything else."""
+    return decode_as(_KINDS, data)

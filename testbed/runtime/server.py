@@ -1,0 +1,331 @@
+"""The coordinator's side: slots come and go, orders go out, reports come in, and the journal tells of it."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from functools import partial
+
+from experiments.errors import EnvironmentFailure
+from journal.writer import Journal
+from testbed.core.checkpoints import Line
+from testbed.core.control import Go, Restore, Round, Stored, decode_message, encode_message
+from testbed.core.coordinator import Coordinator, Phase
+from testbed.core.effects import Delete, Order, Sweep
+from testbed.core.shapes import UnknownMessage
+from testbed.operators import Sink, Source
+from testbed.runtime.entrance import Entrance, Fields
+from testbed.runtime.janitor import Janitor
+from testbed.runtime.job import Job
+from testbed.runtime.messages import (
+    SLOT,
+    Broken,
+    Count,
+    Drain,
+    Failed,
+    Hello,
+    Peers,
+    SlotMessage,
+    Status,
+    Stop,
+    decode,
+    encode,
+)
+from testbed.runtime.stillness import Stillness
+from testbed.runtime.vetting import Vetting
+from testbed.runtime.wire import NO_PARTITION, Address, BlockReader, Link, WireError, block, turn
+
+PROGRESS_S, TURN_S = 0.5, 0.02
+DRAINING_ROUND_S = 0.25
+MOST_FAILURES = 10
+BROKEN_GRACE_S = 1.0  # a connection breaks when a slot dies, too, which is told apart by the slot's own connection
+
+
+class Guest:
+    """A connection that gave the greeting of the run, and the slot at its other end once it has said hello."""
+
+    def __init__(self, server: Server, connection: socket.socket, name: str) -> None:
+        self.name, self.hello, self.status = name, None, Status(-1)
+        self.heard_s = time.monotonic()
+        self._server, self._blocks = server, BlockReader()
+        self.link = Link(server.selector, connection, self._on_bytes, partial(server.lose, self, "connection ended"))
+
+    def say(self, message: SlotMessage) -> None:
+        self.link.send(block(NO_PARTITION, encode(message)))
+
+    def _on_bytes(self, data: bytes) -> None:
+        self.heard_s = time.monotonic()
+        try:
+            for partition, content in self._blocks.feed(data):
+                self._server.hear(self, partition, content)
+        except (WireError, UnknownMessage) as error:
+            self._server.refuse(self, str(error))
+
+
+class Server:
+    """Runs a `Coordinator` for slots that connect to `address` and greet with the run's token; the journal gets
+
+    guest-refused                one of the run, but not yet a slot, that said what no slot would say
+    worker-joined, worker-lost   a slot, by the name that it gets here, the Spark task and its attempt; why it was lost
+    recovering                   an epoch begins: its number, the line (a checkpoint's number for each partition), and
+                                 where that has the sources
+    ready                        everybody is back at the line, and goes
+    round-started, round-stored  of coordinated checkpoints
+    slot-failed                  a slot's last words, when it ends by its own fault
+    checkpoint                   one that is stored: partition, number, how long it took [s], its bytes
+    committed                    all output up to a line is out, and will not be undone: where that has the sources
+    progress                     twice a second: what partitions have counted, where sources are; of slots together the
+                                 bytes sent, CPU time, idle time, and time for checkpoints
+    undeleted                    what the store said that would not delete, or list, what nobody needs
+    draining                     it was asked to end, so the sources do
+    finished                     the output is complete: where that has the sources
+    """
+
+    def __init__(self, job: Job, token: bytes, host: str, journal: Journal) -> None:
+        self.selector = selectors.DefaultSelector()
+        self._job, self._journal = job, journal
+        self._layout = job.layout()
+        self._vetting = Vetting(self._layout)
+        self._coordinator = Coordinator(self._layout, job.protocol_class, job.slots)
+        self._janitor = Janitor(job.object_store(), journal)
+        self._entrance = Entrance(self.selector, host, SLOT, token, self._on_guest)
+        self.address: Address = self._entrance.address
+        self._guests: dict[str, Guest] = {}
+        self._named = self._ready_epoch = self._failures = 0
+        self._broken: dict[Guest, tuple[float, int]] = {}
+        self._stillness = Stillness()
+        self._committed, self._draining = self._coordinator.history.stable, False
+        self._round: tuple[int, set[int]] = (0, set())
+        self._next_round_s = self._next_progress_s = 0.0
+        self._sources = {each.number for each in self._layout.partitions if isinstance(each.element, Source)}
+        self._sinks = {each.number for each in self._layout.partitions if isinstance(each.element, Sink)}
+
+    def serve(self, stopping: Callable[[], bool]) -> bool:
+        """Until the output is complete, which returns True, or it is stopping.
+
+        Raises `EnvironmentFailure` when no line of checkpoints is left, or slots do nothing but fail.
+        """
+        while not stopping():
+            turn(self.selector, TURN_S)
+            self._on_clock(time.monotonic())
+            self._carry_out()
+            if self._layout.cyclic and self._coordinator.phase is Phase.RUNNING:
+                self._look_for_stillness()
+            for guest in list(self._guests.values()):
+                guest.link.flush()
+            if self._finished():
+                self._tell_progress()
+                self._journal.write("finished", positions=self._positions())
+                return True
+        return False
+
+    def drain(self) -> None:
+        """Let the sources end where they are, so that the output becomes complete."""
+        self._journal.write("draining")
+        self._draining = True
+        self._tell_all_to_drain()
+
+    def close(self) -> None:
+        """Tell all slots that the run is over."""
+        for guest in list(self._guests.values()):  # one that is gone by now is lost here
+            guest.say(Stop())
+            guest.link.flush()
+            guest.link.close()
+        self._entrance.close()
+        self._janitor.close()
+
+    # What guests do.
+
+    def _on_guest(self, connection: socket.socket, numbers: Fields) -> None:
+        self._named += 1
+        guest = Guest(self, connection, f"slot-{self._named}")
+        self._guests[guest.name] = guest
+
+    def hear(self, guest: Guest, partition: int, content: bytes) -> None:
+        """A block from a guest; raises `UnknownMessage` for what no slot says, or none that has not said hello."""
+        if partition != NO_PARTITION:
+            if guest.hello is None:
+                raise UnknownMessage("a partition's message from somebody who has not said hello")
+            message = decode_message(content)
+            self._vetting.report(message)
+            if isinstance(message, Stored):
+                if self._coordinator.phase is Phase.RUNNING and message.epoch == self._coordinator.epoch:
+                    self._failures = 0  # what others stored while one failed is no progress
+                self._note_stored(message)
+            self._coordinator.on_message(message)
+            self._note_committed()
+        else:
+            self._on_slot_message(guest, decode(content))
+
+    def refuse(self, guest: Guest, why: str) -> None:
+        """A guest is not what it should be: it goes, and the journal has why."""
+        if guest.hello is None:
+            self._journal.write("guest-refused", worker=guest.name, why=why)
+        self.lose(guest, why)
+
+    def lose(self, guest: Guest, why: str) -> None:
+        """A guest is gone, or given up."""
+        if self._guests.pop(guest.name, None) is None:
+            return
+        guest.link.close()
+        self._broken.pop(guest, None)
+        if guest.hello is not None:
+            self._journal.write("worker-lost", worker=guest.name, task=guest.hello.task, why=why)
+            self._coordinator.on_lost(guest.name)
+
+    def _on_slot_message(self, guest: Guest, message: SlotMessage) -> None:
+        if isinstance(message, Hello):
+            self._welcome(guest, message)
+        elif isinstance(message, Failed):
+            self._on_failed(guest, message)
+        elif guest.hello is None:
+            raise UnknownMessage("a slot's message from somebody who has not said hello")
+        elif isinstance(message, Status):
+            self._vetting.status(message)
+            guest.status = message
+            for each in message.kept:
+                self._journal.write("checkpoint", **{**vars(each), "partition": self._name(each.partition)})
+        elif isinstance(message, Broken) and message.epoch == self._coordinator.epoch:
+            self._note_broken(guest, message.epoch)
+
+    def _note_broken(self, guest: Guest, epoch: int) -> None:
+        """What was heard in an earlier epoch is over."""
+        known = self._broken.get(guest)
+        if known is None or known[1] != epoch:
+            self._broken[guest] = (time.monotonic() + BROKEN_GRACE_S, epoch)
+
+    def _on_failed(self, guest: Guest, failed: Failed) -> None:
+        """A slot ends by its own fault. That may help once; without progress in between it will not."""
+        self._journal.write("slot-failed", worker=guest.name, error=failed.error)
+        self._failures += 1
+        if self._failures >= MOST_FAILURES:
+            raise EnvironmentFailure(f"slots fail again and again: {failed.error}", "look at the executors' logs")
+
+    def _welcome(self, guest: Guest, hello: Hello) -> None:
+        self._vetting.hello(hello)
+        if guest.hello is not None:
+            raise UnknownMessage("a second hello")
+        guest.hello = hello
+        self._journal.write(
+            "worker-joined", worker=guest.name, task=hello.task, attempt=hello.attempt, host=hello.address[0]
+        )
+        self._coordinator.on_joined(guest.name)
+
+    # What time brings.
+
+    def _on_clock(self, now_s: float) -> None:
+        self._entrance.on_clock(now_s)
+        for guest in list(self._guests.values()):
+            if now_s - guest.heard_s > self._job.silence_limit_s:
+                self.lose(guest, f"silent for {self._job.silence_limit_s:g} s")
+        for guest, (due_s, epoch) in list(self._broken.items()):
+            if now_s >= due_s:
+                del self._broken[guest]
+                if epoch == self._coordinator.epoch and self._coordinator.phase is not Phase.WAITING:
+                    self.lose(guest, "its connection to another slot broke")
+        if now_s >= self._next_round_s:
+            interval_s = self._job.checkpoint_interval_s
+            self._next_round_s = now_s + (min(interval_s, DRAINING_ROUND_S) if self._draining else interval_s)
+            self._coordinator.on_round_due()
+        if now_s >= self._next_progress_s:
+            self._next_progress_s = now_s + PROGRESS_S
+            self._tell_progress()
+
+    def _finished(self) -> bool:
+        epoch, statuses = self._coordinator.epoch, [guest.status for guest in self._guests.values()]
+        finished = {number for each in statuses if each.epoch == epoch for number in each.finished}
+        still = not self._layout.cyclic or self._stillness.found
+        return self._coordinator.phase is Phase.RUNNING and finished == self._sinks and still
+
+    def _look_for_stillness(self) -> None:
+        slots = set(self._coordinator.placement.hosts.values())
+        counts = {name: guest.status.counts for name, guest in self._guests.items()}
+        if self._stillness.hear(self._coordinator.epoch, slots, counts):
+            for name in slots:
+                self._guests[name].say(Count(self._stillness.asking))
+
+    # What the coordinator asks for.
+
+    def _carry_out(self) -> None:
+        for effect in self._coordinator.take_effects():
+            match effect:
+                case Order(worker, partition, message):
+                    self._note_order(message)
+                    if worker in self._guests:
+                        self._guests[worker].link.send(block(partition, encode_message(message)))
+                case Delete(keys):
+                    self._janitor.delete(keys)
+                case Sweep():
+                    self._begin_epoch(effect)
+
+    def _begin_epoch(self, sweep: Sweep) -> None:
+        line = self._coordinator.history.line
+        numbers = {self._name(at.partition): at.number for at in line}
+        self._journal.write("recovering", epoch=sweep.epoch, line=numbers, positions=self._sources_at(line))
+        self._janitor.sweep(sweep)
+        hosts = self._coordinator.placement.hosts
+        if not self._coordinator.placement.complete:
+            return  # somebody was lost in the meantime: this epoch is over already
+        addresses = tuple(self._guests[hosts[slot]].hello.address for slot in range(self._job.slots))
+        for slot, name in hosts.items():
+            self._guests[name].say(Peers(sweep.epoch, addresses, slot))
+
+    # What the journal gets.
+
+    def _note_order(self, message: object) -> None:
+        if isinstance(message, Go) and message.epoch != self._ready_epoch:
+            self._ready_epoch = message.epoch
+            executors = [guest.hello.task for guest in self._guests.values() if guest.hello is not None]
+            self._journal.write("ready", epoch=message.epoch, tasks=sorted(executors))
+            if self._draining:
+                self._tell_all_to_drain()
+        elif isinstance(message, Round) and message.number != self._round[0]:
+            self._round = (message.number, {each.number for each in self._layout.partitions})
+            self._journal.write("round-started", epoch=message.epoch, number=message.number)
+        elif isinstance(message, Restore):
+            self._round = (self._round[0], set())
+
+    def _note_stored(self, message: Stored) -> None:
+        number, awaited = self._round
+        if message.checkpoint.number == number and message.epoch == self._coordinator.epoch and awaited:
+            awaited.discard(message.checkpoint.partition)
+            if not awaited:
+                self._journal.write("round-stored", epoch=message.epoch, number=number)
+
+    def _note_committed(self) -> None:
+        history = self._coordinator.history
+        if history.stable is not self._committed and history.is_published:
+            self._committed = history.stable
+            self._journal.write("committed", positions=self._sources_at(history.stable))
+
+    def _sources_at(self, line: Line) -> dict[str, int]:
+        return {self._name(at.partition): at.position for at in line if at.partition in self._sources}
+
+    def _positions(self) -> dict[str, int]:
+        """Where the sources are."""
+        statuses = [guest.status for guest in self._guests.values()]
+        return {self._name(number): at for each in statuses for number, at in each.positions.items()}
+
+    def _tell_all_to_drain(self) -> None:
+        for guest in self._guests.values():
+            guest.say(Drain())
+
+    def _tell_progress(self) -> None:
+        statuses = [guest.status for guest in self._guests.values()]
+        self._journal.write(
+            "progress",
+            epoch=self._coordinator.epoch,
+            phase=self._coordinator.phase.value,
+            tallies={self._name(number): tally for each in statuses for number, tally in each.tallies.items()},
+            positions=self._positions(),
+            slots=len(statuses),
+            sent_bytes=sum(each.sent_bytes for each in statuses),
+            cpu_s=sum(each.cpu_s for each in statuses),
+            idle_s=sum(each.idle_s for each in statuses),
+            checkpoint_s=sum(each.checkpoint_s for each in statuses),
+        )
+
+    def _name(self, partition: int) -> str:
+        return self._layout.partitions[partition].name

@@ -1,0 +1,97 @@
+"""Where a sink partition's records go, in a thread of their own."""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from experiments.errors import AftershockError
+from testbed.core.layout import PartitionLayout
+from testbed.runtime.job import Job, OutputKind
+
+
+class Superseded(AftershockError):
+    """Another slot has this sink by now: what this one has to say counts no more."""
+
+
+class Outlet(ABC):
+    """The world beyond one sink partition. Both calls may wait for it, and return when it has what they brought.
+
+    They raise `Superseded` where the world knows that this outlet is an old one.
+    """
+
+    @abstractmethod
+    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
+        """All or nothing; ignored if this number, or a later one, is out."""
+
+    @abstractmethod
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """At once, whatever happens afterwards; one batch at least."""
+
+    def abandon(self) -> None:
+        """Publish nothing more, whatever is still asked: somebody else will. Another thread may be publishing."""
+        return
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        return
+
+
+class Nowhere(Outlet):
+    """Forgets everything."""
+
+    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
+        return
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        return
+
+
+class Files(Outlet):
+    """A file for each published checkpoint, which is there whole or not at all; one that only grows for the rest."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._opened_ns, self._written = time.time_ns(), 0
+
+    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
+        if batches:
+            self._save(f"{number:09d}.arrow", batches)
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        self._written += 1
+        self._save(f"plain-{self._opened_ns}-{self._written:09d}.arrow", batches)
+
+    def _save(self, name: str, batches: Sequence[pa.RecordBatch]) -> None:
+        path = self._folder / name
+        if path.exists():
+            return
+        scratch = self._folder / f".{os.getpid()}.{name}"
+        with scratch.open("wb") as file, pa.ipc.new_stream(file, batches[0].schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        with scratch.open("rb") as file:
+            os.fsync(file.fileno())
+        scratch.replace(path)
+
+
+def published(folder: Path) -> list[pa.Table]:
+    """The content of every file that `Files` has written below a folder, by name of sink partition and number."""
+    return [pa.ipc.open_stream(path.read_bytes()).read_all() for path in sorted(folder.rglob("[!.]*.arrow"))]
+
+
+def outlet_of(job: Job, layout: PartitionLayout) -> Outlet:
+    """Where the output of a sink partition goes."""
+    if job.output.kind is OutputKind.NOWHERE:
+        return Nowhere()
+    if job.output.kind is OutputKind.KAFKA:
+        from testbed.runtime.topics import KafkaResults
+
+        return KafkaResults(job, layout)
+    return Files(Path(job.output.folder) / layout.name)

@@ -1,0 +1,152 @@
+"""The protocols on clusters of many sizes: throughput, overhead, checkpoint and restart times, all of it simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, nan
+from statistics import mean
+from typing import NamedTuple
+
+import pandas as pd
+
+from experiments.workloads import NexmarkSpec
+from testbed.core.layout import lay_out
+from testbed.operators import Delivery
+from testbed.protocols import PROTOCOLS, Protocol
+from testbed.queries import dataflow
+from testbed.scaling.costs import Costs
+from testbed.scaling.simulation import Cluster, Load
+
+INTERVAL_S = 5.0
+WARM_S, MEASURED_S = 1.0, INTERVAL_S  # every partition takes one checkpoint in what is measured
+LOAD_SHARE, FAILURE_S = 0.8, 18.0  # as `checkmate` runs its queries
+PROBE_HOOKS, PROBE_STEP_S, PROBE_MOST_S = 20_000, 0.01, 0.5
+HOOKS_PER_SECOND = 20_000.0  # of virtual time: more than that are grouped
+MOST_GROUPED, TURN_S = 16, 0.005  # more only if a worker has done with them in a turn of a slot's loop
+
+
+class Saturated(NamedTuple):
+    """What a cluster comes to that nothing holds up but itself.
+
+    throughput         records a second that all sources together read
+    message_overhead   bytes sent over those without the protocol's
+    """
+
+    throughput: float
+    message_overhead: float
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a cluster under some load had come to when it failed.
+
+    message_overhead     as of `Saturated`
+    checkpoint_seconds   of every round, or of every partition's own checkpoint
+    restart_s            until the failure is mended; nan without checkpoints
+    checkpoints          stored by then; `invalid` of them lie beyond the recovery line
+    """
+
+    message_overhead: float
+    checkpoint_seconds: tuple[float, ...]
+    restart_s: float
+    checkpoints: int
+    invalid: int
+
+
+class Deployment:
+    """A query with a protocol on so many simulated workers, at a bound on records per message.
+
+    What a hook of the protocol takes is timed here as it is made, which takes some tenths of a second.
+    """
+
+    def __init__(
+        self, spec: NexmarkSpec, protocol: type[Protocol], costs: Costs, workers: int, records_per_message: int
+    ) -> None:
+        self._protocol, self._costs, self._records = protocol, costs, records_per_message
+        self._layout = lay_out(dataflow(spec, workers, Delivery.PLAIN))
+        probe = Cluster(self._layout, protocol, costs, Load(records_per_message), INTERVAL_S)
+        while probe.totals.hooks < PROBE_HOOKS and probe.now_s < PROBE_MOST_S:
+            probe.run(probe.now_s + PROBE_STEP_S)
+        totals = probe.totals
+        self._hook_s = totals.hooks_s / totals.hooks
+        self._hooks_per_record = totals.hooks / totals.read_records
+        self._records_per_second = totals.read_records / probe.now_s
+        batch_s = workers * records_per_message / self._records_per_second
+        self._most_grouped = max(MOST_GROUPED, int(TURN_S / batch_s))
+
+    def saturated(self) -> Saturated:
+        """Once what is under way has settled."""
+        cluster = self._cluster(self._records_per_second, Load(self._records))
+        cluster.run(WARM_S)
+        before = cluster.totals.read_records
+        cluster.run(WARM_S + MEASURED_S)
+        return Saturated((cluster.totals.read_records - before) / MEASURED_S, cluster.totals.message_overhead)
+
+    def under(self, per_second: float) -> Loaded:
+        """What comes of a failure at second 18 under a load of so many records a second of all sources together."""
+        loaded = self._cluster(per_second, Load(self._records, per_second))
+        loaded.run(FAILURE_S)
+        seconds, restart = tuple(loaded.checkpoint_seconds), loaded.restart()
+        restart_s = restart.seconds if seconds else nan
+        return Loaded(loaded.totals.message_overhead, seconds, restart_s, restart.stored, restart.undone)
+
+    def _cluster(self, per_second: float, load: Load) -> Cluster:
+        """A cluster that reads about so many records a second, with as many messages as one as that takes."""
+        group = min(self._most_grouped, max(1, ceil(self._hooks_per_record * per_second / HOOKS_PER_SECOND)))
+        arguments = (self._layout, self._protocol, self._costs, load, INTERVAL_S)
+        return Cluster(*arguments, hook_s=self._hook_s, group=group)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One protocol on one cluster: the throughput of `Saturated`, and all else of `Loaded` at 80 % of that.
+
+    checkpoint_s   mean, of a round or of a partition's own checkpoint; nan without checkpoints
+    """
+
+    query: str
+    protocol: str
+    workers: int
+    throughput: float
+    message_overhead: float
+    checkpoint_s: float
+    restart_s: float
+    checkpoints: int
+    invalid: int
+
+
+def study(
+    spec: NexmarkSpec,
+    costs: Costs,
+    workers: Sequence[int],
+    records_per_message: int,
+    on_point: Callable[[Point], None] = lambda point: None,
+) -> pd.DataFrame:
+    """A row for each protocol and number of workers, each number once: the fields of `Point`, and `relative`,
+    throughput over that of `none` on as many workers."""
+    points = []
+    for count in dict.fromkeys(workers):
+        for protocol in PROTOCOLS.values():
+            points.append(_point(spec, protocol, costs, records_per_message, count))
+            on_point(points[-1])
+    table = pd.DataFrame(points)
+    base = table[table["protocol"] == "none"].set_index("workers")["throughput"]
+    return table.assign(relative=table["throughput"] / table["workers"].map(base))
+
+
+def _point(spec: NexmarkSpec, protocol: type[Protocol], costs: Costs, records: int, workers: int) -> Point:
+    deployment = Deployment(spec, protocol, costs, workers, records)
+    throughput = deployment.saturated().throughput
+    loaded = deployment.under(LOAD_SHARE * throughput)
+    return Point(
+        query=spec.query.value,
+        protocol=protocol.name,
+        workers=workers,
+        throughput=throughput,
+        message_overhead=loaded.message_overhead,
+        checkpoint_s=mean(loaded.checkpoint_seconds) if loaded.checkpoint_seconds else nan,
+        restart_s=loaded.restart_s,
+        checkpoints=loaded.checkpoints,
+        invalid=loaded.invalid,
+    )

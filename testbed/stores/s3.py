@@ -1,0 +1,115 @@
+"""Objects in S3, or in anything that speaks its protocol, below a prefix of a bucket.
+
+Credentials and region are found as by every program of AWS: in the environment, a profile, or the machine's role; never
+in an experiment. Every host that runs slots must have them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from experiments.errors import EnvironmentFailure
+from testbed.stores.store import ObjectStore, Piece, UnreadableObject
+
+SCHEME = "s3"
+REGION = "us-east-1"  # of S3 itself only where none is configured; others ignore it
+CALLING = Config(
+    connect_timeout=3, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 3}, max_pool_connections=4
+)
+PATIENCE_S, AGAIN_S = 120.0, 1.0  # for what must be read
+MOST_DELETED = 1000  # by one request
+MISSING = {"NoSuchKey", "404"}
+
+T = TypeVar("T")
+
+
+class S3Store(ObjectStore):
+    """Objects at `s3://BUCKET/PREFIX`.
+
+    What S3 does not take after a few tries is refused: the next checkpoint makes up for it. What must be read for a
+    recovery is asked for again until `patience_s` is over.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        endpoint: str | None = None,
+        patience_s: float = PATIENCE_S,
+        store_key: bytes | None = None,
+    ) -> None:
+        super().__init__(store_key)
+        parts = urlsplit(place)
+        self._place, self._bucket, prefix = place, parts.netloc, parts.path.strip("/")
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._patience_s = patience_s
+        session = boto3.session.Session()
+        self._client = session.client(
+            "s3", endpoint_url=endpoint, config=CALLING, region_name=session.region_name or REGION
+        )
+
+    def delete(self, key: str) -> None:
+        self._ask(f"the object {key} can't be deleted", self._client.delete_object, Key=self._prefix + key)
+
+    def clear(self) -> int:
+        keys = self.keys()
+        for start in range(0, len(keys), MOST_DELETED):
+            self._delete_together(keys[start : start + MOST_DELETED])
+        return len(keys)
+
+    def _delete_together(self, keys: list[str]) -> None:
+        objects = {"Objects": [{"Key": self._prefix + key} for key in keys], "Quiet": True}
+        answer = self._ask(f"{len(keys)} objects can't be deleted", self._client.delete_objects, Delete=objects)
+        if refused := answer.get("Errors"):
+            first = refused[0]
+            raise self._failure(f"{len(refused)} objects can't be deleted", f"{first['Key']}: {first['Code']}")
+
+    def keys(self) -> list[str]:
+        def listed() -> list[str]:
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix)
+            return [each["Key"] for page in pages for each in page.get("Contents", ())]
+
+        return sorted(key.removeprefix(self._prefix) for key in self._tried("its objects can't be listed", listed))
+
+    def _write(self, key: str, pieces: Iterable[Piece]) -> None:
+        body = b"".join(pieces)  # it may have to be sent again
+        self._ask(f"the object {key} can't be written", self._client.put_object, Key=self._prefix + key, Body=body)
+
+    def _read(self, key: str) -> bytes:
+        deadline_s = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return self._tried(f"the object {key} can't be read", lambda: self._fetched(key))
+            except EnvironmentFailure:
+                if time.monotonic() > deadline_s:
+                    raise
+                time.sleep(AGAIN_S)
+
+    def _fetched(self, key: str) -> bytes:
+        try:
+            return self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)["Body"].read()
+        except ClientError as error:
+            if error.response["Error"]["Code"] in MISSING:
+                raise UnreadableObject(key, "it is not there") from error
+            raise
+
+    def _ask(self, refusal: str, call: Callable[..., Any], **what: Any) -> Any:
+        return self._tried(refusal, lambda: call(Bucket=self._bucket, **what))
+
+    def _tried(self, refusal: str, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except (BotoCoreError, ClientError) as error:
+            raise self._failure(refusal, str(error)) from error
+
+    def _failure(self, refusal: str, cause: str) -> EnvironmentFailure:
+        return EnvironmentFailure(
+            f"{refusal} at {self._place}: {' '.join(cause.split())}",
+            "look at the object store, and at the credentials in this host's environment",
+        )

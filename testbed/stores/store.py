@@ -1,0 +1,210 @@
+"""Where checkpoints and logs survive: objects that are written whole or not at all, and sealed.
+
+They hold pickles, so whoever made an object that is read runs code: nothing of one is used before its seal is right.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+from experiments.errors import AftershockError, EnvironmentFailure
+from testbed.core.seal import KEY_BYTES, SEAL_BYTES, Piece, Seal, is_sealed
+
+NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+WRITTEN_BYTES, MOST_PIECES = 1 << 18, 256
+
+
+class UnreadableObject(AftershockError):
+    """An object is missing, or it is not what was written: whoever needs it falls back to an older one."""
+
+    def __init__(self, key: str, cause: str) -> None:
+        super().__init__(f"the object {key} can't be used: {cause}")
+        self.key = key
+
+
+class ObjectStore(ABC):
+    """Objects by key, such as `count.0/state-3-1`. An object is never changed, only written and deleted.
+
+    `store_key` is known to all who read what others wrote. A store without one draws its own: it gives back only what
+    it took itself.
+    """
+
+    def __init__(self, store_key: bytes | None = None) -> None:
+        self._store_key = store_key or secrets.token_bytes(KEY_BYTES)
+
+    def put(self, key: str, pieces: Iterable[Piece]) -> int:
+        """Write an object whole, its pieces one after the other, and return its length [bytes].
+
+        A piece is asked for when those before it are being written, so that large objects are never there at once.
+        Raises `EnvironmentFailure` if the store refuses.
+        """
+        sealed = _Sealed(Seal(self._store_key, key), pieces)
+        self._write(key, sealed)
+        return sealed.length
+
+    def get(self, key: str) -> bytes:
+        """Read an object; raises `UnreadableObject` if it is missing, or not as a member of the run wrote it."""
+        found = self._read(key)
+        length = len(found) - SEAL_BYTES
+        if length < 0 or not is_sealed(self._store_key, key, memoryview(found)[:length], found[length:]):
+            raise UnreadableObject(key, "its seal is not that of the run")
+        return found[:length]
+
+    def check(self) -> None:
+        """Raises `EnvironmentFailure` for a store that takes nothing, or doesn't give it back."""
+        key, content = f"check/{uuid4().hex}-0", b"content"
+        self.put(key, [content])
+        try:
+            if self.get(key) != content:
+                raise UnreadableObject(key, "it differs")
+        except UnreadableObject as error:
+            raise EnvironmentFailure(str(error), "look at the store") from error
+        self.delete(key)
+
+    def clear(self) -> int:
+        """Delete all objects and return how many there were; raises `EnvironmentFailure` if the store refuses."""
+        keys = self.keys()
+        for key in keys:
+            self.delete(key)
+        return len(keys)
+
+    @abstractmethod
+    def delete(self, key: str) -> None:
+        """Delete an object; nothing happens if it is not there. Raises `EnvironmentFailure` if the store refuses."""
+
+    @abstractmethod
+    def keys(self) -> list[str]:
+        """The keys of all objects, in order, and of what was begun and never became one: its writer may be dead.
+
+        Raises `EnvironmentFailure` if the store refuses.
+        """
+
+    @abstractmethod
+    def _write(self, key: str, pieces: Iterable[Piece]) -> None: ...
+
+    @abstractmethod
+    def _read(self, key: str) -> bytes: ...
+
+
+class MemoryStore(ObjectStore):
+    """Objects in this process, for the simulation."""
+
+    def __init__(self, store_key: bytes | None = None) -> None:
+        super().__init__(store_key)
+        self.objects: dict[str, bytes] = {}
+
+    def delete(self, key: str) -> None:
+        self.objects.pop(key, None)
+
+    def keys(self) -> list[str]:
+        return sorted(self.objects)
+
+    def _write(self, key: str, pieces: Iterable[Piece]) -> None:
+        self.objects[key] = b"".join(pieces)
+
+    def _read(self, key: str) -> bytes:
+        if key not in self.objects:
+            raise UnreadableObject(key, "it is not there")
+        return self.objects[key]
+
+
+class DirectoryStore(ObjectStore):
+    """Objects as files below a directory that every host can reach."""
+
+    def __init__(self, root: Path, store_key: bytes | None = None) -> None:
+        super().__init__(store_key)
+        self._root = root
+
+    def delete(self, key: str) -> None:
+        try:
+            (self._root / key).unlink(missing_ok=True)
+        except OSError as error:
+            raise EnvironmentFailure(f"the object {key} can't be deleted: {error}", "look at the store") from error
+
+    def keys(self) -> list[str]:
+        try:
+            return sorted(str(path.relative_to(self._root)) for path in self._root.rglob("*") if path.is_file())
+        except OSError as error:
+            raise EnvironmentFailure(f"the objects in {self._root} can't be listed: {error}", "look there") from error
+
+    def _write(self, key: str, pieces: Iterable[Piece]) -> None:
+        path = self._root / key
+        partial = path.with_name(f".{os.getpid()}.{path.name}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial.unlink(missing_ok=True)
+            with partial.open("xb", buffering=0) as file:  # a link that somebody left there would lead elsewhere
+                for some in _gathered(pieces):
+                    _write_all(file.fileno(), some)
+                os.fsync(file.fileno())
+            partial.replace(path)
+        except OSError as error:
+            with suppress(OSError):
+                partial.unlink()
+            raise EnvironmentFailure(f"the object {key} can't be written: {error}", "look at the store") from error
+
+    def _read(self, key: str) -> bytes:
+        try:
+            return _regular(self._root / key)
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                raise EnvironmentFailure(f"the object {key} can't be read: {error}", "look at this host") from error
+            raise UnreadableObject(key, str(error)) from error
+
+
+class _Sealed:
+    """The pieces of an object, then their seal."""
+
+    def __init__(self, seal: Seal, pieces: Iterable[Piece]) -> None:
+        self._seal, self._pieces = seal, pieces
+        self.length = 0
+
+    def __iter__(self) -> Iterator[Piece]:
+        for piece in self._pieces:
+            self._seal.add(piece)
+            self.length += len(piece)
+            yield piece
+        yield self._seal.end()
+
+
+def _regular(path: Path) -> bytes:
+    """The bytes of a file that is one: a pipe in its place would never end."""
+    found = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        with open(found, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(found)
+
+
+def _gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """As many pieces as are worth a system call: what was made a moment ago is still in the processor's cache."""
+    some, length = [], 0
+    for piece in pieces:
+        some.append(piece)
+        length += len(piece)
+        if length >= WRITTEN_BYTES or len(some) == MOST_PIECES:
+            yield some
+            some, length = [], 0
+    yield some
+
+
+def _write_all(file: int, pieces: list[Piece]) -> None:
+    """A system call may write less than it was given."""
+    views = [memoryview(piece).cast("B") for piece in pieces]
+    while views:
+        written = os.writev(file, views)
+        while views and written >= len(views[0]):
+            written -= len(views.pop(0))
+        if views:
+            views[0] = views[0][written:]

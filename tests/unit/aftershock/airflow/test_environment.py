@@ -1,0 +1,112 @@
+"""The environment for Airflow: what it sets, what it leaves to the user, and what it keeps secret."""
+
+import json
+import os
+import socket
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from aftershock.airflow import environment, orchestrate, serve
+from experiments.errors import BadInput, EnvironmentFailure
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    for name in list(os.environ):
+        if name.startswith(("AIRFLOW", "GX_")):
+            monkeypatch.delenv(name)
+    return tmp_path
+
+
+def test_everything_lives_under_the_home_and_on_loopback(home):
+    variables = environment.environment(9123)
+    assert variables["AIRFLOW_HOME"] == str(home / "airflow")
+    assert str(home / "airflow" / "airflow.db") in variables["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]
+    assert variables["AIRFLOW__API__HOST"] == "127.0.0.1"
+    assert variables["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://127.0.0.1:9123/execution/"
+    assert (Path(variables["AIRFLOW__CORE__DAGS_FOLDER"]) / "benchmark.py").is_file()
+
+
+def test_nothing_is_reported_to_anyone():
+    variables = environment.environment()
+    assert variables["AIRFLOW__USAGE_DATA_COLLECTION__ENABLED"] == "False"
+    assert variables["GX_ANALYTICS_ENABLED"] == "False"
+
+
+def test_a_variable_that_is_set_wins(monkeypatch):
+    monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "postgresql+psycopg2://db/airflow")
+    variables = environment.environment()
+    assert variables["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] == "postgresql+psycopg2://db/airflow"
+    assert environment.sqlite_file(variables) is None
+
+
+def test_the_users_python_path_is_kept_behind_the_repository(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/opt/mine")
+    expected = f"{environment.REPOSITORY}:/opt/mine"
+    assert environment.environment()["PYTHONPATH"] == expected
+
+
+def test_secrets_are_made_once_and_only_their_owner_reads_them(home):
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(environment.environment())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert len({variables["AIRFLOW__API_AUTH__JWT_SECRET"] for variables in found}) == 1
+    assert stat.S_IMODE((home / "airflow" / "secrets.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE((home / "airflow").stat().st_mode) == 0o700
+
+
+def test_the_admin_password_stays_and_other_passwords_are_kept(home):
+    password = environment.admin_password()
+    file = environment.password_file()
+    assert set(json.loads(file.read_text())) == {"admin", "viewer"}  # of a user without one Airflow logs what it makes
+    file.write_text(json.dumps({**json.loads(file.read_text()), "viewer": "theirs"}))
+    assert environment.admin_password() == password
+    assert json.loads(file.read_text()) == {"admin": password, "viewer": "theirs"}
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_serving_on_a_taken_port_says_so_before_anything_starts(home):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(EnvironmentFailure, match=f"port {taken.getsockname()[1]} of 127.0.0.1"):
+            serve.serve(taken.getsockname()[1])
+    assert not (home / "airflow").exists()
+
+
+def test_running_refuses_bad_input_before_anything_starts(home):
+    with pytest.raises(BadInput, match="window_s"):
+        orchestrate.run_dag({"window_s": -1}, "run-1")
+    with pytest.raises(BadInput, match="run_id"):
+        orchestrate.run_dag({}, "../run")
+    assert not (home / "airflow").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (
+            '{"timestamp":"2026-11-20T10:51:09.32Z","logger":"aftershock.airflow.tasks","event":"deploy ..."}',
+            "10:51:09 deploy ...",
+        ),
+        ('{"timestamp":"2026-11-20T10:51:09.32Z","logger":"infra.local","event":"3 hosts"}', "10:51:09 3 hosts"),
+        ('{"timestamp":"2026-11-20T10:51:09.32Z","logger":"airflow.models.dagrun","event":"Created"}', None),
+        ("Traceback (most recent call last):", None),
+        ("17", None),
+        (
+            '{"timestamp":"2026-11-20T10:51:09.32Z","logger":"infra.local","event":"a\\u001b[2J\\nb"}',
+            "10:51:09 a\\x1b[2J\\nb",
+        ),
+        ("[" * 200_000, None),
+    ],
+)
+def test_only_the_projects_own_lines_are_shown(line, shown):
+    assert orchestrate.readable(line) == shown

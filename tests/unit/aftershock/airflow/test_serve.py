@@ -1,0 +1,99 @@
+"""The components of `serve`, here shell scripts: those that die are started again, and only theirs are ended."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aftershock.airflow import serve, signals
+from tests.unit.marked_processes import wait_for
+
+LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
+SCRIPT = """#!/bin/sh
+case $1 in
+scheduler) [ -e "$0.ran" ] || { touch "$0.ran"; exec sleep 600; } ;;
+esac
+sleep 600 & echo $! >> "$0.children"
+wait
+"""
+
+
+@pytest.fixture
+def components(tmp_path, monkeypatch):
+    """Components that are running, with the script that they are."""
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    monkeypatch.setattr(serve, "STABLE_S", 0.0)
+    program = tmp_path / "airflow-script"
+    program.write_text(SCRIPT)
+    program.chmod(0o755)
+    monkeypatch.setattr(serve, "airflow_program", lambda: str(program))
+    made = serve._Components(dict(os.environ), 8080)
+    made.start()
+    wait_for(lambda: Path(f"{program}.children").exists() and Path(f"{program}.ran").exists())
+    yield made
+    made.stop()
+
+
+def take_id(pid):
+    """A process that leads a group under this id, if that is free; only root can choose the next id."""
+    for _ in range(50):
+        try:
+            LAST_PID.write_text(str(pid - 1))
+        except OSError as error:
+            pytest.skip(f"only root, with {LAST_PID} writable, can have a process id used again ({error.strerror})")
+        process = subprocess.Popen(["sleep", "600"], start_new_session=True)
+        if process.pid == pid:
+            return process
+        process.kill()
+        process.wait()
+    return None
+
+
+def test_a_group_whose_id_was_used_again_is_not_ended(components):
+    dead, _ = components.running["scheduler"]
+    os.kill(dead.pid, signal.SIGKILL)
+    wait_for(lambda: signals.status_of(dead) is not None)  # its program is gone a moment before it has ended
+    components.revive()
+    assert components.running["scheduler"][0].pid != dead.pid
+    stranger = take_id(dead.pid)
+    components.stop()
+    try:
+        assert stranger is None or stranger.poll() is None
+    finally:
+        if stranger:
+            stranger.kill()
+            stranger.wait()
+
+
+def test_a_child_that_a_dead_component_left_is_ended(components, tmp_path):
+    dead, _ = components.running["triggerer"]
+    group = {child for child in children(tmp_path) if os.getpgid(child) == dead.pid}
+    wait_for(lambda: bool(group or group.update(c for c in children(tmp_path) if os.getpgid(c) == dead.pid)))
+    os.kill(dead.pid, signal.SIGKILL)
+    wait_for(lambda: signals.status_of(dead) is not None)
+    components.revive()
+    components.stop()
+    wait_for(lambda: not any(Path(f"/proc/{child}/exe").exists() for child in group))
+
+
+def children(folder):
+    return [int(line) for line in (folder / "airflow-script.children").read_text().split()]
+
+
+@pytest.mark.parametrize(("code", "status"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", -9)])
+def test_how_a_child_ended_is_known_before_its_id_is_free(code, status):
+    child = subprocess.Popen([sys.executable, "-c", code])
+    wait_for(lambda: signals.status_of(child) is not None)
+    assert signals.status_of(child) == status
+    assert Path(f"/proc/{child.pid}").exists(), "it is not buried"
+    assert child.wait() == status
+    assert signals.status_of(child) == status
+
+
+def test_a_child_that_runs_has_no_status():
+    with subprocess.Popen(["sleep", "600"]) as child:
+        assert signals.status_of(child) is None
+        child.kill()

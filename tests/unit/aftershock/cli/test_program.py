@@ -1,0 +1,274 @@
+"""The command line's contract: one JSON document on stdout, one line of error on stderr, the exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from chaos.implications import implied
+from chaos.plan import load_fault_spec, plan
+from models import utilization as model
+from models.simulation.simulate import simulate
+from results.runs import store
+from tests.unit.results import synthetic
+
+RATE, COST, RECOVERY, INTERVAL, DELAY, DEPTH = 0.01, 1.0, 5.0, 20.0, 0.1, 3
+PREDICT = f"predict utilization --failure-rate {RATE} --checkpoint-cost {COST} --recovery-time {RECOVERY}"
+SIMULATE = f"{PREDICT.replace('predict', 'simulate')} --interval {INTERVAL}"
+FAULTS = """
+duration: 3600
+hosts: {node-1: [rack-a], node-2: [rack-a], node-3: [rack-b]}
+processes:
+  - {kind: kill, scope: host, rate: 0.001, heal_after: 30}
+  - {kind: pause, scope: domain, rate: 0.002, spread: 20, heal_after: {low: 1, high: 2}}
+"""
+
+
+@pytest.fixture
+def faults(tmp_path):
+    path = tmp_path / "faults.yaml"
+    path.write_text(FAULTS, encoding="utf-8")
+    return path
+
+
+def test_predict_utilization_is_the_model(as_json):
+    found = as_json(f"{PREDICT} --interval {INTERVAL} --hop-delay {DELAY} --depth {DEPTH}")
+    assert found == {
+        "utilization": model.utilization(RATE, COST, RECOVERY, INTERVAL, DELAY, DEPTH),
+        "optimal_interval": model.optimal_interval(RATE, COST),
+        "optimal_utilization": model.optimal_utilization(RATE, COST, RECOVERY, DELAY, DEPTH),
+        "intervals": {
+            "young": model.young(RATE, COST),
+            "daly": model.daly(RATE, COST, RECOVERY),
+            "daly_higher_order": model.daly_higher_order(RATE, COST),
+            "zhuang": model.zhuang(RATE, COST, RECOVERY),
+        },
+    }
+
+
+def test_predict_utilization_defaults_to_one_operator_without_delay(as_json):
+    found = as_json(f"{PREDICT} --interval {INTERVAL}")
+    assert found["utilization"] == model.utilization(RATE, COST, RECOVERY, INTERVAL, 0.0, 1)
+
+
+def test_predict_utilization_for_a_person(call):
+    code, out, err = call(f"{PREDICT} --interval {INTERVAL}")
+    assert (code, err) == (0, "")
+    assert f"utilization at T = 20 s    {model.utilization(RATE, COST, RECOVERY, INTERVAL):.4f}" in out
+    assert "young" in out
+
+
+def test_simulate_utilization_is_the_simulation(as_json, call):
+    words = f"{SIMULATE} --depth {DEPTH} --hop-delay {DELAY}"
+    found = as_json(f"{words} --runs 20 --failures 50 --seed 3")
+    system = {
+        "failure_rate": RATE,
+        "checkpoint_cost": COST,
+        "recovery_time": RECOVERY,
+        "interval": INTERVAL,
+        "hop_delay": DELAY,
+        "depth": DEPTH,
+    }
+    simulated = simulate(**system, runs=20, failures=50, seed=3)
+    predicted = model.utilization(RATE, COST, RECOVERY, INTERVAL, DELAY, DEPTH)
+    assert found == {"mean": simulated.mean, "std": simulated.std, "runs": 20, "model": predicted}
+    text = call(f"{words} --runs 20 --failures 50 --seed 3")[1]
+    assert f"simulated utilization    {simulated.mean:.4f}   mean of 20 runs" in text
+
+
+def test_plan_faults_is_the_plan(as_json, faults):
+    spec = load_fault_spec(faults)
+    drawn = [event.to_json() for event in plan(spec, 5)]
+    found = as_json(f"plan faults {faults} --seed 5")
+    assert set(found) == {"events", "implied", "drawn"}
+    assert found["events"] == drawn
+    assert found["implied"] == implied(spec).to_json()
+    assert found["drawn"]["failure_rate"] == len(drawn) / spec.duration
+    assert len(drawn) > 5
+    assert set(drawn[0]) == {"at", "kind", "targets", "cause", "heal_after"}
+    assert as_json(f"plan faults {faults} --seed 6")["events"] != drawn
+
+
+def test_plan_faults_for_a_person(call, faults):
+    drawn = plan(load_fault_spec(faults), 5)
+    code, out, err = call(f"plan faults {faults} --seed 5")
+    assert (code, err) == (0, "")
+    events, tolls = out.split("\n\n")
+    assert events.count("\n") == len(drawn)
+    assert [line.split()[:2] for line in tolls.splitlines()] == [
+        ["implied", "this"], ["faults", "per"], ["host", "failures"], ["correlated", "share"],
+        ["hosts", "down"], ["hosts", "down"], ["strikes", "absorbed"], ["strikes", "withheld"],
+    ]  # fmt: skip
+    faults.write_text("duration: 1\nhosts: {h: []}\nprocesses: [{rate: 1.0e-9}]\n", encoding="utf-8")
+    assert call(f"plan faults {faults} --seed 5")[1].startswith("no fault within the duration\n")
+
+
+def test_results_lists_the_runs(call, as_json, home, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert as_json("results") == {"runs": []}
+    assert call("results")[1].startswith("no run yet")
+    older, newer = (synthetic.make_run(home / "runs", run_id=name) for name in ("older", "newer"))
+    store.write_json(newer.root / "status.json", newer.status() | {"started_ns": synthetic.START_NS})
+    (home / "runs" / "stray").mkdir()
+    failed = store.Run("failed", home / "runs" / "failed")
+    status = {"run_id": "failed", "experiment": "mine", "state": "failed", "started_ns": 0, "error": "disk full"}
+    store.write_json(failed.root / "status.json", status)
+    told = as_json("results")["runs"]
+    for found, run in zip(told, (newer, older, failed), strict=True):
+        assert run.status().items() <= found.items()
+    assert [found["verdict"] for found in told] == ["unknown"] * 3
+    assert (told[0]["engine"], told[0]["protocol"]) == ("structured-streaming", "query")
+    assert 0 < told[0]["utilization"]["low"] < told[0]["utilization"]["predicted"]
+    assert told[2]["utilization"] == dict.fromkeys(("measured", "predicted", "low", "high"))
+    code, out, _ = call("results")
+    head, *lines = out.splitlines()
+    assert head.split("  ")[-1] == "run"
+    assert (code, [line.split()[-1] for line in lines[:2]]) == (0, ["newer", "older"])
+    assert lines[2].endswith("failed  disk full")
+    assert f"({told[0]['utilization']['predicted']:.3f})" in lines[0]
+
+
+def test_a_fault_that_the_driver_cannot_inject_is_refused_in_one_line_before_airflow_starts(call, home):
+    code, out, err = call("benchmark --set faults.processes.0.kind=power-off")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "faults.processes.0.kind: 'power-off'" in err
+    assert not (home / "airflow").exists()
+
+
+def test_a_run_of_an_earlier_version_says_how_it_can_be_shown(call, home):
+    run = synthetic.make_run(home / "runs", run_id="old")
+    faults = run.table("faults").drop(columns="outcome")
+    faults.to_parquet(run.tables / "faults.parquet")
+    code, out, err = call("results old")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "aftershock results recompute old" in err
+
+
+def test_results_shows_a_run_as_the_benchmark_does(call, as_json, home):
+    run = synthetic.make_run(home / "runs", run_id="run-1")
+    found = as_json("results run-1")
+    names = ["run_id", "verdicts", "utilization", "sustainable", "ledger", "faults", "recoveries", "quality"]
+    assert list(found) == names
+    assert found["run_id"] == "run-1"
+    assert sum(v for k, v in found["ledger"].items() if k != "window") == pytest.approx(found["ledger"]["window"])
+    assert len(found["faults"]) == len(run.table("faults"))
+    assert set(found["recoveries"][0]) == {"fault", "detect", "restart", "restore", "catch_up"}
+    code, out, err = call("results run-1")
+    assert (code, err) == (0, "")
+    assert "run-1" in out
+    assert as_json("results show run-1") == found
+
+
+def test_results_of_a_failed_run_say_why(call, as_json, home):
+    run = synthetic.make_run(home / "runs", run_id="run-1", without=("ledger",))
+    failed = run.status() | {"state": "failed", "error": "no broker; start one", "exit_code": 3}
+    store.write_json(run.root / "status.json", failed)
+    assert as_json("results run-1") == failed
+    assert "no broker; start one" in call("results run-1")[1]
+    assert "no broker; start one" in call("results")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("", "COMMAND"),
+        ("nonsense", "'nonsense'"),
+        ("predict", "WHAT"),
+        ("predict utilization --interval 5", "--failure-rate"),
+        (f"{PREDICT} --interval ten", "'ten'"),
+        (f"{PREDICT} --interval 0.5", "above checkpoint_cost (1)"),
+        (f"{PREDICT} --interval nan", "interval: nan"),
+        (f"{PREDICT} --interval 20 --depth 0", "depth: 0"),
+        (f"{PREDICT} --interval 20 --depth 1.5", "'1.5'"),
+        (f"{PREDICT} --interval 20 --hop-delay -1", "hop_delay: -1.0"),
+        (f"{PREDICT} --interval 20 --failure-rate 0", "failure_rate: 0.0"),
+        (f"{SIMULATE} --seed 1 --runs 1", "runs: 1"),
+        (f"{SIMULATE} --seed 1 --failures 0", "failures: 0"),
+        (f"{SIMULATE} --seed -1", "--seed: -1"),
+        (SIMULATE, "--seed"),
+        (f"{SIMULATE} --seed 1 --interval inf", "interval: inf"),
+        ("reproduce --size 3", "--size: 3"),
+        ("reproduce utilization/fig-04 --out README.md", "out: "),
+        (f"{PREDICT} --inter 20", "--inter"),
+        ("reproduce utilization/fig-99", "id: 'utilization/fig-99'"),
+        ("reproduce utilization/fig-04 --size 5", "size: 5"),
+        ("reproduce utilization/fig-05 --size 0", "size: 0"),
+        ("plan faults no/such/file.yaml --seed 1", "'no/such/file.yaml'"),
+        ("plan faults FILE", "--seed"),
+        ("plan faults FILE --seed -1", "--seed: -1"),
+        ("plan faults FILE --seed 1.5", "'1.5'"),
+        ("results no-such-run", "'no-such-run'"),
+        ("results ../../etc", "'../../etc'"),
+        ("benchmark no-such-experiment", "'no-such-experiment'"),
+        ("benchmark wordcount --set cluster.workers=0", "cluster.workers: 0"),
+        ("benchmark wordcount --set nonsense", "--set: 'nonsense'"),
+        ("benchmark wordcount --set workload.corpus=/no/such", "workload.corpus: '/no/such'"),
+        ("benchmark FILE", "this is a fault spec, for `aftershock plan faults FILE`"),
+    ],
+)
+@pytest.mark.parametrize("json_wanted", [False, True])
+def test_bad_input_is_one_line_and_exit_code_2(call, faults, words, named, json_wanted):
+    words = words.replace("FILE", str(faults)) + (" --json" if json_wanted and " " in words else "")
+    code, out, err = call(words)
+    assert (code, out) == (2, "")
+    assert err.startswith("aftershock: ")
+    assert err.count("\n") == 1
+    assert named in err
+    assert "allowed: " in err
+
+
+@pytest.mark.parametrize("port", [-1, 0, 65_536])
+def test_a_port_that_is_none_is_one_line(call, home, port):
+    code, out, err = call(f"serve --port {port}")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"--port: {port}" in err
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("duration: -1", "duration: -1"),
+        ("duration: 5\nhosts: {h: []}\nprocesses: [{rate: 1, kind: explode}]", "processes.0.kind: 'explode'"),
+        ("duration: 5\nprocesses: []", "hosts"),
+        ("hosts: {h: []}\nprocesses: [{rate: 1}]", "duration"),
+        ("nonsense: 1", "nonsense: 1"),
+        ("- 1", "a YAML mapping"),
+        ("a: [", "valid YAML"),
+    ],
+)
+def test_a_fault_spec_that_cannot_be_used_is_named(call, faults, text, named):
+    faults.write_text(text, encoding="utf-8")
+    code, out, err = call(f"plan faults {faults} --seed 1 --json")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert named in err
+    assert str(faults) in err
+
+
+def test_a_reader_that_stops_early_is_no_failure(tmp_path):
+    path = tmp_path / "faults.yaml"
+    path.write_text("duration: 1.0e5\nhosts: {h: []}\nprocesses: [{rate: 0.1}]\n", encoding="utf-8")
+    command = [sys.executable, "-m", "aftershock.cli.program", "plan", "faults", str(path), "--seed", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_the_command_itself_exits_with_the_code(home):
+    command = [sys.executable, "-m", "aftershock.cli.program", "results", "no-such-run", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    listed = subprocess.run([*command[:4], "--json"], capture_output=True, text=True, check=False)
+    assert (listed.returncode, json.loads(listed.stdout), listed.stderr) == (0, {"runs": []}, "")
+
+
+@pytest.mark.parametrize("workers", ["0", "201", "10 1000000000"])
+def test_simulated_clusters_are_bounded(call, workers):
+    code, out, err = call(f"simulate protocols --workers {workers}")
+    assert (code, out) == (2, "")
+    assert "allowed: whole numbers from 1 to 200" in err

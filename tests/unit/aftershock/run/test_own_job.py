@@ -1,0 +1,117 @@
+"""How an own job is brought onto a cluster: what it needs is there, its files are copied, its arguments filled in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aftershock.run import own_job
+from experiments import spec
+from experiments.errors import BadInput
+from experiments.spec import ClusterSpec, Experiment
+from experiments.workloads import PLACEHOLDERS, OwnJobSpec
+from infra.services.startup import handle_of
+
+ROOT = Path(__file__).parents[4]
+EXAMPLE = ROOT / "docs" / "examples" / "own-job" / "experiment.yaml"
+
+
+@pytest.fixture
+def example(monkeypatch) -> Experiment:
+    monkeypatch.chdir(ROOT)
+    return spec.load(str(EXAMPLE))
+
+
+def changed(example, **fields):
+    document = example.model_dump(mode="json")
+    return spec.validate({**document, "workload": {**document["workload"], **fields}}).workload
+
+
+def test_the_example_can_be_run_from_anywhere(example, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    own_job.check(example.workload)
+    assert spec.validate(example.model_dump(mode="json")) == example
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"program": "nowhere.py"}, r"workload\.program"),
+        ({"oracle": "nowhere.py"}, r"workload\.oracle"),
+        ({"modules": ["nowhere"]}, r"workload\.modules\.0"),
+        ({"inputs": {"orders": {"replay": "127.0.0.1:1/orders"}}}, r"workload\.inputs\.orders\.replay"),
+    ],
+)
+def test_what_is_not_there_is_named_in_one_line(example, fields, named):
+    with pytest.raises(BadInput, match=rf"^{named}: [^\n]*$"):
+        own_job.check(changed(example, **fields))
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "field"),
+    [
+        ("load", {"mode": "saturating"}, "load.mode"),
+        ("engine", {"recovery": "query"}, "engine.recovery"),
+        ("engine", {"name": "dataflow"}, "engine.name"),
+        ("engine", {"recovery": "task", "trigger": "real-time"}, "engine.trigger"),
+        ("workload", {"name": "own-job", "inputs": {"a": {"file": "x"}}}, "workload.program"),
+        ("workload", {"name": "own-job", "program": "x"}, "workload.inputs"),
+        ("workload", {"name": "own-job", "program": "x", "inputs": {"a": {}}}, "workload.inputs.a"),
+    ],
+)
+def test_what_does_not_go_with_an_own_job_is_refused(example, part, value, field):
+    with pytest.raises(BadInput) as mistake:
+        spec.validate({**example.model_dump(mode="json"), part: value})
+    assert mistake.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"arguments": ["{bootstrap_server}"]}, "workload.arguments.0"),
+        ({"output_topic": None}, "workload.output_topic"),
+        ({"output_topic": None, "arguments": []}, "workload.output_topic"),
+        ({"output_topic": "orders"}, "workload.output_topic"),
+    ],
+)
+def test_arguments_and_topics_that_contradict_each_other_are_refused(example, fields, field):
+    with pytest.raises(BadInput) as mistake:
+        changed(example, **fields)
+    assert mistake.value.field == field
+
+
+def test_all_that_the_job_needs_is_copied(example, tmp_path):
+    folder = tmp_path / "module"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "more.py").write_text("x = 1\n", encoding="utf-8")
+    job = changed(example, modules=[*example.workload.modules, str(folder)])
+    own_job.stage(job, tmp_path / "job")
+    found = {str(path.relative_to(tmp_path / "job")) for path in (tmp_path / "job").rglob("*") if path.is_file()}
+    assert found == {
+        *(f"program/{name}" for name in ("job.py", "money.py", "module/deep/more.py")),
+        "inputs/orders.jsonl",
+    }
+    staged = own_job.staged(job, tmp_path / "job")
+    own_job.check(staged)
+    assert Path(staged.inputs["orders"].file).read_bytes() == Path(job.inputs["orders"].file).read_bytes()
+
+
+def test_every_placeholder_is_filled_in_and_other_braces_stay(example, tmp_path):
+    layout = {"letter": "s", "subnet": 9, "network": "127.0.9"}
+    handle = handle_of(ClusterSpec(), "run-1", tmp_path, **layout)
+    values = own_job.placeholders(example, handle, tmp_path / "checkpoint")
+    assert set(values) == set(PLACEHOLDERS)
+    written = " ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+    given = tmp_path / "secrets" / "kafka.properties", tmp_path / "checkpoint"
+    assert own_job.filled(written, values) == f"127.0.9.1:9092 {given[0]} orders totals {given[1]} 2"
+    assert own_job.filled('{"a": {"input_topic": 1}}', values) == '{"a": {"input_topic": 1}}'
+
+
+def test_the_page_shows_the_example_as_it_is_and_every_field():
+    page = (ROOT / "docs" / "own-job.md").read_text(encoding="utf-8")
+    shown = [line[4:] for line in page.splitlines() if line.startswith("    ") and ".venv" not in line]
+    written = EXAMPLE.read_text(encoding="utf-8").splitlines()
+    assert shown == [line for line in written if not line.startswith("#")]
+    assert all(f"`{field}`" in page for field in OwnJobSpec.model_fields if field != "name")
+    assert all(f"`{{{name}}}`" in page for name in PLACEHOLDERS)

@@ -1,0 +1,71 @@
+"""How far a query has come, by the journal of either engine, taken in entry by entry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aftershock.run.pace import Batches, Dataflow, Pace
+
+
+def taken(pace: Pace, *entries: dict[str, Any]) -> Pace:
+    for entry in entries:
+        pace.take(entry)
+    return pace
+
+
+def batch(number: int, *ends: dict[str, dict[str, int]], rate: float | None = 250.0) -> dict[str, Any]:
+    sources = [{"startOffset": None, "endOffset": end} for end in ends]
+    progress = {"batchId": number, "numInputRows": 99, "sources": sources} | (
+        {} if rate is None else {"processedRowsPerSecond": rate}
+    )
+    return {"event": "progress", "progress": progress}
+
+
+def report(second: float, read: int, epoch: int = 1, phase: str = "running") -> dict[str, Any]:
+    positions = {"persons.0": read, "auctions.0": read + 50} if read else {}
+    return {"event": "progress", "at_ns": round(second * 1e9), "phase": phase, "epoch": epoch, "positions": positions}
+
+
+def test_of_batches_the_last_says_all_that_was_committed():
+    pace = taken(Batches(("input",)), batch(0, {"input": {"0": 10, "1": 20}}), batch(4, {"input": {"0": 70, "1": 80}}))
+    assert (pace.committed_records, str(pace)) == (150, "batch 4 committed, 250 records/s")
+
+
+def test_a_topic_that_a_join_reads_twice_counts_once_and_topics_of_calibration_not_at_all():
+    both = {"input": {"0": 40}}
+    pace = taken(Batches(("input",)), batch(0, both, both, {"calibration-1": {"0": 1000}}))
+    assert pace.committed_records == 40
+
+
+def test_a_loss_shows_until_the_next_batch():
+    pace = taken(Batches(("input",)), batch(0, {"input": {"0": 10}}), {"event": "executors-lost"})
+    assert (pace.committed_records, str(pace)) == (10, "recovering")
+    assert str(taken(pace, batch(1, {"input": {"0": 12}}, rate=None))) == "batch 1 committed"
+
+
+def test_before_anything_is_known_a_query_is_starting():
+    for pace in (Batches(("input",)), Dataflow(commits=True)):
+        assert (pace.committed_records, pace.records_per_s, str(pace)) == (None, None, "starting")
+
+
+@pytest.mark.parametrize(("commits", "committed"), [(True, 300), (False, 900)])
+def test_of_the_testbed_what_is_out_counts_or_what_was_read_where_nothing_is_ever_committed(commits, committed):
+    pace = taken(
+        Dataflow(commits=commits), report(1, 400), {"event": "committed", "positions": {"bids.0": 300}}, report(2, 900)
+    )
+    assert (pace.committed_records, str(pace)) == (committed, "epoch 1, 500 records/s")
+
+
+def test_the_rate_of_the_testbed_is_of_the_last_seconds_and_of_one_epoch():
+    pace = taken(Dataflow(commits=True), *(report(second / 2, 100 * second) for second in range(1, 40)))
+    assert pace.records_per_s == pytest.approx(200)
+    taken(pace, report(20, 0, epoch=2, phase="restoring"))
+    assert (pace.records_per_s, str(pace)) == (None, "recovering")
+    assert taken(pace, report(21, 500, epoch=2)).records_per_s is None
+    assert str(taken(pace, report(22, 800, epoch=2))) == "epoch 2, 300 records/s"
+
+
+def test_the_testbed_that_waits_for_its_first_workers_is_starting():
+    assert str(taken(Dataflow(commits=True), report(1, 0, epoch=0, phase="waiting"))) == "starting"

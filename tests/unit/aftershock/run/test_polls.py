@@ -1,0 +1,107 @@
+"""What steps, the observer and pages ask of a run's journals again and again: no line is read twice for it."""
+
+from collections import Counter
+
+import pytest
+
+from aftershock.run import progress, steps
+from aftershock.run.live_run import Bench
+from aftershock.run.query import Commits
+from aftershock.watch import live
+from experiments import spec
+from experiments.engines import Protocol
+from experiments.spec import Experiment
+from journal import reader
+from journal.reader import entries
+from journal.writer import Journal
+from results.runs import store
+from tests.e2e.example_run import LIVE, write_live_run
+
+NS = 10**9
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    write_live_run()
+    return Bench(LIVE)
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """Every line of a journal that is read from now on."""
+    lines, entry = [], reader._entry
+    monkeypatch.setattr(reader, "_entry", lambda line: lines.append(line) or entry(line))
+    return lines
+
+
+def ask(bench):
+    """Everything that is asked of the journals of a live run each time that somebody looks."""
+    return (
+        steps._query_told(bench, "ready"),
+        steps._injector_told(bench, "armed"),
+        steps._commits(bench, 0),
+        str(bench.dead_injector()),
+        str(bench.dead_service({"broker"})),
+        str(progress.progress(LIVE)),
+        live.state_of(LIVE)["faults"]["injected"],
+    )
+
+
+def test_no_line_is_read_twice_however_often_and_by_whom_it_is_asked(bench, parsed):
+    Journal(bench.journal_path("injector")).write("striking", host="gateway", kind="broker-kill", fault=1)
+    first = ask(bench)
+    assert first[:3] == (False, False, 1)
+    assert first[4] == "None"  # a fault holds the broker
+    Journal(bench.journal_path("query")).write("ready")
+    Journal(bench.journal_path("injector")).write("armed")
+    progressed = {"numInputRows": 5, "batchId": 8, "sources": []}
+    Journal(bench.journal_path("query")).write("progress", progress=progressed)
+    assert ask(Bench(LIVE))[:3] == (True, True, 2)
+    whole = [entry for path in bench.run.raw.glob("*.jsonl") for entry in path.read_bytes().splitlines(keepends=True)]
+    assert Counter(parsed) == Counter(whole)
+
+
+def test_an_injector_that_failed_is_dead_by_what_has_come_since_the_last_poll(bench):
+    Journal(bench.journal_path("injector")).write("disarmed")
+    assert bench.dead_injector() is None
+    Journal(bench.journal_path("injector")).write("failed", error="worker-1 does not answer")
+    Journal(bench.journal_path("injector")).write("failed", error="of no interest")
+    assert "the injector died (worker-1 does not answer)" in str(bench.dead_injector())
+
+
+def committed(experiment, *found):
+    commits = Commits(Experiment.model_validate(experiment))
+    for entry in found:
+        commits.take(entry)
+    return commits
+
+
+def batch(at_s, rows):
+    return {"event": "progress", "at_ns": at_s * NS, "progress": {"numInputRows": rows}}
+
+
+def report(event, at_s, read):
+    return {"event": event, "at_ns": at_s * NS, "positions": {"bids.0": read}}
+
+
+def test_a_batch_with_input_is_a_commit_and_only_what_came_after_a_moment_counts():
+    commits = committed({}, {"event": "ready", "at_ns": 0}, batch(1, 5), batch(3, 0), batch(4, 5), batch(2, 5))
+    assert [commits.since(at_s * NS) for at_s in (0, 1, 2, 3, 4)] == [3, 2, 1, 1, 0]
+
+
+@pytest.mark.parametrize(("protocol", "count"), [(Protocol.COORDINATED, 1), (Protocol.NONE, 2)])
+def test_of_the_testbed_lines_of_checkpoints_are_commits_or_reports_where_there_are_none(protocol, count):
+    document = spec.load("dataflow-q12").model_dump(mode="json")
+    document["engine"]["protocol"] = protocol
+    found = [report("progress", 1, 0), report("progress", 2, 7), report("progress", 3, 9), report("committed", 4, 9)]
+    assert committed(document, *found).since(0) == count
+
+
+def test_a_whole_journal_is_read_one_entry_at_a_time(bench):
+    path = bench.journal_path("query")
+    reading = entries(path)
+    assert next(reading)["event"] == "progress"
+    Journal(path).write("ready")
+    assert [entry["event"] for entry in reading] == ["ready"]
+    assert list(entries(store.home() / "none.jsonl")) == []

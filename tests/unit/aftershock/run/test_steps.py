@@ -1,0 +1,252 @@
+"""The life of a run's directory around its steps, without a cluster: begun, noted when a step fails, published."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from math import inf
+
+import pytest
+
+from aftershock.run import batch_job, derive, live_run, steps
+from experiments.errors import BadInput, EnvironmentFailure
+from experiments.spec import ClusterSpec, Experiment
+from infra.cluster import HANDLE_FILE
+from infra.services import startup
+from journal.writer import Journal
+from results.runs import store
+from results.runs.machine import experiment_digest, machine_class
+from results.tables.schema import SCHEMA_VERSION
+
+DOCUMENT = {"name": "mine", "window_s": 30}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    return tmp_path
+
+
+@steps.step
+def broken_step(run_id):
+    raise EnvironmentFailure("the broker is gone", "look at its log")
+
+
+@steps.step
+def refused_step(run_id):
+    raise BadInput("cluster.workers", 99, "at most 3")
+
+
+def test_a_run_begins_with_its_experiment_on_record():
+    run_id = steps.begin(DOCUMENT)
+    run = store.live(run_id)
+    assert run_id.startswith("mine-")
+    assert Experiment.model_validate(store.read_json(run.root / "experiment.json")) == Experiment(**DOCUMENT)
+    status = run.status()
+    assert (status["run_id"], status["experiment"], status["state"]) == (run_id, "mine", "running")
+    assert status["experiment_digest"] == experiment_digest(Experiment(**DOCUMENT))
+    assert status["machine"] == machine_class()
+    assert status["ended_ns"] is status["error"] is status["exit_code"] is status["dag_run"] is None
+    assert status["schema_version"] == SCHEMA_VERSION
+    assert store.all_finished() == []
+
+
+def test_a_run_knows_the_dag_run_that_began_it():
+    run_id = steps.begin(DOCUMENT, dag_run="manual__2026-11-20")
+    steps.teardown(run_id)
+    assert store.finished(run_id).status()["dag_run"] == "manual__2026-11-20"
+
+
+def test_runs_that_begin_in_the_same_second_differ():
+    assert len({steps.begin(DOCUMENT) for _ in range(3)}) == 3
+
+
+def test_bad_input_leaves_nothing(home):
+    with pytest.raises(BadInput, match="window_s"):
+        steps.begin({"window_s": -1})
+    with pytest.raises(BadInput, match="lower-case letters"):
+        steps.begin(DOCUMENT, "../elsewhere")
+    assert list(home.iterdir()) == []
+
+
+def test_a_fault_that_the_driver_cannot_inject_is_refused_before_anything_is_made(home):
+    faults = {"processes": [{"rate": 0.1}, {"kind": "power-off", "rate": 0.1}]}
+    with pytest.raises(BadInput, match="with driver local") as mistake:
+        steps.begin({"faults": faults})
+    assert (mistake.value.field, mistake.value.value) == ("faults.processes.1.kind", "power-off")
+    assert not list(home.rglob("experiment.json"))
+
+
+@pytest.mark.parametrize("publish", [False, True])
+def test_a_run_id_is_used_once(publish):
+    steps.begin(DOCUMENT, "run-1")
+    if publish:
+        steps.teardown("run-1")
+    with pytest.raises(BadInput, match="an id that no other run has"):
+        steps.begin(DOCUMENT, "run-1")
+
+
+def test_a_run_whose_step_failed_is_published_with_its_error_and_logs(home):
+    steps.begin(DOCUMENT, "run-1")
+    (store.live("run-1").raw / "query.jsonl").write_text("{}\n")
+    with pytest.raises(EnvironmentFailure):
+        broken_step("run-1")
+    assert steps.teardown("run-1", error="a later error that the first one caused") == "failed"
+    run = store.finished("run-1")
+    status = run.status()
+    assert (status["state"], status["error"]) == ("failed", "the broker is gone; look at its log")
+    assert status["exit_code"] == 3
+    assert status["ended_ns"] >= status["started_ns"]
+    assert (run.raw / "query.jsonl").exists()
+    assert json.loads((run.root / "failure.json").read_text())["step"] == "broken_step"
+    assert list((home / "live").iterdir()) == []
+
+
+def test_a_step_that_refuses_input_gives_its_exit_code():
+    steps.begin(DOCUMENT, "run-1")
+    with pytest.raises(BadInput):
+        refused_step("run-1")
+    steps.teardown("run-1")
+    assert store.finished("run-1").status()["exit_code"] == 2
+
+
+def test_an_error_from_outside_the_steps_fails_the_run_too():
+    steps.begin(DOCUMENT, "run-1")
+    assert steps.teardown("run-1", error="interrupted") == "failed"
+    status = store.finished("run-1").status()
+    assert (status["error"], status["exit_code"]) == ("interrupted", 3)
+
+
+def test_a_run_without_an_error_is_done():
+    steps.begin(DOCUMENT, "run-1")
+    assert steps.teardown("run-1") == "done"
+    assert store.finished("run-1").status()["exit_code"] == 0
+
+
+def test_teardown_a_second_time_changes_nothing():
+    steps.begin(DOCUMENT, "run-1")
+    steps.teardown("run-1", error="interrupted")
+    before = store.finished("run-1").status()
+    assert steps.teardown("run-1") == "failed"
+    assert store.finished("run-1").status() == before
+
+
+def test_only_a_run_with_a_handle_has_a_cluster_to_destroy():
+    steps.begin(DOCUMENT, "run-1")
+    live_run = steps.Bench("run-1")
+    assert not live_run.provisioned
+    live_run.root.mkdir(parents=True)
+    (live_run.root / HANDLE_FILE).touch()
+    assert live_run.provisioned
+
+
+@pytest.mark.parametrize(
+    ("usual_s", "limit_s", "told"),
+    [
+        (16.0, 180.0, "; usually about 16 s; given up after 180 s"),
+        (None, 60.0, "; given up after 60 s"),
+        (None, inf, ""),
+    ],
+)
+def test_a_wait_is_told_with_what_it_may_take(monkeypatch, caplog, usual_s, limit_s, told):
+    steps.begin(DOCUMENT, "run-1")
+    looks = iter([False, True])
+    monkeypatch.setattr(live_run, "LINE_EVERY_S", -1.0)
+    monkeypatch.setattr(live_run, "POLL_S", 0.0)
+    monkeypatch.setattr(live_run.Bench, "dead_service", lambda *_: None)
+    with caplog.at_level("INFO", logger="aftershock.run.live_run"):
+        live_run.Bench("run-1").wait("its aim", lambda: next(looks), set(), limit_s, usual_s)
+    assert caplog.messages == [f"waiting for its aim (0 s{told})"]
+
+
+def test_a_service_that_ended_after_what_was_awaited_did_not_die(monkeypatch):
+    """As the injector of a run without faults: armed, and gone before one looks whether it is still there."""
+    steps.begin(DOCUMENT, "run-1")
+    live_run, looked = steps.Bench("run-1"), []
+    monkeypatch.setattr(steps.Bench, "dead_service", lambda *_: EnvironmentFailure("it died", "look"))
+
+    def armed_at(look):
+        looked.append(look)
+        return len(looked) == look
+
+    live_run.wait("its aim", lambda: armed_at(2), {"injector"}, 60.0)
+    with pytest.raises(EnvironmentFailure, match="it died"):
+        live_run.wait("its aim", lambda: armed_at(-1), {"injector"}, 60.0)
+
+
+@pytest.fixture
+def measured(home):
+    """A run whose window is over, on a cluster of which no process runs any more, with its journals."""
+    live_run = steps.Bench(steps.begin(DOCUMENT, "run-1"))
+    live_run.root.mkdir()
+    startup.handle_of(ClusterSpec(), "run-1", live_run.root, letter="s", subnet=250, network="127.0.250").save()
+    store.write_json(live_run.run.raw / "plan.json", {"window_start_ns": 1, "window_end_ns": 2})
+    Journal(live_run.journal_path("injector")).write("disarmed")
+    Journal(live_run.journal_path("query")).write("progress", progress={"numInputRows": 1})
+    return live_run
+
+
+def test_a_run_that_lost_entries_of_its_journals_does_not_go_on_to_be_judged(measured, monkeypatch):
+    started = []
+    monkeypatch.setattr(batch_job, "start", lambda run, owner: started.append(owner.run_id))  # a JVM
+    steps.stop("run-1")
+    assert started == ["run-1"]
+    Journal(measured.journal_path("query")).write("entries-lost", count=7, error="no space left")
+    Journal(measured.journal_path("query")).write("entries-lost", count=2, error="no space left")
+    told = r"query.jsonl lacks 9 entries, which the disk did not take \(no space left\); make room"
+    with pytest.raises(EnvironmentFailure, match=told):
+        steps.stop("run-1")
+
+
+@pytest.mark.parametrize("one_process", [True, False])
+def test_what_comes_next_is_loaded_beside_the_tables_by_a_process_that_goes_on(measured, monkeypatch, one_process):
+    loading, tabulating = threading.Event(), threading.Event()
+    monkeypatch.setattr(derive, "load", lambda: loading.set() or tabulating.wait(60.0))
+
+    def carry_out(*_, **__):
+        assert loading.wait(60.0) if one_process else not loading.is_set()
+        tabulating.set()
+
+    monkeypatch.setattr(batch_job, "carry_out", carry_out)
+    if one_process:
+        monkeypatch.setenv(steps.ONE_PROCESS, "yes")
+    steps.tabulate("run-1")
+    assert loading.is_set() == one_process
+
+
+def test_steps_are_loaded_without_what_only_some_of_them_need():
+    heavy = "{'matplotlib', 'great_expectations'}"
+    told = f"import sys, aftershock.run.steps; print({heavy} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", told], capture_output=True, text=True).stdout == "set()\n"
+
+
+@pytest.mark.parametrize("kind", ["link", "FIFO"])
+def test_a_log_that_is_no_file_is_told_instead_of_read(tmp_path, kind):
+    (tmp_path / "secret").write_text("root:x:0:0")
+    (tmp_path / "logs").mkdir()
+    path = tmp_path / "logs" / "query.log"
+    path.symlink_to(tmp_path / "secret") if kind == "link" else os.mkfifo(path)
+    assert f"is a {kind}" in live_run.complaint(tmp_path, "logs/query.log")
+    path.unlink()
+    assert live_run.complaint(tmp_path, "logs/query.log") == "no output"
+    path.write_bytes(b"ValueError: \xff\nlast\n")
+    assert live_run.complaint(tmp_path, "logs/query.log") == "ValueError: \ufffd"
+
+
+def test_a_service_that_gave_up_is_told_in_its_own_first_words(monkeypatch):
+    steps.begin(DOCUMENT, "run-1")
+    live_run = steps.Bench("run-1")
+    live_run.root.mkdir()
+    startup.handle_of(ClusterSpec(), "run-1", live_run.root, letter="s", subnet=250, network="127.0.250").save()
+    logs = live_run.gateway / "logs"
+    logs.mkdir(parents=True)
+    (logs / "query.log").write_text("Error: of no interest\n")
+    monkeypatch.setattr(steps.Bench, "running", lambda self: {"broker"})
+    assert "query on the gateway died (Error: of no interest)" in str(live_run.dead_service({"query"}))
+    journal = Journal(live_run.journal_path("query"))
+    journal.write("failed", error="an object can't be written at s3://nobody/runs: NoSuchBucket; look there")
+    journal.write("failed", error="the coordinator died, and all that it knew of checkpoints with it")
+    words = "an object can't be written at s3://nobody/runs: NoSuchBucket; look there"
+    told = f"query on the gateway died ({words}); see query.log of the run"
+    assert str(live_run.dead_service({"query", "broker"})) == told

@@ -1,0 +1,231 @@
+"""The search for the sustainable rate on a simulated query: due and read are counted, time is the test's."""
+
+import pytest
+
+from aftershock.run import sustainable
+from aftershock.run.query import Reads
+from aftershock.run.sustainable import Seen
+from experiments.errors import EnvironmentFailure
+from experiments.spec import Experiment
+from journal.reader import read_journal
+from journal.writer import Journal
+from results.runs import store
+from workloads.schedule import Schedule
+
+NS = 10**9
+START_NS = 1_795_173_799 * NS
+TESTBED = {
+    "workload": {"name": "nexmark", "query": "q1"},
+    "engine": {"name": "dataflow", "checkpoint_interval_s": 1, "partitions": 3},
+}
+
+
+class Clock:
+    def __init__(self):
+        self.now_ns = START_NS
+
+    def time_ns(self):
+        return self.now_ns
+
+
+class SimulatedBench:
+    """A generator that delivers at most `delivers` records/s, and a query that reads at most `reads` of them.
+
+    What both would do in a tick of half a second is reckoned when the run waits.
+    """
+
+    def __init__(self, folder, clock, reads, delivers=1e9, **load):
+        self.clock, self.reads, self.delivers, self.orders, self.folder = clock, reads, delivers, folder, folder
+        self.experiment = Experiment(load={"mode": "sustainable", "rate": 1000, **load}, **TESTBED)
+        self.failed = 0
+        self.schedule = Schedule(clock.now_ns, 1000.0, 3)
+        self.counts = [(clock.now_ns, 0.0, 0.0)]  # moment, delivered, read
+        store.write_json(folder / "generator.json", {"schedule": vars(self.schedule)})
+        self.journals = {name: Journal(self.journal_path(name)) for name in ("generator", "query")}
+
+    def journal_path(self, name):
+        return self.folder / f"{name}.jsonl"
+
+    def tell(self):
+        """What both write of the last tick."""
+        at_ns, delivered, read = self.counts[-1]
+        self.journals["generator"].write("sent", at_ns, delivered=int(delivered), failed=self.failed)
+        self.journals["query"].write("progress", at_ns, phase="running", positions={"bids.0": int(read)})
+
+    def wait(self, what, met, services, limit_s, usual_s=None):
+        last_ns = self.clock.now_ns + limit_s * NS
+        while not met():
+            assert self.clock.now_ns < last_ns, f"{what} takes too long"
+            self.tick()
+
+    def tick(self):
+        self.clock.now_ns += NS // 2
+        schedule = Schedule(**store.read_json(self.orders / "generator.json")["schedule"])
+        _, delivered, read = self.counts[-1]
+        delivered = max(delivered, min(schedule.due_count(self.clock.now_ns), delivered + self.delivers / 2))
+        self.counts.append((self.clock.now_ns, delivered, min(delivered, read + self.reads / 2)))
+        self.tell()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    ticking = Clock()
+    monkeypatch.setattr(sustainable, "time", ticking)
+    return ticking
+
+
+def searched(bench):
+    """The entries of the search's journal, and the load that it leaves."""
+    since_ns = sustainable.find(bench, bench.schedule)
+    schedule = Schedule(**store.read_json(bench.orders / "generator.json")["schedule"])
+    *probes, found = read_journal(bench.journal_path("search"))
+    return probes, found, schedule, since_ns
+
+
+@pytest.mark.parametrize("capacity", [130, 3000, 50_000])
+def test_the_capacity_of_a_query_is_bracketed(tmp_path, clock, capacity):
+    probes, found, schedule, since_ns = searched(SimulatedBench(tmp_path, clock, capacity))
+    assert found["end"] == "closed"
+    assert found["low"] <= 1.02 * capacity, "growth below 2 % cannot be told from none"
+    assert found["high"] >= capacity
+    assert found["high"] <= 1.05 * found["low"]
+    assert schedule.rate == pytest.approx(0.8 * found["low"])
+    assert since_ns > probes[-1]["ended_ns"]
+    assert [entry["probe"] for entry in probes] == list(range(len(probes)))
+    for entry in probes:
+        assert (entry["outcome"] == "sustained") == (entry["rate"] <= found["low"])
+        if entry["outcome"] == "sustained":
+            assert entry["read"] == pytest.approx(entry["rate"] * 10, rel=0.1)
+            assert abs(entry["lag_begin"]) <= entry["rate"], "each probe begins with nothing left to read"
+
+
+def test_the_records_of_all_probes_follow_each_other(tmp_path, clock):
+    bench = SimulatedBench(tmp_path, clock, 3000)
+    _, _, schedule, since_ns = searched(bench)
+    assert schedule.due_count(since_ns) == pytest.approx(bench.counts[-1][1], abs=1)
+    assert bench.counts[-1][1] == pytest.approx(bench.counts[-1][2])
+
+
+def test_a_hopeless_probe_is_cut_short(tmp_path, clock):
+    probes, *_ = searched(SimulatedBench(tmp_path, clock, 3000, rate=100_000, precision=0.5))
+    assert probes[0]["outcome"] == "not-sustained"
+    assert probes[0]["ended_ns"] - probes[0]["started_ns"] < 7 * NS
+    sustained = next(entry for entry in probes if entry["outcome"] == "sustained")
+    assert sustained["ended_ns"] - sustained["watched_ns"] == 10 * NS
+
+
+def test_a_generator_that_delivers_less_leaves_the_bracket_open(tmp_path, clock):
+    probes, found, *_ = searched(SimulatedBench(tmp_path, clock, 50_000, delivers=3000))
+    assert (found["low"], found["high"], found["end"]) == (2000, None, "generator")
+    assert [entry["outcome"] for entry in probes[-2:]] == ["void", "void"]
+
+
+def test_a_query_that_reads_nothing_in_time_ends_the_run_in_one_line(tmp_path, clock):
+    with pytest.raises(EnvironmentFailure, match="no rate was sustained: 2 probes from 1000 records/s on"):
+        sustainable.find(SimulatedBench(tmp_path, clock, 100, probes=2), Schedule(START_NS, 1000.0, 3))
+
+
+def test_a_query_that_reads_on_is_waited_for_however_long_it_takes(tmp_path, clock):
+    bench = SimulatedBench(tmp_path, clock, 100, rate=10_000, probes=2, precision=1)
+    with pytest.raises(EnvironmentFailure, match="no rate was sustained: 2 probes"):
+        sustainable.find(bench, bench.schedule)
+    first, second = read_journal(bench.journal_path("search"))[:2]
+    assert second["started_ns"] - first["ended_ns"] > 500 * NS
+    assert second["lag_begin"] < 5000
+
+
+def test_a_query_that_reads_nothing_more_is_given_up_with_what_to_change(tmp_path, clock):
+    bench = SimulatedBench(tmp_path, clock, 0)
+    with pytest.raises(EnvironmentFailure, match="for 300 s the query has read none of the ") as failure:
+        sustainable.find(bench, Schedule(START_NS, 1000.0, 3))
+    assert "load.rate is far above what the query does" in str(failure.value)
+    assert clock.now_ns - START_NS == pytest.approx(300 * NS, abs=5 * NS)
+
+
+def test_records_that_the_broker_refused_are_not_waited_for(tmp_path, clock):
+    bench = SimulatedBench(tmp_path, clock, 3000)
+    bench.failed = 1200
+    with pytest.raises(EnvironmentFailure, match="the broker refused 1,200 records"):
+        sustainable.find(bench, bench.schedule)
+
+
+def test_lag_counts_from_due_and_unread_from_delivered():
+    schedule = Schedule(START_NS, 100.0)
+    second = [START_NS + number * NS for number in range(6)]
+    read = list(zip(second, (0, 50, 100, 150, 200, 250), strict=True))
+    delivered = list(zip(second, (0, 60, 120, 180, 240, 300), strict=True))
+    seen = Seen(schedule, second[2], second[5], read, delivered)
+    assert seen.lag == [(0, 100), (1, 150), (2, 200), (3, 250)]
+    assert seen.unread == [(0, 20), (1, 30), (2, 40), (3, 50)]
+    assert seen.figures == {
+        "watched_ns": second[2], "ended_ns": second[5],
+        "due": 300, "delivered": 180, "read": 150, "lag_begin": 100, "lag_end": 250,
+    }  # fmt: skip
+
+
+def test_the_end_counts_too_with_what_was_read_by_then():
+    read = [(START_NS + second * NS, 90) for second in range(1, 6)] + [(START_NS + 11 * NS, 1000)]
+    seen = Seen(Schedule(START_NS, 100.0), START_NS + 2 * NS, START_NS + 10 * NS, read, [(START_NS, 0)])
+    assert seen.lag == [(0, 110), (1, 210), (2, 310), (3, 410), (8, 910)]
+
+
+class StuckBench(SimulatedBench):
+    """A query of micro-batches, one a second, that is in time until it commits nothing more."""
+
+    def __init__(self, folder, clock, until_s):
+        super().__init__(folder, clock, 1e9)
+        self.experiment = Experiment(engine={"checkpoint_interval_s": 1})
+        self.until_ns, self.committed = START_NS + until_s * NS, 0
+
+    def tell(self):
+        at_ns, delivered, read = self.counts[-1]
+        self.journals["generator"].write("sent", at_ns, delivered=int(delivered), failed=self.failed)
+        if at_ns <= self.until_ns and len(self.counts) % 2 and int(read) > self.committed:
+            self.journals["query"].write(**batch(at_ns, self.committed, int(read)))
+            self.committed = int(read)
+
+
+@pytest.mark.parametrize(
+    ("until_s", "outcome"),
+    [
+        (8, "not-sustained"),  # most commits are in time, then so much is due that the probe is cut
+        (9, "not-sustained"),  # not cut, but 5 s of input are left at the end
+        (11, "sustained"),  # 3 s are: a batch may be under way
+        (14, "sustained"),
+    ],
+)
+def test_a_query_that_stops_within_its_probe_has_not_sustained_it(tmp_path, clock, until_s, outcome):
+    start_ns, end_ns = START_NS + 4 * NS, START_NS + 14 * NS
+    probe = sustainable.Probe(0, Schedule(START_NS, 1000.0, 3), START_NS, start_ns, end_ns)
+    journal = Journal(tmp_path / "search.jsonl")
+    bench = StuckBench(tmp_path, clock, until_s)
+    judged = sustainable._watch(bench, sustainable.Looks(bench), probe, journal)
+    assert judged.outcome == outcome, judged.why
+    (entry,) = read_journal(tmp_path / "search.jsonl")
+    assert (entry["ended_ns"] < end_ns) == (until_s == 8)
+
+
+def batch(at_ns, start, end):
+    source = {"startOffset": {"input": {"0": start}}, "endOffset": {"input": {"0": end}}}
+    return {"event": "progress", "at_ns": at_ns, "progress": {"numInputRows": end - start, "sources": [source]}}
+
+
+def reads(experiment, journal):
+    """What is made of a journal, after the beginning with nothing."""
+    found = Reads(experiment)
+    for entry in journal:
+        found.take(entry)
+    begun, *counts = found.counts
+    assert begun == (0, 0)
+    return counts
+
+
+def test_micro_batches_are_added_up_and_reports_of_the_testbed_are_not():
+    journal = [{"event": "ready", "at_ns": 1}, batch(2, 0, 10), batch(3, 10, 10), batch(4, 10, 25)]
+    assert reads(Experiment(), journal) == [(2, 10), (4, 25)]
+    testbed = [
+        {"event": "progress", "at_ns": 5, "phase": "running", "positions": {"bids.0": 4, "bids.1": 3}},
+        {"event": "progress", "at_ns": 6, "phase": "recovering", "positions": {"bids.0": 4, "bids.1": 3}},
+        {"event": "progress", "at_ns": 7, "phase": "running", "positions": {"bids.0": 4, "bids.1": 9}},
+    ]
+    assert reads(Experiment(**TESTBED), testbed) == [(5, 7), (7, 13)]

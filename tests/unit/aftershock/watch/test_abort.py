@@ -1,0 +1,98 @@
+"""The abort switch on runs that have no cluster yet: who may be aborted, what then begins no more, how the run ends."""
+
+import json
+
+import pytest
+
+from aftershock.cli.program import main
+from aftershock.run import steps
+from aftershock.run.lease import lease, lease_path
+from aftershock.run.live_run import Bench
+from aftershock.watch.abort import DEAF_STEPS, abort
+from experiments.errors import AftershockError, BadInput
+from results.runs import store
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    return tmp_path
+
+
+@steps.step
+def further_step(run_id):
+    raise AssertionError("an aborted run begins no further step")
+
+
+def test_an_aborted_run_goes_no_further_and_is_published_as_failed():
+    steps.begin({"name": "mine"}, "run-1")
+    aborted = abort("run-1")
+    assert (aborted.undone, aborted.left) == ([], [])
+    with pytest.raises(AftershockError, match="aborted by hand"):
+        further_step("run-1")
+    with pytest.raises(AftershockError, match="aborted by hand"):
+        Bench("run-1").wait("what never comes", lambda: False, set(), 60.0)
+    steps.teardown("run-1", error="observe: something that came of it")
+    status = store.finished("run-1").status()
+    assert (status["state"], status["error"], status["exit_code"]) == ("failed", "aborted by hand", 3)
+
+
+def test_a_run_that_nobody_works_on_is_torn_down():
+    steps.begin({"name": "mine"}, "run-1")
+    lease_path(store.live_directory("run-1")).touch()  # left by a command that was killed
+    abort("run-1")
+    assert store.finished("run-1").status()["error"] == "aborted by hand"
+
+
+def test_a_run_that_somebody_works_on_is_left_to_its_own_teardown():
+    steps.begin({"name": "mine"}, "run-1")
+    with lease(store.live_directory("run-1")):
+        abort("run-1")
+        assert not store.is_finished("run-1")
+
+
+def test_only_a_live_run_can_be_aborted(capsys):
+    steps.begin({"name": "mine"}, "over")
+    steps.teardown("over")
+    steps.begin({"name": "mine"}, "alive")
+    for run_id in ("over", "unknown"):
+        with pytest.raises(BadInput, match="allowed: a live run: alive"):
+            abort(run_id)
+        assert main(["abort", run_id]) == 2
+    assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_the_command(capsys):
+    steps.begin({"name": "mine"}, "run-1")
+    assert main(["abort", "run-1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["run_id"], found["undone"], found["left"]) == ("run-1", [], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("tabulate", "; tabulate cannot be interrupted: it ends first, then the run is torn down\n"),
+        ("deploy", "; deploy ends within seconds, then the run is torn down\n"),
+    ],
+)
+def test_the_step_that_goes_on_is_told(capsys, name, told):
+    steps.begin({"name": "mine"}, "run-1")
+
+    def aborting(run_id):
+        assert main(["abort", run_id]) == 0
+
+    aborting.__name__ = name
+    steps.step(aborting)("run-1")
+    assert capsys.readouterr().out.endswith(told)
+    assert (Bench("run-1").step, abort("run-1").rest) == (None, "")
+
+
+def test_the_steps_that_cannot_be_interrupted_are_steps():
+    assert all(hasattr(getattr(steps, name), "__wrapped__") for name in DEAF_STEPS)
+
+
+def test_of_a_run_that_never_began_no_step_is_noted(home):
+    with pytest.raises(AssertionError):
+        further_step("run-1")
+    assert not (home / "live").exists()

@@ -1,0 +1,185 @@
+"""What dead processes left in the home goes with `clean`, the logs of a run with `prune`; what is in use stays."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aftershock import cli
+from aftershock.airflow import orchestrate
+from aftershock.run import ending, lease, steps
+from aftershock.watch import litter
+from infra import leftovers
+from infra.services import startup
+from infra.services.launch import REPOSITORY
+from results.runs import store
+from tests.unit.marked_processes import wait_for
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from aftershock.run import ending, lease
+from infra.locks import locked
+from results.runs import store
+lock = locked(ending.lock_path("dead"), "x", stays=False)
+with lease.lease(store.live_directory("dead")), lock, store.scratch() as s:
+    (s / "file").write_text("x")
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(startup, "PROVISION_LOCK", tmp_path / "lock")
+    monkeypatch.setattr(leftovers, "find", list)
+    return tmp_path / "home"
+
+
+def file(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("x")
+    return path
+
+
+def files(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+
+
+def test_what_a_killed_process_held_goes_once_it_is_dead(home, capsys):
+    (home / "live").mkdir(parents=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED], cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    left = files(home)
+    assert len(left) == 4
+    assert litter.sweep() == [], "its process lives"
+    process.kill()
+    process.wait()
+    assert files(home) == left
+    assert cli.main(["clean"]) == 0
+    (first, second, third) = capsys.readouterr().out.splitlines()
+    assert (first, second) == ("removed live/.dead.lease", "removed live/.dead.teardown")
+    assert third.startswith("removed .scratch-")
+    assert files(home) == set()
+
+
+def test_the_lock_of_a_run_that_is_there_stays(home):
+    steps.begin({}, "run-1")
+    lease.lease_path(store.live_directory("run-1")).touch()
+    before = files(home)
+    assert litter.sweep() == []
+    assert files(home) == before
+
+
+def test_a_lease_that_is_swept_while_it_is_taken_is_taken_anew(home):
+    """The sweep may remove a lease that was opened and is not held yet."""
+    live_directory = store.live_directory("run-1")
+    path = lease.lease_path(live_directory)
+    path.parent.mkdir(parents=True)
+    program = "import sys; from pathlib import Path; from aftershock.run import lease\nwith lease.lease(Path(sys.argv[1])):"
+    program += "\n    print('held', flush=True); sys.stdin.read()"
+    with lease.lease(live_directory):
+        waiting = subprocess.Popen(
+            [sys.executable, "-c", program, str(live_directory)],
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        opened = f"/proc/{waiting.pid}/fd"
+        wait_for(lambda: any(os.path.realpath(f"{opened}/{fd}") == str(path) for fd in os.listdir(opened)))
+    assert waiting.stdout.readline() == "held\n"
+    assert lease.state_of(live_directory) is lease.Lease.HELD
+    waiting.communicate()
+
+
+def test_databases_and_logs_of_commands_whose_run_is_not_there_go(home, capsys):
+    folder = home / "airflow" / "command-line"
+    stray = [file(folder / name) for name in ("run-1.db", "run-1.db-wal", "run-1.logs/dag_id=benchmark/task.log")]
+    stay = [file(folder / name) for name in ("template.db", "template.db-shm", "run-2.db", "run-3.db")]
+    steps.begin({}, "run-2")
+    with lease.lease(store.live_directory("run-3")):
+        assert cli.main(["clean"]) == 0
+    assert [path for path in stray if path.exists()] == []
+    assert all(path.exists() for path in stay)
+    assert "removed airflow/command-line/run-1.db" in capsys.readouterr().out
+
+
+def test_logs_of_components_go_unless_somebody_serves(home):
+    logs = home / "airflow" / "logs"
+    components = {file(logs / "scheduler.log"), file(logs / "dag_processor" / "2026-11-22" / "x.log")}
+    tasks = file(logs / "dag_id=benchmark" / "run_id=manual__1" / "task_id=begin" / "attempt=1.log")
+    with litter.serving(), litter.serving():
+        assert litter.sweep() == []
+    assert set(litter.sweep()) == {"airflow/logs/dag_processor", "airflow/logs/scheduler.log"}
+    assert not any(path.exists() for path in components)
+    assert tasks.exists()
+
+
+def test_a_link_is_removed_and_not_what_it_leads_to(home, tmp_path):
+    kept = file(tmp_path / "elsewhere" / "file")
+    logs = home / "airflow" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "triggerer").symlink_to(kept.parent)
+    assert litter.sweep() == ["airflow/logs/triggerer"]
+    assert kept.exists()
+
+
+def finished(run_id, ended_ns, dag_run=None):
+    status = {"run_id": run_id, "experiment": "e", "state": "done", "started_ns": ended_ns, "ended_ns": ended_ns}
+    store.write_json(store.published(run_id).root / "status.json", status | {"dag_run": dag_run})
+
+
+def test_the_logs_of_a_pruned_run_go_with_it(home, capsys):
+    for number, dag_run in enumerate((None, "manual__1", "manual__2/../../../outside", "shared", "shared"), 1):
+        finished(f"run-{number}", number, dag_run)
+    of_tasks = home / "airflow" / "logs" / "dag_id=benchmark"
+    doomed = {
+        file(home / "logs" / "run-1.log"),
+        file(home / "logs" / "run-1-recompute.log"),
+        file(home / "logs" / "run-2.log"),
+        file(of_tasks / "run_id=manual__1" / "task_id=begin" / "attempt=1.log"),
+    }
+    others = {
+        file(home / "logs" / "run-5.log"),
+        file(of_tasks / "run_id=manual__2" / "x.log"),
+        file(of_tasks / "run_id=shared" / "x.log"),
+        file(home / "airflow" / "outside" / "x.log"),
+    }
+    assert cli.main(["results", "prune", "--keep", "1", "--dry-run", "--json"]) == 0
+    planned = json.loads(capsys.readouterr().out)
+    assert all(path.exists() for path in doomed | others)
+    assert cli.main(["results", "prune", "--keep", "1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["logs"] == planned["logs"]
+    assert sorted(told["removed"]) == ["run-1", "run-2", "run-3", "run-4"]
+    assert set(told["logs"]) == {
+        "logs/run-1.log",
+        "logs/run-1-recompute.log",
+        "logs/run-2.log",
+        "airflow/logs/dag_id=benchmark/run_id=manual__1",
+    }
+    assert not any(path.exists() for path in doomed)
+    assert all(path.exists() for path in others)
+
+
+def test_a_run_that_is_forgotten_takes_what_airflow_kept_of_its_tasks(home):
+    folder = home / "airflow" / "command-line"
+    gone, kept = file(folder / "run-1.logs" / "task.log"), file(folder / "run-11.logs" / "task.log")
+    file(folder / "run-1.db")
+    orchestrate.forget("run-1")
+    assert (gone.exists(), kept.exists(), (folder / "run-1.db").exists()) == (False, True, False)
+
+
+def test_nothing_is_left_of_a_run_that_began_and_ended(home):
+    with lease.lease(store.live_directory("run-1")):
+        steps.begin({}, "run-1")
+        steps.teardown("run-1")
+    assert not ending.lock_path("run-1").exists()
+    assert list((home / "live").iterdir()) == []

@@ -1,0 +1,58 @@
+"""What the netns driver checks and writes before it touches anything."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from experiments.errors import BadInput, EnvironmentFailure
+from experiments.spec import ClusterSpec
+from infra import programs
+from infra.cluster import Handle, Host, Role
+from infra.netns import driver as netns
+from infra.services.launch import REPOSITORY
+
+HOSTS = {"gateway": Host("gateway", "198.18.7.1", Role.GATEWAY, 1, 512)}
+PROVISION = """
+import sys
+from pathlib import Path
+from experiments.spec import ClusterSpec
+from infra.netns.driver import NetnsDriver
+NetnsDriver().provision(ClusterSpec(driver="netns"), "run-1", Path(sys.argv[1]))
+"""
+REFUSAL = "cluster.driver: 'netns' is not usable; allowed: local, or netns as root with CAP_NET_ADMIN and CAP_SYS_ADMIN"
+
+
+def test_sshd_listens_on_the_address_of_its_host_and_only_takes_the_key_of_the_run(tmp_path):
+    handle = Handle("run-1", "netns", "n7-0123456789abcdef", str(tmp_path), HOSTS)
+    lines = netns.sshd_config(handle, "gateway").splitlines()
+    assert "ListenAddress 198.18.7.1:22" in lines
+    assert f'HostKey "{tmp_path}/ssh/gateway"' in lines
+    assert f'AuthorizedKeysFile "{tmp_path}/ssh/client.pub"' in lines
+    assert {"PasswordAuthentication no", "AuthenticationMethods publickey", "DisableForwarding yes"} <= set(lines)
+
+
+def test_a_program_that_is_missing_is_named_with_its_package(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(programs, "SBIN", "/nowhere")
+    with pytest.raises(EnvironmentFailure, match=r"sshd is missing.*apt-get install openssh-server"):
+        netns.find_program("sshd")
+
+
+@pytest.mark.parametrize("capability", ["net_admin", "sys_admin"])
+def test_root_without_its_capabilities_is_refused_before_anything_is_touched(tmp_path, capability):
+    if os.geteuid() or not shutil.which("setpriv"):
+        pytest.skip("needs root and setpriv (util-linux) to take a capability away")
+    command = ["setpriv", "--bounding-set", f"-{capability}", sys.executable, "-c", PROVISION, str(tmp_path / "root")]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.stderr.strip().endswith(REFUSAL)
+    assert not (tmp_path / "root").exists()
+
+
+def test_others_than_root_are_refused():
+    if not os.geteuid():
+        pytest.skip("runs as root")
+    with pytest.raises(BadInput, match="netns as root"):
+        netns.NetnsDriver().check(ClusterSpec())

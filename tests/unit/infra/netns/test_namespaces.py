@@ -1,0 +1,42 @@
+"""Names and numbers of namespaces; what the kernel makes of them is an integration test."""
+
+import ipaddress
+
+import pytest
+
+from infra import tokens
+from infra.netns import namespaces
+
+TOKEN = "n511-0123456789abcdef"
+
+
+def test_names_carry_the_label_and_fit_the_kernel():
+    label = tokens.label(TOKEN)
+    assert namespaces.NAMESPACE.fullmatch(namespaces.namespace(TOKEN, "worker-1"))[1] == label
+    assert namespaces.uplink(label) == f"as-{label[5:17]}"
+    assert len(namespaces.uplink(label)) <= 15
+    assert not namespaces.NAMESPACE.fullmatch("aftershock-n1-beef-worker-1")
+    assert not namespaces.NAMESPACE.fullmatch("others")
+
+
+def test_what_everybody_can_see_does_not_tell_the_token():
+    label = tokens.label(TOKEN)
+    assert tokens.TOKEN.fullmatch(label)
+    assert (tokens.subnet_of(label), label != TOKEN) == (511, True)
+    assert tokens.label_of(f"{TOKEN}/worker-1/nap") == label
+    assert tokens.label_of(f"{label}/worker-1/nap") != label, "whoever marks a process with the label joins nothing"
+    assert tokens.label_of(f"{TOKEN[:-1]}/worker-1/nap") is None
+
+
+@pytest.mark.parametrize(
+    ("number", "prefix"), [(0, "198.18.0"), (255, "198.18.255"), (256, "198.19.0"), (511, "198.19.255")]
+)
+def test_subnets_are_numbered_through_the_range_for_benchmarks(number, prefix):
+    assert namespaces.prefix_of(number) == prefix
+    assert ipaddress.ip_address(f"{prefix}.254") in namespaces.NETWORK
+
+
+def test_what_was_never_made_has_no_traces_and_is_removed_at_once():
+    assert namespaces.of(tokens.label(TOKEN)) == namespaces.processes(tokens.label(TOKEN)) == []
+    assert namespaces.root_of(tokens.label(TOKEN)) is None
+    namespaces.remove(tokens.label(TOKEN))

@@ -1,0 +1,124 @@
+"""The far end of an SSH connection, asked through pipes: what it starts, ends and kills are real processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from infra.processes import MARK, listening, members
+from tests.unit.marked_processes import start, start_python, wait_for
+
+ADDRESS = "127.0.251.7"
+NOTHING = {"survivors": 0, "open ports": 0}
+LISTENER = f"import socket, time; s = socket.create_server(('{ADDRESS}', 0)); time.sleep(60)"
+
+
+class Asked:
+    """An agent, and how it is asked."""
+
+    def __init__(self, token: str, machine_port: int) -> None:
+        variables = {**os.environ, "SSH_CONNECTION": f"{ADDRESS} 1 {ADDRESS} {machine_port}"}
+        variables[MARK] = f"{token}/machine/h"
+        command = [sys.executable, "-S", "-m", "infra.remote.agent", "h", ADDRESS, "/nowhere"]
+        self.process = subprocess.Popen(
+            command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def tell(self, what, **fields):
+        self.process.stdin.write(json.dumps({"do": what, **fields}) + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, what, **fields):
+        self.tell(what, **fields)
+        return json.loads(self.process.stdout.readline())
+
+    def fired(self, number):
+        """The proof, once it is there."""
+        while (answer := self.ask("fire", number=number)) == {"done": None}:
+            pass
+        return answer["done"]
+
+
+@pytest.fixture
+def agent(token):
+    made = Asked(token, 22)
+    yield made
+    made.process.stdin.close()
+    assert made.process.wait(5) == 0, "it ends with its input"
+
+
+def test_it_starts_finds_and_ends_services(agent, token, tmp_path):
+    log, variables = tmp_path / "nap.log", {MARK: f"{token}/h/nap", "PATH": os.environ["PATH"]}
+    command = ["sh", "-c", "echo awake; exec sleep 60"]
+    pid = agent.ask("spawn", command=command, folder=str(tmp_path), log=str(log), variables=variables)["done"]
+    wait_for(lambda: members(f"{token}/h/nap") == [pid])
+    wait_for(lambda: log.read_text() == "awake\n")
+    assert (agent.ask("running"), agent.ask("count")) == ({"done": ["nap"]}, {"done": 1})
+    assert agent.ask("stop", service="nap", limit_s=5.0) == {"done": None}
+    assert (agent.ask("running"), agent.ask("count")) == ({"done": []}, {"done": 0})
+
+
+def test_what_the_system_refuses_is_told_and_the_agent_goes_on(agent, tmp_path):
+    refused = agent.ask("spawn", command=["true"], folder="/nowhere", log=f"{tmp_path}/x/y.log", variables={})
+    assert refused == {"failed": f"{tmp_path}/x/y.log: No such file or directory"}
+    assert agent.ask("count") == {"done": 0}
+
+
+def test_it_strikes_when_due_and_proves_the_death_but_spares_itself(agent, token):
+    victims = [start(f"{token}/h/a"), start_python(f"{token}/h/b", LISTENER)]
+    wait_for(lambda: bool(listening(ADDRESS)))
+    (port,) = listening(ADDRESS)
+    agent.ask("aim", number=7, kind="kill", options={})
+    assert agent.ask("refresh", number=7) == {"done": True}
+    due_ns = time.time_ns() + 150_000_000
+    agent.tell("shoot", number=7, due_ns=due_ns)
+    fired = agent.fired(7)
+    assert [victim.wait(5) for victim in victims] == [-signal.SIGKILL] * 2
+    assert 0 <= fired["proof"]["fired_ns"] - due_ns < 100_000_000
+    assert (fired["proof"]["done"], fired["proof"]["left"]) == ({"processes killed": 2}, NOTHING)
+    assert fired["ports"] == [port]
+
+
+def test_two_aims_at_one_host_are_kept_apart(agent, token):
+    first = start(f"{token}/h/a")
+    agent.ask("aim", number=1, kind="kill", options={})
+    agent.ask("aim", number=2, kind="kill", options={})
+    assert agent.fired(1)["proof"]["done"] == {"processes killed": 1}
+    assert first.wait(5) == -signal.SIGKILL
+    assert agent.ask("refresh", number=2) == {"done": False}
+
+
+def test_a_proof_that_takes_long_holds_up_no_strike(agent, token):
+    start(f"{token}/h/a", "sh", "-c", "while :; do :; done")
+    agent.ask("aim", number=1, kind="slow", options={"cpu_share": 0.5})
+    agent.tell("shoot", number=1, due_ns=0)
+    assert agent.ask("fire", number=1) == {"done": None}, "it looks on for a second"
+    agent.ask("aim", number=2, kind="pause", options={})
+    due_ns = time.time_ns() + 100_000_000
+    agent.tell("shoot", number=2, due_ns=due_ns)
+    assert agent.ask("fire", number=1) == {"done": None}
+    paused = agent.fired(2)["proof"]
+    assert 0 <= paused["fired_ns"] - due_ns < 100_000_000
+    assert paused["left"] == {"running": 0}
+    slowed = agent.fired(1)["proof"]
+    assert slowed["proved_ns"] > paused["fired_ns"]
+    assert slowed["left"] == {"above share": 0, "never stopped": 0}
+    assert members(f"{token}/machine/h/throttler") == [], "the pause took the place of slowness"
+    assert agent.ask("undo", kind="pause")["done"]["left"] == {"frozen": 0}
+
+
+def test_the_port_of_sshd_is_no_sign_of_life(token):
+    listener = start_python(f"{token}/machine/h/sshd", LISTENER)
+    wait_for(lambda: bool(listening(ADDRESS)))
+    agent = Asked(token, listening(ADDRESS)[0])
+    victim = start(f"{token}/h/a")
+    agent.ask("aim", number=1, kind="kill", options={})
+    fired = agent.fired(1)
+    agent.process.stdin.close()
+    assert (fired["proof"]["left"], fired["ports"]) == (NOTHING, [])
+    assert victim.wait(5) == -signal.SIGKILL
+    assert listener.poll() is None, "what serves the machine outlives a kill of the host"

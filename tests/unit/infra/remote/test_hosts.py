@@ -1,0 +1,216 @@
+"""What is asked of hosts over sessions, here through pipes to real agents, of which one lives by a clock of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.errors import EnvironmentFailure
+from experiments.fault_kinds import FaultKind, FaultOptions
+from infra.cluster import Handle, Host, Role
+from infra.processes import members
+from infra.remote import reach
+from infra.remote.hosts import RemoteHosts, StandsStill, SwitchedOff
+from infra.remote.session import Disconnected
+from infra.services.launch import REPOSITORY
+from tests.unit.marked_processes import start, start_python, wait_for
+
+AHEAD_NS = 5_000_000_000
+WITH_ANOTHER_CLOCK = f"""
+import sys, time
+ours = time.time_ns
+time.time_ns = lambda: ours() + {AHEAD_NS}
+from infra.remote import agent
+agent.serve(agent.Agent(*sys.argv[1:]))
+"""
+
+
+class Pipes:
+    """A session with a command of this machine; its clock is ahead."""
+
+    def __init__(self, command: Sequence[str], address: str) -> None:
+        words = [*command[: command.index("-m")], "-c", WITH_ANOTHER_CLOCK, *command[command.index("-m") + 2 :]]
+        self.process = subprocess.Popen(
+            words,
+            env={**os.environ, "SSH_CONNECTION": f"{address} 1 {address} 22"},
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def tell(self, **request: Any) -> None:
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+        except OSError as error:
+            raise Disconnected(str(error)) from None
+
+    def ask(self, within_s: float, **request: Any) -> Any:
+        self.tell(**request)
+        line = self.process.stdout.readline()
+        if not line:
+            raise Disconnected("it ended")
+        return json.loads(line)
+
+    def close(self) -> None:
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.wait(5)
+
+
+@pytest.fixture
+def handle(token: str, tmp_path: Path) -> Handle:
+    hosts = {f"worker-{i}": Host(f"worker-{i}", f"127.0.250.{i}", Role.WORKER, 1, 512) for i in (1, 2)}
+    return Handle("run-1", "ssh", token, str(tmp_path), hosts)
+
+
+@pytest.fixture
+def switched_off() -> set[str]:
+    """The hosts of which no session is to be had."""
+    return set()
+
+
+@pytest.fixture
+def hosts(handle: Handle, switched_off: set[str]) -> Iterator[RemoteHosts]:
+    def begin(_handle: Handle, host: Host, command: Sequence[str]) -> Pipes:
+        if host.name in switched_off:
+            raise SwitchedOff(host.name)
+        return Pipes(command, host.address)
+
+    made = RemoteHosts(begin)
+    yield made
+    made.close(handle)
+
+
+def switch_off(hosts: RemoteHosts, handle: Handle, host: str, switched_off: set[str]) -> None:
+    """Take a host's agent away, and any further one."""
+    switched_off.add(host)
+    hosts.session(handle, handle.hosts[host]).process.kill()
+
+
+def test_a_strike_is_due_by_our_clock_whatever_the_hosts_own_says(hosts: RemoteHosts, handle: Handle) -> None:
+    clock = hosts.clocks(handle)["worker-1"]
+    assert abs(clock.offset_ns - AHEAD_NS) <= clock.uncertainty_ns < 100_000_000
+    victim = start(f"{handle.token}/worker-1/a")
+    strike = hosts.aim(handle, "worker-1", FaultKind.KILL)
+    assert strike.refresh()
+    due_ns = time.time_ns() + 300_000_000
+    strike.shoot(due_ns)
+    assert victim.poll() is None, "a host that is ahead does not strike early"
+    proof = strike.fire()
+    assert victim.wait(5) == -signal.SIGKILL
+    assert 0 <= proof.fired_ns - due_ns + clock.uncertainty_ns < 150_000_000
+    assert proof.fired_ns <= proof.proved_ns <= time.time_ns() + clock.uncertainty_ns
+    assert proof.holds
+
+
+def test_an_agent_that_has_died_is_replaced_and_its_aim_made_again(hosts: RemoteHosts, handle: Handle) -> None:
+    victim = start(f"{handle.token}/worker-1/a")
+    strike = hosts.aim(handle, "worker-1", FaultKind.KILL)
+    before = hosts.session(handle, handle.hosts["worker-1"])
+    before.process.kill()
+    before.process.wait()
+    strike.shoot(time.time_ns())
+    assert strike.fire().done == {"processes killed": 1}
+    assert victim.wait(5) == -signal.SIGKILL
+    assert hosts.session(handle, handle.hosts["worker-1"]) is not before
+
+
+OVERTAKEN = ({"overtaken by a loss of power": 1}, {"hosts with power": 0})
+
+
+def test_a_loss_of_power_amid_a_strike_or_a_heal_loses_no_proof(
+    hosts: RemoteHosts, handle: Handle, switched_off: set[str]
+) -> None:
+    start(f"{handle.token}/worker-1/a")
+    strike = hosts.aim(handle, "worker-1", FaultKind.TERMINATE)
+    due_ns = time.time_ns()
+    strike.shoot(due_ns)
+    switch_off(hosts, handle, "worker-1", switched_off)
+    proof, healed = strike.fire(), hosts.heal(handle, "worker-1", FaultKind.PAUSE)
+    assert (proof.done, proof.left) == (healed.done, healed.left) == OVERTAKEN
+    assert due_ns <= proof.fired_ns <= proof.proved_ns <= healed.fired_ns
+    strike = hosts.aim(handle, "worker-1", FaultKind.PAUSE)
+    assert not strike.refresh(), "a host without power is in no state to be struck"
+    strike.close()
+
+
+def test_a_peer_that_loses_its_power_while_it_is_tried_is_left_out(
+    hosts: RemoteHosts, handle: Handle, switched_off: set[str]
+) -> None:
+    one, two = (handle.hosts[name] for name in ("worker-1", "worker-2"))
+    assert reach.between(hosts, handle, one, [two]) == reach.Reach({"worker-2": 5}, {"worker-2": 5}, frozenset())
+
+    class LosesPower:
+        """Asks as `hosts`, and switches the peer off once both have called."""
+
+        def ask(self, handle: Handle, host: Host, what: str, **fields: Any) -> Any:
+            if what == "heard" and host is two:
+                switch_off(hosts, handle, "worker-2", switched_off)
+            return hosts.ask(handle, host, what, **fields)
+
+    assert reach.between(LosesPower(), handle, one, [two]) == reach.Reach({}, {}, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("lost", "done", "left"),
+    [
+        (None, {"peers tried": 1}, {}),
+        (SwitchedOff("worker-2"), {"peers tried": 0, "peers down": 1}, {"peers untried": 0}),
+        (StandsStill("it is paused"), {"peers tried": 0, "peers down": 1}, {"peers untried": 0}),
+        (Disconnected("no route to host"), {"peers tried": 0, "peers down": 0}, {"peers untried": 1}),
+    ],
+)
+def test_a_proof_that_tried_nobody_does_not_hold_unless_all_peers_are_down(
+    handle: Handle, lost: EnvironmentFailure | None, done: dict[str, int], left: dict[str, int]
+) -> None:
+    def begin(_handle: Handle, host: Host, command: Sequence[str]) -> Pipes:
+        if lost and host.name == "worker-2":
+            raise lost
+        return Pipes(command, host.address)
+
+    hosts = RemoteHosts(begin)
+    one, two = (handle.hosts[name] for name in ("worker-1", "worker-2"))
+    assert hosts.tried(handle, one, [two])[1] == (done, left)
+    hosts.close(handle)
+
+
+def test_what_a_host_uses_is_asked_of_its_agent(hosts: RemoteHosts, handle: Handle) -> None:
+    assert hosts.usage(handle, "worker-1").rss_bytes == 0
+    start_python(f"{handle.token}/worker-1/a", "import time\nwhile True: time.process_time()")
+    wait_for(lambda: hosts.usage(handle, "worker-1").cpu_s > 0.05)
+    assert hosts.usage(handle, "worker-1").rss_bytes > 2**20
+    assert hosts.usage(handle, "worker-2").cpu_s == 0
+    assert [(state.name, state.up) for state in hosts.inspect(handle)] == [("worker-1", True), ("worker-2", False)]
+
+
+def test_no_argument_of_any_process_tells_the_token(hosts: RemoteHosts, handle: Handle) -> None:
+    start_python(f"{handle.token}/worker-1/a", "import time\nwhile True: time.sleep(0.001)")
+    strike = hosts.aim(handle, "worker-1", FaultKind.SLOW, FaultOptions(cpu_share=0.5))
+    throttler = f"{handle.token}/machine/worker-1/throttler"
+    wait_for(lambda: len(members(throttler)) == 1)
+    shown = {path: arguments_of(path) for path in Path("/proc").glob("[0-9]*/cmdline")}
+    assert sum("infra.strikes.throttle" in arguments for arguments in shown.values()) >= 1
+    assert [path for path, arguments in shown.items() if handle.token in arguments] == []
+    strike.close()
+
+
+def arguments_of(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:  # it has ended
+        return ""

@@ -1,0 +1,92 @@
+"""Requests and answers as JSON lines, carried by a socket pair to a far end that is played here."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from infra.remote.json_lines import JsonLines
+from infra.remote.session import Disconnected
+
+LIMIT_S = 10.0
+
+
+class Lines(JsonLines):
+    def __init__(self, near: socket.socket) -> None:
+        super().__init__()
+        self._near, self._read = near, near.makefile("r")
+
+    @property
+    def alive(self) -> bool:
+        return self._near.fileno() >= 0
+
+    def set_limit(self, limit_s: float) -> None:
+        self._near.settimeout(limit_s)
+
+    def send(self, line: bytes) -> None:
+        self._near.sendall(line)
+
+    def read_line(self) -> str:
+        return self._read.readline()
+
+    def last_words(self) -> str:
+        return "first\nlast"
+
+    def close(self) -> None:
+        self._read.close()
+        self._near.close()
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Lines, socket.socket]]:
+    near, far = socket.socketpair()
+    far.settimeout(LIMIT_S)
+    with near, far:
+        yield Lines(near), far
+
+
+def test_what_is_told_does_not_wait_for_an_answer_that_another_thread_has_asked_for(
+    ends: tuple[Lines, socket.socket],
+) -> None:
+    lines, far = ends
+    answers: list[object] = []
+    asking = threading.Thread(target=lambda: answers.append(lines.ask(LIMIT_S, do="undo")), daemon=True)
+    asking.start()
+    heard = far.makefile("r")
+    assert json.loads(heard.readline()) == {"do": "undo"}
+    threading.Thread(target=lambda: lines.tell(do="shoot", number=1), daemon=True).start()
+    assert json.loads(heard.readline()) == {"do": "shoot", "number": 1}
+    far.sendall(b"a greeting\n" + json.dumps({"done": 7}).encode() + b"\n")
+    asking.join(LIMIT_S)
+    assert answers == [{"done": 7}]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'{"done": ' + b"[" * 100_000,
+        b'{"done"',
+        b'{"done": "\xff"}',
+        b"chatter\n" * 10_000,
+        b'{"done": ' + b"1" * 5_000,
+    ],
+    ids=["nested", "cut", "not-unicode", "chatter", "long-number"],
+)
+def test_a_host_that_answers_anything_is_a_host_that_is_lost(ends: tuple[Lines, socket.socket], said: bytes) -> None:
+    lines, far = ends
+    threading.Thread(target=far.sendall, args=(said + b"\n",), daemon=True).start()
+    with pytest.raises(Disconnected, match="no answer"):
+        lines.ask(LIMIT_S, do="count")
+    assert not lines.alive
+
+
+def test_the_end_of_the_program_is_told_in_its_last_words(ends: tuple[Lines, socket.socket]) -> None:
+    lines, far = ends
+    far.shutdown(socket.SHUT_WR)
+    with pytest.raises(Disconnected, match="last"):
+        lines.ask(LIMIT_S, do="count")
+    assert not lines.alive

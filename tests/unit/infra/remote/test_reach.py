@@ -1,0 +1,68 @@
+"""Who reaches whom: what is concluded from datagrams that were counted, and the counting itself, on loopback."""
+
+import pytest
+
+from experiments.fault_kinds import Direction
+from infra import programs
+from infra.remote.reach import Reach
+from infra.strikes import partition
+from infra.strikes.ear import Ear, call
+from infra.strikes.partition import rules
+
+ADDRESS, OTHER = "127.0.251.8", "127.0.251.9"
+BOTH, IN, OUT = Direction
+
+
+@pytest.mark.parametrize(
+    ("came", "went", "through", "lost"),
+    [
+        ({"a": 0, "b": 0}, {"a": 0, "b": 0}, {BOTH: 0, IN: 0, OUT: 0}, {BOTH: 0, IN: 2, OUT: 2, None: 2}),
+        ({"a": 5, "b": 0}, {"a": 5, "b": 5}, {BOTH: 15, IN: 5, OUT: 10}, {BOTH: 0, IN: 0, OUT: 1, None: 1}),
+        ({"a": 5, "b": 0}, {"a": 0, "b": 1}, {BOTH: 6, IN: 5, OUT: 1}, {BOTH: 0, IN: 1, OUT: 1, None: 2}),
+        ({}, {}, {BOTH: 0, IN: 0, OUT: 0}, {BOTH: 0, IN: 0, OUT: 0, None: 0}),
+    ],
+)
+def test_packets_come_through_cut_directions_and_are_lost_in_open_ones(came, went, through, lost):
+    found = Reach(came, went, cut_off=frozenset())
+    assert {cut: found.through(cut) for cut in Direction} == through
+    assert {cut: found.lost(cut) for cut in (*Direction, None)} == lost
+
+
+def test_nothing_follows_from_what_a_host_loses_that_drops_packets_itself():
+    found = Reach({"a": 0, "b": 0}, {"a": 0, "b": 5}, cut_off=frozenset({"a"}))
+    assert (found.lost(None), found.lost(Direction.IN), found.through(Direction.OUT)) == (1, 0, 5)
+
+
+def test_words_are_counted_by_who_called_and_only_once():
+    ear = Ear(ADDRESS)
+    assert call(OTHER, "worker-2", [(ADDRESS, ear.port)], 3) == 3
+    assert call(OTHER, "worker-3", [(ADDRESS, ear.port), (ADDRESS, ear.port)], 1) == 2
+    assert ear.heard() == {"worker-2": 3, "worker-3": 2}
+    assert ear.heard() == {}
+    ear.close()
+
+
+def test_what_the_system_refuses_to_send_is_not_sent():
+    assert call(OTHER, "worker-2", [("255.255.255.255", 9)], 3) == 0, "a broadcast, which nobody asked for"
+
+
+def test_a_machine_without_the_program_for_it_drops_nothing(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(programs, "SBIN", str(tmp_path))
+    assert partition.rules_in_force() == 0
+    assert partition.refusal() == "unshare: No such file or directory"
+
+
+def test_rules_name_the_peers_of_their_direction_and_spare_the_machines_ports():
+    lines = rules(("198.18.0.3", "198.18.0.2"), Direction.IN, {22, 2222}).splitlines()
+    assert lines == [
+        "add rule ip aftershock incoming iif lo accept",
+        "add rule ip aftershock incoming tcp dport { 22, 2222 } accept",
+        "add rule ip aftershock incoming ip saddr { 198.18.0.2, 198.18.0.3 } drop",
+    ]
+    assert rules((), Direction.BOTH, ()).splitlines() == [
+        "add rule ip aftershock incoming iif lo accept",
+        "add rule ip aftershock incoming drop",
+        "add rule ip aftershock outgoing oif lo accept",
+        "add rule ip aftershock outgoing drop",
+    ]

@@ -1,0 +1,44 @@
+"""What the agent of a machine finds out about it, without being on another one."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from infra.processes import MARK
+from infra.remote import agent
+from infra.ssh import claims
+from infra.ssh.machine_agent import MachineAgent, filesystem_of
+
+MOUNTS = """\
+/dev/sda1 / ext4 rw 0 0
+10.0.0.1:/srv /srv nfs4 rw 0 0
+/dev/sdb1 /srv/own xfs rw 0 0
+host:/a\\040b /mnt/a\\040b fuse.sshfs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/usr/bin", "ext4"),
+        ("/srv/x/y", "nfs4"),
+        ("/srv/own/x", "xfs"),
+        ("/srvx", "ext4"),
+        ("/mnt/a b/c", "fuse.sshfs"),
+    ],
+)
+def test_the_innermost_mount_tells_what_a_path_is_on(path: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda _path, encoding: MOUNTS)
+    assert filesystem_of(Path(path)) == kind
+
+
+def test_what_is_no_claim_is_told_and_the_agent_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "FOLDER", tmp_path)
+    monkeypatch.setenv(MARK, "m0-0123456789abcdef/machine/h")
+    os.mkfifo(claims.file())
+    made = MachineAgent("h", "127.0.251.12", "/nowhere")
+    for what, fields in (("survey", {"needed": [], "ports": []}), ("claim", {"run_id": "r", "root": "/r"})):
+        failed = agent._carry_out(made, what, fields)["failed"]
+        assert failed == f"{claims.file()} is a FIFO, where a regular file belongs; remove it"
+    assert agent._carry_out(made, "count", {}) == {"done": 0}

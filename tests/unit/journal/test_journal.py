@@ -1,0 +1,281 @@
+"""Journals: whole lines in the order of writing, whoever writes and however the writer ends."""
+
+import io
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from journal.reader import LONGEST_LINE, Followed, losses, read_journal
+from journal.writer import LOST, Journal
+
+WRITES = """
+import sys
+from pathlib import Path
+from journal.writer import Journal
+journal = Journal(Path(sys.argv[1]))
+for number in range(200):
+    journal.write("tick", writer=sys.argv[2], number=number, text="x" * 5000)
+"""
+
+
+def test_events_come_back_as_they_were_written(tmp_path):
+    journal, before_ns = Journal(tmp_path / "new" / "log.jsonl"), time.time_ns()
+    journal.write("started", rate=2.5, targets=["worker-1"], text="naïve\nword")
+    journal.write("ended", at_ns=17)
+    first, second = read_journal(tmp_path / "new" / "log.jsonl")
+    assert before_ns <= first.pop("at_ns") <= time.time_ns()
+    assert first == {"event": "started", "rate": 2.5, "targets": ["worker-1"], "text": "naïve\nword"}
+    assert second == {"event": "ended", "at_ns": 17}
+
+
+def test_an_event_is_there_as_soon_as_it_is_written(tmp_path):
+    journal = Journal(tmp_path / "log.jsonl")
+    journal.write("started")
+    assert [entry["event"] for entry in read_journal(tmp_path / "log.jsonl")] == ["started"]
+    journal.close()
+
+
+def test_a_journal_that_was_never_begun_is_empty(tmp_path):
+    assert read_journal(tmp_path / "log.jsonl") == []
+
+
+def test_a_torn_last_line_is_left_out(tmp_path):
+    path = tmp_path / "log.jsonl"
+    Journal(path).write("whole")
+    with path.open("ab") as file:
+        file.write(b'{"event": "torn", "at_ns": 12')
+    assert [entry["event"] for entry in read_journal(path)] == ["whole"]
+
+
+def test_a_successor_goes_on_after_a_torn_line(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"event": "whole", "at_ns": 1}\n{"event": "torn", "at_')
+    Journal(path).write("restarted")
+    Journal(path).write("ready")
+    assert [entry["event"] for entry in read_journal(path)] == ["whole", "restarted", "ready"]
+
+
+def test_several_processes_write_whole_lines(tmp_path):
+    path = tmp_path / "log.jsonl"
+    writers = [subprocess.Popen([sys.executable, "-c", WRITES, str(path), name]) for name in "abc"]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    found = read_journal(path)
+    assert len(found) == 600
+    for name in "abc":
+        assert [entry["number"] for entry in found if entry["writer"] == name] == list(range(200))
+
+
+class Numbers:
+    """Keeps the numbers of all entries, and counts how many were taken in, ever."""
+
+    taken = 0
+
+    def __init__(self):
+        self.found = []
+
+    def take(self, entry):
+        Numbers.taken += 1
+        self.found.append(entry["number"])
+
+
+@pytest.fixture
+def followed(tmp_path):
+    Numbers.taken = 0
+    journal = Journal(tmp_path / "log.jsonl")
+    for number in range(3):
+        journal.write("tick", number=number)
+    return Followed(tmp_path / "log.jsonl", Numbers)
+
+
+def test_a_followed_journal_is_read_on_from_where_the_last_look_ended(tmp_path, followed):
+    assert followed.look().found == [0, 1, 2]
+    assert followed.look().found == [0, 1, 2]
+    Journal(tmp_path / "log.jsonl").write("tick", number=3)
+    assert followed.look().found == [0, 1, 2, 3]
+    assert Numbers.taken == 4
+
+
+def test_a_line_is_taken_in_when_it_is_whole(tmp_path, followed):
+    with (tmp_path / "log.jsonl").open("ab", buffering=0) as file:
+        file.write(b'{"event": "tick", "at_ns": 1, "num')
+        assert followed.look().found == [0, 1, 2]
+        file.write(b'ber": 3}\n')
+        assert followed.look().found == [0, 1, 2, 3]
+        file.write(b'{"event": "\xc3')  # a writer was killed amid a letter
+    Journal(tmp_path / "log.jsonl").write("tick", number=4)
+    assert followed.look().found == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("line", ['{"event": "tick", "at_ns": 1}', "5", '["tick"]', '"tick"'])
+def test_an_entry_that_cannot_be_used_is_left_out_and_said_once(tmp_path, followed, caplog, line):
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.write(line + "\n")
+    Journal(tmp_path / "log.jsonl").write("tick", number=3)
+    assert followed.look().found == [0, 1, 2, 3]
+    assert followed.look().found == [0, 1, 2, 3]
+    (said,) = caplog.messages
+    assert str(tmp_path / "log.jsonl") in said
+
+
+@pytest.mark.parametrize("again", [1, 3, 5])
+def test_a_journal_that_was_truncated_and_written_again_is_taken_in_anew(tmp_path, followed, again):
+    followed.look()
+    os.truncate(tmp_path / "log.jsonl", 0)
+    journal = Journal(tmp_path / "log.jsonl")
+    for number in range(again):
+        journal.write("tick", number=10 + number)
+    assert followed.look().found == [10 + number for number in range(again)]
+
+
+def test_a_journal_that_was_replaced_is_taken_in_anew(tmp_path, followed):
+    followed.look()
+    text = (tmp_path / "log.jsonl").read_bytes()
+    (tmp_path / "new.jsonl").write_bytes(text + b'{"event": "tick", "at_ns": 1, "number": 7}\n')
+    (tmp_path / "new.jsonl").rename(tmp_path / "log.jsonl")
+    assert followed.look().found == [0, 1, 2, 7]
+    assert Numbers.taken == 3 + 4
+    (tmp_path / "log.jsonl").unlink()
+    assert followed.look().found == []
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own with room for a few pages, and a way to make room on it."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = os.geteuid() == 0 and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if not mounted or mounted.returncode:
+        pytest.skip("only root can mount a small file system (the test of a limited file size needs no root)")
+    (folder / "ballast").write_bytes(bytes(40 * 1024))
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def numbers(path):
+    return [entry["number"] for entry in read_journal(path) if entry["event"] == "tick"]
+
+
+def losses_told(path):
+    return [(entry["count"], entry["error"]) for entry in read_journal(path) if entry["event"] == LOST]
+
+
+def test_entries_that_a_full_disk_took_are_counted_and_torn_lines_swallow_none(small_disk, caplog):
+    path = small_disk / "log.jsonl"
+    journal = Journal(path)
+    for number in range(12):
+        journal.write("tick", number=number, text="x" * 3000)
+    there = numbers(path)
+    assert there == [*range(len(there))]
+    assert 0 < len(there) < 12
+    assert not path.read_bytes().endswith(b"\n")  # a part of the next one fitted
+    assert len([said for said in caplog.messages if "No space left on device" in said]) == 1
+    (small_disk / "ballast").unlink()
+    journal.write("tick", number=12)
+    assert numbers(path) == [*there, 12]
+    ((count, error),) = losses_told(path)
+    assert (count, error) == (12 - len(there), "[Errno 28] No space left on device")
+    assert str(count) in caplog.messages[-1]
+    journal.write("tick", number=13)
+    assert (numbers(path)[-1], len(losses_told(path))) == (13, 1)
+
+
+def test_a_line_torn_by_another_writer_swallows_no_entry(small_disk):
+    path = small_disk / "log.jsonl"
+    other, journal = Journal(path), Journal(path)
+    journal.write("tick", number=0)
+    other.write("tick", number=1, text="x" * 60_000)
+    assert not path.read_bytes().endswith(b"\n")
+    (small_disk / "ballast").unlink()
+    journal.write("tick", number=2)
+    assert numbers(path) == [0, 2]
+
+
+def test_what_was_lost_is_said_at_the_end_at_the_latest(small_disk):
+    path = small_disk / "log.jsonl"
+    journal = Journal(path)
+    journal.write("tick", number=0, text="x" * 60_000)
+    (small_disk / "ballast").unlink()
+    journal.close()
+    assert [count for count, _ in losses_told(path)] == [1]
+
+
+FILLS = """
+import resource, sys
+from pathlib import Path
+from journal.writer import Journal
+journal = Journal(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
+for number in range(10):
+    journal.write("tick", number=number, text="x" * 900)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+journal.write("tick", number=10)
+"""
+
+
+def test_a_limited_file_size_is_a_full_disk(tmp_path):
+    path = tmp_path / "log.jsonl"
+    done = subprocess.run([sys.executable, "-c", FILLS, str(path)], capture_output=True, text=True, check=True)
+    assert numbers(path) == [0, 1, 2, 3, 4, 10]
+    assert losses_told(path) == [(5, "[Errno 27] File too large")]
+    assert [line.count("File too large") for line in done.stderr.splitlines()] == [1, 1]  # when it began and ended
+
+
+class ShortWrites(io.FileIO):
+    """Takes seven bytes at most at a time, as the kernel may."""
+
+    def write(self, data):
+        return super().write(bytes(data[:7]))
+
+
+def test_a_write_that_was_short_is_gone_on_with(tmp_path):
+    path = tmp_path / "log.jsonl"
+    journal = Journal(path)
+    journal._file = ShortWrites(path, "a+b")
+    for number in range(3):
+        journal.write("tick", number=number)
+    assert numbers(path) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"5", b'["tick"]', b'"tick"', b'{"event": "\xc3', b"", b"[" * 200_000),
+        *(b'{"at_ns": 1, "number": 7}', b'{"event": 5, "at_ns": 1, "number": 7}', b'{"event": "tick", "number": 7}'),
+        *(b'{"event": "tick", "at_ns": %s, "number": 7}' % odd for odd in (b'"1"', b"1.5", b"true", b"null")),
+    ],
+)
+def test_a_line_that_is_no_entry_is_passed_over(tmp_path, line):
+    path = tmp_path / "log.jsonl"
+    Journal(path).write("tick", number=0)
+    with path.open("ab") as file:
+        file.write(line + b"\n")
+    Journal(path).write("tick", number=1)
+    assert numbers(path) == [0, 1]
+
+
+@pytest.mark.parametrize("surplus", [1, LONGEST_LINE])
+def test_a_line_that_is_too_long_is_skipped_and_not_read_again_and_again(tmp_path, followed, surplus):
+    followed.look()
+    path = tmp_path / "log.jsonl"
+    with path.open("ab", buffering=0) as file:
+        file.write(b'{"event": "tick", "at_ns": 1, "number": 7, "x": "' + b"x" * (LONGEST_LINE + surplus))
+        assert followed.look().found == [0, 1, 2]
+        assert path.stat().st_size - followed._at <= LONGEST_LINE
+        file.write(b'"}\n')
+    Journal(path).write("tick", number=3)
+    assert followed.look().found == numbers(path) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("fields", [{}, {"count": "x", "error": "e"}, {"count": 1}, {"count": -1, "error": "e"},
+                                    {"count": True, "error": "e"}, {"count": 1, "error": ["e"]}])  # fmt: skip
+def test_losses_of_another_shape_are_none(tmp_path, fields):
+    journal = Journal(tmp_path / "log.jsonl")
+    journal.write(LOST, **fields)
+    assert losses(tmp_path / "log.jsonl") == (0, "")
+    journal.write(LOST, count=2, error="full")
+    assert losses(tmp_path / "log.jsonl") == (2, "full")

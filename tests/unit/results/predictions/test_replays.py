@@ -1,0 +1,177 @@
+"""Replays of whole runs: sound ones pass, planted errors fail, and what a replay lacks is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.check_power import FORMULAS, INTERVAL_S, START_NS, TABLES_WITH, Machine, fails
+from experiments import spec
+from experiments.spec import Experiment
+from results.predictions.process import Process
+from results.predictions.replays import Unreplayable, replayed
+from results.predictions.tables import write_predictions
+from results.runs.machine import experiment_digest
+from results.runs.store import Run, write_json
+from results.tables.findings import OTHER_COSTS_MODEL, REPLAY_MODEL
+from results.tables.schema import SCHEMA_VERSION
+from tests.unit.results import synthetic
+
+EXPERIMENT = Experiment(engine={"checkpoint_interval_s": INTERVAL_S})
+SEEDS = range(4)
+
+
+def simulated(seed: int, faults: int = 20):
+    return Machine(np.random.default_rng([7, seed]), faults).run()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_sound_run_passes(seed):
+    assert fails(simulated(seed), EXPERIMENT) is False
+
+
+@pytest.mark.parametrize("error", FORMULAS)
+def test_an_error_in_a_formula_fails(error):
+    with FORMULAS[error]():
+        assert fails(simulated(1), EXPERIMENT) is True
+
+
+@pytest.mark.parametrize("error", TABLES_WITH)
+def test_an_error_in_the_ledger_fails(error):
+    assert fails(TABLES_WITH[error](simulated(1)), EXPERIMENT) is True
+
+
+def lacking(run, table, change):
+    return type(run)(run.tables | {table: change(run.tables[table])})
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "why"),
+    [
+        ("faults", lambda frame: frame[:2], "2 faults took effect; at least 3"),
+        ("faults", lambda frame: frame.assign(outcome="absorbed"), "0 faults took effect"),
+        ("checkpoints", lambda frame: frame.assign(in_window=False), "0 checkpoints were measured"),
+        ("ledger", lambda frame: frame[frame["class"] != "useful"], "0 recoveries were seen to their end"),
+    ],
+)
+def test_what_a_replay_lacks_is_said(table, change, why):
+    with pytest.raises(Unreplayable, match=why):
+        replayed(Process(lacking(simulated(1), table, change), EXPERIMENT))
+
+
+def test_a_query_that_failed_by_itself_is_not_replayed():
+    def without_a_fault(ledger):
+        first = ledger.index[ledger["class"] == "restart"][0]
+        ledger = ledger.copy()
+        ledger.loc[first, "fault"] = np.nan
+        return ledger
+
+    with pytest.raises(Unreplayable, match="down once without a fault"):
+        replayed(Process(lacking(simulated(1), "ledger", without_a_fault), EXPERIMENT))
+
+
+def dataflow(**engine):
+    """The example of the testbed, at its set rate."""
+    fields = spec.load("dataflow-q12").model_dump(mode="json")
+    return Experiment.model_validate(fields | {"engine": fields["engine"] | engine, "window_s": 660})
+
+
+def test_at_a_set_rate_the_service_rate_must_be_known():
+    run = lacking(simulated(1), "runs", lambda frame: frame.assign(load_rate=5.0, service_rate=pd.NA))
+    with pytest.raises(Unreplayable, match="service rate is not known"):
+        replayed(Process(run, dataflow()))
+
+
+def rounds_each(seconds: float) -> pd.DataFrame:
+    """Rounds of the coordinator's clock over 660 s, each complete .25 s after it was taken."""
+    complete = [round((start + 0.25) * 1e9) for start in np.arange(-3 * seconds, 660.0, seconds)]
+    return pd.DataFrame({"partition": "round", "completed_ns": START_NS + np.array(complete), "seconds": 0.25})
+
+
+@pytest.mark.parametrize(("protocol", "low", "high"), [("coordinated", 0.0, 2.25), ("none", 0.0, 660.0)])
+def test_on_the_testbed_a_fault_takes_what_came_after_the_last_round(protocol, low, high):
+    run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds_each(2.0))
+    run = lacking(run, "runs", lambda frame: frame.assign(load_rate=5.0, service_rate=5.0))
+    found = replayed(Process(run, dataflow(protocol=protocol)))
+    lost_s = found.timed.lost_s.mean(axis=0)
+    assert low <= lost_s.min() < lost_s.max() <= high
+    assert (lost_s.max() > 10.0) == (protocol == "none")
+
+
+def test_in_mode_task_a_batch_that_outlives_its_hosts_does_their_share_again():
+    """Four kills amid batches of 9 s each 10 s, of one worker in three each; the ledger has nothing but lost work."""
+    struck_s, starts_s = np.array([4.0, 27.0, 55.5, 83.0]), np.arange(-10.0, 100.0, 10.0)
+    lost = pd.DataFrame({"start_s": struck_s // 10 * 10, "seconds": struck_s % 10 / 3, "fault": [0.0, 1.0, 2.0, 3.0]})
+    ledger = lost.assign(
+        start_ns=_at(lost["start_s"]),
+        end_ns=_at(lost["start_s"] + lost["seconds"]),
+        batch=starts_s.searchsorted(struck_s) - 1,
+    ).assign(**{"class": "lost"})
+    lengths_s = np.full(len(starts_s), 9.0)
+    lengths_s[ledger["batch"]] += ledger["seconds"]
+    checkpoints = pd.DataFrame({"batch": range(len(starts_s)), "started_ns": _at(starts_s), "duration_s": lengths_s})
+    checkpoints = checkpoints.assign(
+        checkpoint_s=0.5, records=9, in_window=True, undisturbed=True, hop_delay_s=0.0, stages=1
+    )
+    run = simulated(1, faults=4)
+    tables = {"ledger": ledger, "checkpoints": checkpoints, "runs": run.tables["runs"].assign(window_s=100.0)}
+    tables["faults"] = run.tables["faults"].assign(actual_ns=_at(struck_s), healed_ns=_at(struck_s + 2.0))
+    engine = {"checkpoint_interval_s": INTERVAL_S, "recovery": "task"}
+    found = replayed(Process(type(run)(run.tables | tables), Experiment(engine=engine)))
+    assert found.timed.lost_s.mean(axis=0) == pytest.approx(lost["seconds"].to_numpy())
+
+
+def _at(seconds) -> np.ndarray:
+    return START_NS + np.round(np.asarray(seconds) * 1e9).astype("int64")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    return tmp_path
+
+
+def finished_under_another_seed(home: Path, started_ns: int, longer: float = 1.0) -> Run:
+    """A run of the same experiment, whose restarts took so many times as long."""
+
+    def stretched(ledger: pd.DataFrame) -> pd.DataFrame:
+        return ledger.assign(seconds=ledger["seconds"].mask(ledger["class"] == "restart", longer * ledger["seconds"]))
+
+    changes = {"runs": lambda frame: frame.assign(seed=8), "ledger": stretched}
+    run = synthetic.make_run(home / "runs", run_id=f"other-{started_ns}", changes=changes)
+    status = run.status() | {"experiment_digest": experiment_digest(synthetic.experiment()), "started_ns": started_ns}
+    status |= {"schema_version": SCHEMA_VERSION}
+    write_json(run.root / "status.json", status)
+    return run
+
+
+def models_of(run: Run) -> dict[str, dict[str, object]]:
+    return {row["model"]: row for row in write_predictions(run, synthetic.experiment()).to_dict("records")}
+
+
+def test_the_costs_of_the_last_run_under_another_seed_are_tried_as_well(home):
+    finished_under_another_seed(home, 1)
+    last = finished_under_another_seed(home, 2, longer=2.0)
+    finished_under_another_seed(home, synthetic.START_NS + 1, longer=9.0)  # it came later
+    found = models_of(synthetic.make_run(home / "live"))
+    own, other = found[REPLAY_MODEL], found[OTHER_COSTS_MODEL.format(last.run_id)]
+    longer_s = len(synthetic.KILLS_S) * synthetic.RESTART_S
+    assert own["predicted"] - other["predicted"] == pytest.approx(longer_s / 240, rel=0.1)
+    assert own["measured"] == other["measured"]
+
+
+def test_without_a_run_under_another_seed_there_is_no_such_row(home):
+    assert not [model for model in models_of(synthetic.make_run(home / "live")) if "c and R of" in model]
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda path: path.write_bytes(b"nothing"), lambda path: path.unlink()], ids=["damaged", "missing"]
+)
+@pytest.mark.parametrize("table", ["runs", "ledger", "checkpoints", "faults"])
+def test_a_run_that_is_damaged_or_not_whole_is_passed_over(home, table, spoil):
+    other = finished_under_another_seed(home, 1)
+    spoil(other.tables / f"{table}.parquet")
+    assert not [model for model in models_of(synthetic.make_run(home / "live")) if "c and R of" in model]

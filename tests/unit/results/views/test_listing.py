@@ -1,0 +1,52 @@
+"""The list of runs in a terminal: every column where there is room, and always the whole id."""
+
+import re
+
+from results.runs.index import Row
+from results.tables.findings import Utilization
+from results.views.listing import listing
+
+START_NS = 1_790_000_000_000_000_000
+FACTS = {"engine": "dataflow", "protocol": "coordinated", "recovery": "query"}
+DONE = Row(
+    "q1-20261122-021503-ab12",
+    "done",
+    "nexmark-q1",
+    START_NS,
+    facts=FACTS,
+    utilization=Utilization(0.4943, None, None, None, None),
+    verdicts={"unknown": 1, "pass": 30},
+)
+FAILED = Row("mine-1", "failed", "mine", START_NS, error="the broker is gone; start it")
+
+
+def columns(text):
+    return re.split(" {2,}", text.splitlines()[0])
+
+
+def test_a_wide_terminal_shows_all():
+    head, done, failed = listing([DONE, FAILED], 200).splitlines()
+    assert re.split(" {2,}", head) == [
+        "started (UTC)", "state", "verdict", "U (predicted)", "experiment", "engine", "protocol", "run"
+    ]  # fmt: skip
+    assert re.split(" {2,}", done) == [
+        "2026-09-21 14:13", "done", "unknown", "0.494 (-)", "nexmark-q1", "dataflow", "coordinated", DONE.run_id
+    ]  # fmt: skip
+    assert re.split(" {2,}", failed) == [
+        "2026-09-21 14:13", "failed", "-", "-", "mine", "-", "-", "mine-1", "the broker is gone; start it"
+    ]  # fmt: skip
+
+
+def test_a_narrow_one_shows_what_matters_most_and_the_whole_id():
+    for width in range(1, 120):
+        head, done, _ = listing([DONE, FAILED], width).splitlines()
+        assert done.endswith(DONE.run_id)
+        assert max(map(len, (head, done))) <= max(width, len(DONE.run_id))
+    assert columns(listing([DONE], 80)) == ["started (UTC)", "state", "verdict", "U (predicted)", "run"]
+    assert columns(listing([DONE], 92)) == [*columns(listing([DONE], 80))[:-1], "protocol", "run"]
+    assert columns(listing([DONE], 50)) == ["started (UTC)", "verdict", "run"]
+    assert columns(listing([DONE], 10)) == ["run"]
+
+
+def test_nothing_says_how_to_start():
+    assert listing([], 80).startswith("no run yet")

@@ -1,0 +1,138 @@
+"""The terminal summary and the JSON document say what the tables say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from results.checks import validate
+from results.runs.store import Run, write_json
+from results.tables.schema import LEDGER_CLASSES, TABLES
+from results.views.document import document
+from results.views.report import write_report
+from results.views.terminal import summary
+from tests.unit.results import synthetic
+
+
+def test_the_document_has_the_fields_of_the_contract(good_run: Run) -> None:
+    found = document(good_run)
+    parts = {"run_id", "verdicts", "utilization", "sustainable", "ledger", "faults", "recoveries", "quality"}
+    assert set(found) == parts
+    assert found["sustainable"] == {"rate": None, "too_high": None}, "of a run that did not search"
+    assert set(found["verdicts"][0]) == {"check", "verdict", "observed", "expected"}
+    assert set(found["utilization"]) == {"measured", "predicted", "low", "high", "expected"}
+    assert set(found["ledger"]) == {*LEDGER_CLASSES, "window"}
+    assert set(found["faults"][0]) == {"planned_at", "actual_at", "kind", "targets", "cause"}
+    assert set(found["recoveries"][0]) == {"fault", "detect", "restart", "restore", "catch_up"}
+    assert set(found["quality"]) == {"lost", "duplicated", "exact", "tentative_accuracy"}
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_document_counts_in_seconds_from_the_window_start(good_run: Run) -> None:
+    found = document(good_run)
+    assert found["faults"][0]["planned_at"] == pytest.approx(21.3)
+    assert found["faults"][0]["actual_at"] == pytest.approx(21.3004)
+    assert found["faults"][0]["targets"] == ["worker-1"]
+    assert [fault["actual_at"] for fault in found["faults"]].count(None) == 1
+    assert found["recoveries"][0]["restart"] == pytest.approx(synthetic.RESTART_S)
+    assert [recovery["fault"] for recovery in found["recoveries"]] == [0, 1, 2, 4, 5, 6]
+
+
+def test_the_ledger_of_the_document_adds_up(good_run: Run) -> None:
+    ledger = document(good_run)["ledger"]
+    assert ledger.pop("window") == pytest.approx(240.0)
+    assert ledger == pytest.approx(synthetic.share(good_run.table("ledger")))
+    assert sum(ledger.values()) == pytest.approx(240.0)
+
+
+def test_an_output_that_was_not_compared_is_said_to_be_so(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path)
+    assert "Output against the exact result" in summary(run)
+    (run.tables / "quality.parquet").unlink()
+    assert "Output: not compared" in summary(run)
+
+
+def test_quality_is_summed_over_windows(good_run: Run) -> None:
+    assert document(good_run)["quality"] == {"lost": 0, "duplicated": 225, "exact": 96_600, "tentative_accuracy": None}
+
+
+def test_what_was_not_measured_is_null(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, without=tuple(TABLES))
+    found = document(run)
+    assert set(found["utilization"].values()) == {None}
+    assert set(found["ledger"].values()) == {None}
+    assert (found["faults"], found["recoveries"], found["verdicts"]) == ([], [], [])
+
+
+def test_the_summary_fits_a_terminal_and_tells_the_result(good_run: Run) -> None:
+    text = summary(good_run)
+    assert max(map(len, text.splitlines())) <= 92
+    measured = document(good_run)["utilization"]["measured"]
+    for words in (
+        "Failures cost",
+        f"measured   {measured:.3f}",
+        "worker-3",
+        "37 pass, 0 fail, 0 unknown",
+        "0 lost, 0 wrong",
+    ):
+        assert words in text
+    assert "✓ utilization.predicted" in text
+
+
+def test_the_summary_marks_what_failed_and_what_is_unknown(tmp_path: Path) -> None:
+    changes = {"quality": lambda frame: frame.assign(lost=2), "predictions": lambda frame: frame.iloc[3:]}
+    run = synthetic.make_run(tmp_path, changes=changes)
+    validate(run, synthetic.experiment())
+    text = summary(run)
+    assert "✗ quality.nothing_lost" in text
+    assert "? utilization.predicted         no utilization was predicted for this run" in text
+    assert "34 pass, 1 fail, 2 unknown" in text
+
+
+@pytest.mark.parametrize(("others", "told"), [(0.2, "window."), (0.6, "window: what is late, slow or unknown may be")])
+def test_how_busy_others_kept_the_machine_is_said(tmp_path: Path, others: float, told: str) -> None:
+    run = synthetic.make_run(tmp_path)
+    assert "Others than the cluster" not in summary(run)
+    write_json(run.root / "status.json", run.status() | {"cores": 2, "others_cores": others})
+    told = f"Others than the cluster kept {others:.2f} of the machine's 2 cores busy in the {told}"
+    assert told in " ".join(summary(run).split())
+    assert told in write_report(run, synthetic.experiment()).read_text().replace("&#39;", "'")
+
+
+def test_the_summary_of_a_run_without_tables_says_that_nothing_was_measured(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, without=tuple(TABLES))
+    assert "measured no utilization" in summary(run)
+
+
+def test_spark_s_part_of_a_restart_stands_beside_it_and_tables_of_an_older_version_lack_it(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path)
+    kill, *_ = (line for line in summary(run).splitlines() if " worker-1 " in line)
+    restart_s = synthetic.RESTART_S
+    assert kill.split()[-4:-2] == [f"{restart_s:.2f}", f"{0.8 * restart_s:.2f}"]
+    synthetic.write_table(run, "recoveries", run.table("recoveries").drop(columns="executor_s"))
+    kill, *_ = (line for line in summary(run).splitlines() if " worker-1 " in line)
+    assert kill.split()[-4:-2] == [f"{restart_s:.2f}", "-"]
+    assert write_report(run, synthetic.experiment()).is_file()
+
+
+def test_the_summary_of_a_control_run(control_run: Run) -> None:
+    text = summary(control_run)
+    assert "Faults and recoveries" not in text
+    assert "faults.on_time" not in text
+
+
+def test_a_search_is_told_with_every_rate_that_was_tried(tmp_path: Path) -> None:
+    found = {"sustainable_rate": 5657.0, "unsustainable_rate": 5907.0}
+    run = synthetic.make_run(tmp_path, kills=(), changes={"runs": lambda frame: frame.assign(**found)})
+    synthetic.write_table(run, "probes", synthetic.probes())
+    assert document(run)["sustainable"] == {"rate": 5657.0, "too_high": 5907.0}
+    text = summary(run)
+    assert "The query sustains 5,657 records/s; 5,907 is too much. Failures cost" in text
+    assert "              8,000       10.0    1,600       320  not-sustained: because" in text
+    assert "Sustainable rate" in write_report(run, synthetic.experiment()).read_text()
+    open_above = {"runs": lambda frame: frame.assign(sustainable_rate=70.0)}
+    assert "70 records/s; no higher one was seen to fail." in summary(
+        synthetic.make_run(tmp_path / "b", changes=open_above)
+    )

@@ -1,0 +1,24 @@
+"""A small job and small batches, for tests of what the runtime is made of."""
+
+import pyarrow as pa
+
+from experiments.workloads import NexmarkQuery, NexmarkSpec
+from testbed.operators import Delivery
+from testbed.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+
+HERE = "127.0.0.1"
+JOB = Job(
+    run_id="unit",
+    workload=NexmarkSpec(query=NexmarkQuery.Q1),
+    protocol="coordinated",
+    slots=2,
+    parallelism=3,
+    input=InputSpec(InputKind.GENERATED, 10_001, rate=5000.0),
+    output=OutputSpec(OutputKind.FILES, Delivery.EXACTLY_ONCE, "output"),
+    store="store",
+)
+NUMBERS = pa.schema([("number", pa.int64())])
+
+
+def rows(*numbers):
+    return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], schema=NUMBERS)

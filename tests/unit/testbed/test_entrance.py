@@ -1,0 +1,152 @@
+"""Strangers at the door: what is read of them, for how long, how many, and what happens without descriptors."""
+
+import secrets
+import selectors
+import socket
+import time
+from contextlib import ExitStack, closing
+
+import pytest
+
+from testbed.runtime.entrance import GREETING_LIMIT_S, MOST_STRANGERS, PAUSE_S, Entrance, Greeting
+from testbed.runtime.secret import TOKEN_BYTES
+from testbed.runtime.wire import turn
+from tests.unit.testbed.connections import few_descriptors, is_cut_off, no_descriptors
+from tests.unit.testbed.small_job import HERE
+
+TOKEN = secrets.token_bytes(TOKEN_BYTES)
+WHOM = Greeting(b"AS-TEST\n", "I")
+GOOD = WHOM.of(TOKEN, 7)
+
+
+class Door(ExitStack):
+    """An entrance in this thread, and who was let in."""
+
+    def __init__(self):
+        super().__init__()
+        self.selector, self.guests = selectors.DefaultSelector(), []
+        self.entrance = Entrance(self.selector, HERE, WHOM, TOKEN, lambda *guest: self.guests.append(guest))
+        self.callback(self.selector.close)
+        self.callback(self.entrance.close)
+
+    def knock(self, data=b""):
+        connection = self.enter_context(socket.create_connection(self.entrance.address))
+        connection.sendall(data)
+        return connection
+
+    def run(self, until):
+        deadline_s = time.monotonic() + 10
+        while not until():
+            assert time.monotonic() < deadline_s
+            turn(self.selector, 0.01)
+
+    def numbers(self):
+        return [numbers for _, numbers in self.guests]
+
+
+@pytest.fixture
+def door():
+    with Door() as made:
+        yield made
+        for connection, _ in made.guests:
+            connection.close()
+
+
+def test_who_greets_is_let_in_and_nothing_else_is_read(door):
+    door.knock(GOOD + b"first words" * 10_000)
+    door.run(lambda: door.guests)
+    ((connection, numbers),) = door.guests
+    assert numbers == (7,)
+    assert connection.recv(11) == b"first words"
+
+
+def test_a_greeting_may_come_byte_by_byte(door):
+    connection = door.knock()
+    for at in range(len(GOOD)):
+        assert not door.guests
+        connection.sendall(GOOD[at : at + 1])
+        turn(door.selector, 1.0)
+    door.run(lambda: door.guests)
+    assert door.numbers() == [(7,)]
+
+
+def changed(at):
+    return GOOD[:at] + bytes([GOOD[at] ^ 1]) + GOOD[at + 1 :]
+
+
+@pytest.mark.parametrize("at", [0, 7, 8, 20, 39])
+def test_one_bit_beside_the_greeting_is_no_greeting(door, at):
+    connection = door.knock(changed(at))
+    door.run(lambda: is_cut_off(connection))
+    assert not door.guests
+
+
+def test_who_greets_somebody_else_goes_before_all_is_there(door):
+    connection = door.knock(b"GET / HTTP/1.1\r\n")
+    door.run(lambda: is_cut_off(connection))
+
+
+@pytest.mark.parametrize("said", [b"", GOOD[:20]], ids=["nothing", "half of it"])
+def test_who_does_not_greet_in_time_goes(door, said):
+    connection = door.knock(said)
+    door.run(lambda: door.entrance.strangers)
+    now_s = time.monotonic()
+    door.entrance.on_clock(now_s)
+    assert not is_cut_off(connection)
+    door.entrance.on_clock(now_s + GREETING_LIMIT_S)
+    assert is_cut_off(connection)
+    assert not door.entrance.strangers
+
+
+def test_of_too_many_strangers_those_that_came_first_go(door):
+    strangers = []
+    for number in range(MOST_STRANGERS + 2):
+        strangers.append(door.knock())
+        expected = min(number + 1, MOST_STRANGERS)
+        door.run(lambda expected=expected: door.entrance.strangers == expected)
+        turn(door.selector, 0)
+    assert door.entrance.strangers == MOST_STRANGERS
+    assert [is_cut_off(each) for each in strangers] == [True, True] + [False] * MOST_STRANGERS
+
+
+def test_who_has_greeted_but_was_not_read_yet_is_let_in_when_there_are_too_many(door):
+    late = door.knock()
+    door.run(lambda: door.entrance.strangers)
+    late.sendall(GOOD)
+    for _ in range(MOST_STRANGERS):
+        door.knock()
+    for _ in range(MOST_STRANGERS):
+        door.entrance.on_event(selectors.EVENT_READ)  # nobody looks at what those who are in have said
+    assert door.numbers() == [(7,)]
+
+
+def test_without_descriptors_it_rests_and_lets_the_true_one_in_later(door):
+    idle = door.knock()
+    door.run(lambda: door.entrance.strangers)
+    door.knock(GOOD)
+    with no_descriptors():
+        door.run(lambda: not door.entrance.strangers)
+        assert is_cut_off(idle), "what a stranger held is free again"
+        assert door.selector.select(0) == [], "the listener wakes nobody for what it cannot take"
+    door.entrance.on_clock(time.monotonic())
+    assert door.selector.select(0) == []
+    door.entrance.on_clock(time.monotonic() + PAUSE_S)
+    door.run(lambda: door.guests)
+    assert door.numbers() == [(7,)]
+
+
+def test_the_true_one_is_let_in_though_strangers_take_every_descriptor(door):
+    """They come before it, and again as soon as they are dropped: it needs one descriptor for one moment."""
+    for _ in range(5):
+        door.knock()
+    true = door.knock(GOOD)
+    for _ in range(5):
+        door.knock()
+    with closing(socket.socket()) as free:
+        lowest = free.fileno()
+    with few_descriptors(lowest + 1):  # room for a single one
+        for step in range(30):
+            turn(door.selector, 0)
+            door.entrance.on_clock(time.monotonic() + step * PAUSE_S)
+    assert door.numbers() == [(7,)]
+    assert not is_cut_off(true)

@@ -1,0 +1,242 @@
+"""A server of a run on a real port, and who should not be there: the run goes on, and true slots still join."""
+
+import json
+import secrets
+import socket
+import threading
+import time
+from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
+
+import pytest
+
+from journal.reader import read_journal
+from journal.writer import Journal
+from testbed.core.checkpoints import Checkpoint
+from testbed.core.control import Go, NotStored, Published, Ready, Stored, Unreadable, encode_message
+from testbed.runtime import messages
+from testbed.runtime.messages import SLOT, Broken, Failed, Hello, Kept, Status, Stop
+from testbed.runtime.secret import RunSecret
+from testbed.runtime.server import Server
+from testbed.runtime.slot import Slot
+from testbed.runtime.wire import BLOCK, LONGEST_BLOCK, NO_PARTITION, block
+from testbed.stores.store import UnreadableObject
+from tests.unit.testbed.connections import is_cut_off
+from tests.unit.testbed.hostile import disfigured, mutated, randoms
+from tests.unit.testbed.small_job import HERE, JOB
+
+SECRET = RunSecret.draw()
+GREETING = SLOT.of(SECRET.token)
+
+
+def told(message):
+    return block(NO_PARTITION, messages.encode(message))
+
+
+def plain(name, **fields):
+    return block(NO_PARTITION, json.dumps([name, fields]).encode())
+
+
+def reported(message):
+    return block(0, encode_message(message))
+
+
+HELLO = told(Hello((HERE, 1), 0, 0))
+STATUS = json.loads(messages.encode(Status(1)))[1]
+STRANGERS = {
+    "a wrong token": SLOT.of(secrets.token_bytes(32)) + HELLO,
+    "half a character": plain("Hello", token="\ud800", address=[HERE, 1], task=0, attempt=0),
+    "a hundred thousand brackets": block(NO_PARTITION, b"[" * 100_000),
+    "the longest block": BLOCK.pack(LONGEST_BLOCK, NO_PARTITION) + bytes(100_000),
+    "last words": told(Failed("why")) * 20,
+    "a request": b"GET / HTTP/1.1\r\nHost: somebody\r\n\r\n",
+}
+GUESTS = {
+    "a hundred thousand brackets": block(NO_PARTITION, b"[" * 100_000),
+    "a block too long": BLOCK.pack(LONGEST_BLOCK + 1, NO_PARTITION),
+    "half a character": plain("Failed", error="\ud800"),
+    "a status before a hello": told(Status(1)),
+    "a report before a hello": reported(Ready(0, 1)),
+    "nonsense": b"\xff" * 100,
+    "an address that is a name": told(Hello(("localhost", 1), 0, 0)),
+    "a port that is none": told(Hello((HERE, 99_999), 0, 0)),
+    "a list of numbers for an address": plain("Hello", address=[1, 2], task=0, attempt=0),
+    "a task that is a list": plain("Hello", address=[HERE, 1], task=[], attempt=0),
+}
+JOINED = {
+    "a second hello": HELLO,
+    "a status with a list for a dictionary": plain("Status", **STATUS | {"tallies": []}),
+    "a status of a partition that is none": told(Status(1, {99: {}})),
+    "a place of a partition that is none": told(Status(1, {}, {-1: 0})),
+    "a checkpoint of a partition that is none": told(Status(1, kept=(Kept(99, 1, 0.1, 1, False),))),
+    "no number for CPU time": plain("Status", **STATUS | {"cpu_s": float("nan")}),
+    "an empty report": block(0, b"{}"),
+    "a report of a partition that is none": reported(Ready(99, 1)),
+    "another's order": reported(Go(1)),
+    "a checkpoint of nobody": reported(Stored(1, Checkpoint(99, 1, 1, {}, {}))),
+    "a checkpoint without its channels": reported(Stored(1, Checkpoint(0, 1, 1, {}, {}))),
+    "a checkpoint with a path for an object": reported(Stored(1, Checkpoint(0, 1, 1, {0: 1}, {}, ("../../file",)))),
+}
+
+
+class Run:
+    """A server in this thread, and the journal that it writes."""
+
+    def __init__(self, folder, **changes):
+        self._path = folder / "journal.jsonl"
+        self.job = replace(JOB, store=str(folder / "store"), **changes)
+        self.server = Server(self.job, SECRET.token, HERE, Journal(self._path))
+        self.close = self.server.close
+
+    def events(self, *kinds):
+        return [entry for entry in read_journal(self._path) if entry["event"] in kinds]
+
+    def until(self, condition):
+        deadline_s = time.monotonic() + 20
+        self.server.serve(lambda: condition() or time.monotonic() > deadline_s)
+        assert condition()
+
+    def survives(self, data):
+        """Somebody says this, and is cut off."""
+        with socket.create_connection(self.server.address) as connection:
+            connection.sendall(data)
+            self.until(lambda: is_cut_off(connection))
+
+    def takes_slots(self):
+        """As many as the job has join, and an epoch begins."""
+        before = len(self.events("recovering"))
+        with ExitStack() as stack:
+            for _ in range(JOB.slots):
+                slot = stack.enter_context(socket.create_connection(self.server.address))
+                slot.sendall(GREETING + HELLO)
+            self.until(lambda: len(self.events("recovering")) > before)
+
+
+@pytest.fixture
+def run(tmp_path):
+    with closing(Run(tmp_path)) as made:
+        yield made
+
+
+@pytest.mark.parametrize("data", STRANGERS.values(), ids=STRANGERS)
+def test_a_stranger_is_cut_off_and_leaves_no_trace(run, data):
+    run.survives(data)
+    assert run.events("guest-refused", "slot-failed", "worker-joined", "worker-lost") == []
+    run.takes_slots()
+
+
+@pytest.mark.parametrize("data", GUESTS.values(), ids=GUESTS)
+def test_a_guest_that_is_no_slot_is_refused_and_told_of(run, data):
+    run.survives(GREETING + data)
+    (refused,) = run.events("guest-refused")
+    assert refused["why"]
+    run.takes_slots()
+
+
+@pytest.mark.parametrize("data", JOINED.values(), ids=JOINED)
+def test_a_slot_that_says_what_none_would_is_lost_and_told_of(run, data):
+    run.survives(GREETING + HELLO + data)
+    (lost,) = run.events("worker-lost")
+    assert any(each in lost["why"] for each in ("not a message", "no slot of this run", "second hello")), lost["why"]
+    run.takes_slots()
+
+
+def test_who_says_nothing_is_cut_off(run, monkeypatch):
+    monkeypatch.setattr("testbed.runtime.entrance.GREETING_LIMIT_S", 0.05)
+    run.survives(GREETING[:-1])
+    run.takes_slots()
+
+
+GOOD = [
+    HELLO,
+    told(Status(1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12)),
+    told(Broken(1, 0)),
+    *map(reported, (Ready(0, 1), Unreadable(0, 1, "bids.0/state-1-1"), NotStored(0, 1, 1), Published(6, 1))),
+]
+
+
+def refaced(random, data):
+    """A message with another value in it, and a block that says how long that is."""
+    content = disfigured(random, data[BLOCK.size :])
+    return BLOCK.pack(len(content), BLOCK.unpack_from(data)[1]) + content
+
+
+def test_no_message_ends_the_server(run):
+    """Some of a run, some not; each on a connection of its own, beside the others."""
+    with ExitStack() as stack:
+        for number, random in enumerate(randoms(400)):
+            change = random.choice([refaced, mutated])
+            begun = random.choice([b"", GREETING, GREETING + HELLO, mutated(random, GREETING)])
+            connection = stack.enter_context(socket.create_connection(run.server.address))
+            connection.sendall(begun + change(random, random.choice(GOOD)))
+            if number % 10 == 9:
+                turns = iter(range(3))
+                run.server.serve(lambda turns=turns: next(turns, None) is None)
+                stack.close()
+    assert run.events("guest-refused")
+    assert run.events("worker-lost")
+    run.takes_slots()
+
+
+@pytest.fixture
+def busy(monkeypatch, tmp_path):
+    """A run with slots as a Spark task runs them, but in threads, and strangers at every door."""
+    monkeypatch.setenv("SPARK_LOCAL_IP", HERE)
+    monkeypatch.setattr("testbed.runtime.entrance.GREETING_LIMIT_S", 0.5)
+    run = Run(tmp_path, checkpoint_interval_s=0.2, output=replace(JOB.output, folder=str(tmp_path / "output")))
+    with ExitStack() as stack:
+        slots = [Slot(run.job, run.server.address, SECRET, task, 0) for task in range(JOB.slots)]
+        doors = [run.server.address, *(slot._mesh.address for slot in slots)]
+        run.idle = [stack.enter_context(socket.create_connection(door)) for door in doors]
+        for door in doors:
+            for data in STRANGERS.values():
+                stack.enter_context(socket.create_connection(door)).sendall(data)
+        threads = [threading.Thread(target=slot.run, daemon=True) for slot in slots]
+        for thread in threads:
+            thread.start()
+        yield run
+        run.close()
+        for thread in threads:
+            thread.join(20)
+            assert not thread.is_alive()
+
+
+def test_true_slots_work_while_strangers_knock(busy):
+    busy.until(lambda: busy.events("round-stored") and all(map(is_cut_off, busy.idle)))
+
+
+def test_what_slots_store_has_the_run_s_seal_and_nobody_writes_the_secret(busy, tmp_path):
+    """The slots go on meanwhile, so that what is listed may be gone when it is read."""
+    busy.until(lambda: busy.events("round-stored"))
+    store, found = busy.job.object_store(SECRET.store_key), []
+    for key in store.keys():  # noqa: SIM118
+        with suppress(UnreadableObject):
+            found.append(store.get(key))
+    assert found
+    for path in tmp_path.rglob("*"):
+        with suppress(OSError):
+            found.append(path.read_bytes())
+    for secret in (SECRET.token, SECRET.store_key):
+        assert not any(secret in each or secret.hex().encode() in each for each in found)
+    assert repr(SECRET) == "RunSecret()"
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 9, block(NO_PARTITION, b"[]"), block(0, b"[]")])
+def test_a_slot_that_hears_nonsense_comes_again(monkeypatch, tmp_path, data):
+    """As from a coordinator whose connection is damaged: that is no reason for a slot to end."""
+    monkeypatch.setenv("SPARK_LOCAL_IP", HERE)
+    with socket.create_server((HERE, 0)) as coordinator:
+        slot = Slot(replace(JOB, store=str(tmp_path)), coordinator.getsockname(), SECRET, 0, 0)
+        thread = threading.Thread(target=slot.run, daemon=True)
+        thread.start()
+        coordinator.settimeout(20)
+        for answer in (data, told(Stop())):
+            connection, _ = coordinator.accept()
+            with connection:
+                connection.settimeout(20)
+                assert connection.recv(len(GREETING), socket.MSG_WAITALL) == GREETING
+                connection.sendall(answer)
+                while answer is data and connection.recv(1 << 16):
+                    pass
+                thread.join(20 if answer is not data else 0)
+        assert not thread.is_alive()

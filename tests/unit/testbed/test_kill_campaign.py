@@ -1,0 +1,185 @@
+"""What the campaign of kills makes of a journal and of an output: that it would see what it looks for."""
+
+import json
+import multiprocessing
+import signal
+import time
+from itertools import count
+
+import pyarrow as pa
+import pytest
+
+from testbed.runtime.sinks import Files
+from tests.integration.spark_jobs.exact_results import Verdict, exact, judged
+from tests.integration.spark_jobs.kills import slots
+from tests.integration.spark_jobs.kills.campaign import Campaign, Stuck
+from tests.integration.spark_jobs.kills.figures import Recovery, checkpoints, recoveries
+from tests.integration.spark_jobs.kills.jobs import job_of
+from tests.integration.spark_jobs.kills.moments import REPLAYED_NS, Moment, moment_at
+from tests.integration.spark_jobs.kills.rig import Rig
+from tests.integration.spark_jobs.kills.watching import Standing
+
+S = 10**9
+
+
+def journal(*events):
+    """Entries a second apart, each given as its name and fields."""
+    return [{"event": name, "at_ns": at * S, **fields} for at, (name, fields) in zip(count(1), events, strict=False)]
+
+
+def joined(worker):
+    return "worker-joined", {"worker": worker}
+
+
+def lost(worker):
+    return "worker-lost", {"worker": worker}
+
+
+def stored(partition, number, size_bytes=10):
+    return "checkpoint", {"partition": partition, "number": number, "size_bytes": size_bytes}
+
+
+def recovering(**line):
+    return "recovering", {"line": line}
+
+
+READY, EXECUTORS_UP = ("ready", {}), ("executors-up", {})
+BEGUN = (joined("a"), joined("b"), recovering(x=0), READY)
+
+
+@pytest.mark.parametrize(
+    ("then", "seen", "moment"),
+    [
+        ((), (), Moment.RUNNING),
+        ((), (Moment.STORING,), Moment.STORING),
+        ((), (Moment.ALIGNING, Moment.PUBLISHING), Moment.PUBLISHING),
+        ((lost("a"),), (Moment.STORING,), Moment.SHORT),
+        ((joined("c"), lost("a")), (), Moment.RUNNING),
+        ((lost("a"), joined("c"), recovering(x=0)), (), Moment.RESTORING),
+        ((lost("a"), joined("c"), recovering(x=0), READY), (), Moment.RUNNING),
+    ],
+)
+def test_the_moment_that_a_blow_hit_is_told_by_the_journal_and_by_what_the_struck_left(then, seen, moment):
+    standing, entries = Standing(slots=2), journal(*BEGUN, *then)
+    for entry in entries:
+        standing.take(entry)
+    assert moment_at(standing, entries[-1]["at_ns"] + REPLAYED_NS, seen) is moment
+
+
+def test_soon_after_all_have_gone_on_they_replay():
+    standing, entries = Standing(slots=2), journal(*BEGUN)
+    for entry in entries:
+        standing.take(entry)
+    assert moment_at(standing, entries[-1]["at_ns"] + REPLAYED_NS - 1, ()) is Moment.REPLAYING
+
+
+def test_a_recovery_counts_from_the_last_loss_and_the_last_epoch_before_all_went_on():
+    again = (lost("a"), joined("c"), recovering(x=0), lost("b"), joined("d"), recovering(x=0), recovering(x=0), READY)
+    spark_s = (lost("a"), EXECUTORS_UP, joined("c"), recovering(x=0), READY)
+    assert list(recoveries(journal(EXECUTORS_UP, *BEGUN))) == []
+    found = list(recoveries(journal(EXECUTORS_UP, *BEGUN, *again, *spark_s)))
+    assert found == [
+        Recovery(restart_s=2.0, executor_s=None, restore_s=2.0),
+        Recovery(restart_s=3.0, executor_s=1.0, restore_s=1.0),
+    ]
+    assert [each.own_s for each in found] == [4.0, 3.0]
+
+
+def test_checkpoints_beyond_the_line_of_a_recovery_are_invalid_once():
+    entries = journal(
+        stored("x", 1), stored("x", 2), stored("y", 1), recovering(x=1, y=1), recovering(x=1, y=1), stored("x", 2)
+    )
+    assert checkpoints(entries) == (4, 1, 40)
+
+
+def test_what_is_lost_doubled_or_wrong_is_seen(tmp_path):
+    job = job_of("q12", "coordinated", 1, tmp_path, slots=1, kills=1)
+    ends = {"bids.0": 20}
+    columns = zip(*exact(job, ends), strict=True)
+    rows = pa.RecordBatch.from_arrays([pa.array(each) for each in columns], names=["bidder", "window_start_ns", "bids"])
+    outlet, first = Files(tmp_path / "output" / "out.0"), rows.slice(0, 1)
+    outlet.publish(1, [rows.slice(1)])
+    assert judged(job, ends) == Verdict(rows.num_rows, lost=1, doubled=0, wrong=0)
+    outlet.publish(2, [first])
+    assert judged(job, ends).exact
+    outlet.publish(3, [first])
+    assert judged(job, ends) == Verdict(rows.num_rows, lost=0, doubled=1, wrong=0)
+    outlet.publish(4, [first.set_column(2, "bids", pa.array([0]))])
+    assert judged(job, ends) == Verdict(rows.num_rows, lost=0, doubled=1, wrong=1)
+
+
+class Quick(Rig):
+    """A run that recovers at once, and whose coordinator is gone once it drains; it `ends` if all is out by then."""
+
+    def __init__(self, job, root, ends):
+        super().__init__(job, root / "journal.jsonl")
+        self._ends, self._gone = ends, False
+        self._write(joined("a"))
+        self._go()
+
+    def victims(self):
+        return ["a"]
+
+    def revive(self):
+        pass
+
+    def kill(self, victims):
+        assert not self._gone, "nobody is there any more"
+        self._write(lost("a"), joined("a"))
+        self._go()
+        return []
+
+    def is_now(self, moment):
+        return None
+
+    def has_ended(self):
+        return self._gone
+
+    def drain(self):
+        self._gone = True
+        if self._ends:
+            self._write(("finished", {"positions": {"bids.0": 1}}))
+
+    def close(self):
+        pass
+
+    def _go(self):
+        self._write(recovering(x=0), READY, *(stored("x", number) for number in range(20)))
+
+    def _write(self, *events):
+        with self.journal.open("a") as file:
+            for name, fields in events:
+                file.write(json.dumps({"event": name, "at_ns": time.time_ns(), **fields}) + "\n")
+
+
+def campaign(tmp_path, ends):
+    job = job_of("q12", "coordinated", 1, tmp_path, slots=1, kills=2)
+    return Campaign(Quick(job, tmp_path, ends), [Moment.RUNNING], seed=1, limit_s=10.0)
+
+
+def test_a_run_that_is_over_before_its_last_kill_was_not_struck_by_it(tmp_path):
+    episode = campaign(tmp_path, ends=True).run(kills=2)
+    assert [blow.kills for blow in episode.blows] == [1, 1]
+    assert episode.verdict.lost == episode.verdict.compared > 0, "judged by where the end has the sources"
+
+
+def test_a_coordinator_that_is_gone_before_the_end_is_told(tmp_path):
+    with pytest.raises(Stuck, match="the coordinator is gone"):
+        campaign(tmp_path, ends=False).run(kills=2)
+
+
+def mute(*_):
+    """In place of a coordinator."""
+    signal.pause()
+
+
+def test_a_coordinator_that_does_not_begin_is_not_left_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(slots, "coordinate", mute)
+    monkeypatch.setattr(slots, "START_LIMIT_S", 0.0)
+    before = multiprocessing.active_children()
+    with pytest.raises(TimeoutError, match="not begun"):
+        slots.Slots(job_of("q12", "coordinated", 1, tmp_path, slots=1, kills=1), tmp_path)
+    left = [each for each in multiprocessing.active_children() if each not in before]
+    for each in left:
+        each.kill()
+    assert left == []

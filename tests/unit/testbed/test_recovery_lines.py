@@ -1,0 +1,50 @@
+"""The lines that the coordinator chooses against those of `models.checkpoint_graph`, and useless checkpoints."""
+
+import pytest
+
+from models.checkpoint_graph import in_flight, on_z_cycle, orphans, recovery_line
+from tests.unit.testbed.recorder import Recorder
+from tests.unit.testbed.runs import simulated
+from tests.unit.testbed.small_flows import laid_out
+
+LOGGED = ("uncoordinated", "communication-induced")
+
+
+def recorded(flow, protocol, seed, **options):
+    """The record of a run, and what came out of it."""
+    recorder = Recorder(laid_out(flow)[0])
+    return recorder, simulated(flow, protocol, seed, observer=recorder, **options).run()
+
+
+@pytest.mark.parametrize("protocol", LOGGED)
+@pytest.mark.parametrize("flow", ["tiny", "joined", "cyclic"])
+def test_every_recovery_goes_to_the_latest_consistent_line(flow, protocol):
+    lines = 0
+    for seed in range(12):
+        for execution, line in recorded(flow, protocol, seed)[0].at_recovery:
+            assert line == recovery_line(execution).tolist(), f"seed {seed}"
+            lines += any(line)
+    assert lines > 5
+
+
+def test_a_coordinated_line_has_neither_orphans_nor_anything_in_flight():
+    lines = 0
+    for seed in range(30):
+        for execution, line in recorded("tiny", "coordinated", seed)[0].at_recovery:
+            assert not (orphans(execution, line) | in_flight(execution, line)).any(), f"seed {seed}"
+            lines += any(line)
+    assert lines > 5
+
+
+def test_communication_induced_checkpoints_are_never_useless_and_uncoordinated_ones_are():
+    useless, forced = dict.fromkeys(LOGGED, 0), 0
+    for protocol in LOGGED:
+        for seed in range(8):
+            useless[protocol] += int(on_z_cycle(recorded("cyclic", protocol, seed, faults=())[0].execution()).sum())
+    for seed in range(8):
+        recorder, outcome = recorded("cyclic", "communication-induced", seed)
+        useless["communication-induced"] += int(on_z_cycle(recorder.execution()).sum())
+        forced += outcome.tally.forced
+    assert useless["communication-induced"] == 0
+    assert useless["uncoordinated"] > 0
+    assert forced > 0

@@ -1,0 +1,101 @@
+"""The coordinator's side of connections: slots that fail, strangers, deaths and broken links."""
+
+import secrets
+import socket
+import struct
+import time
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+
+import pytest
+
+from experiments.errors import EnvironmentFailure
+from journal.reader import read_journal
+from journal.writer import Journal
+from testbed.runtime import messages
+from testbed.runtime.messages import SLOT, Broken, Failed, Hello, Stop
+from testbed.runtime.secret import TOKEN_BYTES
+from testbed.runtime.server import MOST_FAILURES, Server
+from testbed.runtime.slot import tell_failure
+from testbed.runtime.wire import NO_PARTITION, block
+from tests.unit.testbed.small_job import HERE, JOB
+
+TOKEN = secrets.token_bytes(TOKEN_BYTES)
+
+
+def server_in(folder):
+    return Server(replace(JOB, store=str(folder / "store")), TOKEN, HERE, Journal(folder / "journal.jsonl"))
+
+
+@pytest.fixture
+def server(tmp_path):
+    with closing(server_in(tmp_path)) as made:
+        yield made
+
+
+def serve_until(server, condition):
+    deadline_s = time.monotonic() + 10
+    server.serve(lambda: condition() or time.monotonic() > deadline_s)
+    assert condition()
+
+
+def events_in(folder, event):
+    return [entry for entry in read_journal(folder / "journal.jsonl") if entry["event"] == event]
+
+
+@contextmanager
+def guest(server):
+    """A connection that has greeted."""
+    with socket.create_connection(server.address) as connection:
+        connection.sendall(SLOT.of(TOKEN))
+        yield connection
+
+
+def say(slot, *words):
+    slot.sendall(b"".join(block(NO_PARTITION, messages.encode(each)) for each in words))
+
+
+def test_slots_that_do_nothing_but_fail_end_the_run_with_their_last_words(server, tmp_path):
+    """As of a state that can't be serialised, which another try does not change."""
+    words = [Failed("BadInput: state of count.0: not usable")] * MOST_FAILURES
+    with guest(server) as slot:
+        say(slot, Hello((HERE, 1), 0, 0), *words)
+        with pytest.raises(EnvironmentFailure, match=r"fail again and again: BadInput: state of count\.0"):
+            serve_until(server, lambda: False)
+    assert len(events_in(tmp_path, "slot-failed")) == MOST_FAILURES
+
+
+def test_slots_that_cannot_even_begin_end_the_run_too(server, tmp_path):
+    for _ in range(MOST_FAILURES):
+        tell_failure(server.address, TOKEN, ModuleNotFoundError("No module named 'boto3'"))
+    with pytest.raises(EnvironmentFailure, match="fail again and again: ModuleNotFoundError: No module named 'boto3'"):
+        serve_until(server, lambda: False)
+
+
+def test_all_slots_hear_of_the_end_though_one_has_just_died(tmp_path):
+    server = server_in(tmp_path)
+    with guest(server) as living, ExitStack() as stack:
+        dying = stack.enter_context(guest(server))
+        for slot in (dying, living):
+            say(slot, Hello((HERE, 1), 0, 0))
+        serve_until(server, lambda: len(events_in(tmp_path, "worker-joined")) == 2)
+        dying.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed with a reset
+        dying.close()
+        server.close()
+        heard = b"".join(iter(lambda: living.recv(1 << 16), b""))
+    assert messages.encode(Stop()) in heard
+
+
+def test_a_connection_that_breaks_while_an_earlier_break_is_remembered_is_known(server, tmp_path):
+    with guest(server) as staying, ExitStack() as stack:
+        leaving = stack.enter_context(guest(server))
+        for slot in (staying, leaving):
+            say(slot, Hello((HERE, 1), 0, 0))
+        serve_until(server, lambda: events_in(tmp_path, "recovering"))
+        first = events_in(tmp_path, "recovering")[-1]["epoch"]
+        say(staying, Broken(first, 1))
+        leaving.close()
+        say(stack.enter_context(guest(server)), Hello((HERE, 1), 0, 1))
+        serve_until(server, lambda: events_in(tmp_path, "recovering")[-1]["epoch"] > first)
+        say(staying, Broken(events_in(tmp_path, "recovering")[-1]["epoch"], 1))
+        serve_until(server, lambda: any("broke" in lost["why"] for lost in events_in(tmp_path, "worker-lost")))
