@@ -22,7 +22,7 @@ from models.utilization import utilization
 from results.checks.evidence import tolerated
 from results.predictions import long_run, replays
 from results.predictions.process import Process
-from results.tables.findings import the_run
+from results.summary.findings import the_run
 from results.tables.schema import TABLES
 
 RECORDS, START_NS = 10_000, 1_795_000_000_000_000_000

@@ -19,8 +19,8 @@ from aftershock.run.query import job_config, spark_conf
 from experiments import spec
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
+from infra.launch import REPOSITORY
 from infra.services import kafka, spark
-from infra.services.launch import REPOSITORY
 from journal.reader import read_journal
 from workloads.generator import Feed
 from workloads.inputs import records

@@ -15,7 +15,7 @@ from results.regression.change_points import change_points
 from results.regression.history import BASELINE, CANDIDATES
 from results.regression.judging import FALSE_ALARM, Chances, Change, Pair, holm, margin, measure, on_scale, verdict
 from results.regression.regress import worse_places
-from results.tables.metrics import METRICS, Scale
+from results.summary.metrics import METRICS, Scale
 
 NIGHTS = 200
 SLOWER = 1.15

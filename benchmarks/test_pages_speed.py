@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
-from results.runs import index, store
+from results.runs import store
+from results.summary import index
 from tests.e2e.airflow_server import api_server
 from tests.e2e.browser import logged_in_browser, needs_chromium
 from tests.e2e.example_run import START_NS, write_run, write_table

@@ -12,6 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +27,6 @@ from experiments.documents import Document
 from experiments.errors import BadInput, in_file
 from experiments.field_types import Spelling
 from experiments.parsing import Misfit, Spec, parse, read_json
-from experiments.spec import Role
 
 DNS_LABEL = Spelling(
     r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
@@ -75,6 +75,11 @@ def _reachable(text: str) -> str:
 
 Address = Annotated[str, AfterValidator(_reachable)]
 Domain = Annotated[str, DOMAIN]
+
+
+class Role(StrEnum):
+    GATEWAY = "gateway"  # broker, Spark master, query driver, generator, injector; never killed by a plan
+    WORKER = "worker"
 
 
 class InventoryHost(Spec):

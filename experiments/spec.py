@@ -48,11 +48,6 @@ class ClusterDriver(StrEnum):
     SSH = "ssh"  # machines that exist, by their inventory
 
 
-class Role(StrEnum):
-    GATEWAY = "gateway"  # broker, Spark master, query driver, generator, injector; never killed by a plan
-    WORKER = "worker"
-
-
 class ClusterSpec(Spec):
     """The hosts: one gateway (broker, master, query driver, generator, injector) and `workers` that can be killed."""
 

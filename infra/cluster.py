@@ -12,13 +12,13 @@ from typing import Any, Protocol
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
-from experiments.spec import ClusterDriver, ClusterSpec, Role
-from infra import tokens
+from experiments.inventory import Role
+from experiments.spec import ClusterDriver, ClusterSpec
+from infra import credentials, tokens
+from infra.broker import Broker
+from infra.clocks import ClockOffset
 from infra.plain_files import read_plain
 from infra.processes import Usage
-from infra.remote.session import ClockOffset
-from infra.services import credentials
-from infra.services.broker import Broker
 from infra.strikes.strike import Proof, Strike
 
 HANDLE_FILE = "handle.json"

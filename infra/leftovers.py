@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.errors import AftershockError, EnvironmentFailure
-from infra import tokens
+from infra import disks, tokens
 from infra.cluster import HANDLE_FILE
-from infra.netns import disks, namespaces
+from infra.netns import namespaces
 from infra.plain_files import read_plain
+from infra.process_handles import Handles
 from infra.processes import marked, owners
-from infra.strikes.handles import Handles
 
 IN_DOCKER = tokens.LETTERS["docker"]
 HERE = {tokens.LETTERS[driver] for driver in ("local", "netns", "docker")}  # those whose hosts are on this machine

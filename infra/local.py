@@ -8,11 +8,11 @@ from pathlib import Path
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, SERVICES, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra import tokens
+from infra import launch, tokens
+from infra.clocks import ClockOffset
 from infra.cluster import Handle, HostState
 from infra.processes import Usage, is_taken, marks, members, usage
-from infra.remote.session import ClockOffset
-from infra.services import gateway, launch, startup
+from infra.services import gateway, startup
 from infra.strikes.death import Death
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import Proof, Strike

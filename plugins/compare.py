@@ -9,8 +9,9 @@ from fastapi.responses import HTMLResponse
 
 from plugins import present
 from plugins.rendering import render
-from results.runs import index, store
-from results.tables.metrics import METRICS
+from results.runs import store
+from results.summary import index
+from results.summary.metrics import METRICS
 from results.views import side_by_side
 
 MOST_COMPARED = 12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from results.runs import index
+from results.summary import index
 
 READING_S = 0.3  # that a page waits for runs which nobody has listed before
 READER = "aftershock-index"  # the thread that reads what a page did not wait for

@@ -11,7 +11,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from aftershock.watch import live
 from plugins.access import can_abort, form_token, from_our_form, may_abort
 from plugins.rendering import render
-from results.runs import index, store
+from results.runs import store
+from results.summary import index
 
 router = APIRouter()
 

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from results.damage import Damaged
-from results.runs.index import Row
 from results.runs.store import Run
+from results.summary.index import Row
 from results.tables.schema import REAL, TABLES, WHOLE
 from results.verdict import WORST_FIRST
 

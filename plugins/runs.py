@@ -13,8 +13,9 @@ from plugins import present
 from plugins.files import Folder, data_docs_index, report_file, send, served_files, table_file
 from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
-from results.runs import index, store
-from results.tables.findings import headline, surroundings
+from results.runs import store
+from results.summary import index
+from results.summary.findings import headline, surroundings
 from results.tables.reading import read_pieces
 from results.tables.schema import TABLES
 from results.verdict import WORST_FIRST

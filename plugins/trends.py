@@ -14,7 +14,7 @@ from plugins.rendering import render
 from results.regression import records, wording
 from results.regression.history import Series, series_of
 from results.regression.regress import changes
-from results.tables.metrics import METRICS, Metric
+from results.summary.metrics import METRICS, Metric
 
 router = APIRouter()
 

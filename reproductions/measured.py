@@ -9,9 +9,10 @@ from typing import NamedTuple
 import pandas as pd
 
 from experiments.spec import Experiment, LoadMode
-from results.runs import index, store
+from results.runs import store
 from results.runs.machine import experiment_digest, machine_class
 from results.runs.store import Run
+from results.summary import index
 from results.tables.schema import SCHEMA_VERSION, FaultOutcome
 
 USUAL_EXTRA_S = 120.0  # beside its window, of a run where none has been seen

@@ -21,7 +21,7 @@ from typing import Any
 from confluent_kafka import Producer
 
 from experiments.workloads import read_workload
-from infra.services.broker import Broker
+from infra.broker import Broker
 from journal.writer import Journal
 from workloads.inputs import Input, Keys, Stream, sources
 from workloads.schedule import Schedule

@@ -15,7 +15,7 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-from aftershock.airflow import signals
+from aftershock.airflow import litter, signals
 from aftershock.airflow.environment import (
     ADMIN,
     API_PORT,
@@ -26,7 +26,6 @@ from aftershock.airflow.environment import (
     environment,
     password_file,
 )
-from aftershock.watch import litter
 from experiments.errors import EnvironmentFailure
 
 HOST = "127.0.0.1"

@@ -51,7 +51,7 @@ def prune(arguments: argparse.Namespace) -> int:
 
 def _remove(run_id: str, dag_run: str | None, dry_run: bool) -> list[str]:
     """Remove a run and its logs, unless that is only tried; returns the logs' paths, relative to the home."""
-    from aftershock.watch import litter
+    from aftershock.airflow import litter
     from results.runs import store
 
     if dry_run:

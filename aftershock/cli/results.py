@@ -48,7 +48,7 @@ def show_results(arguments: argparse.Namespace) -> int:
 
 def _list_runs(arguments: argparse.Namespace) -> int:
     """Every finished run, newest first; whole lines where they do not go to a terminal."""
-    from results.runs import index
+    from results.summary import index
     from results.views.listing import entry, listing
 
     rows = index.rows()

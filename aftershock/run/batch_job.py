@@ -13,11 +13,12 @@ from pathlib import Path
 
 from aftershock.run.live_run import complaint
 from experiments.errors import EnvironmentFailure
+from infra import launch
 from infra.cluster import Handle
-from infra.services import launch, spark
+from infra.launch import DAEMON, PYTHONPATH, REPOSITORY, for_the_controller
+from infra.services import spark
 from infra.services.jars import ensure_jars
 from infra.services.jvm import find_java
-from infra.services.launch import DAEMON, PYTHONPATH, REPOSITORY, for_the_controller
 from results.runs.store import Run
 from spark_jobs.tables.orders import Orders
 

@@ -16,10 +16,10 @@ from aftershock.run.query import spark_conf
 from experiments.errors import BadInput
 from experiments.spec import Experiment
 from experiments.workloads import InputSpec, OwnJobSpec
+from infra.broker import Broker
 from infra.cluster import JOB, STORE, Handle
+from infra.launch import GUARD, REPOSITORY
 from infra.services import kafka, spark
-from infra.services.broker import Broker
-from infra.services.launch import GUARD, REPOSITORY
 from workloads.own_job import ORACLE
 from workloads.recorded import PARQUET, write
 

@@ -11,15 +11,15 @@ from typing import Any
 from experiments.engines import OF_THE_TESTBED, Engine, Protocol
 from experiments.spec import Experiment, LoadMode
 from infra.cluster import STORE, Handle
+from infra.launch import REPOSITORY
 from infra.services import spark
 from infra.services.jars import ensure_jars
-from infra.services.launch import REPOSITORY
 from results.runs.store import Run
 from spark_jobs.streaming.progress import records_read
 from testbed.progress import events_read
 
 CONFIG_FILE, DRAIN_FILE = "query.json", "query.drain"  # the second asks the testbed's driver to come to an end
-PROGRAMS = {Engine.STRUCTURED_STREAMING: "streaming", Engine.DATAFLOW: "dataflow"}
+PROGRAMS = {Engine.STRUCTURED_STREAMING: "streaming", Engine.DATAFLOW: "testbed"}
 
 
 def submission(experiment: Experiment, handle: Handle, root: Path, run: Run) -> list[str]:

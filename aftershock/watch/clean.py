@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from aftershock.airflow import orchestrate
+from aftershock.airflow import litter, orchestrate
 from aftershock.run import lease, steps
 from aftershock.run.lease import Lease
-from aftershock.watch import litter
 from experiments.engines import EngineSpec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.parsing import parse

@@ -13,12 +13,12 @@ from docker.errors import ImageNotFound
 from docker.types import IPAMConfig, IPAMPool
 
 from experiments.spec import ClusterSpec
+from infra import launch
 from infra.cluster import Handle, Host, Role
 from infra.docker import control, daemon, mounts
 from infra.docker.containers import AT_ONCE, CLUSTER_LABEL, ROOT_LABEL, USER_LABEL, name_of, network_of
 from infra.netns import namespaces
 from infra.processes import MACHINE
-from infra.services import launch
 from infra.services.startup import WORKER_OVERHEAD_MB
 
 DOCKERFILE = Path(__file__).with_name("Dockerfile")

@@ -19,12 +19,12 @@ from pathlib import Path
 from docker.types import Mount
 
 from experiments.errors import BadInput
+from infra import credentials
 from infra.cluster import JOB, STORE, Handle, Host, Role
 from infra.docker import control, daemon
-from infra.services import credentials
+from infra.launch import REPOSITORY
 from infra.services.jars import cache_folder
 from infra.services.jvm import find_java
-from infra.services.launch import REPOSITORY
 
 SYSTEM = ("bin", "sbin", "lib*", "usr")  # folders of the root, or links to such
 SETTINGS = (

@@ -14,15 +14,15 @@ from pathlib import Path
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra import leftovers, programs, tokens
+from infra import disks, launch, leftovers, programs, tokens
 from infra.cluster import Handle, Host
-from infra.netns import disks, namespaces
+from infra.netns import namespaces
 from infra.netns.power import PowerOff
 from infra.processes import MACHINE, Usage, members, usage
 from infra.remote import ssh
 from infra.remote.hosts import RemoteHosts, SwitchedOff
 from infra.remote.session import Session
-from infra.services import gateway, launch, startup
+from infra.services import gateway, startup
 from infra.strikes import delay, partition
 from infra.strikes.strike import Proof, Strike
 

@@ -15,9 +15,9 @@ from collections.abc import Callable
 
 from infra.cluster import Host
 from infra.netns import namespaces
+from infra.process_handles import Handles
 from infra.processes import MACHINE, MARK, carries, members, take_precedence
 from infra.remote import ssh
-from infra.strikes.handles import Handles
 from infra.strikes.strike import Proof, wait_until
 
 PROOF_LIMIT_S, LOOK_EACH_S = 5.0, 0.002

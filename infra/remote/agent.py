@@ -19,9 +19,8 @@ from typing import Any
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind, FaultOptions
-from infra.netns import disks
+from infra import disks, launch
 from infra.processes import MARK, members, take_precedence, usage
-from infra.services import launch
 from infra.strikes.ear import Ear, call
 from infra.strikes.partition import rules_in_force
 from infra.strikes.ready import Target, ready, undo

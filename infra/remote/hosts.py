@@ -22,11 +22,13 @@ from typing import Any, NamedTuple
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from infra import launch
+from infra.clocks import ClockOffset
 from infra.cluster import Handle, Host, HostState
 from infra.processes import MACHINE, MARK, Usage
 from infra.remote import reach
-from infra.remote.session import ClockOffset, Disconnected, Session, measure_offset
-from infra.services import gateway, launch, startup
+from infra.remote.session import Disconnected, Session, measure_offset
+from infra.services import gateway, startup
 from infra.strikes.strike import Proof, Strike, wait_until
 
 ANSWER_LIMIT_S = 15.0

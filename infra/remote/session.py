@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from experiments.errors import EnvironmentFailure
-from infra.strikes.strike import Proof
+from infra.clocks import ClockOffset
 
 PINGS = 8
 
@@ -35,30 +34,6 @@ class Session(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class ClockOffset:
-    """How far a host's clock is ahead of this machine's, as measured [ns]; the truth is within `uncertainty_ns` of it.
-
-    What is not more than its uncertainty is taken for none: hosts that live by one clock are not told apart by noise.
-    """
-
-    offset_ns: int
-    uncertainty_ns: int
-
-    @property
-    def applied_ns(self) -> int:
-        return self.offset_ns if abs(self.offset_ns) > self.uncertainty_ns else 0
-
-    def there(self, our_ns: int) -> int:
-        """A moment of our clock by the host's."""
-        return our_ns + self.applied_ns
-
-    def here(self, proof: Proof) -> Proof:
-        """A proof whose moments are by the host's clock, with those of ours."""
-        ahead_ns = self.applied_ns
-        return replace(proof, fired_ns=proof.fired_ns - ahead_ns, proved_ns=proof.proved_ns - ahead_ns)
 
 
 def measure_offset(ask_clock: Callable[[], int], pings: int = PINGS) -> ClockOffset:

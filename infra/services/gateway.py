@@ -17,11 +17,11 @@ from pathlib import Path
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from infra.cluster import Driver, Handle
+from infra.credentials import write_private
+from infra.launch import BROKER_PORT, CONTROLLER_PORT, MASTER_PORT, PORTS, for_the_controller
 from infra.services import kafka, spark
-from infra.services.credentials import write_private
 from infra.services.jars import ensure_jars
 from infra.services.jvm import Java, find_java
-from infra.services.launch import BROKER_PORT, CONTROLLER_PORT, MASTER_PORT, PORTS, for_the_controller
 from infra.strikes.strike import Proof
 
 GATEWAY_PORTS = (BROKER_PORT, CONTROLLER_PORT, MASTER_PORT)

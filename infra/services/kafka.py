@@ -19,8 +19,8 @@ from kafka.admin import NewTopic
 from kafka.errors import RetriableError, TopicAlreadyExistsError
 
 from experiments.errors import EnvironmentFailure
-from infra.services.broker import MECHANISM, PROTOCOL, USER, Broker, server_login
-from infra.services.launch import BROKER_PORT, CONTROLLER_PORT
+from infra.broker import MECHANISM, PROTOCOL, USER, Broker, server_login
+from infra.launch import BROKER_PORT, CONTROLLER_PORT
 
 HEAP = "320m"
 LONGEST_PAUSE_MS = 500  # between two attempts to reach a broker that starts; by default it grows to half a minute

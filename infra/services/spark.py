@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+from infra import credentials
 from infra.cluster import Handle, Host
-from infra.services import credentials
-from infra.services.launch import MASTER_PORT
+from infra.launch import MASTER_PORT
 
 # A worker that finds no master tries again every 5 to 15 s; Spark's own numbers are 6, then ten more every 30 to 90 s.
 RETRIES = "-Dspark.worker.initialRegistrationRetries=60 -Dspark.worker.maxRegistrationRetries=120"

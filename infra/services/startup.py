@@ -14,14 +14,14 @@ import psutil
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import GATEWAY, FaultKind
 from experiments.spec import ClusterSpec
-from infra import tokens
+from infra import credentials, launch, tokens
 from infra.cluster import Driver, Handle, Host, Role
+from infra.launch import BROKER_PORT, MASTER_PORT
 from infra.locks import locked
 from infra.plain_files import NotPlain, read_end
-from infra.services import credentials, gateway, kafka, launch, spark
+from infra.services import gateway, kafka, spark
 from infra.services.jars import ensure_jars
 from infra.services.jvm import find_java
-from infra.services.launch import BROKER_PORT, MASTER_PORT
 from infra.strikes.strike import Proof
 
 GATEWAY_MEMORY_MB = 2048  # broker, master, query driver, generator

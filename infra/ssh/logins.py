@@ -17,8 +17,8 @@ import paramiko
 
 from experiments import inventory
 from experiments.errors import BadInput
-from experiments.inventory import InventoryHost
-from experiments.spec import ClusterSpec, Role
+from experiments.inventory import InventoryHost, Role
+from experiments.spec import ClusterSpec
 from infra import tokens
 from infra.cluster import Handle, Host
 from infra.processes import MARK

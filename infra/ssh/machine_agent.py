@@ -17,9 +17,9 @@ from typing import Any
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind
+from infra.launch import REPOSITORY
 from infra.processes import MACHINE, is_taken, listening
 from infra.remote.agent import Agent, serve
-from infra.services.launch import REPOSITORY
 from infra.ssh import claims
 from infra.strikes import delay, partition
 from infra.strikes.partition import reconnect, rules_in_force

@@ -11,12 +11,12 @@ import paramiko
 
 from experiments.errors import EnvironmentFailure
 from infra.cluster import Handle, Host, Role
+from infra.launch import REPOSITORY
 from infra.remote.hosts import RemoteHosts
 from infra.remote.json_lines import reason_of
 from infra.services import gateway, spark
 from infra.services.jars import cache_folder
 from infra.services.jvm import find_java
-from infra.services.launch import REPOSITORY
 from infra.ssh.logins import called, connect
 
 LOOK_LIMIT_S = 10.0

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from infra.process_handles import Handles
 from infra.processes import listening
-from infra.strikes.handles import Handles
 from infra.strikes.strike import Proof, wait_until
 
 PROOF_LIMIT_S, LOOK_EACH_S = 5.0, 0.002

@@ -6,8 +6,8 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
+from infra.process_handles import Handles
 from infra.processes import is_stopped, stands_still
-from infra.strikes.handles import Handles
 from infra.strikes.strike import Proof, wait_until
 
 PROOF_LIMIT_S, LOOK_EACH_S = 5.0, 0.002

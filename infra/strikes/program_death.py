@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
+from infra import launch
 from infra.processes import members
-from infra.services import launch
 from infra.services.supervisor import GO_ON, HOLD, PROGRAM
 from infra.strikes.death import Death
 from infra.strikes.strike import Proof

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from experiments.fault_kinds import FaultKind, FaultOptions
+from infra.launch import PORTS
 from infra.processes import MACHINE
-from infra.services.launch import PORTS
 from infra.strikes.blackout import Blackout
 from infra.strikes.death import Death, Termination
 from infra.strikes.delay import Delay, undelay

@@ -17,9 +17,9 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
+from infra import launch
+from infra.process_handles import Handles
 from infra.processes import ROOT, is_stopped, members, take_precedence, thread_times
-from infra.services import launch
-from infra.strikes.handles import Handles
 from infra.strikes.strike import Proof, wait_until
 
 PERIOD_S = 0.1

@@ -31,7 +31,7 @@ from reproductions.measured import Cell
 from reproductions.plants import InRows, Plant, like_rows
 from reproductions.reproduction import Check, Reproduction, holds
 from results.checks.rules import NotEnough, between
-from results.tables.findings import EXECUTOR, PHASES
+from results.summary.findings import EXECUTOR, PHASES
 from results.views.style import INK, WIDTH_IN
 
 SETTLED_S = 20.0  # the last seconds of the window, in which latency must be as before

@@ -19,7 +19,7 @@ from models.sustainable.search import End
 from models.uncertainty import FEWEST_SAMPLES
 from results.checks.rules import NotEnough
 from results.runs.store import Run
-from results.tables.findings import FAILURE_CLASSES, LONG_RUN, REPLAY_MODEL, judged_utilization, took_effect
+from results.summary.findings import FAILURE_CLASSES, LONG_RUN, REPLAY_MODEL, judged_utilization, took_effect
 from results.tables.schema import TABLES, FaultOutcome
 
 MANY_FAULTS, FEW_FAULTS_FACTOR = 20, 2.0  # with fewer faults single recoveries scatter more: twice the tolerance

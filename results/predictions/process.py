@@ -11,7 +11,7 @@ from experiments.engines import Engine, RecoveryMode
 from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
 from results.runs.store import Run
-from results.tables.findings import the_run, took_effect
+from results.summary.findings import the_run, took_effect
 
 DOWN, AT_WORK = ("detect", "restart", "warm-up"), ("useful", "idle", "checkpoint")
 ROUND = "round"  # stands for all partitions in the table of their checkpoints

@@ -17,7 +17,7 @@ from results.predictions.replays import Replay, Unreplayable, replayed
 from results.runs import store
 from results.runs.machine import experiment_digest
 from results.runs.store import Run
-from results.tables.findings import (
+from results.summary.findings import (
     LAW_MODEL,
     LONG_RUN,
     LONG_RUN_MODEL,

@@ -13,8 +13,9 @@ import numpy as np
 from experiments.errors import BadInput
 from experiments.parsing import read_mapping
 from results.regression.judging import FEWEST_BASELINE, FEWEST_CANDIDATES, Pair, on_scale
-from results.runs import index, store
-from results.tables.metrics import Metric
+from results.runs import store
+from results.summary import index
+from results.summary.metrics import Metric
 from results.tables.schema import SCHEMA_VERSION
 
 CANDIDATES, BASELINE = 5, 20  # runs under each seed

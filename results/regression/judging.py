@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from results.regression.bootstrap import DRAWS, RARE, Comparison, Stratum, chances, draws_for, reaches
-from results.tables.metrics import Better, Metric, Scale
+from results.summary.metrics import Better, Metric, Scale
 
 FALSE_ALARM = 0.01  # half of them better, half worse
 FALSE_SAME = 0.05

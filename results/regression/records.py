@@ -20,7 +20,7 @@ from results.damage import Damaged
 from results.regression.judging import Change
 from results.runs import store
 from results.runs.json_files import Document, Name, Whole, Words, read_document
-from results.tables.metrics import Better, Scale
+from results.summary.metrics import Better, Scale
 from results.tables.reading import read_arrow
 from results.tables.schema import REGRESSION_TABLES
 

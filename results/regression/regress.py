@@ -17,7 +17,7 @@ from results.regression.history import Row, Series, Split
 from results.regression.judging import Change, Judgement, from_scale, judge, margin, overall
 from results.regression.records import Regression
 from results.regression.wording import sentence
-from results.tables.metrics import METRICS, Better, Metric, Scale
+from results.summary.metrics import METRICS, Better, Metric, Scale
 
 LONGEST_HISTORY = 400  # runs in which changes are looked for
 SERIES = ("experiment", "experiment_digest", "machine")  # what names one

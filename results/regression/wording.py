@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from results.regression.judging import Change
-from results.tables.findings import number
-from results.tables.metrics import METRICS, Scale
+from results.summary.findings import number
+from results.summary.metrics import METRICS, Scale
 
 MARKS = {Change.WORSE: "✗", Change.UNKNOWN: "?", Change.BETTER: "✓", Change.SAME: "="}
 

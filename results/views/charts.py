@@ -14,7 +14,7 @@ import pandas as pd
 
 from results.damage import Damaged
 from results.runs.store import Run
-from results.tables.findings import (
+from results.summary.findings import (
     EXECUTOR,
     PHASES,
     ModelInputs,

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from results.runs.store import Run
-from results.tables.findings import (
+from results.summary.findings import (
     kills_with_recoveries,
     ledger_seconds,
     number,

@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.wording import on_one_line
 from results.runs import store
-from results.runs.index import Row
+from results.summary.index import Row
 
 GAP = "  "
 

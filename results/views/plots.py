@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from results.runs.store import Run
-from results.tables.findings import (
+from results.summary.findings import (
     EXECUTOR,
     PHASES,
     advice,

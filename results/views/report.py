@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from experiments.spec import Experiment
 from results.runs.store import Run
-from results.tables.findings import (
+from results.summary.findings import (
     advice,
     failure_share,
     headline,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from results.runs.index import Row
+from results.summary.index import Row
 from results.verdict import WORST_FIRST
 
 SORTS: dict[str, Callable[[Row], Any]] = {

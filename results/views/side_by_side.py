@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from results.regression.judging import Change
-from results.runs.index import Row
 from results.runs.store import Run
-from results.tables.metrics import METRICS, Better, Metric, Scale
+from results.summary.index import Row
+from results.summary.metrics import METRICS, Better, Metric, Scale
 from results.views.charts import ledger
 
 

@@ -7,7 +7,7 @@ import textwrap
 import pandas as pd
 
 from results.runs.store import Run
-from results.tables.findings import (
+from results.summary.findings import (
     EXECUTOR,
     FAILURE_CLASSES,
     REPLAY_MODEL,

@@ -11,7 +11,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from experiments.spec import EngineSpec, RecoveryMode, TriggerMode
 from experiments.workloads import WorkloadSpec, read_workload
-from infra.services.broker import Broker
+from infra.broker import Broker
 from workloads.queries import query
 from workloads.results import COLUMNS
 

@@ -26,8 +26,8 @@ from pyspark.sql.streaming import DataStreamReader, DataStreamWriter
 from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
 
 from experiments.errors import BadInput
-from infra.services.broker import Broker
-from infra.services.launch import REPOSITORY
+from infra.broker import Broker
+from infra.launch import REPOSITORY
 from journal.writer import Journal
 from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.driver import POLL_S, ProgressJournal, await_master

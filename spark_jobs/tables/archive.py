@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from experiments.errors import EnvironmentFailure
 from experiments.workloads import INPUT, OwnJobSpec, WorkloadSpec
-from infra.services.broker import Broker
+from infra.broker import Broker
 from journal.reader import read_journal
 from spark_jobs.streaming.progress import offsets
 from testbed.progress import offsets as offsets_of_sources

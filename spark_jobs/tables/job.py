@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from experiments.errors import AftershockError
 from experiments.workloads import read_workload
-from infra.services.broker import Broker
+from infra.broker import Broker
 from results.runs.store import Run, read_json
 from spark_jobs.tables.archive import archive
 from spark_jobs.tables.build import build, logs_of

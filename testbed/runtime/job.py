@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.errors import BadInput
 from experiments.workloads import read_workload
-from infra.services.broker import Broker
+from infra.broker import Broker
 from testbed.core.chaining import chained
 from testbed.core.layout import Layout, lay_out
 from testbed.core.partition import Limits

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 
 from chaos.events import STRIKING
 from experiments import spec
-from experiments.spec import Role
+from experiments.inventory import Role
 from infra.cluster import Handle, Host
 from journal.writer import Journal
 from results.regression import records
 from results.runs import store
-from results.tables.findings import REPLAY_MODEL
+from results.summary.findings import REPLAY_MODEL
 from results.tables.schema import SCHEMA_VERSION, TABLES
 
 START_NS = 1_790_000_000_123_456_789  # 2026-09-21 14:13:20 UTC

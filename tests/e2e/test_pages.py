@@ -14,7 +14,7 @@ from playwright.sync_api import BrowserContext, FrameLocator, Page, expect
 from aftershock.airflow import environment
 from experiments import spec
 from results.checks import validate
-from results.runs import index
+from results.summary import index
 from results.views.report import write_report
 from tests.e2e.airflow_server import api_server
 from tests.e2e.browser import PATIENCE_S, logged_in_browser, needs_chromium, plugin_link, screenshot

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from plugins.present import time_text
 from results.damage import Damaged
-from results.runs import index, store
+from results.runs import store
 from results.runs.retention import removable
+from results.summary import index
 from results.views.listing import entry, listing
 from results.views.selection import SORTS, Selection, select
 from tests.fuzz.damaging import Stored, feed_damaged, in_one_line, written

@@ -8,9 +8,10 @@ from pathlib import Path
 from plugins import present
 from results.damage import Damaged
 from results.regression import history
-from results.runs import index, store
+from results.runs import store
 from results.runs.retention import removable
-from results.tables.findings import headline, surroundings
+from results.summary import index
+from results.summary.findings import headline, surroundings
 from results.views import charts, side_by_side
 from results.views.document import document
 from results.views.listing import entry, listing

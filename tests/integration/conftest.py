@@ -12,12 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from experiments.spec import ClusterSpec
+from infra import credentials
 from infra.cluster import HANDLE_FILE, Driver, Handle
+from infra.launch import BROKER_PORT
 from infra.local import LocalDriver, lay_out
-from infra.services import credentials, gateway, kafka, startup
+from infra.services import gateway, kafka, startup
 from infra.services.jars import ensure_jars
 from infra.services.jvm import find_java
-from infra.services.launch import BROKER_PORT
 from spark_jobs.streaming.job import STATE_STORE
 
 ONE_WORKER = ClusterSpec(workers=1, worker_memory_mb=512)

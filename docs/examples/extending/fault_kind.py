@@ -5,8 +5,8 @@ from __future__ import annotations
 import resource
 import time
 
+from infra.process_handles import Handles
 from infra.processes import members
-from infra.strikes.handles import Handles
 from infra.strikes.strike import Proof, wait_until
 
 

@@ -17,9 +17,9 @@ from aftershock.run import steps
 from aftershock.run.lease import lease
 from aftershock.watch import clean
 from infra.cluster import HANDLE_FILE, Handle
+from infra.launch import REPOSITORY
 from infra.processes import members, owners
 from infra.services import startup
-from infra.services.launch import REPOSITORY
 from results.runs import store
 from tests.unit.blows import Blow, at_every_change
 from tests.unit.marked_processes import wait_for

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from aftershock.airflow import litter
 from aftershock.cli.program import main
 from aftershock.run import batch_job
-from aftershock.watch import litter
 from results.runs import store
 from tests.unit.blows import Blow, at_every_change, places_of_changes
 from tests.unit.results import synthetic

@@ -16,9 +16,9 @@ import pytest
 from chaos.events import STANDING_BY
 from experiments.fault_kinds import FaultKind
 from infra.cluster import Handle
+from infra.launch import REPOSITORY
 from infra.local import LocalDriver
 from infra.processes import members
-from infra.services.launch import REPOSITORY
 from journal.reader import read_journal
 from tests.unit.marked_processes import wait_for
 

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from experiments.spec import ClusterDriver, ClusterSpec
-from infra import leftovers
+from infra import launch, leftovers
 from infra.cluster import Handle
 from infra.netns import driver as netns
 from infra.netns import namespaces
 from infra.processes import MACHINE
-from infra.services import launch, startup
+from infra.services import startup
 from tests.unit.marked_processes import wait_for
 
 CORES, MEMORY_MB = 2, 4096

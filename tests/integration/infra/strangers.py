@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from infra import credentials
 from infra.cluster import Handle
 from infra.processes import LISTEN, members
-from infra.services import credentials
 
 NOBODY = 65534
 SECRET_ENDINGS = (".secret", ".secretKey", ".password")  # of the names of settings

@@ -23,11 +23,11 @@ from infra.docker import driver as docker_driver
 from infra.docker.driver import DockerDriver
 from infra.docker.strikes import Disconnection
 from infra.drivers import driver_of
+from infra.launch import REPOSITORY
 from infra.processes import members
 from infra.remote.hosts import RemoteStrike
 from infra.remote.session import Session
 from infra.services import gateway, kafka, startup
-from infra.services.launch import REPOSITORY
 from infra.strikes import partition
 from infra.strikes.strike import Proof
 from results.runs import store

@@ -21,10 +21,10 @@ from infra.docker import containers, stream
 from infra.docker import driver as docker_driver
 from infra.docker.driver import DockerDriver
 from infra.drivers import driver_of
+from infra.launch import REPOSITORY
 from infra.processes import members
 from infra.remote.session import Disconnected
 from infra.services import startup
-from infra.services.launch import REPOSITORY
 from infra.strikes import partition
 from tests.docker_daemon import docker_daemon
 from tests.unit.marked_processes import wait_for

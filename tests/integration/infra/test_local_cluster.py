@@ -18,12 +18,12 @@ from kafka.errors import KafkaError
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
+from infra.broker import Broker
 from infra.cluster import Handle, Role
+from infra.launch import REPOSITORY
 from infra.local import LocalDriver
 from infra.processes import MARK, listening, marks, members, stands_still, usage
 from infra.services import gateway, kafka, spark, startup
-from infra.services.broker import Broker
-from infra.services.launch import REPOSITORY
 from tests.integration.conftest import ONE_WORKER, new_run_id
 from tests.integration.infra.strangers import assert_no_argument_tells, assert_nothing_answers, secrets_of
 from tests.unit.marked_processes import wait_for

@@ -17,16 +17,16 @@ from aftershock.run import lease, steps
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterDriver, ClusterSpec
-from infra import leftovers, tokens
+from infra import disks, leftovers, tokens
 from infra.cluster import Handle
 from infra.drivers import driver_of
-from infra.netns import disks, namespaces
+from infra.launch import REPOSITORY
 from infra.netns import driver as netns
+from infra.netns import namespaces
 from infra.netns.driver import NetnsDriver
 from infra.processes import MARK, ROOT, members
 from infra.remote import ssh
 from infra.services import gateway, kafka, startup
-from infra.services.launch import REPOSITORY
 from results.runs import store
 from tests.integration.conftest import provisioned
 from tests.integration.infra.planned_kills import assert_kills_wait_for_their_moment

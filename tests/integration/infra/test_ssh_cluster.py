@@ -20,11 +20,11 @@ from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
 from infra import leftovers
 from infra.cluster import Handle
+from infra.launch import REPOSITORY
 from infra.netns import namespaces
 from infra.processes import members
 from infra.remote import ssh
 from infra.services import kafka
-from infra.services.launch import REPOSITORY
 from infra.ssh import claims, logins
 from infra.ssh.driver import SshDriver
 from infra.strikes import delay, partition

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from infra.cluster import Driver, Handle
+from infra.launch import REPOSITORY
 from infra.services import spark
-from infra.services.launch import REPOSITORY
 from testbed.runtime.job import Job
 
 PROGRAM = "dataflow"  # the service's name

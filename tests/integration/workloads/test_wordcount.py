@@ -15,8 +15,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from experiments.spec import EngineSpec
 from experiments.workloads import WordCountSpec
+from infra.broker import Broker
 from infra.cluster import Handle
-from infra.services.broker import Broker
 from infra.services.kafka import create_topics
 from journal.reader import read_journal
 from journal.writer import Journal

@@ -12,9 +12,9 @@ import pytest
 
 from chaos.injector import Injector
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from infra.clocks import ClockOffset
 from infra.cluster import Handle, Host, Role
 from infra.processes import members
-from infra.remote.session import ClockOffset
 from infra.strikes.death import Termination
 from infra.strikes.ready import Target, ready
 from infra.strikes.strike import Proof, Strike

@@ -11,8 +11,8 @@ from experiments.spec import ClusterSpec
 from infra.cluster import Handle
 from infra.docker import control, daemon, mounts
 from infra.drivers import driver_of
+from infra.launch import REPOSITORY
 from infra.services import startup
-from infra.services.launch import REPOSITORY
 from results.runs import store
 
 

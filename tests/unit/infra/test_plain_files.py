@@ -14,9 +14,9 @@ import pytest
 from experiments.errors import EnvironmentFailure
 from infra import locks
 from infra.cluster import Handle, Host, Role
+from infra.launch import REPOSITORY
 from infra.plain_files import LARGEST_BYTES, NotPlain, read_end, read_plain
 from infra.services import startup
-from infra.services.launch import REPOSITORY
 from infra.ssh import claims
 from infra.ssh.claims import Claim
 from tests.unit.marked_processes import wait_for

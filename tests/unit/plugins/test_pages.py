@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from plugins import known_runs
 from plugins.present import ROWS_SHOWN, cell, plot_title, shown_plots, time_text
 from plugins.runs import RUNS_PER_PAGE
-from results.runs import index
+from results.summary import index
 from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table
 
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from experiments.spec import Experiment
 from models.utilization import utilization
 from results.runs.store import Run, write_json
-from results.tables.findings import LAW_MODEL, LONG_RUN, LONG_RUN_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
+from results.summary.findings import LAW_MODEL, LONG_RUN, LONG_RUN_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
 from results.tables.schema import LEDGER_CLASSES, TABLES
 
 START_NS = 1_790_000_000_000_000_000

@@ -12,7 +12,8 @@ import pytest
 
 from experiments.errors import BadInput
 from results.regression import records
-from results.runs import exchange, index, store
+from results.runs import exchange, store
+from results.summary import index
 from results.tables import schema
 from tests.unit.blows import Blow, at_every_change
 from tests.unit.results.regression.past import write_run

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from experiments.errors import BadInput
-from infra.services.launch import REPOSITORY
+from infra.launch import REPOSITORY
 from journal.reader import read_journal
 from journal.writer import Journal
 from spark_jobs.streaming.own_job import FirstQuery, Sessions
@@ -23,7 +23,7 @@ seen = {"name": __name__, "argv": sys.argv, "infra": infra.word, "results": resu
 print(json.dumps({**seen, "here": pathlib.Path("job.py").exists()}))
 """
 RUN = """import sys
-from infra.services.broker import Broker
+from infra.broker import Broker
 from spark_jobs.streaming.own_job import OwnJob, run
 run(OwnJob('', Broker(''), sys.argv[1], sys.argv[2:]))
 """

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from experiments.workloads import NexmarkSpec
-from infra.services.broker import Broker
+from infra.broker import Broker
 from journal.reader import read_journal
 from journal.writer import Journal
 from workloads import generator

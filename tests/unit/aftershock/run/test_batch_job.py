@@ -11,9 +11,10 @@ import pytest
 
 from aftershock.run import batch_job
 from experiments.errors import EnvironmentFailure
+from infra import launch
 from infra.cluster import Handle
 from infra.processes import members
-from infra.services import launch, spark
+from infra.services import spark
 from results.runs.store import Run
 from tests.unit.marked_processes import wait_for
 

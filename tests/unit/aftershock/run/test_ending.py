@@ -15,9 +15,9 @@ from aftershock.run import ending, gathering, lease, steps
 from experiments.errors import EnvironmentFailure
 from infra import leftovers, tokens
 from infra.cluster import HANDLE_FILE, Handle, Host, Role
+from infra.launch import REPOSITORY
 from infra.processes import MARK, ROOT, members
 from infra.services import startup
-from infra.services.launch import REPOSITORY
 from results.runs import store
 from tests.unit.marked_processes import wait_for
 

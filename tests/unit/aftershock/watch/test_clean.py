@@ -20,10 +20,10 @@ from aftershock.watch import clean
 from experiments.errors import BadInput
 from infra import leftovers, tokens
 from infra.cluster import HANDLE_FILE
+from infra.launch import REPOSITORY
 from infra.leftovers import Traces
 from infra.processes import MARK, ROOT, members
 from infra.services import startup
-from infra.services.launch import REPOSITORY
 from results.runs import store
 from testbed.stores.s3 import S3Store
 from tests.object_stores import BUCKET, s3_server

@@ -11,8 +11,8 @@ from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec
 from infra import programs
 from infra.cluster import Handle, Host, Role
+from infra.launch import REPOSITORY
 from infra.netns import driver as netns
-from infra.services.launch import REPOSITORY
 
 HOSTS = {"gateway": Host("gateway", "198.18.7.1", Role.GATEWAY, 1, 512)}
 PROVISION = """

@@ -17,11 +17,11 @@ import pytest
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.cluster import Handle, Host, Role
+from infra.launch import REPOSITORY
 from infra.processes import members
 from infra.remote import reach
 from infra.remote.hosts import RemoteHosts, StandsStill, SwitchedOff
 from infra.remote.session import Disconnected
-from infra.services.launch import REPOSITORY
 from tests.unit.marked_processes import start, start_python, wait_for
 
 AHEAD_NS = 5_000_000_000

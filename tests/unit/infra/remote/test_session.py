@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.remote.session import ClockOffset, measure_offset
+from infra.clocks import ClockOffset
+from infra.remote.session import measure_offset
 from infra.strikes.strike import Proof
 
 MILLISECOND = 1_000_000

@@ -3,7 +3,7 @@
 import base64
 from pathlib import Path
 
-from infra.services.broker import Broker, client_properties
+from infra.broker import Broker, client_properties
 from infra.services.kafka import cluster_id, properties
 
 

@@ -16,7 +16,7 @@ from results.predictions.replays import Unreplayable, replayed
 from results.predictions.tables import write_predictions
 from results.runs.machine import experiment_digest
 from results.runs.store import Run, write_json
-from results.tables.findings import OTHER_COSTS_MODEL, REPLAY_MODEL
+from results.summary.findings import OTHER_COSTS_MODEL, REPLAY_MODEL
 from results.tables.schema import SCHEMA_VERSION
 from tests.unit.results import synthetic
 

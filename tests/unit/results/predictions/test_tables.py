@@ -7,7 +7,7 @@ import pytest
 
 from models.utilization import utilization
 from results.predictions.tables import write_predictions
-from results.tables.findings import LAW_MODEL, LONG_RUN_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
+from results.summary.findings import LAW_MODEL, LONG_RUN_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
 from tests.unit.results import synthetic
 
 WINDOW_S = 240.0

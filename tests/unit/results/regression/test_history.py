@@ -4,7 +4,7 @@ import pytest
 
 from experiments.errors import BadInput
 from results.regression import history
-from results.tables.metrics import METRICS
+from results.summary.metrics import METRICS
 from tests.unit.results.regression.past import steady, write_nights, write_run
 
 pytestmark = pytest.mark.usefixtures("home")

@@ -9,7 +9,7 @@ from results.regression import records
 from results.regression.change_points import ChangePoint
 from results.regression.regress import baseline_run_ids, regress, worse_places
 from results.runs import store
-from results.tables.metrics import METRICS
+from results.summary.metrics import METRICS
 from results.tables.schema import REGRESSION_TABLES, VERSION_KEY
 from tests.unit.results.regression.past import steady, write_nights, write_run
 

@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.errors import BadInput
-from results.runs import index, store
+from results.runs import store
+from results.summary import index
 from results.tables.schema import SCHEMA_VERSION, TABLES, VERSION_KEY
 from results.views.listing import listing
 

@@ -2,8 +2,8 @@
 
 import re
 
-from results.runs.index import Row
-from results.tables.findings import Utilization
+from results.summary.findings import Utilization
+from results.summary.index import Row
 from results.views.listing import listing
 
 START_NS = 1_790_000_000_000_000_000

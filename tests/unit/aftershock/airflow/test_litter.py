@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from aftershock import cli
-from aftershock.airflow import orchestrate
+from aftershock.airflow import litter, orchestrate
 from aftershock.run import ending, lease, steps
-from aftershock.watch import litter
 from infra import leftovers
+from infra.launch import REPOSITORY
 from infra.services import startup
-from infra.services.launch import REPOSITORY
 from results.runs import store
 from tests.unit.marked_processes import wait_for
 
@@ -82,7 +81,9 @@ def test_a_lease_that_is_swept_while_it_is_taken_is_taken_anew(home):
     live_directory = store.live_directory("run-1")
     path = lease.lease_path(live_directory)
     path.parent.mkdir(parents=True)
-    program = "import sys; from pathlib import Path; from aftershock.run import lease\nwith lease.lease(Path(sys.argv[1])):"
+    program = (
+        "import sys; from pathlib import Path; from aftershock.run import lease\nwith lease.lease(Path(sys.argv[1])):"
+    )
     program += "\n    print('held', flush=True); sys.stdin.read()"
     with lease.lease(live_directory):
         waiting = subprocess.Popen(

@@ -11,8 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from results.runs import index, store
-from results.runs.index import UNREAD, UNREADABLE, Row
+from results.runs import store
+from results.summary import index
+from results.summary.index import UNREAD, UNREADABLE, Row
 from results.tables import reading
 from results.verdict import Verdict
 from results.views.selection import Selection, choices, select

@@ -3,7 +3,7 @@
 They are made with the cluster, known to nobody but the user who started the run, and gone with the cluster's root.
 
     ROOT/secrets/spark-defaults.conf   what every Spark process of the run reads (its SPARK_CONF_DIR)
-    ROOT/secrets/kafka.properties      what a client of the broker says (`infra.services.broker`)
+    ROOT/secrets/kafka.properties      what a client of the broker says (`infra.broker`)
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import os
 import secrets
 from pathlib import Path
 
-from infra.services.broker import client_properties
-from infra.services.launch import DAEMON
+from infra.broker import client_properties
+from infra.launch import DAEMON
 
 FOLDER = "secrets"
 SPARK_FILE, KAFKA_FILE = "spark-defaults.conf", "kafka.properties"

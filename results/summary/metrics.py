@@ -15,7 +15,7 @@ import pandas as pd
 from experiments.spec import LoadMode
 from results.damage import Outdated
 from results.runs.store import Run
-from results.tables.findings import number, quality_totals, table_or_empty, the_run, utilizations
+from results.summary.findings import number, quality_totals, table_or_empty, the_run, utilizations
 
 
 class Better(StrEnum):

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from infra.process_handles import Handles
 from infra.processes import MARK, ROOT, marks, members
-from infra.strikes.handles import Handles
 
 REPOSITORY = Path(__file__).parents[2]
 # What executors run as pyspark's daemon: a module by this name, in this folder.

@@ -3,8 +3,8 @@
 import stat
 from pathlib import Path
 
-from infra.services import credentials
-from infra.services.broker import Broker, client_properties
+from infra import credentials
+from infra.broker import Broker, client_properties
 
 
 def test_only_their_owner_can_read_the_secrets(tmp_path: Path) -> None:

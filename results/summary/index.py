@@ -24,8 +24,8 @@ import pyarrow as pa
 from results.damage import Damaged
 from results.runs import store
 from results.runs.store import UNREADABLE, ReadOnce, Run
-from results.tables.findings import Utilization, ledger_seconds, number, table_or_empty, the_run, utilizations
-from results.tables.metrics import METRICS, metrics_of
+from results.summary.findings import Utilization, ledger_seconds, number, table_or_empty, the_run, utilizations
+from results.summary.metrics import METRICS, metrics_of
 from results.tables.schema import SCHEMA_VERSION, TABLES
 from results.verdict import WORST_FIRST, Verdict, worst
 
@@ -48,7 +48,7 @@ class Row:
               (but for its status)
     facts     its row of the table `runs`; empty if it did not get as far
     verdicts  how many checks came to each verdict, the worst first
-    metrics   what it measured, by the names of `results.tables.metrics.METRICS`
+    metrics   what it measured, by the names of `results.summary.metrics.METRICS`
     """
 
     run_id: str

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiments.errors import EnvironmentFailure
-from infra import leftovers, tokens
-from infra.netns import disks
+from infra import disks, leftovers, tokens
 
 SIZE_MB = 64
 

@@ -6,8 +6,8 @@ import pytest
 
 from results.damage import Damaged
 from results.runs.store import write_json
-from results.tables.findings import utilizations
-from results.tables.metrics import METRICS, Better, Scale, metrics_of
+from results.summary.findings import utilizations
+from results.summary.metrics import METRICS, Better, Scale, metrics_of
 from results.tables.schema import TABLES
 from tests.unit.results.synthetic import KILLS_S, make_run
 
