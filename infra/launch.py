@@ -18,7 +18,7 @@ from pathlib import Path
 from infra.process_handles import Handles
 from infra.processes import MARK, ROOT, marks, members
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parent.parent
 # What executors run as pyspark's daemon: a module by this name, in this folder.
 GUARD, DAEMON = REPOSITORY / "spark_jobs" / "guard", "aftershock_guard"
 PYTHONPATH = f"{REPOSITORY}{os.pathsep}{GUARD}"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aftershock import cli
 from aftershock.airflow import litter, orchestrate
+from aftershock.cli import program
 from aftershock.run import ending, lease, steps
 from infra import leftovers
 from infra.launch import REPOSITORY
@@ -61,7 +61,7 @@ def test_what_a_killed_process_held_goes_once_it_is_dead(home, capsys):
     process.kill()
     process.wait()
     assert files(home) == left
-    assert cli.main(["clean"]) == 0
+    assert program.main(["clean"]) == 0
     (first, second, third) = capsys.readouterr().out.splitlines()
     assert (first, second) == ("removed live/.dead.lease", "removed live/.dead.teardown")
     assert third.startswith("removed .scratch-")
@@ -106,7 +106,7 @@ def test_databases_and_logs_of_commands_whose_run_is_not_there_go(home, capsys):
     stay = [file(folder / name) for name in ("template.db", "template.db-shm", "run-2.db", "run-3.db")]
     steps.begin({}, "run-2")
     with lease.lease(store.live_directory("run-3")):
-        assert cli.main(["clean"]) == 0
+        assert program.main(["clean"]) == 0
     assert [path for path in stray if path.exists()] == []
     assert all(path.exists() for path in stay)
     assert "removed airflow/command-line/run-1.db" in capsys.readouterr().out
@@ -153,10 +153,10 @@ def test_the_logs_of_a_pruned_run_go_with_it(home, capsys):
         file(of_tasks / "run_id=shared" / "x.log"),
         file(home / "airflow" / "outside" / "x.log"),
     }
-    assert cli.main(["results", "prune", "--keep", "1", "--dry-run", "--json"]) == 0
+    assert program.main(["results", "prune", "--keep", "1", "--dry-run", "--json"]) == 0
     planned = json.loads(capsys.readouterr().out)
     assert all(path.exists() for path in doomed | others)
-    assert cli.main(["results", "prune", "--keep", "1", "--json"]) == 0
+    assert program.main(["results", "prune", "--keep", "1", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["logs"] == planned["logs"]
     assert sorted(told["removed"]) == ["run-1", "run-2", "run-3", "run-4"]

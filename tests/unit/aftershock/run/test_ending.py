@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from aftershock import cli
+from aftershock.cli import program
 from aftershock.run import ending, gathering, lease, steps
 from experiments.errors import EnvironmentFailure
 from infra import leftovers, tokens
@@ -98,7 +98,7 @@ def test_a_file_with_a_hostile_name_stops_no_teardown_and_writes_to_no_terminal(
     logs = os.fsencode(live / "cluster" / "hosts" / "worker-1" / "logs")
     os.makedirs(logs)
     os.mkfifo(os.path.join(logs, name))
-    assert cli.main(["clean"]) == 0
+    assert program.main(["clean"]) == 0
     (line,) = (store.finished("run-1").raw / "logs" / "left-out.txt").read_text(encoding="utf-8").splitlines()
     assert " is a FIFO" in line
     assert line.isprintable()
@@ -227,7 +227,7 @@ def test_one_bad_run_stops_cleaning_for_no_other(home, capsys):
     ending.lock_path("run-4").mkdir()
     for live in (good, torn, begun, stuck):
         lease.lease_path(live).touch()
-    assert cli.main(["clean"]) == 3
+    assert program.main(["clean"]) == 3
     said = capsys.readouterr()
     assert [process.wait(5) for process in (dead, left)] == [-signal.SIGKILL] * 2
     for run_id in ("run-1", "run-2"):
@@ -251,7 +251,7 @@ def test_what_cannot_be_removed_of_one_cluster_stops_no_other(monkeypatch, capsy
         remove(label, uid)
 
     monkeypatch.setattr(leftovers, "remove", refuse_one)
-    assert cli.main(["clean"]) == 3
+    assert program.main(["clean"]) == 3
     assert f"aftershock: cluster {stubborn}: it survives SIGKILL" in capsys.readouterr().err
     assert begun[1][2].wait(5) == -signal.SIGKILL
     assert members(begun[0][1].token) == []
@@ -261,7 +261,7 @@ def test_the_token_is_in_nothing_that_clean_says(capsys):
     live, (handle, process) = begin(), provision()
     lease.lease_path(live).touch()
     wait_for(lambda: bool(members(handle.token)))
-    assert cli.main(["clean", "--json"]) == 0
+    assert program.main(["clean", "--json"]) == 0
     out = capsys.readouterr().out
     (removed,) = json.loads(out)["removed"]
     assert (removed["label"], removed["roots"]) == (handle.label, [handle.root])

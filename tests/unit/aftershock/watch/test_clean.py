@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from aftershock import cli
+from aftershock.cli import program
 from aftershock.run import lease
 from aftershock.run.lease import Lease
 from aftershock.watch import clean
@@ -167,10 +167,10 @@ def test_what_a_finished_run_left_in_s3_is_deleted_once_it_is_named(no_traces, e
     finished("run-1", in_s3(endpoint))
     mine = objects_of("run-1", endpoint, "count.0/state-1-1", "count.0/log-1-1")
     other = objects_of("run-11", endpoint, "count.0/state-1-1")
-    assert cli.main(["clean"]) == 0
+    assert program.main(["clean"]) == 0
     assert len(mine.keys()) == 2, "nobody has named it"
-    assert cli.main(["clean", "run-1"]) == 0
-    assert cli.main(["clean", "run-1"]) == 0
+    assert program.main(["clean", "run-1"]) == 0
+    assert program.main(["clean", "run-1"]) == 0
     said = ["nothing to remove", f"deleted 2 objects of run run-1 at {PLACE}/run-1", "nothing to remove"]
     assert capsys.readouterr().out.splitlines() == said
     assert (mine.keys(), other.clear()) == ([], 1)
@@ -180,7 +180,7 @@ def test_a_dead_run_is_published_and_its_objects_are_deleted(no_traces, endpoint
     write_run(store.live("run-2").root, in_s3(endpoint))
     (tmp_path / "live" / ".run-2.lease").touch()
     objects = objects_of("run-2", endpoint, "count.0/state-1-1")
-    assert cli.main(["clean", "--json"]) == 0
+    assert program.main(["clean", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["published"], told["refused"]) == (["run-2"], [])
     assert told["emptied"] == [{"run_id": "run-2", "place": f"{PLACE}/run-2", "objects": 1}]
@@ -198,7 +198,7 @@ def test_s3_that_refuses_is_one_line_that_names_the_run(no_traces, endpoint, cap
     for variable in missing:
         monkeypatch.delenv(variable)
     finished("run-1", in_s3(endpoint, place))
-    assert cli.main(["clean", "run-1"]) == 3
+    assert program.main(["clean", "run-1"]) == 3
     out, err = capsys.readouterr()
     assert out == "nothing was removed\n"
     (line,) = err.splitlines()
@@ -210,5 +210,5 @@ def test_s3_that_refuses_is_one_line_that_names_the_run(no_traces, endpoint, cap
 
 def test_a_finished_run_without_s3_left_nothing_there(no_traces, capsys):
     finished("run-1", {})
-    assert cli.main(["clean", "run-1"]) == 2
+    assert program.main(["clean", "run-1"]) == 2
     assert "or a finished one with engine.store" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aftershock import cli
+from aftershock.cli import program
 from aftershock.run import lease
 from aftershock.watch import clean
 from infra import leftovers, tokens
@@ -91,7 +91,7 @@ def fake_roots(tmp_path, token):
 def test_a_live_run_outlives_another_user_who_names_its_token(start, live, token, tmp_path, capsys, number):
     root, said = fake_roots(tmp_path, token)[number]
     foreign = start(token, root, NOBODY)
-    assert cli.main(["clean"]) == 0
+    assert program.main(["clean"]) == 0
     assert live.poll() is None
     told = capsys.readouterr().out
     assert ": its run is alive" in told
@@ -107,7 +107,7 @@ def test_a_live_run_outlives_another_user_who_came_first(start, tmp_path, token)
     root = new_root(tmp_path / "home" / "live" / "run-1" / "cluster", token)
     with lease.lease(root.parent):
         live = start(token, root)
-        assert cli.main(["clean"]) == 0
+        assert program.main(["clean"]) == 0
     assert live.poll() is None
     assert foreign.wait(5) == -signal.SIGKILL
 
@@ -115,7 +115,7 @@ def test_a_live_run_outlives_another_user_who_came_first(start, tmp_path, token)
 def test_a_named_run_is_removed_and_another_users_process_with_its_token_is_not(start, tmp_path, token):
     root = new_root(tmp_path / "home" / "live" / "run-1" / "cluster", token)
     dead, foreign = start(token, root), start(token, root, NOBODY)
-    assert cli.main(["clean", "run-1"]) == 0
+    assert program.main(["clean", "run-1"]) == 0
     assert dead.wait(5) == -signal.SIGKILL
     assert foreign.poll() is None
 
@@ -123,7 +123,7 @@ def test_a_named_run_is_removed_and_another_users_process_with_its_token_is_not(
 def test_processes_that_do_not_agree_on_a_root_are_left_alone(start, live, tmp_path, token, capsys):
     """As one of a program that took on root's rights from another user's environment."""
     other = start(token, tmp_path / "nowhere")
-    assert cli.main(["clean"]) == 0
+    assert program.main(["clean"]) == 0
     assert (live.poll(), other.poll()) == (None, None)
     assert leftovers.at(tmp_path / "home" / "live" / "run-1" / "cluster", 0) == []
     assert "its processes name several roots" in capsys.readouterr().out
@@ -133,10 +133,10 @@ def test_the_dead_run_of_another_user_is_removed_by_root(start, tmp_path, token)
     root = new_root(tmp_path / "theirs" / "live" / "run-1" / "cluster", token, NOBODY)
     lease.lease_path(root.parent).touch()
     dead = start(token, root, NOBODY)
-    assert cli.main(["clean"]) == 0
+    assert program.main(["clean"]) == 0
     assert dead.poll() is None, "a lease of root's beside another user's run proves nothing"
     os.chown(lease.lease_path(root.parent), NOBODY, NOBODY)
-    assert cli.main(["clean"]) == 0
+    assert program.main(["clean"]) == 0
     assert dead.wait(5) == -signal.SIGKILL
 
 
@@ -150,7 +150,7 @@ def test_who_is_not_root_leaves_the_runs_of_others_alone(start, tmp_path, token,
 
 def test_a_root_cannot_write_to_the_terminal(start, tmp_path, token, capsys):
     start(token, f"{tmp_path}/\x1b[2J\nremoved", NOBODY)
-    assert cli.main(["clean"]) == 0
+    assert program.main(["clean"]) == 0
     assert capsys.readouterr().out.splitlines()[0].endswith("/\\x1b[2J\\nremoved)")
 
 
@@ -158,5 +158,5 @@ def test_why_a_cluster_is_kept_cannot_write_to_the_terminal(capsys, monkeypatch)
     kept = [(Traces("s0-0123456789abcdef", 0, ("/a",), 1, 0, 0, 0, hidden=False), "its root is /\x1b[2J\nremoved")]
     found = clean.Cleaning([], kept, [], [], ["/home/\x1b[2J\nx"], [])
     monkeypatch.setattr(clean, "clean", lambda _: found)
-    assert cli.main(["clean"]) == 0
+    assert program.main(["clean"]) == 0
     assert all(line.isprintable() for line in capsys.readouterr().out.splitlines())
