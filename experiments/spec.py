@@ -65,7 +65,7 @@ class ClusterSpec(Spec):
         Field(ge=64, le=1_048_576, description="a worker's own disk, kept in memory; drivers local and ssh have none"),
     ] = 512
     inventory: Annotated[
-        str, Field(min_length=1, description="JSON file of the machines; only driver ssh uses it (docs/inventory.md)")
+        str, Field(min_length=1, description="driver ssh: JSON file of the machines (docs/reference/inventory.md)")
     ] = "inventory.json"
 
 

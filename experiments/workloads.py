@@ -268,7 +268,7 @@ class InputSpec(Spec):
 
 
 class OwnJobSpec(Workload):
-    """A PySpark streaming program of the user's own, run as it is: docs/own-job.md.
+    """A PySpark streaming program of the user's own, run as it is: docs/guides/own-jobs.md.
 
     In `arguments` each of `PLACEHOLDERS` in braces is filled in. `conf` is what would be `--conf` of spark-submit.
     Neither may carry a secret (`experiments.secrets`).
