@@ -26,7 +26,7 @@ class LoadSpec(Spec):
     and end when the bracket around the sustainable rate is within `precision`, or when there were `probes` of them.
     """
 
-    mode: LoadMode = LoadMode.SATURATING
+    mode: Annotated[LoadMode, Field(description="how the rate of records is set")] = LoadMode.SATURATING
     rate: Annotated[
         float, Field(gt=0, le=1e7, description="records per second (mode rate; in mode sustainable the first probe's)")
     ] = 5000.0
