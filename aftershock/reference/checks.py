@@ -5,8 +5,8 @@ from results.checks.catalogue import CHECKS
 
 TEXT = """A check looks at one table of a run and yields a verdict: pass, fail or unknown. A check that cannot be
 evaluated is unknown, never pass. It says why in `verdicts.detail`. Great Expectations evaluates the checks and writes
-Data Docs. [measurement.md](measurement.md) explains the quantities, [tables.md](tables.md) the tables. A check that has no meaning
-for an experiment is left out; the last column says for which experiments it is evaluated."""
+Data Docs. [measurement.md](measurement.md) explains the quantities, [tables.md](tables.md) the tables. A check
+that has no meaning for an experiment is left out; the last column says for which experiments it is evaluated."""
 
 
 def checks() -> str:

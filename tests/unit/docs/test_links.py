@@ -22,9 +22,8 @@ def test_a_link_to_nothing_is_noticed(tmp_path, link):
     (tmp_path / "other.md").write_text("# Heading\n\n```\n# In code\n```\n")
     (tmp_path / "other.txt").write_text("# Heading\n")
     page = tmp_path / "page.md"
-    page.write_text(
-        f"# Page\n\n[here]({link}) and [there](other.md#heading), [above](#page), `[code](nowhere.md)`\n\n    [code](nowhere.md)\n"
-    )
+    prose = f"[here]({link}) and [there](other.md#heading), [above](#page), `[code](nowhere.md)`"
+    page.write_text(f"# Page\n\n{prose}\n\n    [code](nowhere.md)\n")
     assert broken(page) == [link]
 
 
