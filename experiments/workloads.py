@@ -126,7 +126,7 @@ class WordCountSpec(Windowed):
 
 
 class NexmarkQuery(StrEnum):
-    """The queries of NexMark that Structured Streaming can express; docs/nexmark.md has the others."""
+    """The queries of NexMark that Structured Streaming can express; docs/reference/nexmark.md has the others."""
 
     Q0 = "q0"
     Q1 = "q1"
