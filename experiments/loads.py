@@ -23,7 +23,8 @@ class LoadSpec(Spec):
     """The open-loop generator: every record is due at a time that does not depend on the query.
 
     In mode sustainable a search goes before the measurement window (docs/reference/measurement.md): its probes begin at
-    `rate`, and end when the bracket around the sustainable rate is within `precision`, or when there were `probes` of them.
+    `rate`, and end when the bracket around the sustainable rate is within `precision`, or when there were `probes` of
+    them.
     """
 
     mode: Annotated[LoadMode, Field(description="how the rate of records is set")] = LoadMode.SATURATING
