@@ -69,7 +69,7 @@ class ClusterSpec(Spec):
         ),
     ] = 512
     inventory: Annotated[
-        str, Field(min_length=1, description="JSON file of the machines; only driver ssh uses it (docs/inventory.md)")
+        str, Field(min_length=1, description="driver ssh: JSON file of the machines (docs/reference/inventory.md)")
     ] = "inventory.json"
 
 
