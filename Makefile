@@ -1,6 +1,6 @@
 # Everything runs from .venv, which infra/setup.sh keeps in step with requirements.lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup benchmark reproduce test lint unit fuzz serve
+.PHONY: help setup benchmark reproduce docs test lint unit fuzz serve
 EXPERIMENT ?= wordcount
 ID ?= all
 INPUTS ?= 1000000
@@ -24,6 +24,9 @@ reproduce: setup  ## rebuild the papers' tables and figures that can be computed
 
 serve: setup  ## open Airflow with the DAGs and the pages
 	@$(BIN)/aftershock serve
+
+docs: setup  ## generate the reference pages that are made of the code
+	@$(BIN)/python -m aftershock.reference
 
 test: lint unit  ## linters, unit tests, then integration and end-to-end tests, two files at a time
 	@sh infra/setup.sh chromium docker sshd nftables

@@ -14,7 +14,14 @@ from experiments.wording import on_one_line
 def add(commands: Any) -> None:
     declared = command(commands, "benchmark", "run an experiment through the benchmark DAG", benchmark)
     declared.add_argument("experiment", nargs="?", default="wordcount", help="a YAML file, or a name in experiments/")
-    declared.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", dest="overrides")
+    declared.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        dest="overrides",
+        help="a field such as load.rate=5000; can be repeated",
+    )
 
 
 def benchmark(arguments: argparse.Namespace) -> int:

@@ -10,5 +10,5 @@ by `shapes`. `partition` and `coordinator` are the two state machines; `protocol
 what the coordinator knows and finds the recovery line; `store` keeps what must survive, under a `seal`.
 
 May import `experiments`, pyarrow and numpy, `seal` also cryptography; `queries` also `workloads`; `runtime` says what
-else it may. See docs/dataflow.md.
+else it may. See docs/reference/testbed.md.
 """

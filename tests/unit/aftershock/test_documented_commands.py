@@ -43,7 +43,7 @@ def test_a_documented_command_works(words, capsys, monkeypatch):
 def test_the_documents_shown_are_the_example_files():
     faults, topology = (ROOT / "docs" / "examples" / name for name in ("faults.yaml", "topology.json"))
     assert fenced(SECTION, "yaml") == [faults.read_text(encoding="utf-8").splitlines()]
-    page = (ROOT / "docs" / "topologies.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "topologies.md").read_text(encoding="utf-8")
     assert indented(page) == topology.read_text(encoding="utf-8").splitlines()
 
 
