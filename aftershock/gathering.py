@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
+from experiments.plain_files import folder_below, open_below
 from experiments.wording import on_one_line
-from infra.plain_files import folder_below, open_below
 
 LARGEST_BYTES = 64 * 2**20  # kept of a log: its end
 MOST_BYTES = 2**30  # kept of all logs of a run
@@ -69,7 +69,7 @@ def _noting(path: str, problems: list[str]) -> Iterator[None]:
 def copy_plain(root: Path, path: str, target: Path, uid: int, most: int) -> int:
     """Copy a file of that user below `root`, its last `most` bytes; returns how many it has.
 
-    Raises `NotPlain` for what is none, or is reached by a link.
+    Raises `RefusedFile` for what is none, or is reached by a link.
     """
     with open(open_below(root, path, uid), "rb") as source:
         size = os.fstat(source.fileno()).st_size

@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
-from infra.plain_files import open_plain
+from experiments.plain_files import open_plain
 
 
 class Lease(StrEnum):

@@ -17,7 +17,7 @@ from aftershock import lease
 from aftershock.airflow_environment import airflow_home
 from aftershock.lease import Lease
 from experiments.errors import EnvironmentFailure
-from infra.plain_files import open_plain
+from experiments.plain_files import open_plain
 from results import store
 
 RUN_LOCK = re.compile(rf"\.({store.RUN_ID.pattern})\.(lease|teardown)")

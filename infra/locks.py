@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
-from infra.plain_files import open_plain
+from experiments.plain_files import open_plain
 from infra.processes import user_of
 
 log = logging.getLogger(__name__)

@@ -17,10 +17,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from experiments.engines import Engine, Protocol, TriggerMode
+from experiments.plain_files import RefusedFile, open_below
 from experiments.spec import Experiment, LoadMode
 from experiments.workloads import INPUT
 from infra.journal import read_journal
-from infra.plain_files import NotPlain, open_below
 from results.schema import TABLES
 from results.store import Run
 from spark_jobs.tables import rows, testbed
@@ -98,7 +98,7 @@ class Logs:
         for name in sorted(os.listdir(self.raw / EVENTS)):
             try:
                 log = open_below(self.raw, f"{EVENTS}/{name}", uid, more_names=True)
-            except NotPlain as refusal:
+            except RefusedFile as refusal:
                 print(refusal, file=sys.stderr)
                 continue
             with open(log, encoding="utf-8") as lines:
