@@ -10,9 +10,9 @@ from typing import Any
 from aftershock.bench import ABORTED, Bench
 from aftershock.gathering import gather_logs
 from experiments.errors import AftershockError, EnvironmentFailure
+from experiments.locks import locked
 from infra import leftovers, startup
 from infra.drivers import driver_for
-from infra.locks import locked
 from results import store
 
 log = logging.getLogger(__name__)

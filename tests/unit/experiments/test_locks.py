@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments import locks
 from experiments.errors import EnvironmentFailure
-from infra import locks
+from experiments.plain_files import RefusedFile
 from infra.services import REPOSITORY
 from tests.unit.marked_processes import wait_for
 from tests.unit.strange_files import STRANGE, put
@@ -19,7 +20,7 @@ NOBODY = 65534
 HOLD = """
 import sys, time
 from pathlib import Path
-from infra.locks import locked
+from experiments.locks import locked
 with locked(Path(sys.argv[1]), "the test", stays="stays" in sys.argv):
     print("held", flush=True)
     sys.stdin.readline()
@@ -123,3 +124,56 @@ def test_a_lock_that_lost_its_name_while_it_was_opened_is_not_held(tmp_path: Pat
     assert [locks._take(descriptor, path) for descriptor in descriptors] == [False, True]
     for descriptor in descriptors:
         os.close(descriptor)
+
+
+def test_a_lock_that_is_shared_is_held_by_many_and_keeps_out_who_wants_it_alone(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with locks.locked(path, "a test", shared=True), locks.locked(path, "a test", shared=True, limit_s=SHORT_S):
+        assert not locks.is_free(path)
+        with pytest.raises(EnvironmentFailure, match="still held"), locks.locked(path, "a test", limit_s=SHORT_S):
+            pass
+    assert locks.is_free(path)
+    with (
+        locks.locked(path, "a test"),
+        pytest.raises(EnvironmentFailure, match="still held"),
+        locks.locked(path, "a test", limit_s=SHORT_S, shared=True),
+    ):
+        pass
+
+
+def test_who_does_not_wait_holds_a_lock_that_is_free_and_learns_of_one_that_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with pytest.raises(FileNotFoundError):
+        locks.is_free(path)
+    with locks.locked_if_free(path, make=True) as first, locks.locked_if_free(path) as second:
+        assert (first, second) == (True, False)
+    assert locks.is_free(path)
+
+
+def test_the_lock_of_another_user_is_refused_to_who_asks_for_a_certain_one(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    assert locks.is_free(path, uid=os.geteuid())
+    with pytest.raises(RefusedFile, match="a lock of user"):
+        locks.is_free(path, uid=os.geteuid() + 1)
+
+
+@pytest.mark.parametrize("mode", [locks.OWN, locks.EVERYBODY])
+def test_only_a_lock_for_everybody_can_be_opened_by_other_users(mode: int, tmp_path: Path) -> None:
+    """Who can open a lock can hold it."""
+    previous = os.umask(0o077 if mode == locks.EVERYBODY else 0)
+    try:
+        with locks.locked(tmp_path / "lock", "a test", mode=mode):
+            assert (tmp_path / "lock").stat().st_mode & 0o777 == mode
+    finally:
+        os.umask(previous)
+
+
+def test_a_child_that_inherits_a_lock_holds_it_on(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with locks.locked(path, "a test") as descriptor:
+        child = subprocess.Popen(["sleep", "60"], pass_fds=[descriptor])
+    assert not locks.is_free(path)
+    child.kill()
+    child.wait()
+    assert locks.is_free(path)
