@@ -18,10 +18,10 @@ from aftershock.watch import journals
 from chaos.events import ABORT_FILE
 from experiments import spec
 from experiments.errors import AftershockError, EnvironmentFailure
+from experiments.plain_files import read_end
 from infra.cluster import HANDLE_FILE, Driver, Handle
 from infra.drivers import driver_of
 from infra.journal import entries, losses
-from infra.plain_files import read_end
 from results import store
 
 log = logging.getLogger(__name__)

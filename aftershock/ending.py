@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from aftershock.bench import ABORTED, Bench
-from aftershock.gathering import gather_logs
+from aftershock.gathering import gather_logs, remove_strange
 from experiments.errors import AftershockError, EnvironmentFailure
+from experiments.locks import locked
 from infra import leftovers, startup
 from infra.drivers import driver_for
-from infra.locks import locked
 from results import store
 
 log = logging.getLogger(__name__)
@@ -73,11 +73,11 @@ def _destroy(bench: Bench) -> str | None:
 
 
 def _keep_logs(bench: Bench) -> None:
-    """Keep what the services on the hosts printed."""
+    """Keep what the services on the hosts printed and wrote, as far as it is regular files."""
     if not bench.root.is_dir():
         return
     folder = bench.run.raw / "logs"
-    if problems := gather_logs(bench.root, folder):
+    if problems := [*remove_strange(bench.run.raw), *gather_logs(bench.root, folder)]:
         for problem in problems:
             log.warning("not kept: %s", problem)
         folder.mkdir(parents=True, exist_ok=True)

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from experiments.plain_files import read_plain
 from experiments.spec import ClusterDriver, ClusterSpec, Role
 from infra import credentials, tokens
 from infra.broker import Broker
-from infra.plain_files import read_plain
 from infra.processes import Usage
 from infra.session import ClockOffset
 from infra.strikes.strike import Proof, Strike

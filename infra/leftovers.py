@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.errors import AftershockError, EnvironmentFailure
+from experiments.plain_files import read_plain
 from infra import disks, namespaces, tokens
 from infra.cluster import HANDLE_FILE
-from infra.plain_files import read_plain
 from infra.processes import marked, owners
 from infra.strikes.handles import Handles
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
-from infra import gateway, reach, services, startup
+from infra import answers, gateway, reach, services, startup
 from infra.cluster import Handle, Host, HostState
 from infra.processes import MACHINE, MARK, Usage
 from infra.session import ClockOffset, Disconnected, Session, measure_offset
@@ -45,10 +45,6 @@ class SwitchedOff(EnvironmentFailure):
 
 class StandsStill(Disconnected):
     """The host's machine is frozen: a fault froze it, and nothing can be asked there before it is let go on."""
-
-
-class Refused(EnvironmentFailure):
-    """The system of a host would not do what was asked."""
 
 
 class Tried(NamedTuple):
@@ -115,7 +111,8 @@ class RemoteHosts:
             "variables": startup.service_environment(handle, host, service),
         }
         self.ask(handle, target, "count")  # a connection that broke while it was idle is noticed and made again here
-        return answer_of(target, self.session(handle, target).ask(ANSWER_LIMIT_S, do="spawn", **request))
+        answer = self.session(handle, target).ask(ANSWER_LIMIT_S, do="spawn", **request)
+        return answers.done(host, "spawn", answer)
 
     def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
         self.ask(handle, handle.hosts[host], "stop", limit_s + ANSWER_LIMIT_S, service=service, limit_s=limit_s)
@@ -179,8 +176,8 @@ class RemoteHosts:
         """What the agent of the host answers; a lost connection is made again, so `what` may be carried out twice."""
         for _ in range(ATTEMPTS - 1):
             with suppress(Disconnected):
-                return answer_of(host, self.session(handle, host).ask(within_s, do=what, **fields))
-        return answer_of(host, self.session(handle, host).ask(within_s, do=what, **fields))
+                return answers.done(host.name, what, self.session(handle, host).ask(within_s, do=what, **fields))
+        return answers.done(host.name, what, self.session(handle, host).ask(within_s, do=what, **fields))
 
     def session(self, handle: Handle, host: Host) -> Session:
         """This process's session with the agent of the host."""
@@ -190,7 +187,7 @@ class RemoteHosts:
         """How far the host's clock is ahead, as measured lately."""
         link = self._link(handle, host)
         if time.monotonic() - link.measured > CLOCK_HOLDS_S:
-            link.clock, link.measured = clock_behind(link.session), time.monotonic()
+            link.clock, link.measured = clock_behind(host, link.session), time.monotonic()
         return link.clock
 
     def _link(self, handle: Handle, host: Host) -> Link:
@@ -200,7 +197,7 @@ class RemoteHosts:
             found = self._links.get(key)
             if found is None or not found.session.alive:
                 session = self._open(handle, host)
-                found = self._links[key] = Link(session, clock_behind(session))
+                found = self._links[key] = Link(session, clock_behind(host, session))
             return found
 
     def _open(self, handle: Handle, host: Host) -> Session:
@@ -297,7 +294,7 @@ class RemoteStrike:
         return self._answer(self._session, what)
 
     def _answer(self, session: Session, what: str) -> Any:
-        return answer_of(self._host, session.ask(ANSWER_LIMIT_S, do=what, number=self._number))
+        return answers.done(self._host.name, what, session.ask(ANSWER_LIMIT_S, do=what, number=self._number))
 
 
 class RemotePartition(RemoteStrike):
@@ -321,13 +318,6 @@ def others(handle: Handle, host: Host) -> list[Host]:
     return [other for other in handle.hosts.values() if other.name != host.name]
 
 
-def clock_behind(session: Session) -> ClockOffset:
+def clock_behind(host: Host, session: Session) -> ClockOffset:
     """The clock of the host that a session reaches, measured now."""
-    return measure_offset(lambda: session.ask(ANSWER_LIMIT_S, do="clock")["done"])
-
-
-def answer_of(host: Host, answer: dict[str, Any]) -> Any:
-    """What was done; raises `Refused` when the host's system would not."""
-    if "failed" in answer:
-        raise Refused(f"{host.name}: {answer['failed']}", "mend that on the host and run again")
-    return answer["done"]
+    return measure_offset(lambda: answers.done(host.name, "clock", session.ask(ANSWER_LIMIT_S, do="clock")))

@@ -89,6 +89,28 @@ def test_of_the_hosts_folders_only_regular_files_of_the_run_are_kept(tmp_path):
     assert secret.read_text() == "root:x:0:0"
 
 
+def test_what_a_host_planted_in_the_raw_logs_is_gone_from_the_run(tmp_path):
+    live = begin()
+    (live / "cluster").mkdir()
+    events = live / "result" / "raw" / "spark-events"
+    events.mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "secret").write_text("root:x:0:0")
+    (events / "app-1").write_text("{}\n")
+    (events / "app-2").symlink_to(tmp_path / "other" / "secret")
+    (events / "folder").symlink_to(tmp_path / "other")
+    os.mkfifo(events / "fifo")
+    assert steps.teardown("run-1", "failed") == "failed"
+    raw = store.finished("run-1").raw
+    assert [path.name for path in (raw / "spark-events").iterdir()] == ["app-1"]
+    assert sorted((raw / "logs" / "left-out.txt").read_text().splitlines()) == [
+        "raw/spark-events/app-2: it was a link",
+        "raw/spark-events/fifo: it was a FIFO",
+        "raw/spark-events/folder: it was a link",
+    ]
+    assert (tmp_path / "other" / "secret").read_text() == "root:x:0:0"
+
+
 @pytest.mark.parametrize("name", [b"\xff.log", b"\x1b[2J\n.log"])
 def test_a_file_with_a_hostile_name_stops_no_teardown_and_writes_to_no_terminal(name, home, caplog):
     live = begin()

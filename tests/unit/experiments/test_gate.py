@@ -1,6 +1,7 @@
 """The gate of documents: what is within the limits is read as it stands, what is beyond them is refused."""
 
 import os
+from pathlib import Path
 
 import pytest
 import yaml
@@ -136,3 +137,9 @@ def test_a_pipe_is_read_and_one_that_nobody_writes_to_is_refused(tmp_path):
         assert read_json(f"/dev/fd/{reading}", "topology") == {"a": 1}
     finally:
         os.close(reading)
+
+
+@pytest.mark.parametrize(("path", "kind"), [(".", "a folder"), ("/dev/zero", "a device")])
+def test_what_is_no_file_is_told_as_what_it_is(path, kind):
+    with pytest.raises(BadInput, match=f"a readable JSON file .this is {kind}"):
+        read_json(Path(path), "topology")
