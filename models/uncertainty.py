@@ -116,4 +116,4 @@ def _faults(
     if recoveries_s.size:
         weights = rng.exponential(size=(count.size, recoveries_s.size))
         drawn_s = np.stack([recoveries_s[draw(rng, weights)] for _ in range(most)], axis=1) if most else drawn_s
-    return Faults(struck_s, struck_s, drawn_s, np.zeros(struck_s.shape))
+    return Faults(struck_s, drawn_s, np.zeros(struck_s.shape))

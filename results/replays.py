@@ -100,7 +100,7 @@ def _as_they_went(struck: Process) -> Faults:
         struck_s = max(strike.struck_s, outage.start_s) if began else strike.struck_s
         restart_s = max(0.0, outage.ready_s - struck_s) if outage else 0.0
         lasts_s = outage.warm_up_s if outage and outage.is_whole else struck.window_s
-        columns.append((struck_s, struck_s, restart_s, lasts_s if outage else 0.0))
+        columns.append((struck_s, restart_s, lasts_s if outage else 0.0))
     return Faults(*(np.tile(column, (RUNS, 1)) for column in zip(*columns, strict=True)))
 
 

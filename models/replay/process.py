@@ -5,9 +5,9 @@ run sees one draw of them, and with few failures the luck of that draw moves uti
 model does. A replay takes the draw as given. What is then left between measured and replayed is the scatter of single
 recoveries and checkpoints, and what the model gets wrong.
 
-After a fault the system is ready to work again R later, counted from the moment when the last host is back that it
-lost. A fault during the recovery starts it again. The first work then takes longer than usual (the warm-up). How the
-system works, and what a fault takes back, is in `periods` and `micro_batches`.
+After a fault the system is ready to work again R later. A fault during the recovery starts it again. The first work
+then takes longer than usual (the warm-up). How the system works, and what a fault takes back, is in `periods` and
+`micro_batches`.
 
 Work that no fault took back counts as useful. So does idle time; checkpoints do not. These are the terms of a run's
 ledger. Work that an edge of the window cuts is charged its part of one checkpoint.
@@ -30,13 +30,11 @@ class Faults:
     """When faults struck and how long the system took to come back, in each run [s]; (runs, faults).
 
     struck_s    ascending, from the start of the window; inf where a run has fewer faults than others
-    back_s      when the last host was back that the fault took; `struck_s` where the recovery waits for no host
-    restarts_s  from then until the system is ready to work
+    restarts_s  from then until the system is ready to work, if no other fault strikes meanwhile
     warm_ups_s  from ready until it works at its usual pace
     """
 
     struck_s: Array
-    back_s: Array
     restarts_s: Array
     warm_ups_s: Array
 
@@ -84,7 +82,7 @@ class _Outages:
 
     def __init__(self, faults: Faults, window_s: float, since_s: Array) -> None:
         self._faults, self._window_s = faults, window_s
-        self._down_from_s = self._back_s = self.ready_s = self.up_s = since_s
+        self._down_from_s = self.ready_s = self.up_s = since_s
         self._first = np.zeros(since_s.shape, dtype=int)  # the fault that began the outage
         self._down_s, self._warm_up_s, self._lost_s = (np.zeros(faults.struck_s.shape) for _ in range(3))
         self._spans: list[Span] = []
@@ -92,16 +90,15 @@ class _Outages:
     def strike(self, fault: int, spell: Spell) -> None:
         """Stop work, and begin a recovery, or begin it again; a run without this fault is over."""
         given = self._faults
-        struck_s, back_s = np.minimum(given.struck_s[:, fault], self._window_s), given.back_s[:, fault]
+        struck_s = np.minimum(given.struck_s[:, fault], self._window_s)
         happens, begins = struck_s < self._window_s, struck_s >= self.ready_s
         self._close(spell, struck_s, happens)
         self._first = np.where(begins, fault, self._first)
         self._lose(spell.since_s, struck_s, spell.lost_s)
         cold = begins & happens & (struck_s < self.up_s)  # what was done of the first batch, which was slow
         self._lose(self.ready_s, struck_s, np.where(cold, struck_s - self.ready_s, 0.0), was_useful=False)
-        self._back_s = np.maximum(np.where(begins, back_s, np.maximum(self._back_s, back_s)), struck_s)
         self._down_from_s = struck_s
-        self.ready_s = np.where(happens, self._back_s + given.restarts_s[:, fault], self._window_s)
+        self.ready_s = np.where(happens, struck_s + given.restarts_s[:, fault], self._window_s)
         self.up_s = np.where(happens, self.ready_s + given.warm_ups_s[:, fault], self._window_s)
 
     def end(self, spell: Spell) -> Replayed:
