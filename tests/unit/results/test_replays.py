@@ -101,16 +101,18 @@ def test_on_the_testbed_a_fault_takes_what_came_after_the_last_round(protocol, l
     assert (lost_s.max() > 10.0) == (protocol == "none")
 
 
-def test_in_mode_task_a_batch_that_outlives_its_hosts_does_their_share_again():
-    """Four kills amid batches of 9 s each 10 s, of one worker in three each; the ledger has nothing but lost work."""
-    struck_s, starts_s = np.array([4.0, 27.0, 55.5, 83.0]), np.arange(-10.0, 100.0, 10.0)
-    lost = pd.DataFrame({"start_s": struck_s // 10 * 10, "seconds": struck_s % 10 / 3, "fault": [0.0, 1.0, 2.0, 3.0]})
+@pytest.mark.parametrize("hosts", [(1, 1, 1, 1), (1, 2, 1, 3)], ids=["of one worker each", "of different numbers"])
+def test_in_mode_task_a_batch_that_outlives_its_hosts_does_their_share_again(hosts):
+    """Four kills amid batches of 6 s each 10 s, of some of three workers; the ledger has nothing but lost work."""
+    struck_s, starts_s = np.array([4.0, 25.0, 55.5, 83.0]), np.arange(-10.0, 100.0, 10.0)
+    lost_s = struck_s % 10 * np.array(hosts) / 3
+    lost = pd.DataFrame({"start_s": struck_s // 10 * 10, "seconds": lost_s, "fault": [0.0, 1.0, 2.0, 3.0]})
     ledger = lost.assign(
         start_ns=_at(lost["start_s"]),
         end_ns=_at(lost["start_s"] + lost["seconds"]),
         batch=starts_s.searchsorted(struck_s) - 1,
     ).assign(**{"class": "lost"})
-    lengths_s = np.full(len(starts_s), 9.0)
+    lengths_s = np.full(len(starts_s), 6.0)
     lengths_s[ledger["batch"]] += ledger["seconds"]
     checkpoints = pd.DataFrame({"batch": range(len(starts_s)), "started_ns": _at(starts_s), "duration_s": lengths_s})
     checkpoints = checkpoints.assign(
@@ -118,7 +120,11 @@ def test_in_mode_task_a_batch_that_outlives_its_hosts_does_their_share_again():
     )
     run = simulated(1, faults=4)
     tables = {"ledger": ledger, "checkpoints": checkpoints, "runs": run.tables["runs"].assign(window_s=100.0)}
-    tables["faults"] = run.tables["faults"].assign(actual_ns=_at(struck_s), healed_ns=_at(struck_s + 2.0))
+    tables["faults"] = run.tables["faults"].assign(
+        actual_ns=_at(struck_s),
+        healed_ns=_at(struck_s + 2.0),
+        targets=[",".join(f"worker-{each + 1}" for each in range(count)) for count in hosts],
+    )
     engine = {"checkpoint_interval_s": INTERVAL_S, "recovery": "task"}
     found = replayed(Process(type(run)(run.tables | tables), Experiment(engine=engine)))
     assert found.timed.lost_s.mean(axis=0) == pytest.approx(lost["seconds"].to_numpy())
