@@ -22,8 +22,6 @@ import numpy.typing as npt
 
 from models.replay.work import Array, Span, Spell, Work
 
-DRAWN_RUNS = 50  # what is drawn is a mean, and runs differ little
-
 
 @dataclass(frozen=True)
 class Faults:
@@ -57,12 +55,16 @@ class Replayed:
     spans: list[Span]
 
     def useful_by(self, moments_s: Array) -> Array:
-        """Useful time from the start of the window until each of these moments [s], mean of some runs; same shape."""
-        total, some = np.zeros(moments_s.shape), slice(0, DRAWN_RUNS)
+        """Useful time from the start of the window until each of these moments [s], mean of all runs; same shape.
+
+        moments_s  ascending
+        """
+        total = np.zeros(moments_s.shape)
         for span in self.spans:
-            start_s, end_s = span.start_s[some], span.end_s[some]
-            reached_s = np.clip(moments_s[:, np.newaxis], start_s, end_s)
-            total += ((reached_s - start_s) * span.share[some]).mean(axis=1)
+            begin, end = np.searchsorted(moments_s, [span.start_s.min(), span.end_s.max()])
+            reached_s = np.clip(moments_s[begin:end, np.newaxis], span.start_s, span.end_s)
+            total[begin:end] += ((reached_s - span.start_s) * span.share).mean(axis=1)
+            total[end:] += ((span.end_s - span.start_s) * span.share).mean()
         return total
 
 

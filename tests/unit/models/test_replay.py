@@ -168,7 +168,11 @@ def test_all_time_is_accounted_for(load):
         found = replay(work, given, 400.0, -rng.uniform(0, 10, 50))
         taken_s = (found.down_s + found.warm_up_s + found.lost_s).sum(axis=1)
         assert found.utilizations * 400.0 + taken_s == pytest.approx(np.full(50, 400.0))
-        assert found.useful_by(np.array([400.0])) == pytest.approx([found.utilizations.mean() * 400.0])
+        moments_s = np.linspace(0.0, 400.0, 81)
+        useful_s = found.useful_by(moments_s)
+        assert useful_s[[0, -1]] == pytest.approx([0.0, found.utilizations.mean() * 400.0])
+        assert useful_s == pytest.approx(np.concatenate([found.useful_by(each) for each in moments_s[:, np.newaxis]]))
+        assert (np.diff(useful_s) > -1e-9).all()
 
 
 RATE, COST_S, RECOVERY_S, INTERVAL_S, LONG_S, RUNS = 0.02, 1.0, 12.0, 10.0, 3000.0, 2000
