@@ -197,12 +197,12 @@ class Process:
         return self.experiment.engine.name is Engine.STRUCTURED_STREAMING
 
     @property
-    def lost_shares(self) -> set[float]:
+    def lost_shares(self) -> list[float]:
         """How much each fault takes of the work since the last checkpoint: in mode task what its hosts held of it."""
         if self.experiment.engine.recovery is RecoveryMode.QUERY:
-            return {1.0}
+            return [1.0] * len(self.strikes)
         workers = self.experiment.cluster.workers
-        return {1.0 if s.kind == FaultKind.DRIVER_KILL else min(1.0, s.hosts / workers) for s in self.strikes}
+        return [1.0 if s.kind == FaultKind.DRIVER_KILL else min(1.0, s.hosts / workers) for s in self.strikes]
 
     def _seconds(self, at_ns: float) -> float:
         return (int(at_ns) - self.start_ns) / 1e9

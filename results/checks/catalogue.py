@@ -16,6 +16,7 @@ from experiments.engines import Engine, Protocol
 from experiments.spec import Experiment, LoadMode
 from models.sustainable.lag import MOST_GROWTH, STUCK, Outcome, limit_s
 from results.checks import evidence as derive
+from results.checks import replay_tables
 from results.checks.evidence import Evidence
 from results.checks.rules import Rule, TableCheck, between, in_set, pairs_equal, present
 from results.replays import FEWEST_FAULTS
@@ -23,11 +24,9 @@ from results.schema import LEDGER_CLASSES, TABLES, FaultOutcome
 
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
 LAGS = ("lag_records", "lag_begin", "lag_end", "lag_median", "growth")
-REPLAYED = (
-    "replayed_recoveries",
-    "useful_time",
-)  # empty where nothing was replayed, which utilization.predicted judges
-UNSIGNED_OR_NOT = frozenset({"seed", "second", "batch", "fault", "lateness_s", *LAGS})  # no bound at zero
+HELD_AGAINST_OTHERS = ("recoveries", "replayed_recoveries", "useful_time")  # tables with a check of values of their own
+SIGNED = ("seed", "second", "batch", "fault", "lateness_s", "difference_s")
+UNSIGNED_OR_NOT = frozenset({*SIGNED, *LAGS})  # no bound at zero
 MOST_STEP_S = 0.005  # half of what a fault may be off; NTP's slewing is none, since it moves both clocks alike
 LEAST_CHANCE = 1e-4  # a sound plan fails one such test in ten thousand
 ON_ANY_SCALE = frozenset({"measured", "predicted", "low", "high"})  # their unit is that of the predicted quantity
@@ -180,7 +179,7 @@ def _level_limit_s(evidence: Evidence) -> float:
 
 CHECKS: tuple[Check, ...] = (
     *map(_schema_check, JUDGED_TABLES),
-    *(_values_check(table) for table in JUDGED_TABLES if table not in ("recoveries", *REPLAYED)),
+    *(_values_check(table) for table in JUDGED_TABLES if table not in HELD_AGAINST_OTHERS),
     Check(
         name="recoveries.values",
         table="recoveries",
@@ -191,6 +190,27 @@ CHECKS: tuple[Check, ...] = (
         asks="recoveries have no value missing or out of range; without a recovery there is no outage either",
         asked_of=ASKED_OF[has_faults],
         applies=has_faults,
+    ),
+    Check(
+        name="replayed_recoveries.values",
+        table="replayed_recoveries",
+        subject=replay_tables.recoveries,
+        rules=lambda evidence: value_rules("replayed_recoveries") + replay_tables.RECOVERY_RULES,
+        observed=_rows,
+        expected=lambda evidence: "a row for each outage, which says what the ledger says; R as in the prediction",
+        applies=is_replayed,
+    ),
+    Check(
+        name="useful_time.values",
+        table="useful_time",
+        subject=replay_tables.useful_time,
+        rules=lambda evidence: value_rules("useful_time") + replay_tables.useful_time_rules(evidence),
+        observed=lambda frame: (
+            f"{frame['measured_s'].iat[-1]:.1f} s measured and {frame['replayed_s'].iat[-1]:.1f} s replayed, "
+            f"{frame['second'].iat[-1]} s after the window opened"
+        ),
+        expected=lambda evidence: "curves that rise from 0 to what the utilizations say, and no faster than time",
+        applies=is_replayed,
     ),
     Check(
         name="ledger.adds_up",

@@ -7,6 +7,7 @@ from typing import Any
 
 from results.findings import number
 from results.metrics import METRICS, Scale
+from results.pooled import Pooled
 from results.regression.judging import Change
 
 MARKS = {Change.WORSE: "✗", Change.UNKNOWN: "?", Change.BETTER: "✓", Change.SAME: "="}
@@ -78,7 +79,8 @@ def columns(found: Mapping[str, Any]) -> str:
         if any(name in run["metrics"] for run in runs)
     ]
     numbers = " " * 21 + "".join(f"{number:>12}" for number in range(1, len(runs) + 1))
-    return "\n".join([*heads, "", numbers, *(line.rstrip() for line in table), *_warnings(found)])
+    together = ["", f"pooled utilization: {Pooled(**found['pooled']).sentence}"] if found["pooled"] else []
+    return "\n".join([*heads, "", numbers, *(line.rstrip() for line in table), *together, *_warnings(found)])
 
 
 def _warnings(found: Mapping[str, Any]) -> list[str]:

@@ -1,8 +1,7 @@
-"""What the testbed's protocols are seen to do when their hooks are called: a hook that does nothing shows as such.
+"""What protocols are seen to do when their hooks are called: a hook that does nothing shows as such.
 
-`spark_jobs.dataflow.protocols.features` takes a feature for given where a protocol's class overrides a hook. Here the
-hooks run, with a runtime that only notes what they ask of it: three partitions, of which 0 and 1 both send to 2, and
-2 sends to 0.
+The hooks run with a runtime that only notes what they ask of it. Of its three partitions 0 and 1 both send to 2, and 2
+sends to 0.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import pyarrow as pa
 from spark_jobs.dataflow.checkpoints import Checkpoint, last_common
 from spark_jobs.dataflow.frames import Frame, Kind
 from spark_jobs.dataflow.layout import Channel
-from spark_jobs.dataflow.protocols import Protocol, Runtime
+from spark_jobs.dataflow.protocols.interface import Protocol, Runtime
 
 ENDS = ((0, 2), (1, 2), (2, 0))
 NOTHING = pa.schema([])
@@ -53,12 +52,15 @@ class Notes(Runtime):
 
 
 def seen(protocol: type[Protocol]) -> dict[str, bool]:
-    """By feature, of those that hooks make, whether the protocol is seen to have it."""
+    """By feature, of those that hooks make, whether the protocol is seen to have it.
+
+    The coordinator starts rounds, and partitions are told their time, only where the class asks for that.
+    """
     return {
         "blocking markers": _blocks(protocol),
         "message overhead": _adds_to_messages(protocol),
-        "independent checkpoints": _checkpoints_by_timer(protocol),
-        "straggler stalls": _waits_for_all(protocol),
+        "independent checkpoints": protocol.on_own_time and _checkpoints_by_timer(protocol),
+        "straggler stalls": protocol.in_rounds and _waits_for_all(protocol),
         "unused checkpoints": _leaves_checkpoints_behind(protocol),
         "forced checkpoints": _forces(protocol),
     }
