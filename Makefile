@@ -32,9 +32,10 @@ test: lint unit  ## linters, unit tests, then integration and end-to-end tests, 
 	@sh infra/setup.sh chromium docker sshd nftables
 	@$(BIN)/pytest -n 2 --dist loadfile tests/integration tests/e2e
 
-lint: setup  ## style and import rules
+lint: setup  ## style, types and import rules
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
 unit: setup  ## unit tests only (minutes)

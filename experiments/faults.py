@@ -14,6 +14,7 @@ from typing import Annotated
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from experiments.delays import HealAfter, HealDelay, new_machine, set_delay
+from experiments.errors import BadInput
 from experiments.fault_kinds import GATEWAY, OPTIONS, PLAIN, Direction, FaultKind, FaultOptions
 from experiments.field_types import Label
 from experiments.parsing import Misfit, NonNegative, Positive, Spec
@@ -110,11 +111,12 @@ class FaultProcess(FaultAction):
             raise Misfit("spread", self.spread, allowed)
         if self.domains and self.scope is not FaultScope.DOMAIN:
             raise Misfit("domains", list(self.domains), f"none with scope {self.scope}: they are for scope domain")
-        low, high = SHAPES.get(self.law, (None, None))
-        if low is None and self.shape is not None:
+        if self.law in SHAPES:
+            low, high = SHAPES[self.law]
+            if not (self.shape and low <= self.shape <= high):
+                raise Misfit("shape", self.shape, f"a number from {low:g} to {high:g} with law {self.law}")
+        elif self.shape is not None:
             raise Misfit("shape", self.shape, f"none with law {self.law}: it is for weibull and lognormal")
-        if low is not None and not (self.shape and low <= self.shape <= high):
-            raise Misfit("shape", self.shape, f"a number from {low:g} to {high:g} with law {self.law}")
         return self
 
 
@@ -155,6 +157,13 @@ class FaultSpec(Spec):
     processes: Annotated[tuple[FaultProcess, ...], Field(description="random laws of faults")] = ()
     events: Annotated[tuple[ListedFault, ...], Field(description="faults at set times")] = ()
     trace: Annotated[str | None, Field(description="CSV or JSON file of faults to replay as well")] = None
+
+    @property
+    def duration_s(self) -> float:
+        """The duration of a spec that has one. Raises `BadInput` if it has none."""
+        if self.duration is None:
+            raise BadInput("duration", None, "a finite number of seconds above 0")
+        return self.duration
 
     @property
     def can_fail(self) -> bool:

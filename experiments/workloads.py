@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -57,6 +57,12 @@ class WorkloadName(StrEnum):
 
 class Workload(Spec):
     """What runs ask of any workload, with what most of them answer."""
+
+    # Each workload has its name as a field. pydantic would write a field of this class before all others.
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> WorkloadName: ...
 
     @property
     def title(self) -> str:

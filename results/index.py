@@ -194,7 +194,7 @@ def _filled(head: Row, run: Run) -> Row:
 def _head(run: Run) -> Row:
     """What its status says of a run."""
     status = run.known_status()
-    about = {name: status.get(name) for name in ABOUT}
+    about: dict[str, Any] = {name: status.get(name) for name in ABOUT}
     return Row(run.run_id, status["state"], status["experiment"], status["started_ns"], **about)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from experiments.engines import Engine, RecoveryMode
 from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
-from results.findings import the_run, took_effect
+from results.findings import measured_row, took_effect
 from results.store import Run
 
 DOWN, AT_WORK = ("detect", "restart", "warm-up"), ("useful", "idle", "checkpoint")
@@ -56,7 +56,7 @@ class Process:
 
     def __init__(self, run: Run, experiment: Experiment) -> None:
         self._run, self.experiment = run, experiment
-        row = the_run(run)
+        row = measured_row(run)
         self.start_ns, self.window_s = int(row["window_start_ns"]), float(row["window_s"])
         self.load_rate, self.service_rate = row["load_rate"], row["service_rate"]
 

@@ -92,8 +92,9 @@ def _as_they_went(struck: Process) -> Faults:
     columns = []
     for strike in struck.strikes:
         outage = ends.get(strike.fault)
-        began = outage is not None and outage.fault == strike.fault  # a batch that is being committed ends before that
-        struck_s = max(strike.struck_s, outage.start_s) if began else strike.struck_s
+        struck_s = strike.struck_s
+        if outage and outage.fault == strike.fault:
+            struck_s = max(struck_s, outage.start_s)  # a batch that is being committed ends before that
         restart_s = max(0.0, outage.ready_s - struck_s) if outage else 0.0
         lasts_s = outage.warm_up_s if outage and outage.is_whole else struck.window_s
         columns.append((struck_s, restart_s, lasts_s if outage else 0.0))

@@ -67,7 +67,7 @@ def model_describes(experiment: Experiment) -> bool:
 def is_replayed(experiment: Experiment) -> bool:
     """Whether so many faults are expected that a run can be judged by a replay of them."""
     faults = experiment.fault_spec
-    enough = faults.failure_rate * faults.duration >= FEWEST_FAULTS
+    enough = faults.failure_rate * faults.duration_s >= FEWEST_FAULTS
     return has_faults(experiment) and model_describes(experiment) and enough
 
 

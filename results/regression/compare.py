@@ -59,6 +59,9 @@ def _rows(run_ids: Sequence[str]) -> list[Row]:
 
 def _differences(*sides: Sequence[Row]) -> list[str]:
     every = [run for side in sides for run in side]
-    facts = {"experiment": {run.experiment_digest for run in every}, "machine": {run.machine for run in every}}
+    facts: dict[str, set[object]] = {
+        "experiment": {run.experiment_digest for run in every},
+        "machine": {run.machine for run in every},
+    }
     facts["seeds"] = {frozenset(run.facts.get("seed") for run in side) for side in sides}
     return [name for name, values in facts.items() if len(values) > 1]

@@ -16,6 +16,7 @@ from results import index, store
 from results.metrics import Metric
 from results.regression.judging import FEWEST_BASELINE, FEWEST_CANDIDATES, Pair, on_scale
 from results.schema import SCHEMA_VERSION
+from results.store import UNREADABLE
 
 CANDIDATES, BASELINE = 5, 20  # runs under each seed
 OFTEN = FEWEST_CANDIDATES + FEWEST_BASELINE  # runs under a seed that can be compared among themselves
@@ -40,7 +41,7 @@ class Row:
 def _rows(listed: Iterable[index.Row]) -> list[Row]:
     """Those of the listed runs that could be read."""
     names = Row.__annotations__
-    read = (each for each in listed if each.state not in (index.UNREADABLE, index.UNREAD))
+    read = (each for each in listed if each.state not in (UNREADABLE, index.UNREAD))
     return [Row(**{name: getattr(each, name) for name in names}) for each in read]
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from experiments.errors import BadInput
-from results import store
+from results import fit, store
 from results.damage import Damaged
 from results.json_files import Document, Name, Whole, Words, read_document
 from results.metrics import Better, Scale
@@ -26,7 +26,7 @@ from results.schema import REGRESSION_TABLES
 
 log = logging.getLogger(__name__)
 DOCUMENT = "regression.json"
-WORDS = {
+WORDS: dict[str, fit.Words] = {
     "regression": {"verdict": Change, "better": Better, "scale": Scale},
     "change_points": {"verdict": Change},
 }

@@ -44,7 +44,7 @@ def effect(row: Row) -> str:
     return f"{found}{unit} (between {low} and {high}{unit})"
 
 
-def _figure(value: object) -> str:
+def _figure(value: float | None) -> str:
     figure = number(value)
     if figure is None:
         return "-"

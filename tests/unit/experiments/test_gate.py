@@ -93,6 +93,12 @@ def test_plain_yaml_is_read_as_pyyaml_reads_it(text):
     assert repr(plain_yaml.load(text)) == repr(yaml.safe_load(text))
 
 
+def test_events_that_end_where_a_value_begins_are_refused():
+    events = iter([yaml.StreamStartEvent(), yaml.DocumentStartEvent(), yaml.DocumentEndEvent()])
+    with pytest.raises(yaml.YAMLError, match="no value where a value begins"):
+        plain_yaml._Builder(events, gate.YAML.values).document()
+
+
 def test_a_file_that_is_as_large_as_may_be(tmp_path):
     path = tmp_path / "document.yaml"
     path.write_bytes(b"a: 1\n" + b"#" * (gate.YAML.size - 5))

@@ -17,10 +17,11 @@ from experiments.spec import Experiment
 from results.checks import validate
 from results.checks.catalogue import CHECKS, checks_for
 from results.checks.evidence import Evidence
-from results.checks.judge import judge, open_context
+from results.checks.judge import ExpectationValidationResult, decide, judge, open_context
 from results.predictions import write_predictions
 from results.schema import TABLES
 from results.store import Run
+from results.verdict import Verdict
 from tests.unit.results import synthetic
 
 
@@ -444,3 +445,8 @@ def test_validating_opens_no_connection(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(socket, "getaddrinfo", lambda *address, **options: tried.append(address))
     validate(synthetic.make_run(tmp_path, without=("hosts",)), synthetic.experiment())
     assert tried == []
+
+
+def test_a_broken_expectation_without_a_configuration_still_fails() -> None:
+    verdict, detail = decide([ExpectationValidationResult(success=False)])
+    assert (verdict, detail) == (Verdict.FAIL, "an expectation of which nothing is told")
