@@ -88,7 +88,7 @@ def test_the_summary_marks_what_failed_and_what_is_unknown(tmp_path: Path) -> No
     text = summary(run)
     assert "✗ quality.nothing_lost" in text
     assert "? utilization.predicted         no utilization was predicted for this run" in text
-    assert "34 pass, 1 fail, 2 unknown" in text
+    assert "34 pass, 1 fail, 4 unknown" in text
 
 
 @pytest.mark.parametrize(("others", "told"), [(0.2, "window."), (0.6, "window: what is late, slow or unknown may be")])
