@@ -59,7 +59,7 @@ def put_back(home, before):
 def check_that_it_is_whole(run):
     """The old version or the new one, with everything that is of it, and only that."""
     rate = float(run.table("runs").service_rate[0])
-    is_new = "recomputed_ns" in run.status()
+    is_new = "recomputed_ns" in run.status().to_json()
     assert rate == (NEW if is_new else OLD)
     assert (run.report.read_text() != "the report of before") == is_new
     assert run.has("verdicts") == is_new
@@ -94,4 +94,4 @@ def test_a_run_whose_results_are_computed_again_is_the_old_one_or_the_new_one(ho
         put_back(home, before)
     recompute()
     check_that_it_is_whole(store.finished(RUN))
-    assert "recomputed_ns" in store.finished(RUN).status()
+    assert "recomputed_ns" in store.finished(RUN).status().to_json()
