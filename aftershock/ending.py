@@ -28,7 +28,7 @@ def tear_down(run_id: str, error: str | None) -> str | None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path, f"the teardown of run {run_id}", stays=False):
         _end(Bench(run_id), error)
-    return store.finished(run_id).status()["state"] if store.is_finished(run_id) else None
+    return store.finished(run_id).status().state if store.is_finished(run_id) else None
 
 
 def lock_path(run_id: str) -> Path:
@@ -93,13 +93,13 @@ def _remove_scratch(folder: Path) -> None:
 
 def _final_status(bench: Bench, error: str | None) -> dict[str, Any]:
     known = bench.run.known_status()
-    if known["state"] == store.UNREADABLE:
-        error = error or known["error"]
+    if known.state == store.UNREADABLE:
+        error = error or known.error
     failure = _failure(bench.run_id)
     error = ABORTED if bench.aborted else failure.get("error", error)
     outcome = {"state": "failed" if error else "done", "ended_ns": time.time_ns(), "error": error}
     exit_code = failure.get("exit_code", AftershockError.exit_code) if error else 0
-    return {**known, **outcome, "exit_code": exit_code}
+    return {**known.to_json(), **outcome, "exit_code": exit_code}
 
 
 def _failure(run_id: str) -> dict[str, Any]:

@@ -230,7 +230,7 @@ def kills_with_recoveries(run: Run) -> pd.DataFrame:
 def surroundings(run: Run) -> str | None:
     """How busy others kept the machine during the window, in a sentence; None of a run that has not noted it."""
     status = run.known_status()
-    cores, others = status.get("cores"), status.get("others_cores")
+    cores, others = status.cores, status.others_cores
     if cores is None or others is None:
         return None
     text = f"Others than the cluster kept {others:.2f} of the machine's {cores} cores busy in the window"

@@ -194,8 +194,8 @@ def _filled(head: Row, run: Run) -> Row:
 def _head(run: Run) -> Row:
     """What its status says of a run."""
     status = run.known_status()
-    about: dict[str, Any] = {name: status.get(name) for name in ABOUT}
-    return Row(run.run_id, status["state"], status["experiment"], status["started_ns"], **about)
+    about: dict[str, Any] = {name: getattr(status, name) for name in ABOUT}
+    return Row(run.run_id, status.state, status.experiment, status.started_ns, **about)
 
 
 def _measured(run: Run) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import math
 import os
 import threading
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -33,12 +33,19 @@ class Document(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="allow", use_enum_values=True)
 
+    def to_json(self) -> dict[str, Any]:
+        """The fields that were given, those that are not stated included."""
+        return self.model_dump(exclude_unset=True)
 
-def read_document(path: Path, kind: type[Document], owner: str) -> dict[str, Any]:
+
+DocumentT = TypeVar("DocumentT", bound=Document)
+
+
+def read_document(path: Path, kind: type[DocumentT], owner: str) -> DocumentT:
     """Read a document whose fields are checked; raises as `read_json` does."""
     found = read_json(path, owner)
     try:
-        return kind.model_validate(found).model_dump(exclude_unset=True)
+        return kind.model_validate(found)
     except ValidationError as error:
         raise Damaged(owner, path.name, _first(error)) from None
 

@@ -28,6 +28,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from typing import TypedDict
 
 import pandas as pd
 
@@ -44,6 +45,17 @@ from results.verdict import Verdict
 FEWEST_SEEDS, FEWEST_FAULTS = 2, 20
 ERRORS = 2.576  # standard deviations: a sound model fails once in a hundred times
 RUNS, FAILURES, SEED = 400, 200, 20_190
+
+
+class _Given(TypedDict):
+    """What both simulations of a process take."""
+
+    checkpoint_cost: float
+    recovery_time: float
+    interval: float
+    hop_delay: float
+    depth: int
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -97,8 +109,14 @@ class _Measured:
         if not self.faults:
             return 0.0, 0.0
         found = self.inputs
-        given = {"interval": found.interval_s, "hop_delay": found.hop_delay_s, "depth": found.depth, "seed": SEED}
-        given |= {"checkpoint_cost": found.checkpoint_cost_s, "recovery_time": found.recovery_time_s}
+        given = _Given(
+            checkpoint_cost=found.checkpoint_cost_s,
+            recovery_time=found.recovery_time_s,
+            interval=found.interval_s,
+            hop_delay=found.hop_delay_s,
+            depth=found.depth,
+            seed=SEED,
+        )
         endless = simulate(failure_rate=found.failure_rate, runs=RUNS, failures=FAILURES, **given)
         windows = simulate_windows(window=self.window_s, failures=self.faults, **given)
         return float(windows.mean()) - endless.mean, float(windows.std())
@@ -163,6 +181,8 @@ def _measured(run: Run) -> _Measured:
         named |= {"failure_rate": 0.0, "recovery_time_s": 0.0}
     if lacking := [name for name, value in named.items() if pd.isna(value) and name != "recovery_time_s"]:
         raise _Lack(f"{run.run_id} does not say its {', '.join(lacking)}")
-    known = {name: math.nan if pd.isna(value) else float(value) for name, value in named.items()}
-    inputs = ModelInputs(**known | {"depth": int(named["depth"])})
+    rate, cost_s, recovery_s, interval_s, hop_delay_s = (
+        math.nan if pd.isna(value) else float(value) for name, value in named.items() if name != "depth"
+    )
+    inputs = ModelInputs(rate, cost_s, recovery_s, interval_s, hop_delay_s, int(named["depth"]))
     return _Measured(int(row["seed"]), float(row["window_s"]), struck, float(row["utilization"]), inputs)

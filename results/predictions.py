@@ -94,14 +94,18 @@ def _with_costs_of_another(run: Run, experiment: Experiment, process: Process) -
 
 def _another(run: Run, experiment: Experiment) -> Run | None:
     digest, before_ns = experiment_digest(experiment), int(measured_row(run)["window_start_ns"])
-    comparable = {"experiment_digest": digest, "machine": run.known_status().get("machine"), "state": "done"}
-    comparable |= {"schema_version": SCHEMA_VERSION}
+    comparable: dict[str, object] = {
+        "experiment_digest": digest,
+        "machine": run.known_status().machine,
+        "state": "done",
+        "schema_version": SCHEMA_VERSION,
+    }
     for other in store.all_finished():
         status = other.known_status()
-        same = all(status.get(name) == value for name, value in comparable.items())
+        same = all(getattr(status, name) == value for name, value in comparable.items())
         if (
             same
-            and status["started_ns"] < before_ns
+            and status.started_ns < before_ns
             and other.run_id != run.run_id
             and _has_another_seed(other, experiment)
         ):

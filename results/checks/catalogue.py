@@ -198,6 +198,8 @@ CHECKS: tuple[Check, ...] = (
         rules=lambda evidence: value_rules("replayed_recoveries") + replay_tables.RECOVERY_RULES,
         observed=_rows,
         expected=lambda evidence: "a row for each outage, which says what the ledger says; R as in the prediction",
+        asks="each outage has its row, which says what the ledger says; their mean R is that of the prediction",
+        asked_of=ASKED_OF[is_replayed],
         applies=is_replayed,
     ),
     Check(
@@ -210,6 +212,8 @@ CHECKS: tuple[Check, ...] = (
             f"{frame['second'].iat[-1]} s after the window opened"
         ),
         expected=lambda evidence: "curves that rise from 0 to what the utilizations say, and no faster than time",
+        asks="both curves rise from 0 to what their utilizations say, never fall, and are never faster than time",
+        asked_of=ASKED_OF[is_replayed],
         applies=is_replayed,
     ),
     Check(

@@ -71,7 +71,7 @@ class Regression:
 
         Raises `Damaged` for a document that is not like that, and `FileNotFoundError` where there is none.
         """
-        found = read_document(self.root / DOCUMENT, _Document, self.regression_id)
+        found = read_document(self.root / DOCUMENT, _Document, self.regression_id).to_json()
         return found | {"regression_id": self.regression_id}
 
     def rows(self, name: str) -> list[dict[str, Any]]:

@@ -64,7 +64,7 @@ def put_back(home, before):
 def check_that_it_is_whole(run):
     """The old version or the new one, with everything that is of it, and only that."""
     rate = float(run.table("runs").service_rate[0])
-    is_new = "recomputed_ns" in run.status()
+    is_new = "recomputed_ns" in run.status().to_json()
     assert rate == (NEW if is_new else OLD)
     assert (run.report.read_text() != "the report of before") == is_new
     assert run.has("verdicts") == is_new
@@ -103,7 +103,7 @@ def test_a_run_whose_results_are_computed_again_is_the_old_one_or_the_new_one(ho
         put_back(home, before)
     recompute()
     check_that_it_is_whole(store.finished(RUN))
-    assert "recomputed_ns" in store.finished(RUN).status()
+    assert "recomputed_ns" in store.finished(RUN).status().to_json()
 
 
 def test_the_job_of_a_recompute_that_was_killed_is_ended_by_clean_and_that_of_a_live_one_is_not(home, monkeypatch):

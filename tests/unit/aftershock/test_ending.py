@@ -189,7 +189,7 @@ def test_the_cluster_of_a_damaged_handle_is_found_by_its_place(damage):
             path.write_text(damage)
     assert steps.teardown("run-1") == "failed"
     assert process.wait(5) == -signal.SIGKILL
-    assert HANDLE_FILE in store.finished("run-1").status()["error"]
+    assert HANDLE_FILE in store.finished("run-1").status().error
     assert other[2].poll() is None
     assert steps.teardown("run-2") == "done"
     assert other[2].wait(5) == -signal.SIGKILL
@@ -202,8 +202,8 @@ def test_a_run_with_a_damaged_note_is_published_as_failed(name, text):
     (live / "result" / name).write_text(text)
     assert steps.teardown("run-1") == "failed"
     status = store.finished("run-1").known_status()
-    assert (status["state"], status["run_id"]) == ("failed", "run-1")
-    assert name in status["error"]
+    assert (status.state, status.run_id) == ("failed", "run-1")
+    assert name in status.error
 
 
 def test_two_teardowns_at_once_are_one(home):
@@ -252,7 +252,7 @@ def test_one_bad_run_stops_cleaning_for_no_other(home, capsys):
     assert [process.wait(5) for process in (dead, left)] == [-signal.SIGKILL] * 2
     for run_id in ("run-1", "run-2"):
         assert f"run {run_id} was published as failed" in said.out
-        assert store.finished(run_id).status()["state"] == "failed"
+        assert store.finished(run_id).status().state == "failed"
     assert not begun.exists()
     (line,) = said.err.splitlines()
     assert line.startswith(f"aftershock: run run-4: {home}/live/.run-4.teardown is a folder")

@@ -174,7 +174,10 @@ def finished_under_another_seed(home: Path, started_ns: int, longer: float = 1.0
 
     changes = {"runs": lambda frame: frame.assign(seed=8), "ledger": stretched}
     run = synthetic.make_run(home / "runs", run_id=f"other-{started_ns}", changes=changes)
-    status = run.status() | {"experiment_digest": experiment_digest(synthetic.experiment()), "started_ns": started_ns}
+    status = run.status().to_json() | {
+        "experiment_digest": experiment_digest(synthetic.experiment()),
+        "started_ns": started_ns,
+    }
     status |= {"schema_version": SCHEMA_VERSION}
     write_json(run.root / "status.json", status)
     return run

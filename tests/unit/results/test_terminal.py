@@ -95,7 +95,7 @@ def test_the_summary_marks_what_failed_and_what_is_unknown(tmp_path: Path) -> No
 def test_how_busy_others_kept_the_machine_is_said(tmp_path: Path, others: float, told: str) -> None:
     run = synthetic.make_run(tmp_path)
     assert "Others than the cluster" not in summary(run)
-    write_json(run.root / "status.json", run.status() | {"cores": 2, "others_cores": others})
+    write_json(run.root / "status.json", run.status().to_json() | {"cores": 2, "others_cores": others})
     told = f"Others than the cluster kept {others:.2f} of the machine's 2 cores busy in the {told}"
     assert told in " ".join(summary(run).split())
     assert told in write_report(run, synthetic.experiment()).read_text().replace("&#39;", "'")
