@@ -1,6 +1,6 @@
 # Everything runs from .venv, which infra/setup.sh keeps in step with requirements.lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup benchmark reproduce test lint unit fuzz serve
+.PHONY: help setup benchmark reproduce docs test lint unit fuzz serve
 EXPERIMENT ?= wordcount
 ID ?= all
 INPUTS ?= 1000000
@@ -25,13 +25,17 @@ reproduce: setup  ## rebuild the papers' tables and figures that can be computed
 serve: setup  ## open Airflow with the DAGs and the pages
 	@$(BIN)/aftershock serve
 
+docs: setup  ## generate the reference pages that are made of the code
+	@$(BIN)/python -m aftershock.reference
+
 test: lint unit  ## linters, unit tests, then integration and end-to-end tests, two files at a time
 	@sh infra/setup.sh chromium docker sshd nftables
 	@$(BIN)/pytest -n 2 --dist loadfile tests/integration tests/e2e
 
-lint: setup  ## style and import rules
+lint: setup  ## style, types and import rules
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
 unit: setup  ## unit tests only (minutes)

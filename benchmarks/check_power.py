@@ -2,29 +2,42 @@
 
 `.venv/bin/python -m benchmarks.check_power [--runs 200] [--faults 6 20 60]` simulates runs of a query in
 micro-batches, one batch after another, with recoveries and checkpoints that scatter as measured ones do. Each run is
-judged as a real one is. Then an error is planted in its tables or in a formula, and it is judged again. Prints the
-share of the runs in which the verdict was fail, of those in which it was not unknown.
+predicted and judged as a real one is, by the product's own checks of utilization. Then an error is planted in its
+tables or in a formula, and it is judged again. Prints the share of the runs in which a verdict was fail, of those in
+which the utilization could be judged.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from experiments.spec import Experiment
 from models.utilization import utilization
-from results.checks.evidence import tolerated
+from results.checks.catalogue import CHECKS
+from results.checks.evidence import Evidence
+from results.checks.judge import judge, open_context
 from results.predictions import long_run, replays
-from results.predictions.process import Process
+from results.predictions.tables import write_predictions
+from results.runs.store import Status
 from results.summary.findings import the_run
 from results.tables.schema import TABLES
+from results.verdict import Verdict
 
+PREDICTED = "utilization.predicted"
+JUDGES = [check for check in CHECKS if check.name in (PREDICTED, "utilization.long_run")]
 RECORDS, START_NS = 10_000, 1_795_000_000_000_000_000
 SECONDS_PER_FAULT = 33.0
 INTERVAL_S, WORK_S, COST_S, DETECT_S, RESTART_S, WARM_UP_S, AWAY_S = 10.0, 8.7, 0.55, 0.15, 9.8, 5.0, 2.1
@@ -33,15 +46,28 @@ SCATTER = {"work": 0.06, "cost": 0.3, "detect": 0.2, "restart": 0.06, "warm-up":
 
 @dataclass(frozen=True)
 class Simulated:
-    """What `Process` reads of a run: its tables."""
+    """What predictions and checks read of a run, and write to it: its tables, in memory."""
 
     tables: dict[str, pd.DataFrame]
+    run_id: str = "simulated"
+
+    def known_status(self) -> Status:
+        return Status(state="done", started_ns=0)
 
     def has(self, name: str) -> bool:
         return name in self.tables
 
     def table(self, name: str) -> pd.DataFrame:
         return self.tables[name]
+
+    def table_as_it_is(self, name: str) -> pd.DataFrame:
+        """With all columns of the schema and their types; those that are not simulated are empty."""
+        schema = pa.schema([pa.field(field.name, field.type) for field in TABLES[name]])
+        whole = self.tables[name].reindex(columns=schema.names)
+        return pa.Table.from_pandas(whole, schema, preserve_index=False).to_pandas(types_mapper=pd.ArrowDtype)
+
+    def write_table(self, name: str, table: pa.Table) -> None:
+        self.tables[name] = table.to_pandas()
 
 
 class Machine:
@@ -134,15 +160,13 @@ def _ns(seconds: pd.Series) -> pd.Series:
 
 
 def fails(run: Simulated, experiment: Experiment) -> bool | None:
-    """Whether the run's utilization, or eq. 10, comes to the verdict fail; None if it is unknown."""
-    process = Process(run, experiment)
-    try:
-        predicted = replays.replayed(process).predicted
-    except replays.Unreplayable:
+    """Whether one of the `JUDGES` says fail; None if it is not known what the run's utilization should be."""
+    write_predictions(run, experiment)
+    context = open_context(Path(tempfile.gettempdir()) / "data_docs")  # which nobody builds
+    found = {check.name: judge(context, check, Evidence(run, experiment))[0]["verdict"] for check in JUDGES}
+    if found[PREDICTED] == Verdict.UNKNOWN:
         return None
-    apart = abs(float(the_run(run)["utilization"]) - predicted)
-    low, high = long_run.bounds(process)
-    return apart > tolerated(len(process.strikes), experiment) or not low <= long_run.eq_10(process) <= high
+    return Verdict.FAIL in found.values()
 
 
 def booked(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[Simulated], Simulated]:
@@ -165,6 +189,18 @@ def _half_useful(ledger: pd.DataFrame) -> pd.DataFrame:
     rest = half.assign(**{"class": "useful", "fault": np.nan, "seconds": half["seconds"] / 2})
     ledger.loc[half.index, "seconds"] /= 2
     return pd.concat([ledger, rest], ignore_index=True)
+
+
+def _longer(ledger: pd.DataFrame) -> pd.DataFrame:
+    """Each recovery, its warm-up included, is booked 10 % too long, and what follows begins later."""
+    ledger, end = ledger.sort_values("start", ignore_index=True), ledger["end"].max()
+    recoveries = ledger[ledger["class"].isin(["detect", "restart", "warm-up"])].groupby("fault")
+    for last, seconds in zip(recoveries.tail(1).index, recoveries["seconds"].sum(), strict=True):
+        over = min(ledger.loc[last, "end"] + 0.1 * seconds, end)
+        ledger.loc[last, "end"] = over
+        ledger.loc[(ledger.index > last) & (ledger["start"] < over), "start"] = over
+    ledger["seconds"] = ledger["end"] - ledger["start"]
+    return ledger[ledger["seconds"] > 0].assign(start_ns=_ns(ledger["start"]), end_ns=_ns(ledger["end"]))
 
 
 @contextmanager
@@ -198,42 +234,46 @@ def wrong_eq_10() -> Iterator[None]:
 
 
 FORMULAS = {
-    "R + 10 %": longer_recoveries,
+    "R + 10 % in the formula": longer_recoveries,
     "c doubled": lambda: batches_that(cost=2.0),
     "T doubled": lambda: batches_that(period=2.0),
     "eq. 10 + 5 %": wrong_eq_10,
 }
-TABLES_WITH = {"lost work halved": booked(_half_useful), "lost work counted as useful": booked(_all_useful)}
+TABLES_WITH = {
+    "lost work halved": booked(_half_useful),
+    "lost work counted as useful": booked(_all_useful),
+    "R + 10 % in the ledger": booked(_longer),
+}
+EXPERIMENT = Experiment(engine={"checkpoint_interval_s": INTERVAL_S})
+SOUND = "none (false alarms)"
 
 
 def main() -> None:
     given = _arguments()
-    experiment = Experiment(engine={"checkpoint_interval_s": INTERVAL_S})
-    print(f"{'planted error':30}" + "".join(f"{count:>10} faults" for count in given.faults), flush=True)
-    shares: dict[str, list[float]] = {}
-    for count in given.faults:
-        for name, share in _noticed(count, given.runs, experiment).items():
-            shares.setdefault(name, []).append(share)
-    for name, found in shares.items():
-        print(f"{name:30}" + "".join(f"{share:16.1%} " for share in found))
+    shares = {}
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["AFTERSHOCK_HOME"] = home  # no run is there that a simulated one could be compared with
+        with ProcessPoolExecutor() as pool:
+            for faults in given.faults:
+                found = pd.DataFrame(pool.map(partial(verdicts, faults), range(given.runs)))
+                shares[f"{faults} faults"] = found.astype("boolean").mean()
+    table = pd.DataFrame(shares).loc[[SOUND, *TABLES_WITH, *FORMULAS, "unknown"]]
+    print(table.rename_axis("planted error", axis="columns").to_string(float_format="{:.1%}".format))
 
 
-def _noticed(faults: int, runs: int, experiment: Experiment) -> dict[str, float]:
-    rng = np.random.default_rng([7, faults])
-    found: dict[str, list[bool]] = {"none (false alarms)": []}
-    unknown = 0
-    for _ in range(runs):
-        run = Machine(rng, faults).run()
-        if fails(run, experiment) is None:
-            unknown += 1
-            continue
-        found["none (false alarms)"].append(fails(run, experiment))
-        for name, plant in TABLES_WITH.items():
-            found.setdefault(name, []).append(fails(plant(run), experiment))
-        for name, planted in FORMULAS.items():
-            with planted():
-                found.setdefault(name, []).append(fails(run, experiment))
-    return {"unknown": unknown / runs} | {name: float(np.mean(seen)) for name, seen in found.items()}
+def verdicts(faults: int, seed: int) -> dict[str, bool]:
+    """Of one simulated run: whether it was unknown, or else, by the name of the planted error, whether it failed."""
+    run, experiment = Machine(np.random.default_rng([7, faults, seed]), faults).run(), EXPERIMENT
+    sound = fails(run, experiment)
+    if sound is None:
+        return {"unknown": True}
+    found = {"unknown": False, SOUND: sound}
+    for name, plant in TABLES_WITH.items():
+        found[name] = fails(plant(run), experiment)
+    for name, planted in FORMULAS.items():
+        with planted():
+            found[name] = fails(run, experiment)
+    return found
 
 
 def _arguments() -> argparse.Namespace:

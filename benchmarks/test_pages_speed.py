@@ -50,7 +50,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             copy.tables.mkdir(parents=True)
             for table in first.tables.iterdir():
                 os.link(table, copy.tables / table.name)
-            store.write_json(copy.root / "status.json", first.status() | {"run_id": copy.run_id})
+            store.write_json(copy.root / "status.json", first.status().to_json() | {"run_id": copy.run_id})
         write_long_run()
         yield home
 

@@ -82,7 +82,7 @@ class _Composer:
     def _strike(self, fault: int, host: str, event: FaultEvent) -> None:
         hold = Hold(host, event.kind, fault, _until(event))
         for ended in self.holds.strike(hold):
-            self._change(ended, end_s=event.at)
+            self._change(ended, event.at)
         self.place[host, event.kind] = len(self.made.outages)
         self.made.outages.append(HostOutage(host, event.kind, event.at, hold.until, (fault,)))
         self._due(hold)
@@ -92,14 +92,14 @@ class _Composer:
         longer = self.holds.absorb(host, event.kind, _until(event))
         hold = self.holds.of(host).get(event.kind.effect)
         if hold is not None:
-            outage = self.made.outages[self.place[host, hold.kind]]
-            self._change(hold, end_s=hold.until, faults=(*outage.faults, fault))
+            self._change(hold, hold.until, fault)
         if longer is not None:
             self._due(longer)
 
-    def _change(self, hold: Hold[float], **changes: object) -> None:
+    def _change(self, hold: Hold[float], end_s: float, *further_faults: int) -> None:
         place = self.place[hold.host, hold.kind]
-        self.made.outages[place] = replace(self.made.outages[place], **changes)
+        outage = self.made.outages[place]
+        self.made.outages[place] = replace(outage, end_s=end_s, faults=(*outage.faults, *further_faults))
 
     def _due(self, hold: Hold[float]) -> None:
         heapq.heappush(self.returns, (hold.until, next(self.numbers), hold))

@@ -61,7 +61,7 @@ def fit_to_laws(spec: FaultSpec, events: Iterable[FaultEvent]) -> list[Fit]:
     for index, process in enumerate(spec.processes):
         if process.shows_its_law:
             by_clock = [times[clock.cause] for clock in clocks_of(spec, index)]
-            found += _fits(f"process {index}", process, by_clock, spec.duration)
+            found += _fits(f"process {index}", process, by_clock, spec.duration_s)
     return found
 
 

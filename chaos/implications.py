@@ -76,9 +76,9 @@ def implied(spec: FaultSpec) -> Toll:
         if kind.takes_the_host:
             held.update(dict.fromkeys(hosts, rate * clock.heal_delay.mean_s))
     listed = listed_events(spec)
-    strikes += _strikes(listed) / spec.duration
-    correlated += _strikes(event for event in listed if len(event.targets) > 1) / spec.duration
-    shares = down_shares(compose(listed), spec.duration)
+    strikes += _strikes(listed) / spec.duration_s
+    correlated += _strikes(event for event in listed if len(event.targets) > 1) / spec.duration_s
+    shares = down_shares(compose(listed), spec.duration_s)
     down = sum(1.0 - (1.0 - shares.get(host, 0.0)) * math.exp(-held[host]) for host in spec.hosts)
     return Toll(spec.failure_rate, strikes, correlated / strikes if strikes else None, down)
 
@@ -90,10 +90,10 @@ def drawn(spec: FaultSpec, events: Sequence[FaultEvent]) -> PlanToll:
     correlated = _strikes(event for event in events if len(event.targets) > 1 or event.cause in shared)
     composition = compose(events, spec.max_down)
     return PlanToll(
-        failure_rate=len(events) / spec.duration,
-        host_failure_rate=strikes / spec.duration,
+        failure_rate=len(events) / spec.duration_s,
+        host_failure_rate=strikes / spec.duration_s,
         correlated_share=correlated / strikes if strikes else None,
-        hosts_down=sum(down_shares(composition, spec.duration).values()),
+        hosts_down=sum(down_shares(composition, spec.duration_s).values()),
         absorbed=len(composition.absorbed),
         withheld=len(composition.withheld),
         most_hosts_down=most_down(composition),

@@ -140,7 +140,7 @@ class Injector:
             self._carry_out()
         finally:
             self._heal_all()
-            failures = [future.exception() for future in self.beside if future.exception()]
+            failures = [failure for future in self.beside if (failure := future.exception())]
             for failure in [sys.exception(), *failures]:
                 if failure is not None:
                     self.journal.write("failed", error=" ".join(str(failure).split()))

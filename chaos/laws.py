@@ -56,11 +56,11 @@ class Weibull:
 
     def first(self, stream: Random) -> float:
         """With x = scale y^(1/shape), the density x f(x) is y^(1/shape) exp(-y): a gamma law of y."""
-        spanning = self.scale * gamma(stream, 1.0 + 1.0 / self.shape) ** (1.0 / self.shape)
+        spanning = self.scale * math.pow(gamma(stream, 1.0 + 1.0 / self.shape), 1.0 / self.shape)
         return spanning * stream.random()
 
     def next(self, stream: Random) -> float:
-        return self.scale * (-math.log1p(-stream.random())) ** (1.0 / self.shape)
+        return self.scale * math.pow(-math.log1p(-stream.random()), 1.0 / self.shape)
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class Lognormal:
 
 def gaps(process: FaultProcess) -> Gaps:
     """The law of a process, whose shape its spec has checked."""
-    if process.law is GapLaw.WEIBULL:
-        return Weibull(process.shape)
-    return Lognormal(process.shape) if process.law is GapLaw.LOGNORMAL else Exponential()
+    if process.shape is None:
+        return Exponential()
+    return Weibull(process.shape) if process.law is GapLaw.WEIBULL else Lognormal(process.shape)
 
 
 def delay_s(law: HealDelay, stream: Random) -> float:

@@ -48,5 +48,5 @@ def draw(spec: FaultSpec, seed: int) -> Iterator[FaultEvent]:
     for misfit in misfits(spec):
         raise BadInput(misfit.field, misfit.value, str(misfit))
     listed = iter(listed_events(spec))
-    drawn = (clock.events(seed, spec.duration) for clock in clocks(spec))
+    drawn = (clock.events(seed, spec.duration_s) for clock in clocks(spec))
     return heapq.merge(listed, *drawn)

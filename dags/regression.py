@@ -2,7 +2,8 @@
 ## Did anything become worse?
 
 The latest runs of every experiment against earlier ones of the same experiment on the same class of machine, metric by
-metric. Runs whenever the DAG `nightly` has published result tables, or by hand; `docs/regressions.md` has the method.
+metric. Runs whenever the DAG `nightly` has published result tables, or by hand. The method is described in
+`docs/reference/regressions.md`.
 
 | step | what happens |
 |---|---|

@@ -31,7 +31,7 @@ with DAG(
             type="string",
             enum=list(reproducing.IDS),
             title="table or figure",
-            description_md="The paper, and its table or figure; `docs/reproductions.md` says what each shows.",
+            description_md="The paper, and its table or figure; see `docs/reference/reproductions.md`.",
         ),
         "size": Param(
             None,

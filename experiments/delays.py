@@ -16,8 +16,8 @@ CAP_SIGMAS = 3.0  # one lognormal delay in 741 would be longer, without limit: i
 class UniformDelay(Spec):
     """A uniform delay between two bounds [s]."""
 
-    low: NonNegative
-    high: NonNegative
+    low: Annotated[NonNegative, Field(description="shortest delay [s]")]
+    high: Annotated[NonNegative, Field(description="longest delay [s]")]
 
     @model_validator(mode="after")
     def _ordered(self) -> UniformDelay:
@@ -40,8 +40,8 @@ class LognormalDelay(Spec):
     What is longer than median x exp(3 sigma) is cut to that.
     """
 
-    median: Positive
-    sigma: Annotated[float, Field(gt=0, le=2.5)]
+    median: Annotated[Positive, Field(description="median of the delay [s]")]
+    sigma: Annotated[float, Field(gt=0, le=2.5, description="standard deviation of the delay's logarithm")]
 
     @property
     def mean_s(self) -> float:

@@ -49,11 +49,16 @@ class Protocol(StrEnum):
 class EngineSpec(Spec):
     """How the query is executed and how it comes back after a failure."""
 
-    name: Engine = Engine.STRUCTURED_STREAMING
-    checkpoint_interval_s: Positive = 8.0
-    recovery: RecoveryMode = RecoveryMode.QUERY
-    trigger: TriggerMode = TriggerMode.MICRO_BATCH
-    partitions: Annotated[int, Field(ge=1, le=1000)] = 6
+    name: Annotated[Engine, Field(description="what executes the workload")] = Engine.STRUCTURED_STREAMING
+    checkpoint_interval_s: Annotated[
+        Positive, Field(description="time from one checkpoint to the next; of micro-batches, the trigger interval")
+    ] = 8.0
+    recovery: Annotated[
+        RecoveryMode,
+        Field(description="what a lost executor leads to: a restart of the query, or a retry of its tasks"),
+    ] = RecoveryMode.QUERY
+    trigger: Annotated[TriggerMode, Field(description="how Spark runs the query")] = TriggerMode.MICRO_BATCH
+    partitions: Annotated[int, Field(ge=1, le=1000, description="of the input topic, and of each operator")] = 6
     protocol: Annotated[Protocol | None, Field(description="dataflow: how it tolerates faults; coordinated")] = None
     records_per_message: Annotated[
         int | None, Field(ge=1, le=1_000_000, description="dataflow: at most so many records in a message; 1024")

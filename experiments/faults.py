@@ -14,6 +14,7 @@ from typing import Annotated
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from experiments.delays import HealAfter, HealDelay, new_machine, set_delay
+from experiments.errors import BadInput
 from experiments.fault_kinds import GATEWAY, OPTIONS, PLAIN, Direction, FaultKind, FaultOptions
 from experiments.field_types import Label
 from experiments.parsing import Misfit, NonNegative, Positive, Spec
@@ -46,14 +47,16 @@ class FaultAction(Spec):
     `peers`, `direction`, `cpu_share` and `delay` are options of the kinds that know them.
     """
 
-    kind: FaultKind = FaultKind.KILL
+    kind: Annotated[FaultKind, Field(description="what the fault does")] = FaultKind.KILL
     peers: Annotated[
         tuple[Label, ...], Field(description="partition: from which hosts; by default from all others")
     ] = ()
     direction: Annotated[Direction, Field(description="partition: which packets are dropped")] = Direction.BOTH
     cpu_share: Annotated[float, Field(gt=0, le=1, description="slow: share of time in which processes run")] = 1.0
     delay: Annotated[NonNegative, Field(description="slow: seconds by which messages leave later")] = 0.0
-    heal_after: HealAfter | None = None
+    heal_after: Annotated[
+        HealAfter | None, Field(description="seconds until what was struck returns: a number or a law")
+    ] = None
 
     @property
     def options(self) -> FaultOptions:
@@ -83,12 +86,12 @@ class FaultProcess(FaultAction):
     With a spread the hosts that a tick takes die one by one, each at a uniform offset from it.
     """
 
-    scope: FaultScope = FaultScope.HOST
+    scope: Annotated[FaultScope, Field(description="what has a clock of its own")] = FaultScope.HOST
     domains: Annotated[tuple[Label, ...], Field(description="for scope domain: names or patterns such as rack-*")] = ()
-    rate: Positive
-    law: GapLaw = GapLaw.EXPONENTIAL
-    shape: Positive | None = None
-    spread: NonNegative = 0.0
+    rate: Annotated[Positive, Field(description="ticks of each clock per second")]
+    law: Annotated[GapLaw, Field(description="law of the time between two ticks")] = GapLaw.EXPONENTIAL
+    shape: Annotated[Positive | None, Field(description="parameter of laws weibull and lognormal")] = None
+    spread: Annotated[NonNegative, Field(description="seconds over which the hosts of one tick are struck")] = 0.0
 
     @property
     def shows_its_law(self) -> bool:
@@ -108,21 +111,22 @@ class FaultProcess(FaultAction):
             raise Misfit("spread", self.spread, allowed)
         if self.domains and self.scope is not FaultScope.DOMAIN:
             raise Misfit("domains", list(self.domains), f"none with scope {self.scope}: they are for scope domain")
-        low, high = SHAPES.get(self.law, (None, None))
-        if low is None and self.shape is not None:
+        if self.law in SHAPES:
+            low, high = SHAPES[self.law]
+            if not (self.shape and low <= self.shape <= high):
+                raise Misfit("shape", self.shape, f"a number from {low:g} to {high:g} with law {self.law}")
+        elif self.shape is not None:
             raise Misfit("shape", self.shape, f"none with law {self.law}: it is for weibull and lognormal")
-        if low is not None and not (self.shape and low <= self.shape <= high):
-            raise Misfit("shape", self.shape, f"a number from {low:g} to {high:g} with law {self.law}")
         return self
 
 
 class ListedFault(FaultAction):
     """A fault at a set time, in the words of a plan's events. One that strikes a service needs no targets."""
 
-    at: NonNegative
-    targets: Annotated[tuple[Label, ...], Field(validate_default=True)] = ()
-    cause: Label = "listed"
-    heal_after: NonNegative | None = None
+    at: Annotated[NonNegative, Field(description="seconds from the start of the window")]
+    targets: Annotated[tuple[Label, ...], Field(validate_default=True, description="hosts that are struck")] = ()
+    cause: Annotated[Label, Field(description="shown with the fault")] = "listed"
+    heal_after: Annotated[NonNegative | None, Field(description="seconds until what was struck returns")] = None
 
     @field_validator("targets")
     @classmethod
@@ -144,13 +148,22 @@ class FaultSpec(Spec):
     window and the hosts to all workers. `experiments.trace` reads the faults of a trace into the listed ones.
     """
 
-    duration: Positive | None = None
-    hosts: dict[Label, tuple[Label, ...]] = Field({})
+    duration: Annotated[
+        Positive | None, Field(description="seconds in which faults can begin; by default the window")
+    ] = None
+    hosts: dict[Label, tuple[Label, ...]] = Field({}, description="hosts with their domains; by default all workers")
     max_down: Annotated[int | None, Field(ge=1, description="the most hosts out of service at once")] = None
     time_scale: Annotated[Positive, Field(description="seconds of this experiment for one of the cloud")] = 1.0
-    processes: tuple[FaultProcess, ...] = ()
-    events: tuple[ListedFault, ...] = ()
+    processes: Annotated[tuple[FaultProcess, ...], Field(description="random laws of faults")] = ()
+    events: Annotated[tuple[ListedFault, ...], Field(description="faults at set times")] = ()
     trace: Annotated[str | None, Field(description="CSV or JSON file of faults to replay as well")] = None
+
+    @property
+    def duration_s(self) -> float:
+        """The duration of a spec that has one. Raises `BadInput` if it has none."""
+        if self.duration is None:
+            raise BadInput("duration", None, "a finite number of seconds above 0")
+        return self.duration
 
     @property
     def can_fail(self) -> bool:

@@ -7,12 +7,12 @@ for. Whoever reads a document does it by `read_text`, and by `load` of `experime
 
 from __future__ import annotations
 
-import os
-import stat
+import errno
 from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.errors import BadInput
+from experiments.plain_files import RefusedFile, TooLarge, read_whole
 
 MOST_DEPTH = 32  # of mappings and lists in one another
 LONGEST_TEXT = 10_000  # characters of one text
@@ -48,15 +48,13 @@ def read_text(path: Path, limits: Limits) -> str:
     """The text of a document's file. Raises `NotPlain`, `UnicodeDecodeError`, and `OSError` for what cannot be read."""
     if not is_plain(str(path), of_a_path=True):
         raise NotPlain("a path without NUL and half characters (surrogates)")
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        kind = os.fstat(file.fileno()).st_mode
-        if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
-            raise NotPlain("a file: this is a folder or a device")
-        os.set_blocking(file.fileno(), True)
-        data = file.read(limits.size + 1)
-    if len(data) > limits.size:
-        raise NotPlain(f"a file of at most {limits.size:,} bytes")
-    if not data and stat.S_ISFIFO(kind):
+    try:
+        data = read_whole(path, limits.size, links=True, pipes=True)
+    except TooLarge:
+        raise NotPlain(f"a file of at most {limits.size:,} bytes") from None
+    except RefusedFile as refusal:
+        raise OSError(errno.EINVAL, f"this is {refusal.what}") from None
+    if not data and path.is_fifo():
         raise NotPlain("a file: nobody writes to this pipe")
     return data.decode("utf-8")
 

@@ -1,4 +1,4 @@
-"""The inventory of machines that exist: what `infra/terraform/` prints and the `ssh` driver uses (docs/inventory.md).
+"""The inventory of machines: `infra/terraform/` prints it, driver `ssh` uses it (docs/reference/inventory.md).
 
 Nothing of it is trusted on sight: every machine comes with the host key that it must show. Importing this takes as long
 as all that speaks SSH does, so it is done when an inventory is named.

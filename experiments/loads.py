@@ -22,11 +22,12 @@ class LoadMode(StrEnum):
 class LoadSpec(Spec):
     """The open-loop generator: every record is due at a time that does not depend on the query.
 
-    In mode sustainable a search goes before the measurement window (docs/measurement.md): its probes begin at `rate`,
-    and end when the bracket around the sustainable rate is within `precision`, or when there were `probes` of them.
+    In mode sustainable a search goes before the measurement window (docs/reference/measurement.md): its probes begin at
+    `rate`, and end when the bracket around the sustainable rate is within `precision`, or when there were `probes` of
+    them.
     """
 
-    mode: LoadMode = LoadMode.SATURATING
+    mode: Annotated[LoadMode, Field(description="how the rate of records is set")] = LoadMode.SATURATING
     rate: Annotated[
         float, Field(gt=0, le=1e7, description="records per second (mode rate; in mode sustainable the first probe's)")
     ] = 5000.0

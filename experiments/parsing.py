@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import ErrorDetails
 
 from experiments import gate, plain_json, plain_yaml
 from experiments.errors import BadInput, in_file
@@ -129,7 +130,7 @@ def parse(model: type[SpecT], document: dict[str, Any], whole: str) -> SpecT:
         raise BadInput(field, value, _allowed(first) + _known(model, first)) from None
 
 
-def _known(model: type[Spec], problem: dict[str, Any]) -> str:
+def _known(model: type[Spec], problem: ErrorDetails) -> str:
     """Of a field that there is not, those that there are in its place, as far as the place has one form only."""
     if problem["type"] != "extra_forbidden":
         return ""
@@ -155,7 +156,7 @@ def _tags(form: type[Spec]) -> set[str]:
     return {form.__name__, *map(str, get_args(name.annotation) if name else ())}
 
 
-def _telling(error: ValidationError) -> dict[str, Any]:
+def _telling(error: ValidationError) -> ErrorDetails:
     """The first problem, but not that a mapping is no number where it is the other form of the field that was meant."""
     problems = error.errors(include_url=False)
     meant = [p for p in problems if not (p["type"] == "float_type" and isinstance(p["input"], dict))]
@@ -190,7 +191,7 @@ ALLOWED = {  # in a user's words, for the problems that pydantic tells in its ow
 }
 
 
-def _allowed(problem: dict[str, Any]) -> str:
+def _allowed(problem: ErrorDetails) -> str:
     if problem["type"] in ALLOWED:
         return ALLOWED[problem["type"]].format(**problem.get("ctx", {}))
     return problem["msg"].removeprefix("Value error, ")

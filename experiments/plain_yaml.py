@@ -25,7 +25,7 @@ class Built(NamedTuple):
     """A value, how many values it consists of, and how many mappings and lists it has in one another."""
 
     value: Any
-    count: int = 1
+    values: int = 1
     height: int = 0
 
 
@@ -60,13 +60,14 @@ class _Builder:
         """The value that begins with an event; `depth` is how many mappings and lists it stands in."""
         if isinstance(event, yaml.AliasEvent):
             return self._standing_for(event, depth)
+        if not isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+            raise _problem("no value where a value begins", event)
         self._take(1)
         if event.anchor in self._anchors:
             raise _problem("an anchor that is there twice", event)
         if event.anchor is not None:
             self._anchors[event.anchor] = None
-        is_scalar = isinstance(event, yaml.ScalarEvent)
-        found = Built(_scalar(event)) if is_scalar else self._container(event, depth + 1)
+        found = Built(_scalar(event)) if isinstance(event, yaml.ScalarEvent) else self._container(event, depth + 1)
         if event.anchor is not None:
             self._anchors[event.anchor] = found
         return found
@@ -81,7 +82,7 @@ class _Builder:
             raise _problem("an alias of nothing", event)
         if (found := self._anchors[event.anchor]) is None:
             raise NotPlain("a document in which nothing holds itself")
-        self._take(found.count)
+        self._take(found.values)
         if depth + found.height > MOST_DEPTH:
             raise NotPlain(TOO_DEEP)
         return found._replace(value=copy.deepcopy(found.value))
@@ -93,7 +94,7 @@ class _Builder:
             raise NotPlain(TOO_DEEP)
         build = self._list if isinstance(event, yaml.SequenceStartEvent) else self._mapping
         value, parts = build(depth)
-        return Built(value, 1 + sum(part.count for part in parts), 1 + max((part.height for part in parts), default=0))
+        return Built(value, 1 + sum(part.values for part in parts), 1 + max((part.height for part in parts), default=0))
 
     def _list(self, depth: int) -> tuple[list[Any], list[Built]]:
         parts = []
@@ -153,7 +154,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
 
 
 def _problem(words: str, event: yaml.Event) -> ConstructorError:
-    return ConstructorError(None, None, words, event.start_mark)
+    return ConstructorError(None, None, words, event.start_mark)  # type: ignore[arg-type]  # the stub lacks the C parser's marks
 
 
 RESOLVER, _MADE = Resolver(), SafeConstructor()

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 INSTEAD = (
     "no secret, since specs are kept and shown: let the program read it from a file on the hosts, "
-    "or name a Hadoop credential file (docs/own-job.md)"
+    "or name a Hadoop credential file (docs/guides/own-jobs.md)"
 )
 _SECRET = re.compile(
     r"secret|passw|passphrase|pwd|token(?!i[sz])|credential|(access|account|api|private|signing|encryption)[._-]?key"

@@ -51,16 +51,20 @@ class ClusterDriver(StrEnum):
 class ClusterSpec(Spec):
     """The hosts: one gateway (broker, master, query driver, generator, injector) and `workers` that can be killed."""
 
-    driver: ClusterDriver = ClusterDriver.LOCAL
-    workers: Annotated[int, Field(ge=1, le=250)] = 3
-    worker_cores: Annotated[int, Field(ge=1, le=64)] = 1
-    worker_memory_mb: Annotated[int, Field(ge=512, le=262_144)] = 640
+    driver: Annotated[ClusterDriver, Field(description="what a host is")] = ClusterDriver.LOCAL
+    workers: Annotated[int, Field(ge=1, le=250, description="hosts that can be killed")] = 3
+    worker_cores: Annotated[int, Field(ge=1, le=64, description="cores that Spark uses on each worker")] = 1
+    worker_memory_mb: Annotated[
+        int, Field(ge=512, le=262_144, description="memory that Spark may use on each worker [MB]")
+    ] = 640
     worker_disk_mb: Annotated[
         int,
-        Field(ge=64, le=1_048_576, description="a worker's own disk, kept in memory; drivers local and ssh have none"),
+        Field(
+            ge=64, le=1_048_576, description="a worker's own disk [MB], kept in memory; drivers local and ssh have none"
+        ),
     ] = 512
     inventory: Annotated[
-        str, Field(min_length=1, description="JSON file of the machines; only driver ssh uses it (docs/inventory.md)")
+        str, Field(min_length=1, description="driver ssh: JSON file of the machines (docs/reference/inventory.md)")
     ] = "inventory.json"
 
 
@@ -73,21 +77,25 @@ class ToleranceSpec(Spec):
     utilization: Annotated[
         Positive, Field(description="measured against replayed, from 20 faults on; twice that with fewer")
     ] = 0.01
-    estimates: Positive = 0.05
-    ledger_share: Positive = 0.001
+    estimates: Annotated[
+        Positive, Field(description="between the two measured estimates of utilization, by time and by records")
+    ] = 0.05
+    ledger_share: Annotated[Positive, Field(description="share of the window by which the ledger may miss it")] = 0.001
 
 
 class Experiment(Spec):
     """One experiment. The measurement window of `window_s` starts once the query runs steadily; it holds all faults."""
 
-    name: Annotated[str, RUN_NAME] = "wordcount"
+    name: Annotated[Annotated[str, RUN_NAME], Field(description="of the experiment; its runs are named by it")] = (
+        "wordcount"
+    )
     cluster: ClusterSpec = ClusterSpec()
     workload: WorkloadSpec = WordCountSpec()
     engine: EngineSpec = EngineSpec()
     load: LoadSpec = LoadSpec()
     faults: FaultSpec = FaultSpec()
-    window_s: Annotated[float, Field(gt=0, le=LONGEST_S)] = 240.0
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    window_s: Annotated[float, Field(gt=0, le=LONGEST_S, description="length of the measurement window")] = 240.0
+    seed: Annotated[int, Field(ge=0, lt=2**63, description="of the fault plan")] = 1
     tolerances: ToleranceSpec = ToleranceSpec()
 
     @property

@@ -33,7 +33,7 @@ def with_trace(spec: FaultSpec, field: str = "trace") -> FaultSpec:
     """
     if spec.trace is None:
         return spec
-    faults = list(_read(spec, field))
+    faults = list(_read(spec, user_path(spec.trace), field))
     listed = [fault for fault in faults if spec.duration is None or fault.at < spec.duration]
     if faults and not listed:
         first = f"{spec.trace}, the first fault at {faults[0].at:g}"
@@ -41,8 +41,8 @@ def with_trace(spec: FaultSpec, field: str = "trace") -> FaultSpec:
     return spec.model_copy(update={"trace": None, "events": (*spec.events, *listed)})
 
 
-def _read(spec: FaultSpec, field: str) -> Iterator[ListedFault]:
-    path, last_s = user_path(spec.trace), 0.0
+def _read(spec: FaultSpec, path: Path, field: str) -> Iterator[ListedFault]:
+    last_s = 0.0
     rows = _csv_rows(path, field) if path.suffix.lower() == ".csv" else _json_rows(path, field)
     if len(rows) > MOST_FAULTS:
         raise BadInput(field, f"{path}, {len(rows):,} faults", f"at most {MOST_FAULTS:,} faults")

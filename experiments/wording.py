@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sized
+from collections.abc import Set as AbstractSet
+from typing import TypeGuard
 
 LONGEST_SHOWN = 200  # characters of a value
 LONGEST_MESSAGE = 2000
 MOST_SHOWN = 200  # values in a mapping or list that is shown whole
-CONTAINERS = (Mapping, Set, list, tuple)
+CONTAINERS = (Mapping, AbstractSet, list, tuple)
 
 
 def on_one_line(text: str, most: int = LONGEST_MESSAGE) -> str:
@@ -38,7 +40,7 @@ def shown(value: object) -> str:
         return f"a value of type {type(value).__name__} that is too long to show"
 
 
-def is_large(value: object) -> bool:
+def is_large(value: object) -> TypeGuard[Sized]:
     """Whether a value holds more values than are shown, itself again, or lies too deep to tell."""
     if not isinstance(value, CONTAINERS):
         return False

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -43,6 +43,8 @@ def _whole_ms(value_s: float) -> float:
 
 
 Milliseconds = Annotated[float, Field(gt=0, le=LONGEST_S, allow_inf_nan=False), AfterValidator(_whole_ms)]
+WindowLength = Annotated[Milliseconds, Field(description="length of the query's windows; whole ms")]
+Slide = Annotated[Milliseconds, Field(description="time from the start of a window to the next; whole ms")]
 HotShare = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -55,6 +57,12 @@ class WorkloadName(StrEnum):
 
 class Workload(Spec):
     """What runs ask of any workload, with what most of them answer."""
+
+    # Each workload has its name as a field. pydantic would write a field of this class before all others.
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> WorkloadName: ...
 
     @property
     def title(self) -> str:
@@ -80,8 +88,8 @@ class Workload(Spec):
 class Windowed(Workload):
     """Windows of event time: `window_s` long, one beginning every `slide_s`."""
 
-    window_s: Milliseconds
-    slide_s: Milliseconds
+    window_s: WindowLength
+    slide_s: Slide
 
     @property
     def output_topic(self) -> str:
@@ -110,13 +118,13 @@ class WordCountSpec(Windowed):
 
     name: Literal[WorkloadName.WORDCOUNT] = WorkloadName.WORDCOUNT
     depth: Annotated[int, Field(ge=0, le=8, description="stateful operators in the chain; 0: words by record")] = 1
-    window_s: Milliseconds = 30.0
-    slide_s: Milliseconds = 5.0
+    window_s: WindowLength = 30.0
+    slide_s: Slide = 5.0
     corpus: Annotated[
         str | None,
         Field(description="file or folder of text; by default the docs and sources of installed packages"),
     ] = None
-    corpus_mb: Annotated[float, Field(gt=0, le=1024)] = 4.0
+    corpus_mb: Annotated[float, Field(gt=0, le=1024, description="how much of the text is used")] = 4.0
 
     @property
     def by_record(self) -> bool:
@@ -124,7 +132,7 @@ class WordCountSpec(Windowed):
 
 
 class NexmarkQuery(StrEnum):
-    """The queries of NexMark that Structured Streaming can express; docs/nexmark.md has the others."""
+    """The queries of NexMark that Structured Streaming can express; docs/reference/nexmark.md has the others."""
 
     Q0 = "q0"
     Q1 = "q1"
@@ -161,8 +169,8 @@ class NexmarkSpec(Windowed):
 
     name: Literal[WorkloadName.NEXMARK] = WorkloadName.NEXMARK
     query: Annotated[NexmarkQuery, Field(description="nexmark: which query")] = NexmarkQuery.Q1
-    window_s: Milliseconds = 10.0
-    slide_s: Milliseconds = 2.0
+    window_s: WindowLength = 10.0
+    slide_s: Slide = 2.0
     hot_auctions: Annotated[HotShare, Field(description="nexmark: share of bids for the hot auction")] = 0.5
     hot_bidders: Annotated[HotShare, Field(description="nexmark: share of bids by the hot bidder")] = 0.75
     hot_sellers: Annotated[HotShare, Field(description="nexmark: share of auctions by the hot seller")] = 0.75
@@ -268,7 +276,7 @@ class InputSpec(Spec):
 
 
 class OwnJobSpec(Workload):
-    """A PySpark streaming program of the user's own, run as it is: docs/own-job.md.
+    """A PySpark streaming program of the user's own, run as it is: docs/guides/own-jobs.md.
 
     In `arguments` each of `PLACEHOLDERS` in braces is filled in. `conf` is what would be `--conf` of spark-submit.
     Neither may carry a secret (`experiments.secrets`).

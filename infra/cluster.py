@@ -13,11 +13,11 @@ from typing import Any, Protocol
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.inventory import Role
+from experiments.plain_files import read_plain
 from experiments.spec import ClusterDriver, ClusterSpec
 from infra import credentials, tokens
 from infra.broker import Broker
 from infra.clocks import ClockOffset
-from infra.plain_files import read_plain
 from infra.processes import Usage
 from infra.strikes.strike import Proof, Strike
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.errors import AftershockError, EnvironmentFailure
+from experiments.plain_files import read_plain
 from infra import disks, tokens
 from infra.cluster import HANDLE_FILE
 from infra.netns import namespaces
-from infra.plain_files import read_plain
 from infra.process_handles import Handles
 from infra.processes import marked, owners
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from experiments.users import user_of
+
 MARK, ROOT = "AFTERSHOCK_HOST", "AFTERSHOCK_ROOT"  # variables: whose a process is, and where its cluster has its root
 MACHINE = "machine"  # in the place of a host in a mark: what serves the machine, and outlives a kill of the host
 LISTEN = "0A"
@@ -66,15 +68,6 @@ def marked(pid: int) -> Marked | None:
     if MARK not in variables or not _alive(pid) or (uid := user_of(pid)) is None:
         return None
     return Marked(pid, uid, variables[MARK], variables.get(ROOT, ""))
-
-
-def user_of(pid: int) -> int | None:
-    """The real user of a process; None when it is gone.
-
-    The owner of /proc/PID would not do: a process that forbids to be looked into has files that belong to root.
-    """
-    found = (line.split()[1] for line in _lines(Path(f"/proc/{pid}/status")) if line.startswith("Uid:"))
-    return next(map(int, found), None)
 
 
 def take_precedence(pid: int = 0) -> None:

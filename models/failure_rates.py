@@ -106,8 +106,11 @@ class FailureClocks:
             raise BadInput("second", second, "a host other than the first")
         shared = [shock for shock in self._shocks_on(first) if shock in self._shocks_on(second)]
         one_of_them = sum(shock.rate * shock.probability * (1.0 - shock.probability) for shock in shared)
-        alone = [one_of_them + self._rate_apart(host, shared) for host in (first, second)]
-        return Lifetimes(*alone, sum(shock.rate * shock.probability**2 for shock in shared))
+        return Lifetimes(
+            first=one_of_them + self._rate_apart(first, shared),
+            second=one_of_them + self._rate_apart(second, shared),
+            both=sum(shock.rate * shock.probability**2 for shock in shared),
+        )
 
     def _rate_apart(self, host: str, shared: Sequence[Shock]) -> float:
         shocks = [shock for shock in self._shocks_on(host) if shock not in shared]

@@ -108,7 +108,7 @@ class Scorer:
         sources, targets = self.topology.links(stream)
         sources, targets = sources - up.start, targets - down.start
         substreams = rates[sources] / np.bincount(sources)[sources]
-        totals = np.bincount(targets, substreams)
+        totals = np.asarray(np.bincount(targets, substreams), dtype=float)
         if width >= rates.size:  # one-to-one and split: every task has one upstream task
             return _InputStream(lambda complete: complete[..., up][..., sources], totals)
         shares, firsts = substreams / totals[targets], np.searchsorted(targets, np.arange(width))

@@ -52,7 +52,10 @@ def _log_ratio(larger: Values, smaller: Values, difference: Values) -> Values:
 
 def _growth_slope(x: Values, y: Values) -> Values:
     """(g(x) - g(y)) / (x - y) for 0 <= x, y <= 1: the sum over k of h_k(x, y) / (k + 2)!, of complete symmetric h_k."""
-    total, symmetric, power, factorial = 0.0, 1.0, 1.0, 2.0
+    total: Values = 0.0
+    symmetric: Values = 1.0
+    power: Values = 1.0
+    factorial = 2.0
     for k in range(SERIES_TERMS):
         total = total + symmetric / factorial
         power = power * y

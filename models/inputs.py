@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,7 @@ def require_time(field: str, value: float) -> None:
 
 def require_count(field: str, value: int, least: int = 1) -> None:
     """A whole number, at least `least`, that a double holds."""
-    holds = isinstance(value, Integral) and least <= value <= MOST
+    holds = isinstance(value, int | np.integer) and least <= value <= MOST
     require(field, value, holds, f"a whole number of {least} or more" + (", up to 2**53" if value > MOST else ""))
 
 

@@ -1,8 +1,8 @@
 """Topologies: operators split into tasks (operator partitions), and the streams between them.
 
-A topology is read from the JSON document of docs/topologies.md. Task i of operator O is called `O.i`. Tasks are
-numbered operator by operator, the operators in topological order, so that a vector over all tasks can be walked from
-the sources to the sinks. Model: section II-A of the `ppa` paper, section 2.1 of the `incremental` paper.
+A topology is read from the JSON document of docs/reference/topologies.md. Task i of operator O is called `O.i`. Tasks
+are numbered operator by operator, the operators in topological order, so that a vector over all tasks can be walked
+from the sources to the sinks. Model: section II-A of the `ppa` paper, section 2.1 of the `incremental` paper.
 """
 
 from __future__ import annotations

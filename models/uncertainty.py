@@ -11,6 +11,7 @@ from models.inputs import require, require_count, samples
 from models.replay.draws import draw, means
 from models.replay.periods import Periods
 from models.replay.process import Faults, replay
+from models.replay.work import Array
 from models.utilization import check_inputs, utilization
 
 FEWEST_SAMPLES = 3
@@ -81,16 +82,53 @@ def predict_run(
     predicted = float(utilization(rate, cost_s, recovery_s, interval_s, hop_delay_s, depth))
     if costs_s.size < FEWEST_SAMPLES or (rate > 0 and recoveries_s.size < FEWEST_SAMPLES):
         return Prediction(predicted, None, None, None)
-    lag_s = (depth - 1) * hop_delay_s
     rng = np.random.default_rng(seed)
     count = np.full(runs, failures) if failures is not None else rng.poisson(failure_rate * window_s, runs)
     faults = _faults(rng, count, window_s, recoveries_s)
-    lag_s = (depth - 1) * hop_delay_s
-    since_s = -rng.uniform(0.0, interval_s, runs) - interval_s * math.ceil(lag_s / interval_s)
-    work = Periods(interval_s, means(rng, costs_s, runs, max(1, round(window_s / interval_s))), np.full(runs, lag_s))
-    simulated = replay(work, faults, window_s, since_s).utilizations
+    drawn_s = means(rng, costs_s, runs, max(1, round(window_s / interval_s)))
+    simulated = _windows(rng, faults, window_s, interval_s, drawn_s, (depth - 1) * hop_delay_s)
     low, high = np.percentile(simulated, PERCENTILES)
     return Prediction(predicted, float(low), float(high), float(simulated.mean()))
+
+
+def simulate_windows(
+    *,
+    window: float,
+    failures: int,
+    checkpoint_cost: float,
+    recovery_time: float,
+    interval: float,
+    hop_delay: float = 0.0,
+    depth: int = 1,
+    runs: int = 2000,
+    seed: int,
+) -> Array:
+    """Utilization in windows that begin without a failure and have exactly so many at uniform times, (runs,).
+
+    All recoveries and checkpoints are equally long. Times are in any one unit.
+    Raises `BadInput` as `check_inputs` does.
+    """
+    _check(window, failures, 0.0, runs, seed)
+    check_inputs(
+        failure_rate=failures / window or 1.0,
+        checkpoint_cost=checkpoint_cost,
+        recovery_time=recovery_time,
+        interval=interval,
+        hop_delay=hop_delay,
+        depth=depth,
+    )
+    rng = np.random.default_rng(seed)
+    faults = _faults(rng, np.full(runs, failures), window, np.array([recovery_time]))
+    return _windows(rng, faults, window, interval, np.full(runs, checkpoint_cost), (depth - 1) * hop_delay)
+
+
+def _windows(
+    rng: np.random.Generator, faults: Faults, window_s: float, interval_s: float, costs_s: Array, lag_s: float
+) -> Array:
+    """Utilization of windows that open at a random point of a period, (runs,)."""
+    runs = costs_s.size
+    since_s = -rng.uniform(0.0, interval_s, runs) - interval_s * math.ceil(lag_s / interval_s)
+    return replay(Periods(interval_s, costs_s, np.full(runs, lag_s)), faults, window_s, since_s).utilizations
 
 
 def _check(window_s: float, failures: int | None, failure_rate: float, runs: int, seed: int) -> None:
@@ -116,4 +154,4 @@ def _faults(
     if recoveries_s.size:
         weights = rng.exponential(size=(count.size, recoveries_s.size))
         drawn_s = np.stack([recoveries_s[draw(rng, weights)] for _ in range(most)], axis=1) if most else drawn_s
-    return Faults(struck_s, struck_s, drawn_s, np.zeros(struck_s.shape))
+    return Faults(struck_s, drawn_s, np.zeros(struck_s.shape))

@@ -1,4 +1,6 @@
-"""The pages that Airflow shows: runs, comparisons, histories, regressions, reproductions, live runs (docs/pages.md).
+"""The result pages in Airflow: runs, comparisons, histories, regressions, reproductions, live runs.
+
+See docs/guides/pages.md.
 
 Presentation only: `results` computes all that is shown, and `aftershock.watch.live` the state of a live run.
 May import these, `experiments.errors` and Airflow's security helpers; nothing imports this package but Airflow.

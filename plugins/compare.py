@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from plugins import present
 from plugins.rendering import render
+from results.predictions.pooled import Pooled, pooled
 from results.runs import store
 from results.summary import index
 from results.summary.metrics import METRICS
@@ -43,7 +44,14 @@ def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
         },
         table=side_by_side.metric_table(rows),
         metrics=METRICS,
+        pooled=_pooled(runs, rows),
     )
+
+
+def _pooled(runs: list[store.Run], rows: list[index.Row]) -> Pooled | None:
+    """The runs together against eq. 10, if they are of one experiment and all of them can be read."""
+    same = len({row.experiment_digest for row in rows}) == 1 and rows[0].experiment_digest is not None
+    return pooled(runs) if same and all(row.state == "done" for row in rows) else None
 
 
 @router.get("/compare.json")

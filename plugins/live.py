@@ -52,7 +52,7 @@ def abort(request: Request, run_id: str) -> HTMLResponse:
 def run_of_dag_run(request: Request, dag_run: str) -> Response:
     """The page of the run that a DAG run made: the live one, since one that was cleared has finished runs, too."""
     base = request.scope["root_path"]
-    running = [run_id for run_id in store.all_live() if store.live(run_id).known_status().get("dag_run") == dag_run]
+    running = [run_id for run_id in store.all_live() if store.live(run_id).known_status().dag_run == dag_run]
     if running:
         return RedirectResponse(f"{base}/live/{running[0]}", 303)
     finished = [row.run_id for row in index.rows(limit_s=0.0) if row.dag_run == dag_run]

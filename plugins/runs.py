@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import date
+from functools import partial
+from tempfile import SpooledTemporaryFile
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingResponse
+from starlette.background import BackgroundTask
 
 from plugins import present
 from plugins.files import Folder, data_docs_index, report_file, send, served_files, table_file
@@ -23,6 +27,7 @@ from results.views import charts
 from results.views.selection import NEWEST_FIRST, SORTS, Selection, choices, select
 
 RUNS_PER_PAGE = 50
+IN_MEMORY_BYTES, SENT_BYTES = 2**22, 2**16  # of a table as CSV: kept in memory, sent at once
 DRAWN = (
     "utilization",
     "useful_time",
@@ -130,11 +135,16 @@ def check(run: FinishedRun, name: str) -> FileResponse:
 
 @router.get("/runs/{run_id}/tables/{name}.csv")
 def table_as_csv(run: FinishedRun, name: str) -> Response:
-    path = _table(run, name)
-    for _ in read_pieces(path):
-        pass  # what cannot be read is refused before the answer begins
-    lines = (piece.to_csv(index=False, header=not at) for at, piece in enumerate(read_pieces(path)))
-    return StreamingResponse(lines, media_type="text/csv", headers=_attachment(f"{run.run_id}-{name}.csv"))
+    """Whole on disk before the answer begins, since a table that cannot be read is refused."""
+    with ExitStack() as on_error:
+        written = on_error.enter_context(SpooledTemporaryFile(IN_MEMORY_BYTES))
+        for at, piece in enumerate(read_pieces(_table(run, name))):
+            written.write(piece.to_csv(index=False, header=not at).encode())
+        written.seek(0)
+        on_error.pop_all()
+    pieces = iter(partial(written.read, SENT_BYTES), b"")
+    headers = _attachment(f"{run.run_id}-{name}.csv")
+    return StreamingResponse(pieces, media_type="text/csv", headers=headers, background=BackgroundTask(written.close))
 
 
 @router.get("/runs/{run_id}/tables/{name}.parquet")

@@ -32,11 +32,7 @@ def regular_size(path: Path) -> int:
     A link counts as none, since it can lead anywhere, and so does a FIFO, which would be waited on for ever. Raises
     `FileNotFoundError` where nothing is, `ValueError` for anything else.
     """
-    return checked_size(os.lstat(path))
-
-
-def checked_size(about: os.stat_result) -> int:
-    """As `regular_size`, of what is known already."""
+    about = os.lstat(path)
     if not stat.S_ISREG(about.st_mode):
         raise ValueError("it is no regular file")
     return about.st_size

@@ -9,5 +9,5 @@
     scaling/     simulates clusters of many workers with measured costs
     queries      the workloads as dataflows; `reachability` is the cyclic one
 
-May import `experiments`, `journal`, `workloads` and `infra.broker`. See docs/dataflow.md.
+May import `experiments`, `journal`, `workloads` and `infra.broker`. See docs/reference/testbed.md.
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -110,7 +110,7 @@ def as_messages(spec: TestbedWorkload, results: pa.RecordBatch, partitions: int)
         yield f"{start_ms}|{key}", json.dumps(body, separators=(",", ":"))
 
 
-def _rows(results: pa.RecordBatch, *names: str) -> Iterator[tuple]:
+def _rows(results: pa.RecordBatch, *names: str) -> Iterator[tuple[Any, ...]]:
     return zip(*(results.column(name).to_pylist() for name in names), strict=True)
 
 

@@ -7,7 +7,8 @@ paper's join drops what a deletion affects; here the deletion follows the paths 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +22,7 @@ from workloads.reachability import LINKS, SOURCES, THEN
 PAIRS = pa.schema([*((name, SOURCES.field(name).type) for name in ("root", "path")), ("end", pa.int64())])
 PAIRS = PAIRS.append(SOURCES.field("change"))
 LINK_PORT, SOURCE_PORT = 0, 1
+Key = TypeVar("Key", bound=Hashable)
 
 
 class JoinChanges(Operator):
@@ -33,7 +35,8 @@ class JoinChanges(Operator):
         return PAIRS
 
     def open(self) -> None:
-        self._links, self._sources = KeyedState(), KeyedState()
+        self._links: KeyedState[int, tuple[int, int], int] = KeyedState()
+        self._sources: KeyedState[int, tuple[int, str], int] = KeyedState()
 
     def states(self) -> dict[str, State]:
         return {"links": self._links, "sources": self._sources}
@@ -44,18 +47,18 @@ class JoinChanges(Operator):
         columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), PAIRS, strict=False)]
         return pa.RecordBatch.from_arrays(columns, schema=PAIRS) if rows else None
 
-    def _on_link(self, link: int, start: int, end: int, change: int) -> Iterator[tuple]:
+    def _on_link(self, link: int, start: int, end: int, change: int) -> Iterator[tuple[int, str, int, int]]:
         _add(self._links, start, (link, end), change)
         for (root, path), times in self._sources.items(start):
             yield root, path, end, change * times
 
-    def _on_source(self, root: int, node: int, path: str, change: int) -> Iterator[tuple]:
+    def _on_source(self, root: int, node: int, path: str, change: int) -> Iterator[tuple[int, str, int, int]]:
         _add(self._sources, node, (root, path), change)
         for (_, end), times in self._links.items(node):
             yield root, path, end, change * times
 
 
-def _add(state: KeyedState, node: int, what: tuple, change: int) -> None:
+def _add(state: KeyedState[int, Key, int], node: int, what: Key, change: int) -> None:
     times = (state.get(node, what) or 0) + change
     if times:
         state.put(node, what, times)

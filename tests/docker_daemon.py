@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import signal
@@ -14,10 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from experiments.errors import AftershockError, EnvironmentFailure
+from experiments.locks import locked
 from infra.docker import daemon
 from infra.docker.creation import RATION
 
 RATION_US = 900_000  # of each second
+PATIENCE_S = 3600.0
 LOCK = Path(tempfile.gettempdir()) / "aftershock-dockerd.lock"  # one at a time: they share what real time there is
 START_LIMIT_S, STOP_LIMIT_S, PAUSE_S = 30.0, 30.0, 0.1
 
@@ -39,8 +40,7 @@ def _own(unusable: AftershockError) -> Iterator[None]:
     program = shutil.which("dockerd", path=f"{os.environ['PATH']}:/usr/local/sbin:/usr/sbin:/sbin")
     if os.geteuid() or program is None:
         raise EnvironmentFailure(str(unusable), "or run the tests as root with Debian's docker.io installed")
-    with LOCK.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(LOCK, "tests with a Docker daemon of their own", limit_s=PATIENCE_S):
         yield from _ours(program)
 
 

@@ -6,7 +6,6 @@ A variable that is already set wins, so a deployment moves to another database o
 from __future__ import annotations
 
 import base64
-import fcntl
 import hashlib
 import json
 import os
@@ -14,13 +13,12 @@ import secrets
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
 from aftershock.airflow import pool
 from experiments.errors import EnvironmentFailure
+from experiments.locks import locked
 from results.runs import store
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -31,6 +29,7 @@ SQLITE_WAIT_S = 120  # how long a writer waits for another one; Airflow's compon
 # A task's request waits for the database, too. If the task gave up earlier (by default after 5 s) and sent the request
 # again, the server would carry out both and refuse the second, and the task would fail.
 REQUEST_LIMIT_S = SQLITE_WAIT_S + 30
+LOCK, MAKING_SECRETS = ".lock", "the making of secrets for Airflow"
 DATABASE_VARIABLE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 
 
@@ -112,7 +111,7 @@ def password_file() -> Path:
 
 def admin_password() -> str:
     """The password of the user `admin`; those of all users are made on first use: Airflow would log what it makes."""
-    with _locked(airflow_home()):
+    with locked(airflow_home() / LOCK, MAKING_SECRETS):
         known = json.loads(password_file().read_text()) if password_file().exists() else {}
         passwords = {user: secrets.token_urlsafe(12) for user in ROLES} | known
         if passwords != known:
@@ -122,7 +121,7 @@ def admin_password() -> str:
 
 def _secrets(folder: Path) -> dict[str, str]:
     path = folder / "secrets.json"
-    with _locked(folder):
+    with locked(folder / LOCK, MAKING_SECRETS):
         if not path.exists():
             fernet_key = base64.urlsafe_b64encode(os.urandom(32)).decode()  # the format that Fernet defines
             keys = {"fernet_key": fernet_key, "jwt_secret": secrets.token_hex(32), "api_secret": secrets.token_hex(32)}
@@ -137,13 +136,6 @@ def _write_private(path: Path, document: dict[str, str]) -> None:
     scratch.replace(path)
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    with open(folder / ".lock", "w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def ensure_database(variables: dict[str, str] | None = None) -> None:
     """Create or migrate the metadata database that `variables` (default: `environment()`) name, with our pool in it.
 
@@ -155,8 +147,7 @@ def ensure_database(variables: dict[str, str] | None = None) -> None:
     database, wanted = sqlite_file(variables), f"{version('apache-airflow')} {pool.RUNS_POOL}"
     digest = hashlib.sha256(variables[DATABASE_VARIABLE].encode()).hexdigest()  # the URL may hold a password
     stamp = folder / f"migrated-{digest[:16]}"
-    with open(folder / ".migrating", "w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with locked(folder / ".migrating", "the preparation of Airflow's database"):
         if (database is None or database.exists()) and stamp.exists() and stamp.read_text() == wanted:
             return
         _migrate(variables, folder / "migration.log")

@@ -5,7 +5,6 @@ Whatever somebody may still use stays: its lock is held, its process lives, or i
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -17,7 +16,7 @@ from aftershock.airflow.environment import airflow_home
 from aftershock.run import lease
 from aftershock.run.lease import Lease
 from experiments.errors import EnvironmentFailure
-from infra.plain_files import open_plain
+from experiments.locks import is_free, locked
 from results.runs import store
 
 RUN_LOCK = re.compile(rf"\.({store.RUN_ID.pattern})\.(lease|teardown)")
@@ -29,8 +28,7 @@ SERVING = ".serving"  # in Airflow's home: locked, together, by every `serve` th
 @contextmanager
 def serving() -> Iterator[None]:
     """Within, the logs of Airflow's components in this home are in use."""
-    with open(airflow_home() / SERVING, "w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)
+    with locked(airflow_home() / SERVING, "the removal of old logs", shared=True):
         yield
 
 
@@ -84,17 +82,9 @@ def _locks(folder: Path) -> list[Path]:
 
 
 def _is_free(path: Path) -> bool:
-    try:
-        descriptor = open_plain(path, os.O_RDWR)
-    except (FileNotFoundError, PermissionError, EnvironmentFailure):
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
+    with suppress(FileNotFoundError, PermissionError, EnvironmentFailure):
+        return is_free(path)
+    return False
 
 
 def _databases(folder: Path) -> list[Path]:

@@ -37,8 +37,8 @@ def _run_all(id: str, experiments: Sequence[Experiment]) -> None:
         except BadInput as error:
             _say(f"{id}: no run of {experiment.name}: {error}")
         else:
-            if status["state"] != "done":
-                _say(f"{id}: run {status['run_id']} failed: {status['error']}")
+            if status.state != "done":
+                _say(f"{id}: run {status.run_id} failed: {status.error}")
 
 
 def _say(line: str) -> None:

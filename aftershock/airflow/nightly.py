@@ -78,7 +78,7 @@ def publish(cells: list[Cell] | None, outlet_events: Mapping[Any, Any]) -> list[
 
     Skips when no run came to its end, so that nothing is scheduled on tables that are not there.
     """
-    found = [run for run in _runs_of_cells(cells).values() if run.status()["state"] == "done"]
+    found = [run for run in _runs_of_cells(cells).values() if run.status().state == "done"]
     if not found:
         raise AirflowSkipException("no run came to its end")
     for table, asset in RESULT_TABLES.items():

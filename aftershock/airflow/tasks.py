@@ -108,9 +108,9 @@ def trouble(run: Run) -> str | None:
     Ends with the address of the run's page, if an Airflow that is served has run it.
     """
     status, verdicts = run.status(), _verdicts(run)
-    where = f"; {links.run_page(run.run_id)}" if status.get("dag_run") else ""
-    if status["state"] != "done":
-        return f"run {run.run_id} failed: {status.get('error')}{where}"
+    where = f"; {links.run_page(run.run_id)}" if status.dag_run else ""
+    if status.state != "done":
+        return f"run {run.run_id} failed: {status.error}{where}"
     failed = [sentence(verdict) for verdict in verdicts if verdict["verdict"] == "fail"]
     return f"{len(failed)} of {len(verdicts)} checks failed: {'; '.join(failed)}{where}" if failed else None
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def add(commands: Any) -> None:
     declared = command(commands, "abort", "end a live run at once: faults undone, the run failed", abort_run)
-    declared.add_argument("run_id")
+    declared.add_argument("run_id", help="a live run")
 
 
 def abort_run(arguments: argparse.Namespace) -> int:

@@ -8,13 +8,21 @@ import sys
 from typing import Any
 
 from aftershock.cli.declare import command, show, verdict_code
+from experiments.errors import EnvironmentFailure
 from experiments.wording import on_one_line
 
 
 def add(commands: Any) -> None:
     declared = command(commands, "benchmark", "run an experiment through the benchmark DAG", benchmark)
     declared.add_argument("experiment", nargs="?", default="wordcount", help="a YAML file, or a name in experiments/")
-    declared.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", dest="overrides")
+    declared.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        dest="overrides",
+        help="a field such as load.rate=5000; can be repeated",
+    )
 
 
 def benchmark(arguments: argparse.Namespace) -> int:
@@ -26,11 +34,11 @@ def benchmark(arguments: argparse.Namespace) -> int:
 
     run = orchestrate.run(spec.load(arguments.experiment, arguments.overrides))
     status = run.status()
-    if status["state"] == "failed":
-        print(f"aftershock: {on_one_line(str(status['error']))} (its logs: {run.raw})", file=sys.stderr)
+    if status.state == "failed":
+        print(f"aftershock: {on_one_line(str(status.error))} (its logs: {run.raw})", file=sys.stderr)
         if arguments.json:
-            print(json.dumps(status))
-        return status["exit_code"]
+            print(json.dumps(status.to_json()))
+        return status.exit_code or EnvironmentFailure.exit_code
     show(arguments, document(run), summary(run))
     print(f"report: {run.report}", file=sys.stderr)
     return verdict_code(list(run.table("verdicts")["verdict"]))

@@ -26,8 +26,8 @@ def prune(arguments: argparse.Namespace) -> int:
 
     _check(arguments)
     every = [run.known_status() for run in store.all_finished()]
-    runs, baselines = [status for status in every if status["state"] != store.UNREADABLE], baseline_run_ids()
-    dag_runs = {status["run_id"]: status.get("dag_run") for status in runs}
+    runs, baselines = [status for status in every if status.state != store.UNREADABLE], baseline_run_ids()
+    dag_runs = {status.run_id: status.dag_run for status in runs}
     limits = (arguments.keep, arguments.older_than)
     doomed = removable(runs, *limits, protected=baselines, now_ns=time.time_ns())
     without_protection = removable(runs, *limits, protected=(), now_ns=time.time_ns())

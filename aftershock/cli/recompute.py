@@ -25,11 +25,11 @@ def recompute_runs(arguments: argparse.Namespace) -> int:
 
     if arguments.run_id != ALL:
         run = recompute(arguments.run_id)
-        show(arguments, run.status(), f"{run.run_id} was computed again: {run.report}")
+        show(arguments, run.status().to_json(), f"{run.run_id} was computed again: {run.report}")
         return PASSED
     every = [run.known_status() for run in store.all_finished()]
-    done = [status["run_id"] for status in every if status["state"] == "done"]
-    damaged = {status["run_id"]: status["error"] for status in every if status["state"] == store.UNREADABLE}
+    done = [status.run_id for status in every if status.state == "done"]
+    damaged = {status.run_id: str(status.error) for status in every if status.state == store.UNREADABLE}
     failed = dict(damaged)
     for number, run_id in enumerate(done, 1):
         print(f"{number} of {len(done)}: {run_id}", file=sys.stderr)

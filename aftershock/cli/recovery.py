@@ -16,7 +16,9 @@ def add(commands: Any) -> None:
     add_topology(declared)
     add_failed(declared)
     declared.add_argument("--capacity", type=float, required=True, help="what can be spent, in the unit of the costs")
-    declared.add_argument("--algorithm", choices=ALGORITHMS, required=True)
+    declared.add_argument(
+        "--algorithm", choices=ALGORITHMS, required=True, help="docs/reference/topologies.md compares them"
+    )
 
 
 def plan_recovery(arguments: argparse.Namespace) -> int:

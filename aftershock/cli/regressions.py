@@ -34,7 +34,7 @@ def compare(arguments: argparse.Namespace) -> int:
     if arguments.against is None:
         found = side_by_side(arguments.run_id)
         show(arguments, found, columns(found))
-        return PASSED
+        return NOT_ALL_PASSED if found["pooled"] and found["pooled"]["verdict"] == "fail" else PASSED
     found = against(arguments.run_id, arguments.against)
     show(arguments, found, judged(found))
     return _exit_code(found["verdict"])

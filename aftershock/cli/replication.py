@@ -15,7 +15,9 @@ def add(commands: Any) -> None:
     declared = command(commands, "replication", "plan which tasks to replicate actively", plan_replication)
     add_topology(declared)
     declared.add_argument("--budget", type=int, required=True, help="how many tasks can be replicated")
-    declared.add_argument("--algorithm", choices=ALGORITHMS, required=True)
+    declared.add_argument(
+        "--algorithm", choices=ALGORITHMS, required=True, help="docs/reference/topologies.md compares them"
+    )
 
 
 def plan_replication(arguments: argparse.Namespace) -> int:

@@ -34,8 +34,9 @@ def show_results(arguments: argparse.Namespace) -> int:
         return _list_runs(arguments)
     run = store.finished(arguments.run_id)
     status = run.status()
-    if status["state"] == "failed":
-        show(arguments, status, f"{run.run_id} failed: {on_one_line(str(status.get('error')))} (its logs: {run.raw})")
+    if status.state == "failed":
+        why = f"{run.run_id} failed: {on_one_line(str(status.error))} (its logs: {run.raw})"
+        show(arguments, status.to_json(), why)
         return PASSED
     try:
         shown = document(run), summary(run)

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def add_topology(declared: argparse.ArgumentParser) -> None:
-    declared.add_argument("topology", metavar="TOPOLOGY.json", help="operators and streams (docs/topologies.md)")
+    declared.add_argument(
+        "topology", metavar="TOPOLOGY.json", help="operators and streams (docs/reference/topologies.md)"
+    )
 
 
 def add_failed(declared: argparse.ArgumentParser) -> None:

@@ -9,11 +9,14 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from aftershock.run.lease import lease
 from aftershock.run.live_run import complaint
 from experiments.errors import EnvironmentFailure
-from infra import launch
+from infra import launch, tokens
 from infra.cluster import Handle
 from infra.launch import DAEMON, PYTHONPATH, REPOSITORY, for_the_controller
 from infra.services import spark
@@ -25,6 +28,7 @@ from spark_jobs.tables.orders import Orders
 HOST, JOB = "controller", "tables"  # in the mark of the job
 LOG = f"{JOB}.log"  # in raw/logs
 LIMIT_S = 900
+NO_SUBNET = 0
 POLL_S = 0.1
 LOOK_EACH_S = 1.0  # whether the job runs: that takes the processor time which the job needs
 # Such a job mostly starts: what the second compiler makes of it only pays from some three million records on.
@@ -64,20 +68,35 @@ def build_again(run: Run) -> None:
     command, log, stage = _command(run), _log(run), "build"
     _orders(run).give(stage, [])
     try:
-        with log.open("wb") as output:
+        with _owner_without_hosts(run) as owner, log.open("wb") as output:
             subprocess.run(
                 command,
                 cwd=run.root.parent,
                 stdout=output,
                 stderr=output,
                 timeout=LIMIT_S,
-                env=_environment(),
+                env=_environment() | for_the_controller(owner.token, owner.root, JOB),
                 check=True,
             )
     except subprocess.TimeoutExpired:
         raise _too_slow(stage) from None
     except subprocess.CalledProcessError:
         raise _failure(stage, run) from None
+
+
+@contextmanager
+def _owner_without_hosts(run: Run) -> Iterator[Handle]:
+    """A cluster in which only the job is: if its caller is killed, `aftershock clean` finds the job and ends it.
+
+    Its lease tells that the caller lives.
+    """
+    live_directory = run.root.parent
+    root, token = live_directory / "rebuild", tokens.new(tokens.LETTERS["local"], NO_SUBNET)
+    with lease(live_directory):
+        root.mkdir(exist_ok=True)
+        owner = Handle(run.run_id, "local", token, str(root))
+        owner.save()
+        yield owner
 
 
 def _runs(owner: Handle) -> bool:

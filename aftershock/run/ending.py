@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from aftershock.run.gathering import gather_logs
+from aftershock.run.gathering import gather_logs, remove_strange
 from aftershock.run.live_run import ABORTED, Bench
 from experiments.errors import AftershockError, EnvironmentFailure
+from experiments.locks import locked
 from infra import leftovers
 from infra.drivers import driver_for
-from infra.locks import locked
 from infra.services import startup
 from results.runs import store
 
@@ -29,7 +29,7 @@ def tear_down(run_id: str, error: str | None) -> str | None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path, f"the teardown of run {run_id}", stays=False):
         _end(Bench(run_id), error)
-    return store.finished(run_id).status()["state"] if store.is_finished(run_id) else None
+    return store.finished(run_id).status().state if store.is_finished(run_id) else None
 
 
 def lock_path(run_id: str) -> Path:
@@ -74,11 +74,11 @@ def _destroy(bench: Bench) -> str | None:
 
 
 def _keep_logs(bench: Bench) -> None:
-    """Keep what the services on the hosts printed."""
+    """Keep what the services on the hosts printed and wrote, as far as it is regular files."""
     if not bench.root.is_dir():
         return
     folder = bench.run.raw / "logs"
-    if problems := gather_logs(bench.root, folder):
+    if problems := [*remove_strange(bench.run.raw), *gather_logs(bench.root, folder)]:
         for problem in problems:
             log.warning("not kept: %s", problem)
         folder.mkdir(parents=True, exist_ok=True)
@@ -94,13 +94,13 @@ def _remove_scratch(folder: Path) -> None:
 
 def _final_status(bench: Bench, error: str | None) -> dict[str, Any]:
     known = bench.run.known_status()
-    if known["state"] == store.UNREADABLE:
-        error = error or known["error"]
+    if known.state == store.UNREADABLE:
+        error = error or known.error
     failure = _failure(bench.run_id)
     error = ABORTED if bench.aborted else failure.get("error", error)
     outcome = {"state": "failed" if error else "done", "ended_ns": time.time_ns(), "error": error}
     exit_code = failure.get("exit_code", AftershockError.exit_code) if error else 0
-    return {**known, **outcome, "exit_code": exit_code}
+    return {**known.to_json(), **outcome, "exit_code": exit_code}
 
 
 def _failure(run_id: str) -> dict[str, Any]:

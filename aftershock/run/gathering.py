@@ -7,13 +7,14 @@ name may be somebody else's; a FIFO would never end.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
+from experiments.plain_files import KINDS, folder_below, open_below
 from experiments.wording import on_one_line
-from infra.plain_files import folder_below, open_below
 
 LARGEST_BYTES = 64 * 2**20  # kept of a log: its end
 MOST_BYTES = 2**30  # kept of all logs of a run
@@ -39,6 +40,21 @@ def gather_logs(root: Path, target: Path) -> list[str]:
             if size > most:
                 problems.append(on_one_line(f"{path}: only its last {most} bytes are kept"))
     return problems
+
+
+def remove_strange(raw: Path) -> list[str]:
+    """Remove what is no regular file from the raw logs of a run; returns what that was.
+
+    Hosts write some of them themselves. Whoever copied the run or read it would follow a link, and wait at a FIFO.
+    """
+    found = []
+    for folder, folders, names in os.walk(raw):
+        for path in (Path(folder, name) for name in [*folders, *names]):
+            kind = stat.S_IFMT(path.lstat().st_mode)
+            if kind not in (stat.S_IFREG, stat.S_IFDIR):
+                path.unlink()
+                found.append(on_one_line(f"raw/{path.relative_to(raw)}: it was {KINDS.get(kind, 'no file')}"))
+    return found
 
 
 def _logs(root: Path, problems: list[str]) -> Iterator[str]:
@@ -69,7 +85,7 @@ def _noting(path: str, problems: list[str]) -> Iterator[None]:
 def copy_plain(root: Path, path: str, target: Path, uid: int, most: int) -> int:
     """Copy a file of that user below `root`, its last `most` bytes; returns how many it has.
 
-    Raises `NotPlain` for what is none, or is reached by a link.
+    Raises `RefusedFile` for what is none, or is reached by a link.
     """
     with open(open_below(root, path, uid), "rb") as source:
         size = os.fstat(source.fileno()).st_size

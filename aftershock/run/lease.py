@@ -5,15 +5,13 @@ Runs that a scheduler began have none: their DAG run goes on when the scheduler 
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
-from infra.plain_files import open_plain
+from experiments.locks import is_free, locked
 
 
 class Lease(StrEnum):
@@ -32,37 +30,13 @@ def lease(live_directory: Path) -> Iterator[int]:
     """Hold the lease of a run; yields the descriptor that a child must inherit to hold it, too."""
     path = lease_path(live_directory)
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = _acquire(path)
-    try:
+    with locked(path, f"the work on run {live_directory.name}", stays=False) as descriptor:
         yield descriptor
-    finally:
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
-
-
-def _acquire(path: Path) -> int:
-    """The lock of that file, which whoever cleans up may remove before it is held."""
-    while True:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
-                return descriptor
-        os.close(descriptor)
 
 
 def state_of(live_directory: Path, uid: int | None = None) -> Lease:
     """Whether someone works on the run of that live directory; only a lease of that user counts, if one is named."""
     try:
-        descriptor = open_plain(lease_path(live_directory), os.O_RDWR)
+        return Lease.FREE if is_free(lease_path(live_directory), uid=uid) else Lease.HELD
     except (FileNotFoundError, NotADirectoryError, PermissionError, EnvironmentFailure):  # none, or not ours to open
         return Lease.NONE
-    try:
-        if uid is not None and os.fstat(descriptor).st_uid != uid:
-            return Lease.NONE
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return Lease.HELD
-    finally:
-        os.close(descriptor)
-    return Lease.FREE

@@ -18,9 +18,9 @@ from aftershock.run.followed import journals
 from chaos.events import ABORT_FILE
 from experiments import spec
 from experiments.errors import AftershockError, EnvironmentFailure
+from experiments.plain_files import read_end
 from infra.cluster import HANDLE_FILE, Driver, Handle
 from infra.drivers import driver_of
-from infra.plain_files import read_end
 from journal.reader import entries, losses
 from results.runs import store
 

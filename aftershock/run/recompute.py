@@ -28,7 +28,7 @@ def recompute(run_id: str) -> Run:
     knows, and `EnvironmentFailure` when a job fails; the run then stays as it was.
     """
     old = store.finished(run_id)
-    if old.status()["state"] != "done":
+    if old.status().state != "done":
         raise BadInput("run_id", run_id, "a run that is done: this one failed, and its logs are not whole")
     if not (old.experiment_path.is_file() and old.raw.is_dir()):
         raise BadInput("run_id", run_id, "a run with its experiment and raw logs, which this one has lost")
@@ -39,7 +39,7 @@ def recompute(run_id: str) -> Run:
         store.write_json(new.experiment_path, document)
         now = {"schema_version": SCHEMA_VERSION, "experiment_digest": experiment_digest(experiment)}
         computed = now | {"recomputed_ns": time.time_ns()}
-        store.write_json(new.root / "status.json", old.status() | computed)  # the report reads it
+        store.write_json(new.root / "status.json", old.status().to_json() | computed)  # the report reads it
         _tabulate(new)
         derive.predict(new, experiment)
         derive.validate(new, experiment)
@@ -51,7 +51,7 @@ def as_it_ran(old: Run) -> dict[str, Any]:
     """The experiment of a run, with what was no field yet when it ran."""
     document = old.experiment()
     engine = document.get("engine", {})
-    if (old.status().get("schema_version") or 0) < CHAINING_SINCE and engine.get("name") == Engine.DATAFLOW:
+    if (old.status().schema_version or 0) < CHAINING_SINCE and engine.get("name") == Engine.DATAFLOW:
         engine["chaining"] = False
     return document
 

@@ -239,7 +239,7 @@ def stop(run_id: str) -> None:
     for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
         bench.stop(service, grace_s)
     bench.refuse_losses()
-    store.write_json(bench.run.root / "status.json", bench.run.status() | about_the_machine(bench))
+    store.write_json(bench.run.root / "status.json", bench.run.status().to_json() | about_the_machine(bench))
 
 
 @step

@@ -49,7 +49,7 @@ def state_of(run_id: str) -> dict[str, Any]:
     with journals(run_id) as seen:
         now_ns = time.time_ns()
         return {
-            **{name: status.get(name) for name in ("run_id", "experiment", "started_ns", "dag_run")},
+            **{name: getattr(status, name) for name in ("run_id", "experiment", "started_ns", "dag_run")},
             "aborted": bench.aborted is not None,
             "hosts": [vars(host) for host in _hosts(bench, seen, now_ns)],
             **_clock(plan, bench.experiment.window_s, now_ns),

@@ -26,7 +26,7 @@ from infra import launch
 from infra.clocks import ClockOffset
 from infra.cluster import Handle, Host, HostState
 from infra.processes import MACHINE, MARK, Usage
-from infra.remote import reach
+from infra.remote import answers, reach
 from infra.remote.session import Disconnected, Session, measure_offset
 from infra.services import gateway, startup
 from infra.strikes.strike import Proof, Strike, wait_until
@@ -48,10 +48,6 @@ class SwitchedOff(EnvironmentFailure):
 
 class StandsStill(Disconnected):
     """The host's machine is frozen: a fault froze it, and nothing can be asked there before it is let go on."""
-
-
-class Refused(EnvironmentFailure):
-    """The system of a host would not do what was asked."""
 
 
 class Tried(NamedTuple):
@@ -118,7 +114,8 @@ class RemoteHosts:
             "variables": startup.service_environment(handle, host, service),
         }
         self.ask(handle, target, "count")  # a connection that broke while it was idle is noticed and made again here
-        return answer_of(target, self.session(handle, target).ask(ANSWER_LIMIT_S, do="spawn", **request))
+        answer = self.session(handle, target).ask(ANSWER_LIMIT_S, do="spawn", **request)
+        return answers.done(host, "spawn", answer)
 
     def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
         self.ask(handle, handle.hosts[host], "stop", limit_s + ANSWER_LIMIT_S, service=service, limit_s=limit_s)
@@ -182,8 +179,8 @@ class RemoteHosts:
         """What the agent of the host answers; a lost connection is made again, so `what` may be carried out twice."""
         for _ in range(ATTEMPTS - 1):
             with suppress(Disconnected):
-                return answer_of(host, self.session(handle, host).ask(within_s, do=what, **fields))
-        return answer_of(host, self.session(handle, host).ask(within_s, do=what, **fields))
+                return answers.done(host.name, what, self.session(handle, host).ask(within_s, do=what, **fields))
+        return answers.done(host.name, what, self.session(handle, host).ask(within_s, do=what, **fields))
 
     def session(self, handle: Handle, host: Host) -> Session:
         """This process's session with the agent of the host."""
@@ -193,7 +190,7 @@ class RemoteHosts:
         """How far the host's clock is ahead, as measured lately."""
         link = self._link(handle, host)
         if time.monotonic() - link.measured > CLOCK_HOLDS_S:
-            link.clock, link.measured = clock_behind(link.session), time.monotonic()
+            link.clock, link.measured = clock_behind(host, link.session), time.monotonic()
         return link.clock
 
     def _link(self, handle: Handle, host: Host) -> Link:
@@ -203,7 +200,7 @@ class RemoteHosts:
             found = self._links.get(key)
             if found is None or not found.session.alive:
                 session = self._open(handle, host)
-                found = self._links[key] = Link(session, clock_behind(session))
+                found = self._links[key] = Link(session, clock_behind(host, session))
             return found
 
     def _open(self, handle: Handle, host: Host) -> Session:
@@ -300,7 +297,7 @@ class RemoteStrike:
         return self._answer(self._session, what)
 
     def _answer(self, session: Session, what: str) -> Any:
-        return answer_of(self._host, session.ask(ANSWER_LIMIT_S, do=what, number=self._number))
+        return answers.done(self._host.name, what, session.ask(ANSWER_LIMIT_S, do=what, number=self._number))
 
 
 class RemotePartition(RemoteStrike):
@@ -324,13 +321,6 @@ def others(handle: Handle, host: Host) -> list[Host]:
     return [other for other in handle.hosts.values() if other.name != host.name]
 
 
-def clock_behind(session: Session) -> ClockOffset:
+def clock_behind(host: Host, session: Session) -> ClockOffset:
     """The clock of the host that a session reaches, measured now."""
-    return measure_offset(lambda: session.ask(ANSWER_LIMIT_S, do="clock")["done"])
-
-
-def answer_of(host: Host, answer: dict[str, Any]) -> Any:
-    """What was done; raises `Refused` when the host's system would not."""
-    if "failed" in answer:
-        raise Refused(f"{host.name}: {answer['failed']}", "mend that on the host and run again")
-    return answer["done"]
+    return measure_offset(lambda: answers.done(host.name, "clock", session.ask(ANSWER_LIMIT_S, do="clock")))

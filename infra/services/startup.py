@@ -13,12 +13,12 @@ import psutil
 
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import GATEWAY, FaultKind
+from experiments.locks import EVERYBODY, locked
+from experiments.plain_files import RefusedFile, read_end
 from experiments.spec import ClusterSpec
 from infra import credentials, launch, tokens
 from infra.cluster import Driver, Handle, Host, Role
 from infra.launch import BROKER_PORT, MASTER_PORT
-from infra.locks import locked
-from infra.plain_files import NotPlain, read_end
 from infra.services import gateway, kafka, spark
 from infra.services.jars import ensure_jars
 from infra.services.jvm import find_java
@@ -137,7 +137,7 @@ def one_at_a_time() -> AbstractContextManager[None]:
 
     Raises `EnvironmentFailure` when another one takes longer than any should.
     """
-    return locked(PROVISION_LOCK, "the provisioning or cleaning of other runs")
+    return locked(PROVISION_LOCK, "the provisioning or cleaning of other runs", mode=EVERYBODY)
 
 
 def _check_memory(spec: ClusterSpec) -> None:
@@ -195,7 +195,7 @@ def _registered(handle: Handle, host: str, since: int = 0) -> bool:
     folder = handle.directory(host)
     try:
         return REGISTERED in read_end(folder, WORKER_LOG, Path(handle.root).lstat().st_uid, since)
-    except (OSError, NotPlain):
+    except (OSError, RefusedFile):
         return False
 
 

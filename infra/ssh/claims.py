@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
-from infra.plain_files import read_plain
+from experiments.plain_files import read_plain
 
 FOLDER = Path("/tmp")
 ATTEMPTS = 100  # to take a machine while others give it up

@@ -1,4 +1,4 @@
-"""The ssh driver: hosts are machines that exist, by their inventory (docs/inventory.md); everything goes over SSH.
+"""The ssh driver: its hosts are the machines of an inventory (docs/reference/inventory.md), reached over SSH.
 
 Nothing is installed there. Every machine sees the checkout with its .venv, Java, the folder of jars and the run's
 directory at the paths that they have here. A run claims its machines (`infra.ssh.claims`) and leaves them as they were.

@@ -24,8 +24,8 @@ class _Candidates(NamedTuple):
     cost: Floats
     priority: Floats
 
-    def at(self, plans: npt.NDArray) -> _Candidates:
-        return _Candidates(*(values[plans] for values in self))
+    def at(self, plans: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> _Candidates:
+        return _Candidates(self.queries[plans], self.partitions[plans], self.cost[plans], self.priority[plans])
 
 
 def dynamic_programming(problem: RecoveryProblem) -> RecoveryPlan:

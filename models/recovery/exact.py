@@ -152,7 +152,7 @@ class _Search:
         recovered = self.problem.recovered(chosen)[self.candidates]
         # nothing fits beside it, so every other plan lacks one of its queries; and a better one has one that it lacks
         self._forbid(recovered.astype(float), most=recovered.sum() - 1)
-        self._forbid(recovered - 1.0, most=-1)
+        self._forbid(recovered.astype(float) - 1.0, most=-1)
         if np.any(queries[self.candidates] & ~recovered):  # it does not fit
             self._forbid(queries[self.candidates].astype(float), most=queries.sum() - 1)
         return chosen

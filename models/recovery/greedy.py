@@ -5,6 +5,7 @@ Source: `incremental`, definition 3 and lines 20 to 31 of algorithm 3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -79,7 +80,7 @@ def blocks(problem: RecoveryProblem) -> Blocks:
     by_partition = problem.needs.tocsc()
     by_partition.sort_indices()
     merged: dict[bytes, list[int]] = {}
-    for k in np.flatnonzero(problem.costs > 0):
+    for k in np.flatnonzero(problem.costs > 0).tolist():
         users = by_partition.indices[by_partition.indptr[k] : by_partition.indptr[k + 1]]
         merged.setdefault(users.tobytes(), []).append(k)
     firsts = [partitions[0] for partitions in merged.values()]
@@ -140,10 +141,10 @@ class Candidates:
         value = np.array([of.priorities[free].sum()])
         return cls(of, recovered, of.row_costs.sum(axis=1)[None, :], density[None, :], np.array([limit]), value)
 
-    def at(self, plans: npt.NDArray) -> Candidates:
+    def at(self, plans: Indices | Mask | Sequence[int]) -> Candidates:
         """Copies of some of the plans, in any order and number."""
-        parts = (self.recovered, self.cost, self.density, self.room, self.value)
-        return Candidates(self.of, *(part[plans] for part in parts))
+        amounts = (self.cost, self.density, self.room, self.value)
+        return Candidates(self.of, self.recovered[plans], *(amount[plans] for amount in amounts))
 
     def take(self, plans: Indices, queries: Indices) -> None:
         """Recover one query in each of the given plans, each of them given once."""

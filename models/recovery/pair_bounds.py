@@ -265,7 +265,7 @@ def _left(
     """
     added, _ = _beyond(base, rows)
     lowered = ((added * amounts[:-1]) @ of.incidence().T).tocsc()
-    for query in np.flatnonzero(np.diff(lowered.indptr) > 1):
+    for query in np.flatnonzero(np.diff(lowered.indptr) > 1).tolist():
         column = slice(lowered.indptr[query], lowered.indptr[query + 1])
         which, by = lowered.indices[column], lowered.data[column]
         near = before[query] - by - by.max() <= most[query] + before[query] * MARGIN

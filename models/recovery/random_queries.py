@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from models.inputs import require, require_count
@@ -32,11 +33,11 @@ class UniformSharing:
     def __post_init__(self) -> None:
         require_count("sharing.most", self.most)
 
-    def draw(self, sizes: np.ndarray, rng: np.random.Generator) -> Mask:
+    def draw(self, sizes: npt.NDArray[np.intp], rng: np.random.Generator) -> Mask:
         """(queries, partitions): give partition after partition to queries that still miss some."""
         missing, columns = sizes.copy(), []
         while missing.any():
-            users = min(int(rng.integers(1, self.most + 1)), np.count_nonzero(missing))
+            users = min(int(rng.integers(1, self.most + 1)), int(np.count_nonzero(missing)))
             column = np.zeros(missing.size, dtype=bool)
             column[rng.choice(missing.size, users, replace=False, p=missing / missing.sum())] = True
             missing -= column
@@ -55,7 +56,7 @@ class ZipfSharing:
         require("sharing.skew", self.skew, self.skew >= 0, "a finite number of 0 or more")
         require_count("sharing.partitions", self.partitions)
 
-    def draw(self, sizes: np.ndarray, rng: np.random.Generator) -> Mask:
+    def draw(self, sizes: npt.NDArray[np.intp], rng: np.random.Generator) -> Mask:
         """(queries, partitions); partitions that no query draws are left out."""
         weights = np.arange(1, self.partitions + 1) ** -self.skew
         found = np.zeros((sizes.size, self.partitions), dtype=bool)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from models.replay.work import Array, Span, Spell
 
@@ -20,7 +21,8 @@ class MicroBatches:
     interval_s  of the trigger, which fires at `trigger_s` + k interval_s; None: a batch begins when the last one ends
     commits_s   when each batch was committed in the run that is replayed, (batches,): one that a fault cut off there is
                 cut off here, too, though it had lasted as long as it did when it was done again
-    lost_share  1: the whole batch is done again; less where the hosts that are left keep their part of it
+    lost_shares of each fault in turn, (faults,); the last one stands for all further. 1: the whole batch is done again;
+                less where the hosts that are left keep their part of it
     """
 
     def __init__(
@@ -31,12 +33,12 @@ class MicroBatches:
         interval_s: float | None = None,
         trigger_s: float = 0.0,
         commits_s: Array | None = None,
-        lost_share: float = 1.0,
+        lost_shares: npt.ArrayLike = 1.0,
     ) -> None:
         self._costs_s, self._lengths_s = costs_s, lengths_s
         self._interval_s, self._trigger_s = interval_s, trigger_s
         self._commits_s = np.zeros(lengths_s.shape) if commits_s is None else commits_s
-        self._lost_share = lost_share
+        self._lost_shares, self._fault = np.atleast_1d(lost_shares), 0
         self._batch = np.zeros(costs_s.shape, dtype=int)  # under way, or the next one
         self._kept_s = np.zeros(costs_s.shape)  # what faults left of it
         self._began_s = np.zeros(costs_s.shape)  # since when that has been worked on
@@ -61,6 +63,7 @@ class MicroBatches:
             self._batch += works & ~cut
             self._kept_s[works & ~cut] = 0.0
             began_s = start_s = worked_s
+        self._fault += 1
         return Spell(spans, lost_s, np.minimum(self._began_s, stop_s))
 
     def _next(self, began_s: Array, done_s: Array) -> Array:
@@ -72,7 +75,8 @@ class MicroBatches:
     def _lose(self, struck: np.ndarray, worked_s: Array, lost_s: Array) -> None:
         """Take its share from what was done of the batch under way, where a fault struck."""
         lengths_s = self._lengths_s[np.minimum(self._batch, len(self._lengths_s) - 1)]
-        full = self._lost_share == 1.0  # the rest of a batch that some hosts have done is no longer than the batch
-        at_risk_s = worked_s if full else np.minimum(self._kept_s + worked_s, lengths_s)
-        lost_s += np.where(struck, self._lost_share * at_risk_s, 0.0)
-        self._kept_s = np.where(struck, (1.0 - self._lost_share) * at_risk_s, self._kept_s)
+        share, at_risk_s = self._lost_shares[min(self._fault, len(self._lost_shares) - 1)], self._kept_s + worked_s
+        if share < 1.0:  # the rest of a batch that some hosts have done is no longer than the batch
+            at_risk_s = np.minimum(at_risk_s, lengths_s)
+        lost_s += np.where(struck, share * at_risk_s, 0.0)
+        self._kept_s = np.where(struck, (1.0 - share) * at_risk_s, self._kept_s)

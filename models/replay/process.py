@@ -5,9 +5,9 @@ run sees one draw of them, and with few failures the luck of that draw moves uti
 model does. A replay takes the draw as given. What is then left between measured and replayed is the scatter of single
 recoveries and checkpoints, and what the model gets wrong.
 
-After a fault the system is ready to work again R later, counted from the moment when the last host is back that it
-lost. A fault during the recovery starts it again. The first work then takes longer than usual (the warm-up). How the
-system works, and what a fault takes back, is in `periods` and `micro_batches`.
+After a fault the system is ready to work again R later. A fault during the recovery starts it again. The first work
+then takes longer than usual (the warm-up). How the system works, and what a fault takes back, is in `periods` and
+`micro_batches`.
 
 Work that no fault took back counts as useful. So does idle time; checkpoints do not. These are the terms of a run's
 ledger. Work that an edge of the window cuts is charged its part of one checkpoint.
@@ -22,21 +22,17 @@ import numpy.typing as npt
 
 from models.replay.work import Array, Span, Spell, Work
 
-DRAWN_RUNS = 50  # what is drawn is a mean, and runs differ little
-
 
 @dataclass(frozen=True)
 class Faults:
     """When faults struck and how long the system took to come back, in each run [s]; (runs, faults).
 
     struck_s    ascending, from the start of the window; inf where a run has fewer faults than others
-    back_s      when the last host was back that the fault took; `struck_s` where the recovery waits for no host
-    restarts_s  from then until the system is ready to work
+    restarts_s  from then until the system is ready to work, if no other fault strikes meanwhile
     warm_ups_s  from ready until it works at its usual pace
     """
 
     struck_s: Array
-    back_s: Array
     restarts_s: Array
     warm_ups_s: Array
 
@@ -59,12 +55,16 @@ class Replayed:
     spans: list[Span]
 
     def useful_by(self, moments_s: Array) -> Array:
-        """Useful time from the start of the window until each of these moments [s], mean of some runs; same shape."""
-        total, some = np.zeros(moments_s.shape), slice(0, DRAWN_RUNS)
+        """Useful time from the start of the window until each of these moments [s], mean of all runs; same shape.
+
+        moments_s  ascending
+        """
+        total = np.zeros(moments_s.shape)
         for span in self.spans:
-            start_s, end_s = span.start_s[some], span.end_s[some]
-            reached_s = np.clip(moments_s[:, np.newaxis], start_s, end_s)
-            total += ((reached_s - start_s) * span.share[some]).mean(axis=1)
+            begin, end = np.searchsorted(moments_s, [span.start_s.min(), span.end_s.max()])
+            reached_s = np.clip(moments_s[begin:end, np.newaxis], span.start_s, span.end_s)
+            total[begin:end] += ((reached_s - span.start_s) * span.share).mean(axis=1)
+            total[end:] += ((span.end_s - span.start_s) * span.share).mean()
         return total
 
 
@@ -84,7 +84,7 @@ class _Outages:
 
     def __init__(self, faults: Faults, window_s: float, since_s: Array) -> None:
         self._faults, self._window_s = faults, window_s
-        self._down_from_s = self._back_s = self.ready_s = self.up_s = since_s
+        self._down_from_s = self.ready_s = self.up_s = since_s
         self._first = np.zeros(since_s.shape, dtype=int)  # the fault that began the outage
         self._down_s, self._warm_up_s, self._lost_s = (np.zeros(faults.struck_s.shape) for _ in range(3))
         self._spans: list[Span] = []
@@ -92,16 +92,15 @@ class _Outages:
     def strike(self, fault: int, spell: Spell) -> None:
         """Stop work, and begin a recovery, or begin it again; a run without this fault is over."""
         given = self._faults
-        struck_s, back_s = np.minimum(given.struck_s[:, fault], self._window_s), given.back_s[:, fault]
+        struck_s = np.minimum(given.struck_s[:, fault], self._window_s)
         happens, begins = struck_s < self._window_s, struck_s >= self.ready_s
         self._close(spell, struck_s, happens)
         self._first = np.where(begins, fault, self._first)
         self._lose(spell.since_s, struck_s, spell.lost_s)
         cold = begins & happens & (struck_s < self.up_s)  # what was done of the first batch, which was slow
         self._lose(self.ready_s, struck_s, np.where(cold, struck_s - self.ready_s, 0.0), was_useful=False)
-        self._back_s = np.maximum(np.where(begins, back_s, np.maximum(self._back_s, back_s)), struck_s)
         self._down_from_s = struck_s
-        self.ready_s = np.where(happens, self._back_s + given.restarts_s[:, fault], self._window_s)
+        self.ready_s = np.where(happens, struck_s + given.restarts_s[:, fault], self._window_s)
         self.up_s = np.where(happens, self.ready_s + given.warm_ups_s[:, fault], self._window_s)
 
     def end(self, spell: Spell) -> Replayed:

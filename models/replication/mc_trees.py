@@ -57,10 +57,12 @@ def _trees(root: int, operators: Sequence[Operator], inputs: Sequence[list[Seque
     while stack:
         if (found := next(stack[-1], None)) is None:
             stack.pop()
-        elif found[0] is None:
-            yield found[1]
+            continue
+        agenda, tree = found
+        if agenda is None:
+            yield tree
         else:
-            stack.append(choices(*found))
+            stack.append(choices(agenda, tree))
 
 
 def _choices(operator: Operator, streams: list[Sequence[int]]) -> Iterator[tuple[int, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ class ReplicationPlan(NamedTuple):
 
 def require_budget(topology: Topology, budget: int) -> None:
     """Raise `BadInput` unless `budget` counts tasks: 0 or more (more than there are is allowed: all of them)."""
-    if not isinstance(budget, Integral) or budget < 0:
+    if not isinstance(budget, int | np.integer) or budget < 0:
         raise BadInput(
             "budget", budget, f"a whole number of 0 or more replicated tasks (the topology has {len(topology.tasks)})"
         )

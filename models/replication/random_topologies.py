@@ -88,7 +88,8 @@ def _random_tree(rng: np.random.Generator, count: int, two_inputs: int) -> list[
     one_input = count - 1 - 2 * two_inputs
     inputs = rng.permutation(np.repeat([2, 1, 0], [two_inputs, one_input, two_inputs + 1]))
     inputs = np.roll(inputs, -1 - int(np.argmin(np.cumsum(inputs - 1))))
-    downstream, open_inputs = [count - 1] * count, []
+    downstream = [count - 1] * count
+    open_inputs: list[int] = []
     for place, fan_in in enumerate(inputs.tolist()):
         if open_inputs:
             downstream[count - 1 - place] = open_inputs.pop()

@@ -13,7 +13,7 @@ it is eq. 10.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,15 +49,11 @@ class Process:
         without bias.
         """
         interval = max(self.interval, NEGLIGIBLE * window)
-        last, kept = None, np.zeros(1)
-        for block in failures:
-            last = block[0] if last is None else last
-            kept = kept + self._kept(np.concatenate([last[np.newaxis], block]), window, interval)
-            last = block[-1]
-            if last.min() >= window:
+        kept = np.zeros(1)
+        for block in _joined(failures):
+            kept = kept + self._kept(block, window, interval)
+            if block[-1].min() >= window:
                 break
-        else:
-            kept = kept + self._kept(np.stack([last, np.full_like(last, np.inf)]), window, interval)
         return kept / window * ((self.interval - self.checkpoint_cost) / self.interval)
 
     def _kept(self, failures: Times, window: float, interval: float) -> Times:
@@ -74,3 +70,13 @@ class Process:
         np.clip(ends, 0.0, window, out=ends)
         np.clip(up, 0.0, window, out=up)
         return (ends - up).sum(axis=0)
+
+
+def _joined(blocks: Iterable[Times]) -> Iterator[Times]:
+    """Each block after the last failures of the block before it; at the end the last failures of all, and no more."""
+    last: Times | None = None
+    for block in blocks:
+        yield block if last is None else np.concatenate([last[np.newaxis], block])
+        last = block[-1]
+    if last is not None:
+        yield np.stack([last, np.full_like(last, np.inf)])

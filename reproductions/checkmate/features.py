@@ -1,7 +1,4 @@
-"""`checkmate`, table I: what each protocol does, read from the testbed's protocols and held against what is printed.
-
-A protocol has a feature when its class declares it and, where hooks make the feature, when they are seen to.
-"""
+"""`checkmate`, table I: what the testbed's protocols are seen to do, held against what is printed."""
 
 from __future__ import annotations
 
@@ -23,19 +20,16 @@ PRINTED = {  # a mark for each feature, in the order of the paper
 
 
 def features_of_protocols(size: int, tell: Progress) -> pd.DataFrame:
-    """One row for each protocol and feature: whether the code has it, is seen to, and whether the paper says so."""
-    from reproductions.checkmate.acting import seen
+    """One row for each protocol and feature: whether the code has it, and whether the paper says so."""
     from testbed.protocols import by_name
     from testbed.protocols.features import features
 
     rows = []
     for protocol in PROTOCOLS:
-        declared = features(by_name(protocol.value))
-        acts = seen(by_name(protocol.value))
-        for (feature, named), mark in zip(declared.items(), PRINTED[SHORT[protocol]], strict=True):
-            has = acts.get(feature, named)
-            about = {"protocol": SHORT[protocol], "feature": feature, "declared": named, "has": has}
-            rows.append(about | {"printed": mark == "x", "agrees": has == named == (mark == "x")})
+        found = features(by_name(protocol.value))
+        for (feature, has), mark in zip(found.items(), PRINTED[SHORT[protocol]], strict=True):
+            about = {"protocol": SHORT[protocol], "feature": feature, "has": has}
+            rows.append(about | {"printed": mark == "x", "agrees": has == (mark == "x")})
     return pd.DataFrame(rows)
 
 
@@ -66,7 +60,7 @@ REPRODUCTIONS = (
                 lambda table: table.assign(agrees=table["agrees"].astype("boolean")),
                 [in_set("agrees", True)],
                 lambda table: f"{int(table['agrees'].sum())} of {len(table)} as printed",
-                f"all {sum(map(len, PRINTED.values()))} marks of table I, declared and seen",
+                f"all {sum(map(len, PRINTED.values()))} marks of table I",
                 put(
                     "CIC's hook before a message is processed, empty",
                     "testbed.protocols.communication_induced:CommunicationInduced.on_message",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from great_expectations.render.view import DefaultJinjaPageView
+from great_expectations.render.view.view import DefaultJinjaPageView
 from jinja2 import ChoiceLoader, FileSystemLoader
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -19,7 +19,7 @@ class PageView(DefaultJinjaPageView):
     def __init__(self, custom_styles_directory: str | None = None, custom_views_directory: str | None = None) -> None:
         super().__init__(custom_styles_directory, custom_views_directory)
         ours = FileSystemLoader([TEMPLATES / "data_docs", TEMPLATES])
-        self.env.loader = ChoiceLoader([ours, self.env.loader])
+        self.env.loader = ChoiceLoader([ours, *filter(None, [self.env.loader])])
 
 
 class IndexView(PageView):

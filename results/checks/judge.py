@@ -19,9 +19,13 @@ with spark_connect_hidden():
     import great_expectations as gx
     import great_expectations.expectations as gxe
     from great_expectations.core.expectation_validation_result import ExpectationValidationResult
-    from great_expectations.data_context import AbstractDataContext
-    from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
-    from great_expectations.exceptions import GreatExpectationsError
+    from great_expectations.data_context.data_context.abstract_data_context import AbstractDataContext
+    from great_expectations.data_context.types.base import (
+        DataContextConfig,
+        InMemoryStoreBackendDefaults,
+        ProgressBarsConfig,
+    )
+    from great_expectations.exceptions.exceptions import GreatExpectationsError
 
 VIEWS = {"module_name": "results.checks.data_docs"}
 
@@ -53,7 +57,7 @@ def open_context(data_docs: Path) -> AbstractDataContext:
     config = DataContextConfig(
         store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
         data_docs_sites={"run": site},
-        progress_bars={"globally": False},
+        progress_bars=ProgressBarsConfig(globally=False),
         analytics_enabled=False,
     )
     context = gx.get_context(project_config=config, mode="ephemeral")
@@ -83,7 +87,7 @@ def judge(
 def _validate(context: AbstractDataContext, check: TableCheck[Seen], evidence: Seen, frame: pd.DataFrame) -> Any:
     expectations = [getattr(gxe, rule.expectation)(**rule.arguments) for rule in check.rules(evidence)]
     suite = context.suites.add(gx.ExpectationSuite(name=check.name, expectations=expectations))
-    asset = context.data_sources.get("run").add_dataframe_asset(check.name)
+    asset = context.data_sources.get("run").add_dataframe_asset(check.name)  # type: ignore[attr-defined]  # it is one of pandas
     batch = asset.add_batch_definition_whole_dataframe("all")
     definition = gx.ValidationDefinition(name=check.name, data=batch, suite=suite)
     return context.validation_definitions.add(definition).run(
@@ -117,8 +121,9 @@ def _errors(info: dict[str, Any] | None) -> Iterator[str]:
 
 def _sentence(result: ExpectationValidationResult) -> str:
     """Say what was not met, such as "seconds: 1 of 66 rows break 'values to be between', such as -0.5"."""
-    kind, found = result.expectation_config.type, result.result
-    kwargs = result.expectation_config.kwargs
+    if (config := result.expectation_config) is None:
+        return "an expectation of which nothing is told"
+    kind, kwargs, found = config.type, config.kwargs, result.result
     column = kwargs.get("column") or f"{kwargs['column_A']} and {kwargs['column_B']}"
     words = re.sub("^expect_column_(pair_)?", "", kind).replace("_", " ")
     text = f"{column}: {found['unexpected_count']} of {found['element_count']} rows break '{words}'"

@@ -11,7 +11,7 @@ from experiments.engines import Engine, RecoveryMode
 from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
 from results.runs.store import Run
-from results.summary.findings import the_run, took_effect
+from results.summary.findings import measured_row, took_effect
 
 DOWN, AT_WORK = ("detect", "restart", "warm-up"), ("useful", "idle", "checkpoint")
 ROUND = "round"  # stands for all partitions in the table of their checkpoints
@@ -56,7 +56,7 @@ class Process:
 
     def __init__(self, run: Run, experiment: Experiment) -> None:
         self._run, self.experiment = run, experiment
-        row = the_run(run)
+        row = measured_row(run)
         self.start_ns, self.window_s = int(row["window_start_ns"]), float(row["window_s"])
         self.load_rate, self.service_rate = row["load_rate"], row["service_rate"]
 
@@ -197,12 +197,12 @@ class Process:
         return self.experiment.engine.name is Engine.STRUCTURED_STREAMING
 
     @property
-    def lost_shares(self) -> set[float]:
+    def lost_shares(self) -> list[float]:
         """How much each fault takes of the work since the last checkpoint: in mode task what its hosts held of it."""
         if self.experiment.engine.recovery is RecoveryMode.QUERY:
-            return {1.0}
+            return [1.0] * len(self.strikes)
         workers = self.experiment.cluster.workers
-        return {1.0 if s.kind == FaultKind.DRIVER_KILL else min(1.0, s.hosts / workers) for s in self.strikes}
+        return [1.0 if s.kind == FaultKind.DRIVER_KILL else min(1.0, s.hosts / workers) for s in self.strikes]
 
     def _seconds(self, at_ns: float) -> float:
         return (int(at_ns) - self.start_ns) / 1e9

@@ -77,10 +77,6 @@ def replayed(struck: Process, costs: Process | None = None) -> Replay:
         raise Unreplayable(f"{seen}; at least {FEWEST_RECOVERIES} are needed")
     if struck.failed_by_itself:
         raise Unreplayable("the query was down once without a fault, which a replay of faults cannot know")
-    if len(struck.lost_shares) > 1:
-        raise Unreplayable(
-            "in mode task a replay takes faults of one size only, and these took different numbers of hosts"
-        )
     work, since_s = _work(struck, source, rng)
     timed = replay(work, _as_they_went(struck), struck.window_s, since_s)
     down_s, warm_up_s = _predicted(struck, source, timed, rng)
@@ -96,11 +92,12 @@ def _as_they_went(struck: Process) -> Faults:
     columns = []
     for strike in struck.strikes:
         outage = ends.get(strike.fault)
-        began = outage is not None and outage.fault == strike.fault  # a batch that is being committed ends before that
-        struck_s = max(strike.struck_s, outage.start_s) if began else strike.struck_s
+        struck_s = strike.struck_s
+        if outage and outage.fault == strike.fault:
+            struck_s = max(struck_s, outage.start_s)  # a batch that is being committed ends before that
         restart_s = max(0.0, outage.ready_s - struck_s) if outage else 0.0
         lasts_s = outage.warm_up_s if outage and outage.is_whole else struck.window_s
-        columns.append((struck_s, struck_s, restart_s, lasts_s if outage else 0.0))
+        columns.append((struck_s, restart_s, lasts_s if outage else 0.0))
     return Faults(*(np.tile(column, (RUNS, 1)) for column in zip(*columns, strict=True)))
 
 
@@ -147,7 +144,7 @@ def _work(struck: Process, source: Process, rng: np.random.Generator) -> tuple[W
         interval_s=engine.checkpoint_interval_s if triggered else None,
         trigger_s=-(struck.start_ns / 1e9 % engine.checkpoint_interval_s),
         commits_s=batches["commit_s"].to_numpy(),
-        lost_share=next(iter(struck.lost_shares)),
+        lost_shares=struck.lost_shares,
     )
     return work, np.full(RUNS, min(0.0, float(batches["start_s"].iloc[0])))
 

@@ -25,6 +25,7 @@ from results.summary.findings import (
     OTHER_COSTS_MODEL,
     REPLAY_MODEL,
     UNDESCRIBED_MODEL,
+    measured_row,
     the_run,
 )
 from results.tables.schema import SCHEMA_VERSION, TABLES
@@ -40,9 +41,10 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
     the rate of the law that the faults were drawn from says what another seed would give. A row that predicts nothing
     says why.
     """
-    process, measured = Process(run, experiment), float(the_run(run)["utilization"])
+    process, measured = Process(run, experiment), float(measured_row(run)["utilization"])
     described = all(kind.loses_work for kind in experiment.faults.kinds)
-    rows, replay = [], None
+    rows: list[dict[str, object]] = []
+    replay: Replay | None = None
     if not described:
         rows.append({"model": UNDESCRIBED_MODEL, "why": UNDESCRIBED_MODEL})
     elif process.strikes:
@@ -92,15 +94,19 @@ def _with_costs_of_another(run: Run, experiment: Experiment, process: Process) -
 
 
 def _another(run: Run, experiment: Experiment) -> Run | None:
-    digest, before_ns = experiment_digest(experiment), int(the_run(run)["window_start_ns"])
-    comparable = {"experiment_digest": digest, "machine": run.known_status().get("machine"), "state": "done"}
-    comparable |= {"schema_version": SCHEMA_VERSION}
+    digest, before_ns = experiment_digest(experiment), int(measured_row(run)["window_start_ns"])
+    comparable: dict[str, object] = {
+        "experiment_digest": digest,
+        "machine": run.known_status().machine,
+        "state": "done",
+        "schema_version": SCHEMA_VERSION,
+    }
     for other in store.all_finished():
         status = other.known_status()
-        same = all(status.get(name) == value for name, value in comparable.items())
+        same = all(getattr(status, name) == value for name, value in comparable.items())
         if (
             same
-            and status["started_ns"] < before_ns
+            and status.started_ns < before_ns
             and other.run_id != run.run_id
             and _has_another_seed(other, experiment)
         ):
@@ -131,7 +137,7 @@ def _in_the_long_run(process: Process) -> list[dict[str, object]]:
 def _law(experiment: Experiment) -> float:
     """Faults per second that the law expects over the whole window."""
     faults = experiment.fault_spec
-    return faults.failure_rate * faults.duration / experiment.window_s
+    return faults.failure_rate * faults.duration_s / experiment.window_s
 
 
 def _eq_10(process: Process, model: str, failures: int | None, rate: float) -> dict[str, object]:
@@ -186,7 +192,7 @@ def _recoveries(process: Process, replay: Replay) -> list[tuple[object, ...]]:
 def _useful_time(run: Run, process: Process, replay: Replay) -> list[tuple[object, ...]]:
     """Useful time since the window opened, at whole seconds: measured by the ledger, and replayed."""
     step = max(1, round(process.window_s / MOST_POINTS))
-    seconds = np.arange(0, int(process.window_s) + 1, step)
+    seconds = np.arange(0.0, int(process.window_s) + 1, step)
     ledger = run.table("ledger").sort_values("start_ns")
     useful_s = ledger["seconds"].where(ledger["class"].isin(["useful", "idle"]), 0.0).cumsum()
     ends_s = (ledger["end_ns"].astype("int64") - process.start_ns) / 1e9

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.errors import BadInput
+from results.predictions.pooled import pooled
 from results.regression.history import Row, row, stratified
 from results.regression.judging import overall
 from results.regression.regress import judge_splits
@@ -13,8 +14,9 @@ from results.runs import store
 
 
 def side_by_side(run_ids: Sequence[str]) -> dict[str, Any]:
-    """What each run measured: `{runs: [{run_id, experiment, machine, metrics}], differ}`.
+    """What each run measured: `{runs: [{run_id, experiment, machine, metrics}], differ, pooled}`.
 
+    `pooled` is what they measured together, held against eq. 10 (`results.predictions.pooled`); None of several experiments.
     `differ` names what the runs do not have in common, which may be why their figures differ: "experiment", "machine",
     "seeds".
     Raises `BadInput` for fewer than two runs, and for one that is not there.
@@ -24,7 +26,8 @@ def side_by_side(run_ids: Sequence[str]) -> dict[str, Any]:
         raise BadInput("run_id", " ".join(run_ids), "two runs or more, or runs --against others")
     names = ("run_id", "experiment", "machine", "metrics")
     differ = _differences(*([run] for run in runs))
-    return {"runs": [{name: getattr(run, name) for name in names} for run in runs], "differ": differ}
+    held = None if "experiment" in differ else pooled([store.finished(run_id) for run_id in run_ids]).row()
+    return {"runs": [{name: getattr(run, name) for name in names} for run in runs], "differ": differ, "pooled": held}
 
 
 def against(run_ids: Sequence[str], baseline_ids: Sequence[str]) -> dict[str, Any]:
@@ -56,6 +59,9 @@ def _rows(run_ids: Sequence[str]) -> list[Row]:
 
 def _differences(*sides: Sequence[Row]) -> list[str]:
     every = [run for side in sides for run in side]
-    facts = {"experiment": {run.experiment_digest for run in every}, "machine": {run.machine for run in every}}
+    facts: dict[str, set[object]] = {
+        "experiment": {run.experiment_digest for run in every},
+        "machine": {run.machine for run in every},
+    }
     facts["seeds"] = {frozenset(run.facts.get("seed") for run in side) for side in sides}
     return [name for name, values in facts.items() if len(values) > 1]

@@ -14,6 +14,7 @@ from experiments.errors import BadInput
 from experiments.parsing import read_mapping
 from results.regression.judging import FEWEST_BASELINE, FEWEST_CANDIDATES, Pair, on_scale
 from results.runs import store
+from results.runs.store import UNREADABLE
 from results.summary import index
 from results.summary.metrics import Metric
 from results.tables.schema import SCHEMA_VERSION
@@ -41,7 +42,7 @@ class Row:
 def _rows(listed: Iterable[index.Row]) -> list[Row]:
     """Those of the listed runs that could be read."""
     names = Row.__annotations__
-    read = (each for each in listed if each.state not in (index.UNREADABLE, index.UNREAD))
+    read = (each for each in listed if each.state not in (UNREADABLE, index.UNREAD))
     return [Row(**{name: getattr(each, name) for name in names}) for each in read]
 
 

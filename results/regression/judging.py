@@ -162,8 +162,8 @@ def measure(pairs: Sequence[Pair], level: float, draws: int = DRAWS) -> list[Cha
 
 def _told_apart(comparisons: Sequence[Comparison], p_values: np.ndarray, level: float, draws: int) -> np.ndarray:
     more, told = draws_for(level), p_values.copy()
-    rare = np.flatnonzero(p_values <= RARE) if more > draws else []
-    if len(rare):
+    rare = np.flatnonzero(p_values <= RARE).tolist() if more > draws else []
+    if rare:
         again = [comparisons[place] for place in rare]
         told[rare] = chances(again, [[one.change] for one in again], more)[:, 0]
     return told
@@ -274,8 +274,8 @@ def _effect(metric: Metric, change: float) -> float | None:
 
 def _described(pair: Pair) -> tuple[int, int, float | None, float | None]:
     sets = (pair.candidates, pair.baseline)
-    medians = (float(np.median(values)) if len(values) else None for values in sets)
-    return (*map(len, sets), *medians)
+    new, old = (float(np.median(values)) if len(values) else None for values in sets)
+    return len(pair.candidates), len(pair.baseline), new, old
 
 
 def _too_few(pair: Pair) -> Judgement:

@@ -21,12 +21,13 @@ from results.regression.judging import Change
 from results.runs import store
 from results.runs.json_files import Document, Name, Whole, Words, read_document
 from results.summary.metrics import Better, Scale
+from results.tables import fit
 from results.tables.reading import read_arrow
 from results.tables.schema import REGRESSION_TABLES
 
 log = logging.getLogger(__name__)
 DOCUMENT = "regression.json"
-WORDS = {
+WORDS: dict[str, fit.Words] = {
     "regression": {"verdict": Change, "better": Better, "scale": Scale},
     "change_points": {"verdict": Change},
 }
@@ -71,7 +72,7 @@ class Regression:
 
         Raises `Damaged` for a document that is not like that, and `FileNotFoundError` where there is none.
         """
-        found = read_document(self.root / DOCUMENT, _Document, self.regression_id)
+        found = read_document(self.root / DOCUMENT, _Document, self.regression_id).to_json()
         return found | {"regression_id": self.regression_id}
 
     def rows(self, name: str) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from results.predictions.pooled import Pooled
 from results.regression.judging import Change
 from results.summary.findings import number
 from results.summary.metrics import METRICS, Scale
@@ -43,7 +44,7 @@ def effect(row: Row) -> str:
     return f"{found}{unit} (between {low} and {high}{unit})"
 
 
-def _figure(value: object) -> str:
+def _figure(value: float | None) -> str:
     figure = number(value)
     if figure is None:
         return "-"
@@ -78,7 +79,8 @@ def columns(found: Mapping[str, Any]) -> str:
         if any(name in run["metrics"] for run in runs)
     ]
     numbers = " " * 21 + "".join(f"{number:>12}" for number in range(1, len(runs) + 1))
-    return "\n".join([*heads, "", numbers, *(line.rstrip() for line in table), *_warnings(found)])
+    together = ["", f"pooled utilization: {Pooled(**found['pooled']).sentence}"] if found["pooled"] else []
+    return "\n".join([*heads, "", numbers, *(line.rstrip() for line in table), *together, *_warnings(found)])
 
 
 def _warnings(found: Mapping[str, Any]) -> list[str]:

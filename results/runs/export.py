@@ -40,7 +40,7 @@ def export(runs: Iterable[Run], out: Path, raw: bool = False) -> dict[str, Any]:
 
 def _copy(run: Run, folder: Path, raw: bool) -> dict[str, Any]:
     """Copy what belongs to a run's results, links and hidden files excepted."""
-    target, version = folder / run.run_id, run.status().get("schema_version")
+    target, version = folder / run.run_id, run.status().schema_version
     files = {}
     for path in sorted(run.root.rglob("*")):
         name = path.relative_to(run.root)

@@ -6,23 +6,21 @@ fields, once and for all.
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
 import threading
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from results.damage import Damaged, checked_size
+from experiments.plain_files import RefusedFile, TooLarge, read_whole
+from results.damage import Damaged
 
 MOST_BYTES = 2**24
 DEEPEST = 32  # containers in containers
 LARGEST_WHOLE = 2**63
-
-NO_FILE = (errno.ELOOP, errno.ENXIO, errno.EISDIR)  # of a link, of a socket, of a folder
 
 Name = Annotated[str, Field(max_length=1000)]
 Words = Annotated[str, Field(max_length=100_000)]
@@ -35,12 +33,19 @@ class Document(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="allow", use_enum_values=True)
 
+    def to_json(self) -> dict[str, Any]:
+        """The fields that were given, those that are not stated included."""
+        return self.model_dump(exclude_unset=True)
 
-def read_document(path: Path, kind: type[Document], owner: str) -> dict[str, Any]:
+
+DocumentT = TypeVar("DocumentT", bound=Document)
+
+
+def read_document(path: Path, kind: type[DocumentT], owner: str) -> DocumentT:
     """Read a document whose fields are checked; raises as `read_json` does."""
     found = read_json(path, owner)
     try:
-        return kind.model_validate(found).model_dump(exclude_unset=True)
+        return kind.model_validate(found)
     except ValidationError as error:
         raise Damaged(owner, path.name, _first(error)) from None
 
@@ -51,15 +56,18 @@ def read_json(path: Path, owner: str = "", most_bytes: int = MOST_BYTES) -> Any:
     An error names the file `owner` has, or the whole path where nobody is named.
     """
     try:
-        document = json.loads(_bytes(path, most_bytes).decode("utf-8"))
+        document = json.loads(read_whole(path, most_bytes).decode("utf-8"))
         _check(document)
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(path) from None
     except RecursionError:
         raise _damaged(path, owner, "it is nested too deeply") from None
+    except TooLarge:
+        raise _damaged(path, owner, f"it has more than {most_bytes:,} bytes") from None
+    except RefusedFile:
+        raise _damaged(path, owner, "it is no regular file") from None
     except OSError as error:
-        why = "it is no regular file" if error.errno in NO_FILE else f"it cannot be read ({error.strerror})"
-        raise _damaged(path, owner, why) from None
+        raise _damaged(path, owner, f"it cannot be read ({error.strerror})") from None
     except ValueError as error:
         raise _damaged(path, owner, str(error)) from None
     return document
@@ -76,18 +84,6 @@ def write_json(path: Path, document: Any) -> None:
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
-
-
-def _bytes(path: Path, most: int) -> bytes:
-    """What a regular file holds; opening anything else neither waits nor follows."""
-    with open(path, "rb", opener=_at_once) as file:
-        if checked_size(os.fstat(file.fileno())) > most:
-            raise ValueError(f"it has more than {most:,} bytes")
-        return file.read(most)
-
-
-def _at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def _check(document: Any) -> None:

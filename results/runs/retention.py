@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from typing import Any
+
+from results.runs.store import Status
 
 DAY_NS = 86_400 * 10**9
 
 
 def removable(
-    runs: list[dict[str, Any]],
+    runs: list[Status],
     keep: int | None,
     older_than_days: float | None,
     protected: Collection[str],
@@ -22,14 +23,14 @@ def removable(
     that is None says nothing against a run. Runs that failed are counted by themselves, so that they never push out
     one with results. What is protected stays.
     """
-    by_kind = defaultdict(list)
-    for run in sorted(runs, key=lambda run: run["started_ns"], reverse=True):
-        by_kind[run["experiment"], run["state"]].append(run)
+    by_kind: dict[tuple[str | None, str], list[Status]] = defaultdict(list)
+    for run in sorted(runs, key=lambda run: run.started_ns, reverse=True):
+        by_kind[run.experiment, run.state].append(run)
     surplus = [run for group in by_kind.values() for run in group[keep or 0 :]]
     old_enough = [run for run in surplus if older_than_days is None or _age_days(run, now_ns) > older_than_days]
-    oldest_first = sorted(old_enough, key=lambda run: run["started_ns"])
-    return [run["run_id"] for run in oldest_first if run["run_id"] not in protected]
+    oldest_first = sorted(old_enough, key=lambda run: run.started_ns)
+    return [run.run_id for run in oldest_first if run.run_id not in protected]
 
 
-def _age_days(run: dict[str, Any], now_ns: int) -> float:
-    return (now_ns - (run.get("ended_ns") or run["started_ns"])) / DAY_NS
+def _age_days(run: Status, now_ns: int) -> float:
+    return (now_ns - (run.ended_ns or run.started_ns)) / DAY_NS

@@ -6,13 +6,14 @@ it with its process: a folder whose lock is free, or gone, is nobody's.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
+
+from experiments.locks import locked, locked_if_free
+from experiments.plain_files import RefusedFile
 
 PREFIX, LOCK = ".scratch-", ".lock"
 ASIDE = ".aside"  # ends the name of a run that was moved aside for a newer version of it
@@ -23,8 +24,8 @@ def scratch(home: Path) -> Iterator[Path]:
     """A folder of one's own, on the file system of the runs, that goes away with all that is in it."""
     home.mkdir(parents=True, exist_ok=True)
     sweep(home)
-    with _own_lock(home) as lock:
-        folder = lock.with_suffix("")
+    folder = home / f"{PREFIX}{uuid4().hex}"
+    with locked(folder.with_suffix(LOCK), "a sweep of the home", stays=False):
         try:
             folder.mkdir()
             yield folder
@@ -41,8 +42,8 @@ def sweep(home: Path) -> list[Path]:
     for folder in left:
         _remove(folder, home)
     for lock in home.glob(f"{PREFIX}*{LOCK}"):
-        with suppress(OSError), lock.open("r+") as file:  # gone meanwhile, or another user's
-            if _is_free(file.fileno()):
+        with suppress(OSError, RefusedFile), locked_if_free(lock) as free:  # gone meanwhile, or another user's
+            if free:
                 left.append(lock.with_suffix(""))
                 _remove(left[-1], home)
                 lock.unlink()
@@ -56,31 +57,3 @@ def _remove(folder: Path, home: Path) -> None:
             if not place.exists():
                 aside.rename(place)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _own_lock(home: Path) -> Iterator[Path]:
-    descriptor, name = _made(home)
-    try:
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
-        os.close(descriptor)
-
-
-def _made(home: Path) -> tuple[int, str]:
-    """A lock file that is locked; one that was taken for a dead process's before it was locked is made again."""
-    while True:
-        descriptor, name = tempfile.mkstemp(prefix=PREFIX, suffix=LOCK, dir=home)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.path.exists(name):
-            return descriptor, name
-        os.close(descriptor)
-
-
-def _is_free(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

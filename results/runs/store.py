@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pandas as pd
 import pyarrow as pa
@@ -32,7 +32,7 @@ from results.tables.schema import SCHEMA_VERSION, TABLES, VERSION_KEY, WORDS
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 SCRATCH = re.compile(r"\..+\.json\.[0-9]+\.[0-9]+")  # left by a killed `write_json`: process, thread
-UNREADABLE = "unreadable"  # the state of a run whose status or tables cannot be read
+UNREADABLE: Final = "unreadable"  # the state of a run whose status or tables cannot be read
 
 
 def home() -> Path:
@@ -48,9 +48,17 @@ def check_run_id(run_id: str) -> str:
 
 
 class Status(Document):
-    """A run's status.json, as `Run.status` tells it."""
+    """What is known of a run without its tables, as its status.json says.
 
-    state: Literal["running", "done", "failed"]
+    state           "unreadable" for a run whose status cannot be read; `error` says why
+    dag_run         the DAG run of the served Airflow that ran it; None for a run of the command line
+    schema_version  of its tables (`results.tables.schema`)
+    experiment_digest, machine  (`results.runs.machine`) runs that agree in both can be compared; old runs lack them
+    cores, others_cores  of the gateway's machine, and how many of them others than the cluster kept busy in the
+                         window, on average; None in runs that did not get so far, and in old ones
+    """
+
+    state: Literal["running", "done", "failed", "unreadable"]
     started_ns: Whole
     ended_ns: Whole | None = None
     experiment: Name | None = None
@@ -62,6 +70,11 @@ class Status(Document):
     machine: Name | None = None
     cores: Whole | None = None
     others_cores: Real | None = None
+    run_id: Name = ""
+
+
+class _WrittenStatus(Status):
+    state: Literal["running", "done", "failed"]
 
 
 class _Load(Document):
@@ -119,38 +132,33 @@ class Run:
     def report(self) -> Path:
         return self.root / "report.html"
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Status:
         """What is known of the run without its tables.
-
-        run_id, experiment, state ("running", "done", "failed"), started_ns, ended_ns, error, exit_code;
-        dag_run         the DAG run of the served Airflow that ran it; None for a run of the command line
-        schema_version  of its tables (`results.tables.schema`)
-        experiment_digest, machine  runs that agree in both can be compared (`results.runs.machine`); old runs lack them
-        cores, others_cores  of the gateway's machine, and how many of them others than the cluster kept busy in the
-                             window, on average; lacking in runs that did not get so far, and in old ones
 
         Raises `FileNotFoundError` for a run without a status, and `Damaged` for one that is not like that.
         """
-        return read_document(self.root / "status.json", Status, self.run_id)
+        return read_document(self.root / "status.json", _WrittenStatus, self.run_id)
 
-    def known_status(self) -> dict[str, Any]:
+    def known_status(self) -> Status:
         """The status, or of a run whose status cannot be read one of state "unreadable", whose `error` says why.
 
         `started_ns` is 0 then, `experiment` None.
         """
-        unknown: dict[str, Any] = {"experiment": None, "error": None}
         try:
-            return {**unknown, **self.status(), "run_id": self.run_id}
+            found = self.status()
+            return found.model_copy(
+                update={"run_id": self.run_id, "experiment": found.experiment, "error": found.error}
+            )
         except (Damaged, FileNotFoundError) as error:
             why = str(error) if isinstance(error, Damaged) else "status.json is missing"
-        return {**unknown, "run_id": self.run_id, "state": UNREADABLE, "error": why, "started_ns": 0, "ended_ns": None}
+        return Status(run_id=self.run_id, state=UNREADABLE, experiment=None, error=why, started_ns=0, ended_ns=None)
 
     def experiment(self) -> dict[str, Any]:
         """The experiment as it was written: `load.mode` and `engine.name` are texts if they are there.
 
         Raises as `status` does.
         """
-        return read_document(self.experiment_path, _Experiment, self.run_id)
+        return read_document(self.experiment_path, _Experiment, self.run_id).to_json()
 
     def table(self, name: str) -> pd.DataFrame:
         """Read one result table by its schema; raises `BadInput` for an unknown name, and else as `read_table` does."""
@@ -242,7 +250,7 @@ def all_finished() -> list[Run]:
 
 def _age(run: Run) -> tuple[bool, int]:
     status = run.known_status()
-    return status["state"] != UNREADABLE, status["started_ns"]
+    return status.state != UNREADABLE, status.started_ns
 
 
 def publish(run: Run) -> Run:

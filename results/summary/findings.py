@@ -6,10 +6,12 @@ Times are in seconds. A quantity that was not measured is None, and a table that
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import SupportsFloat
 
 import pandas as pd
 
-from models.utilization import optimal_interval, utilization
+from models.utilization import Values, optimal_interval, utilization
+from results.damage import Damaged
 from results.runs.store import Run
 from results.tables.schema import LEDGER_CLASSES, TABLES, FaultOutcome
 
@@ -79,14 +81,14 @@ class ModelInputs:
     hop_delay_s: float
     depth: int
 
-    def at(self, interval_s: object) -> object:
+    def at(self, interval_s: Values) -> Values:
         """Predicted utilization at another checkpoint interval [s], scalar or array."""
         return utilization(
             self.failure_rate, self.checkpoint_cost_s, self.recovery_time_s, interval_s, self.hop_delay_s, self.depth
         )
 
 
-def number(value: object) -> float | None:
+def number(value: SupportsFloat | None) -> float | None:
     """Return a table's value as a float, or None where it is null or NaN."""
     return None if value is None or pd.isna(value) else float(value)
 
@@ -102,6 +104,14 @@ def the_run(run: Run) -> pd.Series | None:
     """The row of the runs table; None for a run that ended before its tables were made."""
     runs = table_or_empty(run, "runs")
     return None if runs.empty else runs.iloc[0]
+
+
+def measured_row(run: Run) -> pd.Series:
+    """The row of the runs table. Raises `Damaged` if the table has no row."""
+    row = the_run(run)
+    if row is None:
+        raise Damaged(run.run_id, "table runs", "it has no row")
+    return row
 
 
 def took_effect(faults: pd.DataFrame) -> pd.DataFrame:
@@ -125,10 +135,10 @@ def utilizations(run: Run) -> Utilization:
     measured = None if facts is None else number(facts["utilization"])
     if row is None:
         return Utilization(measured, None, None, None, None)
-    values = [number(row[name]) for name in ("measured", "predicted", "low", "high")]
+    judged, predicted, low, high = (number(row[name]) for name in ("measured", "predicted", "low", "high"))
     expected = _expected(table_or_empty(run, "predictions"))
     why = None if pd.isna(row["why"]) else str(row["why"])
-    return Utilization(measured if values[0] is None else values[0], *values[1:], row["model"], expected, why)
+    return Utilization(measured if judged is None else judged, predicted, low, high, row["model"], expected, why)
 
 
 def _expected(predictions: pd.DataFrame) -> float | None:
@@ -143,8 +153,9 @@ def _expected(predictions: pd.DataFrame) -> float | None:
 def sustainable(run: Run) -> Sustainable | None:
     """What the search of a run found; None for a run that did not search, or found nothing."""
     facts = the_run(run)
-    rates = [None if facts is None else number(facts.get(f"{name}_rate")) for name in ("sustainable", "unsustainable")]
-    return None if rates[0] is None else Sustainable(*rates)
+    if facts is None or (rate := number(facts.get("sustainable_rate"))) is None:
+        return None
+    return Sustainable(rate, number(facts.get("unsustainable_rate")))
 
 
 def model_inputs(run: Run) -> ModelInputs | None:
@@ -155,7 +166,8 @@ def model_inputs(run: Run) -> ModelInputs | None:
     values = {name: number(row[name]) for name in ModelInputs.__annotations__}
     if values["failure_rate"] == 0 and values["recovery_time_s"] is None:
         values["recovery_time_s"] = 0.0  # a run without failures measures no recovery, and its model needs none
-    return None if None in values.values() else ModelInputs(**values | {"depth": int(values["depth"])})
+    known = {name: value for name, value in values.items() if value is not None}
+    return None if len(known) < len(values) else ModelInputs(depth=int(known.pop("depth")), **known)
 
 
 def advice(run: Run) -> Advice | None:
@@ -218,7 +230,7 @@ def kills_with_recoveries(run: Run) -> pd.DataFrame:
 def surroundings(run: Run) -> str | None:
     """How busy others kept the machine during the window, in a sentence; None of a run that has not noted it."""
     status = run.known_status()
-    cores, others = status.get("cores"), status.get("others_cores")
+    cores, others = status.cores, status.others_cores
     if cores is None or others is None:
         return None
     text = f"Others than the cluster kept {others:.2f} of the machine's {cores} cores busy in the window"

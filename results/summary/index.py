@@ -7,7 +7,6 @@ of milliseconds: who cannot wait for a thousand of them lists what is known, and
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import math
 import os
@@ -21,6 +20,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from experiments.errors import EnvironmentFailure
+from experiments.locks import locked, locked_if_free
 from results.damage import Damaged
 from results.runs import store
 from results.runs.store import UNREADABLE, ReadOnce, Run
@@ -37,6 +38,7 @@ MOST_BYTES = 2**28
 READERS = 4
 PIECE = 8  # runs that are read between two looks at the clock
 KEPT_EACH_S = 5.0  # so that whoever is ended amid a thousand runs has not read them in vain
+SAVING_S = 60.0  # how long another process may take to write the index
 ABOUT = ("ended_ns", "error", "dag_run", "machine", "experiment_digest", "schema_version")  # of the status
 
 
@@ -101,12 +103,9 @@ def _rows(entries: _Entries, limit_s: float) -> list[Row]:
 def complete() -> None:
     """Read every run that the index does not know yet, unless somebody is at it."""
     store.home().mkdir(parents=True, exist_ok=True)
-    with (store.home() / "runs-index.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
-        _rows(_entries(again=False), math.inf)
+    with locked_if_free(store.home() / "runs-index.lock", make=True) as free:
+        if free:
+            _rows(_entries(again=False), math.inf)
 
 
 @dataclass
@@ -195,8 +194,8 @@ def _filled(head: Row, run: Run) -> Row:
 def _head(run: Run) -> Row:
     """What its status says of a run."""
     status = run.known_status()
-    about = {name: status.get(name) for name in ABOUT}
-    return Row(run.run_id, status["state"], status["experiment"], status["started_ns"], **about)
+    about: dict[str, Any] = {name: getattr(status, name) for name in ABOUT}
+    return Row(run.run_id, status.state, status.experiment, status.started_ns, **about)
 
 
 def _measured(run: Run) -> dict[str, Any]:
@@ -265,14 +264,13 @@ def _fits(run_id: str, entry: dict[str, Any]) -> bool:
 def _save(entries: dict[str, Any]) -> None:
     """Keep these entries, and those that others have kept meanwhile of runs that there are."""
     try:
-        with (store.home() / "runs-index.saving").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(store.home() / "runs-index.saving", "the writing of the index of runs", limit_s=SAVING_S):
             for torn in store.home().glob(f".{_path().name}.*"):
                 torn.unlink()  # only who holds the lock writes one: whoever began this has died
             stamps = _stamps()
             merged = _present(_load(), stamps) | _present(entries, stamps)
             store.write_json(_path(), {"version": VERSION, "runs": merged})
-    except OSError as error:
+    except (OSError, EnvironmentFailure) as error:
         log.warning("the index of runs cannot be kept: %s", error)
 
 

@@ -93,7 +93,7 @@ def _checkpoint_s(run: Run) -> float | None:
 def _p99_s(run: Run) -> float | None:
     """The latency that 99 of 100 records stayed below, every record counted with the p99 of its second.
 
-    None under a saturating load, where latency grows with the length of the run (docs/measurement.md).
+    None under a saturating load, where latency grows with the length of the run (docs/reference/measurement.md).
     """
     table = table_or_empty(run, "latency").sort_values("p99_s")
     if table.empty or _saturated(run):

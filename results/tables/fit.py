@@ -6,7 +6,8 @@ Anything else that does not fit is refused.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from enum import StrEnum
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +16,7 @@ LARGEST_REAL = 1e18  # so that sums and products of two stay finite
 LARGEST_COUNT = 2**53  # beyond it a float does not tell whole numbers apart
 LONGEST_TEXT = 100_000  # bytes
 
-Words = Mapping[str, Collection[str]]  # by column, where only some are allowed
+Words = Mapping[str, type[StrEnum]]  # by column, where only some are allowed
 
 
 class Misfit(ValueError):
@@ -35,7 +36,7 @@ def fit(table: pa.Table, schema: pa.Schema, words: Words) -> pa.Table:
     return pa.table(columns | {name: table[name] for name in names if name not in columns})
 
 
-def _column(table: pa.Table, field: pa.Field, words: Collection[str] | None) -> pa.ChunkedArray:
+def _column(table: pa.Table, field: pa.Field, words: type[StrEnum] | None) -> pa.ChunkedArray:
     if field.name not in table.column_names:
         if field.nullable:
             return pa.chunked_array([pa.nulls(len(table), field.type)])
@@ -89,7 +90,7 @@ def _require_between(column: pa.ChunkedArray, field: pa.Field, low: float, high:
             raise Misfit(f"{field.name} is {end} in a row, which is out of all bounds")
 
 
-def _require_text(column: pa.ChunkedArray, field: pa.Field, words: Collection[str] | None) -> None:
+def _require_text(column: pa.ChunkedArray, field: pa.Field, words: type[StrEnum] | None) -> None:
     if (pc.max(pc.binary_length(column)).as_py() or 0) > LONGEST_TEXT:
         raise Misfit(f"a text of {field.name} is longer than {LONGEST_TEXT:,} bytes")
     if words is None:

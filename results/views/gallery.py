@@ -88,8 +88,8 @@ def _read(paper: str, figure: str) -> Reproduced:
     path = _verdicts(paper, figure)
     try:
         document = read_document(path, _Document, f"{paper}/{figure}")
-        told = [document[name] for name in ("what", "kind", "verdict")]
-        return Reproduced(paper, figure, path.parent, *told, document["verdicts"])
+        verdicts = [verdict.to_json() for verdict in document.verdicts]
+        return Reproduced(paper, figure, path.parent, document.what, document.kind, document.verdict, verdicts)
     except (Damaged, FileNotFoundError) as error:
         lack = f"{path.name} cannot be read ({error})"
         return Reproduced(paper, figure, path.parent, figure, "", Verdict.UNKNOWN.value, [], lack)

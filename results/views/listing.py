@@ -16,7 +16,7 @@ GAP = "  "
 
 def entry(row: Row) -> dict[str, Any]:
     """What is known of a run without its tables (`Run.status`), and what lists show of it besides."""
-    status = store.published(row.run_id).known_status()
+    status = store.published(row.run_id).known_status().to_json()
     used = asdict(row.utilization)
     return status | {
         "state": row.state,

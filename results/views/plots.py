@@ -172,8 +172,8 @@ def recoveries(run: Run) -> Figure | None:
         left += seconds
     if kills[f"{EXECUTOR}_s"].notna().any():
         seconds, noticed_s = (kills[f"{part}_s"].astype("float64").fillna(0.0) for part in (EXECUTOR, PHASES[0]))
-        look = {"color": "none", "edgecolor": PAPER, "hatch": "////", "label": "Spark's part of the restart"}
-        axes.barh(rows, seconds, left=noticed_s, **look)
+        label = "Spark's part of the restart"
+        axes.barh(rows, seconds, left=noticed_s, color="none", edgecolor=PAPER, hatch="////", label=label)
     names = [f"{at:.0f} s  {host}" for at, host in zip(kills["actual_at_s"], kills["targets"], strict=True)]
     axes.set_yticks(rows, names)
     axes.invert_yaxis()

@@ -66,7 +66,7 @@ def charts(runs: Sequence[Run], rows: Sequence[Row]) -> dict[str, Any]:
     """What the comparison's charts show: shares of the ledgers [%] by class, measured and predicted utilization."""
     ledgers = {run.run_id: ledger(run) for run in runs}
     known = {run_id: each for run_id, each in ledgers.items() if each}
-    classes = next(iter(known.values()), {"seconds": {}})["seconds"]
+    classes = list(next(iter(known.values()))["seconds"]) if known else []
     shares = {name: [100 * each["seconds"][name] / each["window_s"] for each in known.values()] for name in classes}
     found = [row.utilization for row in rows]
     utilization = {name: [getattr(each, name) for each in found] for name in ("measured", "predicted", "low", "high")}

@@ -13,12 +13,13 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.typing import RcKeyType
 
 INK, RULE, PAPER = "#1f2933", "#d5dae1", "#ffffff"
 BLUE, SKY, GREEN, ORANGE, RED, PINK, GREY = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#cc79a7", "#8a929c"
 YELLOW = "#f0e442"
 WIDTH_IN = 9.6
-STYLE = {
+STYLE: dict[RcKeyType, object] = {
     "font.family": "DejaVu Sans", "font.size": 10, "axes.titlesize": 11, "axes.titleweight": "bold",
     "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
     "axes.axisbelow": True, "grid.color": RULE, "grid.linewidth": 0.7, "axes.edgecolor": RULE, "text.color": INK,

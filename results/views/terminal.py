@@ -167,7 +167,7 @@ def _kill(row: pd.Series) -> str:
     return line + "".join(f"{_seconds(row[f'{part}_s']):>{width}}" for part, width in RECOVERY_WIDTHS.items())
 
 
-def _seconds(value: object) -> str:
+def _seconds(value: float | None) -> str:
     known = number(value)
     return "-" if known is None else f"{known:.2f}"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from experiments.engines import Engine, Protocol, TriggerMode
+from experiments.plain_files import RefusedFile, open_below
 from experiments.spec import Experiment, LoadMode
 from experiments.workloads import INPUT
-from infra.plain_files import NotPlain, open_below
 from journal.reader import read_journal
 from results.runs.store import Run
 from results.tables.schema import TABLES
@@ -33,6 +33,7 @@ from spark_jobs.tables.quality import closed, committed_until_ms, quality
 from spark_jobs.tables.recoveries import Recovery, by_batches, recoveries
 
 EVENTS = "spark-events"  # of raw
+LONGEST_LINE = 2**26  # characters of one event; those of a large query have some millions
 LOGGED = {"SparkListenerJobStart", "SparkListenerStageCompleted"}
 
 
@@ -98,11 +99,11 @@ class Logs:
         for name in sorted(os.listdir(self.raw / EVENTS)):
             try:
                 log = open_below(self.raw, f"{EVENTS}/{name}", uid, more_names=True)
-            except NotPlain as refusal:
+            except RefusedFile as refusal:
                 print(refusal, file=sys.stderr)
                 continue
-            with open(log, encoding="utf-8") as lines:
-                yield from (json.loads(line) for line in lines if _event(line) in LOGGED)
+            with open(log, encoding="utf-8") as file:
+                yield from (json.loads(line) for line in _lines(file, f"{EVENTS}/{name}") if _event(line) in LOGGED)
 
     @cached_property
     def outages(self) -> list[Outage]:
@@ -153,6 +154,16 @@ class Logs:
     def lag(self, at_ns: int) -> float:
         """Records due but not committed."""
         return rows.due(self.schedule, at_ns) - sum(batch.records for batch in self.batches if batch.ended_ns <= at_ns)
+
+
+def _lines(file: TextIO, name: str) -> Iterator[str]:
+    """The lines of a log up to the first that is longer than any of Spark's, which would fill the memory."""
+    while line := file.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            told = f"{name} has a line of more than {LONGEST_LINE:,} characters: it is not read, nor what follows"
+            print(told, file=sys.stderr)
+            return
+        yield line
 
 
 def _event(line: str) -> str | None:

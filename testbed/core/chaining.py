@@ -16,17 +16,21 @@ def chained(flow: Dataflow) -> Dataflow:
     """The dataflow with every map or filter left out that alone reads a source, partition by partition, or alone
     reads one that is left out; the source does it. Names and results are the same."""
     nodes, edges = dict(flow.nodes), list(flow.edges)
-    for source in [node for node in flow.nodes.values() if isinstance(node.element, Source)]:
-        while (follower := _follower(source, nodes, edges)) is not None:
-            source = replace(source, element=replace(source.element, then=(*source.element.then, follower.element)))
+    for source in flow.nodes.values():
+        if not isinstance(element := source.element, Source):
+            continue
+        while (found := _follower(source, nodes, edges)) is not None:
+            follower, operator = found
+            element = replace(element, then=(*element.then, operator))
+            source = replace(source, element=element)
             nodes[source.name] = source
             del nodes[follower.name]
             edges = [_without(follower, source, edge) for edge in edges if edge.receiver != follower.name]
     return Dataflow(flow.name, nodes, edges)
 
 
-def _follower(source: Node, nodes: dict[str, Node], edges: list[Edge]) -> Node | None:
-    """The map or filter that alone reads this source and nothing else."""
+def _follower(source: Node, nodes: dict[str, Node], edges: list[Edge]) -> tuple[Node, Map | Filter] | None:
+    """The map or filter that alone reads this source and nothing else: its node, and the operator."""
     readers = [edge.receiver for edge in edges if edge.sender == source.name]
     if len(readers) != 1:
         return None
@@ -34,7 +38,7 @@ def _follower(source: Node, nodes: dict[str, Node], edges: list[Edge]) -> Node |
     fed = sum(edge.receiver == reader.name for edge in edges)
     if not isinstance(reader.element, Map | Filter) or fed > 1 or reader.parallelism != source.parallelism:
         return None
-    return reader
+    return reader, reader.element
 
 
 def _without(follower: Node, source: Node, edge: Edge) -> Edge:

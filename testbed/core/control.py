@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import get_args
 
 from testbed.core.checkpoints import Checkpoint
 from testbed.core.shapes import decode_as
@@ -99,7 +100,9 @@ class Published:
 
 ToPartition = Restore | Go | Round | Failure | Stable
 ToCoordinator = Ready | Unreadable | Stored | NotStored | Published
-_KINDS = {kind.__name__: kind for kind in (*ToPartition.__args__, *ToCoordinator.__args__)}
+_KINDS: dict[str, type[ToPartition | ToCoordinator]] = {
+    kind.__name__: kind for kind in (*get_args(ToPartition), *get_args(ToCoordinator))
+}
 
 
 def encode_message(message: ToPartition | ToCoordinator) -> bytes:

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
@@ -128,7 +129,7 @@ class FrameReader:
         """Bytes of a frame that is not complete."""
         return sum(map(len, self._pieces))
 
-    def _frame(self, fields: tuple, data: memoryview) -> Frame:
+    def _frame(self, fields: tuple[Any, ...], data: memoryview) -> Frame:
         body = data[OVERHEAD_BYTES:]
         (checksum,) = CHECKSUM.unpack_from(data, HEADER.size)
         if crc32(body, crc32(data[: HEADER.size])) != checksum or fields[3] >= len(self._schemas):
@@ -149,7 +150,7 @@ def decode_log(data: bytes, schemas: Sequence[pa.Schema]) -> list[Frame]:
     return found
 
 
-def _frame(fields: tuple, body: memoryview, schemas: Sequence[pa.Schema]) -> Frame:
+def _frame(fields: tuple[Any, ...], body: memoryview, schemas: Sequence[pa.Schema]) -> Frame:
     """A frame from its header and what follows; raises `CorruptFrame` if they do not fit each other."""
     _, kind, epoch, channel, sequence, watermark_ns, piggyback_bytes, payload_bytes = fields
     piggyback, payload = bytes(body[:piggyback_bytes]), body[piggyback_bytes:]

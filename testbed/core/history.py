@@ -93,19 +93,18 @@ class History:
         """The logs of a partition, in order, with what is in flight at the line or has yet to be published."""
         number = self.line[partition].number
         logs = (each for each in self._logs[partition] if each.number <= number)
-        return tuple(each.log_key for each in logs if self._is_needed(each, self.line))
+        return tuple(each.log_key for each in logs if each.log_key and self._is_needed(each, self.line))
 
     def keys(self) -> set[str]:
         """Every object that is known."""
         states = {key for of in self.taken for each in of for key in each.state_keys}
-        return states | {each.log_key for of in self._logs for each in of}
+        return states | {each.log_key for of in self._logs for each in of if each.log_key}
 
     def needed_by_stable(self) -> set[str]:
         """The objects without which the stable line is lost, and with it everything."""
         states = {key for at in self.stable for key in at.state_keys}
-        return states | {
-            log.log_key for at in self.stable for log in self._logs[at.partition] if log.number <= at.number
-        }
+        logs = (log for at in self.stable for log in self._logs[at.partition] if log.number <= at.number)
+        return states | {log.log_key for log in logs if log.log_key}
 
     def _is_needed(self, log: Checkpoint, line: Line) -> bool:
         return is_needed(log, line, self._layout.channels, self.published(log.partition))
@@ -119,6 +118,7 @@ class History:
         return sorted(before - self.keys() - set(garbage := self._trim_logs())) + garbage
 
     def _trim_logs(self) -> list[str]:
-        garbage = [each.log_key for of in self._logs for each in of if not self._is_needed(each, self.stable)]
+        logs = (each for of in self._logs for each in of if not self._is_needed(each, self.stable))
+        garbage = [each.log_key for each in logs if each.log_key]
         self._logs = [[each for each in of if self._is_needed(each, self.stable)] for of in self._logs]
         return garbage

@@ -123,10 +123,12 @@ def targets(column: pa.Array, partitions: int) -> Codes:
         raise BadInput("key", None, "a value in every record")
     if pa.types.is_integer(column.type):
         keys = column.to_numpy().astype(np.uint64)
-        return ((keys * _MIX) >> _HALF).astype(np.int64) % partitions
+        mixed: Codes = ((keys * _MIX) >> _HALF).astype(np.int64) % partitions
+        return mixed
     encoded = column.dictionary_encode()
     hashes = np.array([crc32(repr(value).encode()) for value in encoded.dictionary.to_pylist()], dtype=np.int64)
-    return hashes[encoded.indices.to_numpy()] % partitions if len(column) else np.empty(0, dtype=np.int64)
+    codes: Codes = hashes[encoded.indices.to_numpy()] % partitions if len(column) else np.empty(0, dtype=np.int64)
+    return codes
 
 
 def split_by_key(batch: pa.RecordBatch, route: Route) -> list[tuple[Channel, pa.RecordBatch]]:

@@ -175,7 +175,7 @@ class Partition(Runtime):
 
     def leave(self) -> None:
         """Stop here and let the operator's state go: a recovery begins, and there is not room for it twice."""
-        self._running, self._operator = False, None
+        self._running, self._operator = False, self.layout.element
 
     def rebuilt(self, message: Restore, objects: Mapping[str, bytes]) -> Rebuilt:
         """The operator and the rest as they were at a checkpoint. Changes nothing here: another thread may ask."""
@@ -191,7 +191,7 @@ class Partition(Runtime):
         self._snapshots.restore(message)
         self._protocol.on_recovery(self._core.protocol)
         self._queues: dict[int, deque[Frame]] = {channel.id: deque() for channel in self.inputs}
-        self._arrived, self._blocked = dict(self._core.received), set()
+        self._arrived, self._blocked = dict(self._core.received), set[int]()
         self._outbox: dict[int, deque[Frame]] = {channel.id: deque() for channel in self.outputs}
         self._credit = {channel.id: self._limits.frames_in_flight for channel in self.outputs}
         self._replayed_to = dict(self._core.sent)
@@ -248,9 +248,9 @@ class Partition(Runtime):
         start, self._core.position, self._core.ended = self._core.position, position, ended
         if batch is not None and batch.num_rows:
             self._snapshots.begin_reading(Reading(start, position, batch.num_rows, self._core.watermark_ns))
-            self._emit(self._operator.process(batch))
-            if self._operator.time is not None:
-                self._core.watermark_ns = batch.column(self._operator.time)[-1].as_py()
+            self._emit(self._source.process(batch))
+            if self._source.time is not None:
+                self._core.watermark_ns = batch.column(self._source.time)[-1].as_py()
         if ended:
             self._core.watermark_ns = END_OF_TIME_NS
             self.on_progress()
@@ -319,6 +319,12 @@ class Partition(Runtime):
 
     # The rest is its own.
 
+    @property
+    def _source(self) -> Source:
+        if not isinstance(self._operator, Source):
+            raise TypeError(f"{self.layout.name} is no source: it takes no input")
+        return self._operator
+
     def _congested(self) -> bool:
         """Whether something waits for credit. What returns to a cycle doesn't count: it would wait for itself."""
         return any(self._outbox[channel.id] for channel in self.outputs if not channel.on_cycle)
@@ -334,7 +340,7 @@ class Partition(Runtime):
         """Part of what was in flight was read again."""
         whole = self._again.add(batch, position)
         if whole is not None:
-            self._send_again(list(self._pieces(self._operator.process(whole))))
+            self._send_again(list(self._pieces(self._source.process(whole))))
             self._tell_again()
 
     def _tell_again(self) -> None:
@@ -353,15 +359,15 @@ class Partition(Runtime):
 
     def _process(self, frame: Frame) -> None:
         if isinstance(self._operator, Sink):
-            self._deliver(frame)
-        elif frame.batch is not None:
+            self._deliver(self._operator, frame)
+        elif frame.batch is not None and isinstance(self._operator, Operator):
             self.tally.records_in += frame.rows
             self._emit(self._operator.process(self._ports[frame.channel], frame.batch))
         self._advance(frame)
 
-    def _deliver(self, frame: Frame) -> None:
+    def _deliver(self, sink: Sink, frame: Frame) -> None:
         self.tally.records_in += frame.rows
-        if self._operator.delivery is Delivery.EXACTLY_ONCE:
+        if sink.delivery is Delivery.EXACTLY_ONCE:
             self._snapshots.hold(frame)
         elif frame.batch is not None:
             self._effects.append(Write(frame.batch))

@@ -29,7 +29,9 @@ def decode_as(kinds: Mapping[str, type[T]], data: bytes) -> T:
     try:
         match json.loads(data.decode()):
             case [str(name), dict(given)] if name in kinds:
-                return _reader(kinds[name])(given)
+                kind: Any = kinds[name]
+                found: T = _reader(kind)(given)
+                return found
         raise ValueError("neither a name nor fields")
     except (ValueError, RecursionError) as error:
         raise UnknownMessage(f"not a message of this run: {data[:SHOWN_BYTES]!r}") from error
@@ -39,7 +41,7 @@ def decode_as(kinds: Mapping[str, type[T]], data: bytes) -> T:
 def _reader(kind: Any) -> Read:
     """What reads a value as this type; raises `ValueError` for a value that is not of it."""
     origin, given = get_origin(kind), get_args(kind)
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         return _dataclass(kind)
     if origin is UnionType:
         (other,) = (each for each in given if each is not NoneType)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -19,7 +19,21 @@ from testbed.core.seal import Piece
 from testbed.operators import START_OF_TIME_NS, Sink, Source
 from testbed.operators.state import State, decode_state, encode_state
 
-Log: TypeAlias = list[Frame] | list[Reading]
+_Copy: TypeAlias = tuple[str, Callable[[Any], Iterator[Any]], Any]  # a state's name, what cuts its copy, the copy
+
+
+@dataclass
+class Log:
+    """What a partition logs: what it read if it is a source, otherwise what it sent, or received if it is a sink."""
+
+    frames: list[Frame] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.frames or self.readings)
+
+    def __add__(self, later: Log) -> Log:
+        return Log(self.frames + later.frames, self.readings + later.readings)
 
 
 @dataclass
@@ -68,7 +82,7 @@ class Snapshots:
         """Go on from this checkpoint; what was under way is forgotten."""
         self.last = message.checkpoint.number
         self._chain = message.checkpoint.state_keys
-        self._log: Log = []
+        self._log = Log()
         self._pending: dict[int, _Pending] = {}
         self._unpublished: dict[int, list[Frame]] = {}
 
@@ -80,7 +94,7 @@ class Snapshots:
             return Core({each.id: 0 for each in outputs}, {each.id: 0 for each in inputs}, marks)
         for key in message.checkpoint.state_keys:
             parts = decode_state(objects[key])
-            core = next(parts)
+            core: Core = next(parts)
             for name, piece in parts:
                 states[name].apply(piece)
         return core
@@ -109,15 +123,15 @@ class Snapshots:
     def log(self, frame: Frame) -> None:
         """Data that was sent."""
         if not self._is_source:
-            self._log.append(frame)
+            self._log.frames.append(frame)
             return
         if not self._reading.last:
-            self._log.append(self._reading)
+            self._log.readings.append(self._reading)
         self._reading.add(frame)
 
     def hold(self, frame: Frame) -> None:
         """Output of a sink that waits until it can't be undone."""
-        self._log.append(frame)
+        self._log.frames.append(frame)
 
     def take(self, core: Core, states: dict[str, State], epoch: int, number: int, forced: bool) -> Store:
         """A checkpoint of what is now; costs a copy of what changed since the last one, or of everything if it is full.
@@ -126,13 +140,14 @@ class Snapshots:
         """
         self.last = number
         full = len(self._chain) > self._changes_per_full or not self._chain
-        copies = [
+        copies: list[_Copy] = [
             (name, state.pieces, state.everything() if full else state.changes()) for name, state in states.items()
         ]
         stem = f"{self._layout.name}/{{}}-{self.last}-{epoch}"
         key = stem.format("state")
         self._chain = (key,) if full else (*self._chain, key)
-        log, self._log = self._log, []
+        log, self._log = self._log, Log()
+        log_key = stem.format("log") if log else None
         kept = core.copied()
         checkpoint = Checkpoint(
             self._layout.number,
@@ -141,15 +156,15 @@ class Snapshots:
             kept.sent,
             kept.received,
             self._chain,
-            stem.format("log") if log else None,
+            log_key,
             self._logged(log),
             forced,
             core.position,
         )
         self._pending[self.last] = _Pending(checkpoint, log)
-        objects = {key: partial(self._encoded, kept, copies)}
-        if log:
-            objects[checkpoint.log_key] = partial(self._encoded_readings if self._is_source else log_parts, log)
+        objects: dict[str, Callable[[], Iterable[Piece]]] = {key: partial(self._encoded, kept, copies)}
+        if log_key is not None:
+            objects[log_key] = partial(self._encoded_log, log)
         return Store(checkpoint, objects)
 
     def on_stored(self, epoch: int, number: int) -> list[Stored | NotStored]:
@@ -158,7 +173,7 @@ class Snapshots:
         if pending.lost:
             return [NotStored(self._layout.number, epoch, number)]
         if isinstance(self._layout.element, Sink) and pending.log:
-            self._unpublished[number] = pending.log
+            self._unpublished[number] = pending.log.frames
         return [Stored(epoch, pending.checkpoint)]
 
     def on_store_failed(self, epoch: int, number: int) -> list[NotStored]:
@@ -168,7 +183,7 @@ class Snapshots:
         for each in later:
             each.lost = True
         if not failed.lost:
-            self._log = [entry for each in (failed, *later) for entry in each.log] + self._log
+            self._log = sum((each.log for each in later), start=failed.log) + self._log
             self._chain = ()
         return [NotStored(self._layout.number, epoch, number)]
 
@@ -183,22 +198,22 @@ class Snapshots:
         waiting = (self._log, self._unpublished, *(each.log for each in self._pending.values()))
         return isinstance(self._layout.element, Sink) and any(waiting)
 
-    def _encoded(self, core: Core, copies: list[tuple[str, Callable, Any]]) -> Iterator[Piece]:
+    def _encoded(self, core: Core, copies: list[_Copy]) -> Iterator[Piece]:
         """A checkpoint's core, then of every state its name and its copy, cut to pieces."""
         yield encode_state(self._layout.name, core)
         for name, pieces, copy in copies:
             for piece in pieces(copy):
                 yield encode_state(self._layout.name, (name, piece))
 
-    def _encoded_readings(self, log: list[Reading]) -> Iterator[Piece]:
-        yield encode_state(self._layout.name, log)
+    def _encoded_log(self, log: Log) -> Iterable[Piece]:
+        return [encode_state(self._layout.name, log.readings)] if self._is_source else log_parts(log.frames)
 
     def _logged(self, log: Log) -> dict[int, int]:
         if isinstance(self._layout.element, Sink):
             return {OUTSIDE: self.last} if log else {}
         if self._is_source:
-            return {channel: last for reading in log for channel, last in reading.last.items()}
-        return {frame.channel: frame.sequence for frame in log}
+            return {channel: last for reading in log.readings for channel, last in reading.last.items()}
+        return {frame.channel: frame.sequence for frame in log.frames}
 
 
 def _number(key: str) -> int:

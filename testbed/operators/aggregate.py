@@ -59,14 +59,14 @@ class Aggregate(Operator):
             raise BadInput("aggregations", "none", "one or more")
         if windows is None and emit is Emit.ON_CLOSE:
             raise BadInput("emit", emit.value, "running, or windows that close")
-        self.keys = (key,)
+        self.keys, self._key = (key,), key
         self.windowed = windows is not None
         self._aggregations, self._windows, self._emit = aggregations, windows, emit
         self._initial = tuple(_INITIAL[each.function] for each in aggregations)
 
     def schema(self, *inputs: pa.Schema) -> pa.Schema:
         (given,) = inputs
-        fields = [(self.keys[0], require_column("key", given, self.keys[0]))]
+        fields = [(self._key, require_column("key", given, self._key))]
         if self._windows is not None:
             require_column("time", given, self._windows.time, pa.int64())
             fields.append((WINDOW_START, pa.int64()))
@@ -77,7 +77,7 @@ class Aggregate(Operator):
         return self._schema
 
     def open(self) -> None:
-        self._groups = KeyedState()
+        self._groups: KeyedState[int, Any, tuple[int, ...]] = KeyedState()
 
     def states(self) -> dict[str, State]:
         return {"groups": self._groups}
@@ -110,7 +110,7 @@ class Aggregate(Operator):
         )
 
     def _grouped(self, batch: pa.RecordBatch) -> _Pairs:
-        keys = batch.column(self.keys[0]).dictionary_encode()
+        keys = batch.column(self._key).dictionary_encode()
         codes = keys.indices.to_numpy(zero_copy_only=False)
         if self._windows is None:
             positions, starts = np.arange(batch.num_rows), np.zeros(batch.num_rows, dtype=np.int64)
@@ -122,7 +122,7 @@ class Aggregate(Operator):
         first = np.concatenate(([0], np.flatnonzero(changed) + 1))
         last = np.concatenate((first[1:], [positions.size])) - 1
         names = keys.dictionary.to_pylist()
-        groups: dict[int, list] = {}
+        groups: dict[int, list[Any]] = {}
         for start, code in zip(starts[first].tolist(), codes[first].tolist(), strict=True):
             groups.setdefault(start, []).append(names[code])
         return _Pairs(positions[order], starts, order, first, last, list(groups.items()))
@@ -130,13 +130,14 @@ class Aggregate(Operator):
     def _column(self, batch: pa.RecordBatch, each: Aggregation) -> Numbers:
         if each.column is None:
             return np.ones(batch.num_rows, dtype=np.int64)
-        return batch.column(each.column).to_numpy()
+        found: Numbers = batch.column(each.column).to_numpy()
+        return found
 
     def _running_rows(self, batch: pa.RecordBatch, pairs: _Pairs, running: list[Numbers]) -> pa.RecordBatch:
         """The rows in the order of the records, of one record the earliest window first."""
         back = np.empty_like(pairs.order)
         back[pairs.order] = np.arange(back.size)
-        columns: list[Any] = [batch.column(self.keys[0]).take(pa.array(pairs.positions[back]))]
+        columns: list[Any] = [batch.column(self._key).take(pa.array(pairs.positions[back]))]
         if self._windows is not None:
             columns.append(pa.array(pairs.starts[back]))
         return pa.RecordBatch.from_arrays(columns + [pa.array(each[back]) for each in running], schema=self._schema)
@@ -155,7 +156,7 @@ class _Pairs:
     order: Numbers
     first: Numbers
     last: Numbers
-    groups: list[tuple[int, list]]
+    groups: list[tuple[int, list[Any]]]
 
 
 def _accumulate(

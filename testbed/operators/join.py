@@ -26,12 +26,12 @@ class Join(Operator):
     def __init__(self, left_key: str, right_key: str, windows: tuple[Windows, Windows] | None = None) -> None:
         if windows and (windows[0].size_ns, windows[0].slide_ns) != (windows[1].size_ns, windows[1].slide_ns):
             raise BadInput("windows", windows[1].size_ns, f"the left side's, {windows[0].size_ns} ns")
-        self.keys = (left_key, right_key)
+        self.keys = self._keys = (left_key, right_key)
         self.windowed = windows is not None
         self._windows = windows
 
     def schema(self, *inputs: pa.Schema) -> pa.Schema:
-        left, right = (require_column("key", given, key) for given, key in zip(inputs, self.keys, strict=True))
+        left, right = (require_column("key", given, key) for given, key in zip(inputs, self._keys, strict=True))
         if left != right:
             raise BadInput("key", f"{self.keys[1]} of type {right}", f"the type of {self.keys[0]}, {left}")
         for given, windows in zip(inputs, self._windows or (), strict=False):
@@ -44,7 +44,7 @@ class Join(Operator):
         return self._schema
 
     def open(self) -> None:
-        self._sides = tuple(RowState(key) for key in self.keys)
+        self._sides = tuple(RowState[int](key) for key in self._keys)
 
     def states(self) -> dict[str, State]:
         return dict(zip(("left", "right"), self._sides, strict=True))
@@ -80,5 +80,5 @@ class Join(Operator):
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
-def _positions(positions: npt.NDArray, chosen: npt.NDArray) -> pa.Array:
+def _positions(positions: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_]) -> pa.Array:
     return pa.array(positions[chosen])

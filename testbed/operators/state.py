@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import islice
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,13 @@ import pyarrow as pa
 
 from experiments.errors import BadInput
 
+BucketT = TypeVar("BucketT", bound=Hashable)
+KeyT = TypeVar("KeyT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+# Buckets that were dropped, and by bucket what has changed since: values by their keys, None where one was removed; or
+# the rows that were added.
+Changes: TypeAlias = tuple[list[BucketT], dict[BucketT, dict[KeyT, ValueT | None]]]
+Added: TypeAlias = tuple[list[BucketT], dict[BucketT, list[pa.RecordBatch]]]
 Positions = npt.NDArray[np.int64]
 MOST_CHUNKS = 16
 PIECE = 1 << 16  # values or rows: small ones are pickled in 20 ms; a thread that is busy may take as long to let go
@@ -47,72 +54,74 @@ class State(ABC):
         """The changes in small parts, which are applied one after the other."""
 
 
-class KeyedState(State):
+class KeyedState(State, Generic[BucketT, KeyT, ValueT]):
     """A value for each key, in buckets that can be dropped whole. None is no value."""
 
     def __init__(self) -> None:
-        self._buckets: dict[Hashable, dict[Hashable, Any]] = {}
-        self._touched: dict[Hashable, set[Hashable]] = {}
-        self._dropped: set[Hashable] = set()
+        self._buckets: dict[BucketT, dict[KeyT, ValueT]] = {}
+        self._touched: dict[BucketT, set[KeyT]] = {}
+        self._dropped: set[BucketT] = set()
 
-    def get(self, bucket: Hashable, key: Hashable) -> Any:
+    def get(self, bucket: BucketT, key: KeyT) -> ValueT | None:
         """The value, None if there is none."""
         values = self._buckets.get(bucket)
         return values.get(key) if values else None
 
-    def get_all(self, bucket: Hashable, keys: Iterable[Hashable]) -> list[Any]:
+    def get_all(self, bucket: BucketT, keys: Iterable[KeyT]) -> list[ValueT | None]:
         """The values of these keys, None for those without."""
         values = self._buckets.get(bucket, {})
         return [values.get(key) for key in keys]
 
-    def put(self, bucket: Hashable, key: Hashable, value: Any) -> None:
+    def put(self, bucket: BucketT, key: KeyT, value: ValueT) -> None:
         self.put_all(bucket, [key], [value])
 
-    def put_all(self, bucket: Hashable, keys: Sequence[Hashable], values: Sequence[Any]) -> None:
+    def put_all(self, bucket: BucketT, keys: Sequence[KeyT], values: Sequence[ValueT]) -> None:
         """Give each of the keys its value."""
         self._buckets.setdefault(bucket, {}).update(zip(keys, values, strict=True))
         self._touched.setdefault(bucket, set()).update(keys)
 
-    def remove(self, bucket: Hashable, key: Hashable) -> None:
+    def remove(self, bucket: BucketT, key: KeyT) -> None:
         """Remove a key; nothing happens if it is not there."""
         if self._buckets.get(bucket, {}).pop(key, None) is not None:
             self._touched.setdefault(bucket, set()).add(key)
 
-    def items(self, bucket: Hashable) -> list[tuple[Hashable, Any]]:
+    def items(self, bucket: BucketT) -> list[tuple[KeyT, ValueT]]:
         """Every key of a bucket with its value."""
         return list(self._buckets.get(bucket, {}).items())
 
-    def drop(self, bucket: Hashable) -> dict[Hashable, Any]:
+    def drop(self, bucket: BucketT) -> dict[KeyT, ValueT]:
         """Drop a bucket; returns what was in it."""
         self._touched.pop(bucket, None)
         self._dropped.add(bucket)
         return self._buckets.pop(bucket, {})
 
-    def buckets(self) -> list[Hashable]:
+    def buckets(self) -> list[BucketT]:
         return list(self._buckets)
 
-    def changes(self) -> tuple[list, dict]:
+    def changes(self) -> Changes[BucketT, KeyT, ValueT]:
         dropped, touched, self._dropped, self._touched = list(self._dropped), self._touched, set(), {}
         kept = {bucket: self._buckets.get(bucket, {}) for bucket in touched}
         return dropped, {bucket: {key: kept[bucket].get(key) for key in keys} for bucket, keys in touched.items()}
 
-    def everything(self) -> tuple[list, dict]:
+    def everything(self) -> Changes[BucketT, KeyT, ValueT]:
         self._dropped, self._touched = set(), {}
         return [], {bucket: dict(values) for bucket, values in self._buckets.items()}
 
-    def apply(self, changes: tuple[list, dict]) -> None:
+    def apply(self, changes: Changes[BucketT, KeyT, ValueT]) -> None:
         dropped, put = changes
         for bucket in dropped:
             self._buckets.pop(bucket, None)
         for bucket, values in put.items():
             kept = self._buckets.setdefault(bucket, {})
-            kept.update(values)
+            kept.update({key: value for key, value in values.items() if value is not None})
             for key in [key for key, value in values.items() if value is None]:
-                del kept[key]
+                kept.pop(key, None)
 
     @staticmethod
-    def pieces(changes: tuple[list, dict]) -> Iterator[tuple[list, dict]]:
-        (dropped, put), piece, room = changes, {}, PIECE
+    def pieces(changes: Changes[BucketT, KeyT, ValueT]) -> Iterator[Changes[BucketT, KeyT, ValueT]]:
+        dropped, put = changes
+        piece: dict[BucketT, dict[KeyT, ValueT | None]] = {}
+        room = PIECE
         for bucket, values in put.items():
             entries = iter(values.items())
             while some := dict(islice(entries, room)):
@@ -133,7 +142,7 @@ class _Rows:
     told: int = 0
 
 
-class RowState(State):
+class RowState(State, Generic[BucketT]):
     """Rows that are only ever added, in buckets that are dropped whole, found by key: one side of a join.
 
     Adding n rows and finding the matches of n keys is linear in n, and in the matches.
@@ -141,10 +150,10 @@ class RowState(State):
 
     def __init__(self, key: str) -> None:
         self._key = key
-        self._buckets: dict[Hashable, _Rows] = {}
-        self._dropped: set[Hashable] = set()
+        self._buckets: dict[BucketT, _Rows] = {}
+        self._dropped: set[BucketT] = set()
 
-    def add(self, bucket: Hashable, rows: pa.RecordBatch) -> None:
+    def add(self, bucket: BucketT, rows: pa.RecordBatch) -> None:
         kept = self._buckets.setdefault(bucket, _Rows())
         for number, key in enumerate(rows.column(self._key).to_pylist(), kept.count):
             kept.numbers.setdefault(key, []).append(number)
@@ -153,21 +162,21 @@ class RowState(State):
         if len(kept.chunks) > MOST_CHUNKS:
             _merge_small(kept.chunks)
 
-    def drop(self, bucket: Hashable) -> None:
+    def drop(self, bucket: BucketT) -> None:
         """Drop a bucket; nothing happens if it is not there."""
         if self._buckets.pop(bucket, None) is not None:
             self._dropped.add(bucket)
 
-    def buckets(self) -> list[Hashable]:
+    def buckets(self) -> list[BucketT]:
         return list(self._buckets)
 
-    def matches(self, bucket: Hashable, keys: list[Any]) -> tuple[Positions, pa.RecordBatch | None]:
+    def matches(self, bucket: BucketT, keys: list[Any]) -> tuple[Positions, pa.RecordBatch | None]:
         """For every pair of a key's position in `keys` and a row with that key: the position, and the row.
 
         In the order in which the rows were added.
         """
-        kept = self._buckets.get(bucket)
-        found = [kept.numbers.get(key, ()) for key in keys] if kept else []
+        kept = self._buckets.get(bucket, _Rows())
+        found = [kept.numbers.get(key, []) for key in keys]
         numbers = np.array([number for each in found for number in each], dtype=np.int64)
         if not numbers.size:
             return numbers, None
@@ -175,19 +184,19 @@ class RowState(State):
         positions = np.repeat(np.arange(len(keys)), [len(each) for each in found])
         return positions[order], _taken(kept.chunks, numbers[order])
 
-    def changes(self) -> tuple[list, dict]:
+    def changes(self) -> Added[BucketT]:
         dropped, self._dropped = list(self._dropped), set()
         grown = {bucket: rows for bucket, rows in self._buckets.items() if rows.told < rows.count}
         added = {bucket: [_taken(rows.chunks, np.arange(rows.told, rows.count))] for bucket, rows in grown.items()}
         self._tell_all()
         return dropped, added
 
-    def everything(self) -> tuple[list, dict]:
+    def everything(self) -> Added[BucketT]:
         self._dropped = set()
         self._tell_all()
         return [], {bucket: list(rows.chunks) for bucket, rows in self._buckets.items()}
 
-    def apply(self, changes: tuple[list, dict]) -> None:
+    def apply(self, changes: Added[BucketT]) -> None:
         dropped, added = changes
         for bucket in dropped:
             self._buckets.pop(bucket, None)
@@ -197,7 +206,7 @@ class RowState(State):
         self._tell_all()
 
     @staticmethod
-    def pieces(changes: tuple[list, dict]) -> Iterator[tuple[list, dict]]:
+    def pieces(changes: Added[BucketT]) -> Iterator[Added[BucketT]]:
         dropped, added = changes
         yield dropped, {}
         for bucket, chunks in added.items():

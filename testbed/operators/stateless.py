@@ -42,7 +42,7 @@ class Filter(Operator):
         return batch.filter(self._predicate(batch))
 
 
-def _tried(function: Callable, schema: pa.Schema, kind: type) -> pa.RecordBatch | pa.Array:
+def _tried(function: Callable[[pa.RecordBatch], object], schema: pa.Schema, kind: type) -> pa.RecordBatch | pa.Array:
     """What the function returns for an empty batch."""
     empty = pa.RecordBatch.from_pylist([], schema=schema)
     try:

@@ -17,7 +17,8 @@ from testbed.core.layout import Channel
 from testbed.core.protocol import Runtime
 from testbed.protocols.uncoordinated import Uncoordinated
 
-Vector = npt.NDArray[np.int32] | npt.NDArray[np.bool_]
+Counts = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
 CLOCK = struct.Struct("<q")
 
 
@@ -37,6 +38,12 @@ class CommunicationInduced(Uncoordinated):
     """
 
     name = "communication-induced"
+    _clock: int
+    _ckpt: Counts
+    _sent_to: Flags
+    _taken: Flags
+    _greater: Flags
+    _piggyback: bytes | None
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
@@ -68,7 +75,7 @@ class CommunicationInduced(Uncoordinated):
         return self._clock, self._ckpt.copy(), self._sent_to.copy(), self._taken.copy(), self._greater.copy()
 
     def on_recovery(self, snapshot: Any) -> None:
-        self._piggyback: bytes | None = None
+        self._piggyback = None
         self._heard: dict[int, bytes] = {}
         if snapshot is not None:
             self._clock, *vectors = snapshot
@@ -89,7 +96,7 @@ class CommunicationInduced(Uncoordinated):
         self._taken[me] = self._greater[me] = False
         self._piggyback = None
 
-    def _learn(self, clock: int, ckpt: Vector, taken: Vector, greater: Vector) -> None:
+    def _learn(self, clock: int, ckpt: Counts, taken: Flags, greater: Flags) -> None:
         """What the sender knew becomes known here; what goes with the next message is made anew only if it differs."""
         me, before = self.runtime.number, self._knowledge()
         greater[me], taken[me] = False, False
@@ -103,10 +110,10 @@ class CommunicationInduced(Uncoordinated):
         if any(not np.array_equal(a, b) for a, b in zip(before, self._knowledge(), strict=True)):
             self._piggyback = None
 
-    def _knowledge(self) -> tuple[int, Vector, Vector, Vector]:
+    def _knowledge(self) -> tuple[int | Counts | Flags, ...]:
         return self._clock, self._ckpt, self._taken, self._greater
 
-    def _read(self, piggyback: bytes) -> tuple[int, Vector, Vector, Vector]:
+    def _read(self, piggyback: bytes) -> tuple[int, Counts, Flags, Flags]:
         count = self.runtime.partitions
         (clock,) = CLOCK.unpack_from(piggyback)
         flags_at = CLOCK.size + 4 * count

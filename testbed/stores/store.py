@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -16,6 +15,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from experiments.errors import AftershockError, EnvironmentFailure
+from experiments.plain_files import RefusedFile, read_whole
 from testbed.core.seal import KEY_BYTES, SEAL_BYTES, Piece, Seal, is_sealed
 
 NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
@@ -153,7 +153,9 @@ class DirectoryStore(ObjectStore):
 
     def _read(self, key: str) -> bytes:
         try:
-            return _regular(self._root / key)
+            return read_whole(self._root / key, None)
+        except RefusedFile as refusal:
+            raise UnreadableObject(key, f"it is {refusal.what}") from None
         except OSError as error:
             if error.errno in NO_ROOM:
                 raise EnvironmentFailure(f"the object {key} can't be read: {error}", "look at this host") from error
@@ -173,18 +175,6 @@ class _Sealed:
             self.length += len(piece)
             yield piece
         yield self._seal.end()
-
-
-def _regular(path: Path) -> bytes:
-    """The bytes of a file that is one: a pipe in its place would never end."""
-    found = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(found).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        with open(found, "rb", closefd=False) as file:
-            return file.read()
-    finally:
-        os.close(found)
 
 
 def _gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:

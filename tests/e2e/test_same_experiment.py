@@ -130,7 +130,7 @@ def test_one_line_changes_the_driver(experiment: Path) -> None:
     handle = store.read_json(run.raw / "handle.json")
     assert f"driver: {handle['driver']}" in experiment.read_text(encoding="utf-8")
     verdicts = {row["check"]: row["verdict"] for row in run.table("verdicts").to_dict("records")}
-    assert run.status()["state"] == "done"
+    assert run.status().state == "done"
     assert len(run.table("faults")) == 2
     struck = [entry for entry in read_journal(run.raw / "injector.jsonl") if entry["event"] == "injected"]
     assert len(struck) == 2

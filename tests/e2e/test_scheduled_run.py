@@ -126,9 +126,9 @@ def _kill_query_driver(token):
 
 def test_the_run_goes_on_without_those_who_watched_it(served, night):
     status = night.run.status()
-    assert status["state"] == "done"
+    assert status.state == "done"
     verdicts = dict(night.run.table("verdicts")[["check", "verdict"]].itertuples(index=False))
-    state = served.call(f"/api/v2/dags/benchmark/dagRuns/{status['dag_run']}")["state"]
+    state = served.call(f"/api/v2/dags/benchmark/dagRuns/{status.dag_run}")["state"]
     assert state == ("failed" if "fail" in verdicts.values() else "success")
     for check in ("ledger.adds_up", "faults.proved", "quality.nothing_lost", "quality.nothing_wrong"):
         assert verdicts[check] == "pass", verdicts
@@ -145,7 +145,7 @@ def test_a_run_that_cannot_begin_stops_neither_the_others_nor_the_publishing(ser
     assert night.state == "failed"
     mapped = served.call(f"{night.path}/taskInstances/run/listMapped")["task_instances"]
     states = {one["rendered_map_index"]: one["state"] for one in mapped}
-    good = served.call(f"/api/v2/dags/benchmark/dagRuns/{night.run.status()['dag_run']}")["state"]
+    good = served.call(f"/api/v2/dags/benchmark/dagRuns/{night.run.status().dag_run}")["state"]
     assert states == {f"{LOST}-9": "failed", f"{NAME}-9": good}
     assert served.call(f"{night.path}/taskInstances/publish")["state"] == "success"
     assert served.call(f"{night.path}/taskInstances/judge")["state"] == "failed"
@@ -178,7 +178,7 @@ def test_what_the_night_has_against_its_runs_is_mailed(mail, night):
 
 
 def test_run_and_dag_run_lead_to_each_other(served, night):
-    dag_run = night.run.status()["dag_run"]
+    dag_run = night.run.status().dag_run
     assert dag_run.endswith(f"{NAME}-9")
     links = served.call(f"/api/v2/dags/benchmark/dagRuns/{dag_run}/taskInstances/judge/links")["extra_links"]
     page = f"{served.address}/plugin/aftershock/aftershock/runs/{night.run.run_id}"
@@ -223,7 +223,7 @@ def test_the_abort_switch_undoes_what_is_held_and_ends_the_run(served):
         expect(page.get_by_role("status")).to_contain_text("1 fault undone", timeout=90_000)
     assert served.state_at_its_end("benchmark", dag_run) == "failed"
     status = store.finished(run_id).status()
-    assert (status["state"], "aborted" in status["error"]) == ("failed", True)
+    assert (status.state, "aborted" in status.error) == ("failed", True)
     assert members(token) == []
 
 

@@ -126,7 +126,9 @@ def _run(run_id: str) -> store.Run:
     ]
     verdicts = [(f"{one[0]}.values", *one) for one in judged]
     synthetic.write_table(run, "verdicts", pd.DataFrame(verdicts, columns=TABLES["verdicts"].names))
-    store.write_json(run.root / "status.json", run.status() | ALIKE | {"others_cores": 0.3, "dag_run": "manual"})
+    store.write_json(
+        run.root / "status.json", run.status().to_json() | ALIKE | {"others_cores": 0.3, "dag_run": "manual"}
+    )
     store.write_json(run.experiment_path, {"load": {"mode": "rate"}, "engine": {"name": "structured-streaming"}})
     return run
 

@@ -37,21 +37,21 @@ def is_as_it_is_described(stored: Stored, _: Path) -> str:
     """What is read of a status or experiment, and whether the other run is known as ever."""
     found = stored.victim.known_status()  # which says what is damaged, and raises nothing
     try:
-        written(found)
+        written(found.to_json())
         known = len(store.all_finished())
         if known != (2 if os.path.lexists(stored.victim.root / "status.json") else 1):
             raise AssertionError(f"{known} runs are known")
-        if stored.whole.known_status()["state"] != "done":
+        if stored.whole.known_status().state != "done":
             raise AssertionError("the other run is not done")
-        row = index.Row("victim", found["state"], found["experiment"], found["started_ns"])
-        written([entry(row), time_text(found.get("ended_ns")), listing([row], 80)])
+        row = index.Row("victim", found.state, found.experiment, found.started_ns)
+        written([entry(row), time_text(found.ended_ns), listing([row], 80)])
         removable([found], 0, 1.0, (), 2**62)
         stored.victim.experiment().get("load", {}).get("mode", "").upper()
     except FileNotFoundError:
         return "missing"
     except Damaged as damage:
         return in_one_line(damage)
-    return "read" if found["state"] == "done" else found["state"]
+    return "read" if found.state == "done" else found.state
 
 
 def costs_no_run(stored: Stored, path: Path) -> str:

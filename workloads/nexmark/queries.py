@@ -2,7 +2,8 @@
 
 Time is when a record was due, which is its Kafka timestamp: where the suite has windows of processing time (Q12, and
 Q8 in the `checkmate` paper) that makes the result a function of the input, so that an oracle exists. Where the suite
-keeps a result for ever and changes it, or counts by the day, it is one per window here. docs/nexmark.md has the list.
+keeps a result for ever and changes it, or counts by the day, it is one per window here. The list is in
+docs/reference/nexmark.md.
 """
 
 from __future__ import annotations

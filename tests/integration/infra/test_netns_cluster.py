@@ -251,7 +251,7 @@ def test_clean_removes_the_network_of_a_dead_run_and_leaves_that_of_a_live_one(
         assert is_gone(handle.token)
         assert sleeper.wait(5) == -9
         assert list(live_directory.parent.iterdir()) == []
-        assert store.finished("run-1").status()["state"] == "failed"
+        assert store.finished("run-1").status().state == "failed"
     finally:
         leftovers.remove(handle.label)
 

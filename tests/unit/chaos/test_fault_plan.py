@@ -16,6 +16,7 @@ from chaos.plan import draw, load_fault_spec, plan
 from experiments.errors import BadInput
 from experiments.fault_kinds import FaultKind
 from experiments.faults import FaultSpec
+from tests.unit.docs.fences import fenced
 
 HOSTS = {"node-1": ("rack-a",), "node-2": ("rack-a",), "node-3": ("rack-b",)}
 LITERAL = [
@@ -285,7 +286,7 @@ def test_a_fault_spec_is_read_as_the_design_writes_it(tmp_path):
 
 def test_the_documented_spec_is_the_example_and_gives_a_plan():
     docs = Path(__file__).parents[3] / "docs"
-    shown = [line[4:] for line in (docs / "faults.md").read_text(encoding="utf-8").splitlines() if line[:4] == " " * 4]
+    (shown,) = fenced((docs / "guides" / "faults.md").read_text(encoding="utf-8"), "yaml")
     path = docs / "examples" / "rack-faults.yaml"
     assert shown == path.read_text(encoding="utf-8").splitlines()
     assert {event.cause.split()[0] for event in plan(load_fault_spec(path), seed=2)} == {

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from chaos.implications import PlanToll, Toll, drawn, implied
 from chaos.plan import plan
+from experiments.errors import BadInput
 from experiments.faults import FaultSpec
 
 HOSTS = {"a": ("rack-1", "row"), "b": ("rack-1", "row"), "c": ("rack-2", "row")}
@@ -161,3 +162,8 @@ def test_shares_and_means_stay_within_their_bounds(per_host, per_domain, heal_af
     assert 0 <= toll.hosts_down <= len(HOSTS)
     assert 0 < toll.correlated_share < 1
     assert toll.failure_rate <= toll.host_failure_rate
+
+
+def test_a_spec_without_a_duration_implies_nothing():
+    with pytest.raises(BadInput, match="duration"):
+        implied(FaultSpec(hosts={"a": ()}, processes=({"rate": 1},)))

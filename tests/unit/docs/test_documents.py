@@ -8,7 +8,7 @@ from experiments.field_types import LONGEST_LABEL
 from experiments.matrix import MOST_ROWS
 from models.topology import MOST_TASKS
 
-PAGE = (Path(__file__).parents[3] / "docs" / "documents.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "documents.md").read_text(encoding="utf-8")
 MIB = 2**20
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/extending.md at work, and every place that it names where a new one must be made known."""
+"""The examples of docs/guides/extending.md at work, and every place that must know the name of a new one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.unit.marked_processes import start, wait_for
 from tests.unit.testbed.runs import faults, oracle, simulated
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guides" / "extending.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (A [^\n]*)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
-POINTS = re.findall(r"^\| \[([^\]]+)\]\(\.\./([^)]+)\) \| (.+?) \|", PAGE, re.MULTILINE)
+POINTS = re.findall(r"^\| \[([^\]]+)\]\(\.\./\.\./([^)]+)\) \| (.+?) \|", PAGE, re.MULTILINE)
 OPENS_AGAIN_AND_AGAIN = """
 import os, sys, time
 told = os.open(sys.argv[1], os.O_WRONLY)
@@ -37,7 +37,7 @@ while True:
 def test_there_is_a_section_for_each_with_its_points_and_its_example():
     assert list(SECTIONS) == ["A workload", "A protocol", "A fault kind", "A driver"]
     for title, text in SECTIONS.items():
-        (example,) = re.findall(r"\]\((examples/extending/\w+\.py)\)", text)
+        (example,) = re.findall(r"\]\(\.\./(examples/extending/\w+\.py)\)", text)
         assert (ROOT / "docs" / example).is_file(), title
         assert "| place |" in text, title
 

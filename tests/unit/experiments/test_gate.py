@@ -1,6 +1,7 @@
 """The gate of documents: what is within the limits is read as it stands, what is beyond them is refused."""
 
 import os
+from pathlib import Path
 
 import pytest
 import yaml
@@ -92,6 +93,12 @@ def test_plain_yaml_is_read_as_pyyaml_reads_it(text):
     assert repr(plain_yaml.load(text)) == repr(yaml.safe_load(text))
 
 
+def test_events_that_end_where_a_value_begins_are_refused():
+    events = iter([yaml.StreamStartEvent(), yaml.DocumentStartEvent(), yaml.DocumentEndEvent()])
+    with pytest.raises(yaml.YAMLError, match="no value where a value begins"):
+        plain_yaml._Builder(events, gate.YAML.values).document()
+
+
 def test_a_file_that_is_as_large_as_may_be(tmp_path):
     path = tmp_path / "document.yaml"
     path.write_bytes(b"a: 1\n" + b"#" * (gate.YAML.size - 5))
@@ -136,3 +143,9 @@ def test_a_pipe_is_read_and_one_that_nobody_writes_to_is_refused(tmp_path):
         assert read_json(f"/dev/fd/{reading}", "topology") == {"a": 1}
     finally:
         os.close(reading)
+
+
+@pytest.mark.parametrize(("path", "kind"), [(".", "a folder"), ("/dev/zero", "a device")])
+def test_what_is_no_file_is_told_as_what_it_is(path, kind):
+    with pytest.raises(BadInput, match=f"a readable JSON file .this is {kind}"):
+        read_json(Path(path), "topology")

@@ -14,11 +14,10 @@ from models.utilization import utilization
 ONE = np.ones(1)
 
 
-def faults(*struck_s: float, back_s=None, restart_s=12.0, warm_up_s=0.0) -> Faults:
-    """Of one run."""
+def faults(*struck_s: float, restart_s=12.0, warm_up_s=0.0) -> Faults:
+    """Of one run; one restart for all faults, or one for each."""
     struck = np.array([struck_s], dtype=float)
-    back = struck if back_s is None else np.array([back_s], dtype=float)
-    return Faults(struck, back, np.full(struck.shape, restart_s), np.full(struck.shape, warm_up_s))
+    return Faults(struck, restart_s + np.zeros(struck.shape), np.full(struck.shape, warm_up_s))
 
 
 def periods(*, cost_s=1.0, lag_s=0.5, load=1.0, interval_s=10.0) -> Periods:
@@ -61,9 +60,10 @@ def test_several_hosts_at_once_are_one_outage():
     assert of(replayed(periods(), faults(46.5, 46.5, 46.5)))[0] == [12.0, 0.0, 0.0]
 
 
-def test_a_recovery_waits_for_the_host_that_returns_last():
-    found = replayed(periods(), faults(46.5, 47.5, back_s=(70.0, 50.0)))
-    assert of(found)[0] == [70.0 + 12.0 - 46.5, 0.0]
+def test_the_recovery_of_the_last_fault_ends_the_outage():
+    """The second host returns late: its recovery takes 34.5 s, and that of the first never comes to its end."""
+    found = replayed(periods(), faults(46.5, 47.5, restart_s=np.array([[12.0, 34.5]])))
+    assert of(found)[0] == [47.5 + 34.5 - 46.5, 0.0]
 
 
 def test_an_outage_that_the_window_cuts_counts_as_far_as_it_is_in_it():
@@ -126,16 +126,41 @@ def test_a_batch_that_a_fault_cut_off_in_fact_is_cut_off_here_too():
 
 
 def test_a_partial_rollback_takes_its_share_and_keeps_the_rest():
-    work = MicroBatches(ONE, np.array([10.0]), lost_share=0.25)
+    work = MicroBatches(ONE, np.array([10.0]), lost_shares=0.25)
     found = replayed(work, faults(45.0, 46.0, restart_s=0.5))
     assert of(found)[2] == [pytest.approx(2.0), pytest.approx(0.25 * 6.5)], "8 s were done, 6 s left, .5 s more"
+
+
+def test_each_fault_takes_a_share_of_its_own():
+    """Batches of 10 s that follow each other from 0 on; each fault costs half a second of recovery.
+
+    At 8 a quarter of 8 s is lost: 6 s are kept, and from 8.5 on 4 s are left to do. At 10 half of 6 + 1.5 s is lost:
+    3.75 s are kept. At 12 all of 3.75 + 1.5 s is lost. The batch is done again from 12.5 to 22.5, and of the next one
+    all that was done until 25 is lost: the share of the last fault that was given.
+    """
+    work = MicroBatches(ONE, np.array([10.0]), lost_shares=[0.25, 0.5, 1.0])
+    found = replayed(work, faults(8.0, 10.0, 12.0, 25.0, restart_s=0.5), since_s=0.0)
+    assert of(found)[2] == pytest.approx([2.0, 3.75, 5.25, 2.5])
+
+
+def test_equal_shares_are_as_one_share_for_all():
+    def found(lost_shares) -> Replayed:
+        lengths_s = np.array([9.0, 11.0, 8.0])
+        work = MicroBatches(
+            ONE, lengths_s, interval_s=10.0, commits_s=np.array([9.0, 29.5, 38.0]), lost_shares=lost_shares
+        )
+        return replayed(work, faults(5.0, 29.0, 33.0, 51.0, 52.0, restart_s=0.5, warm_up_s=1.0), since_s=0.0)
+
+    for share in (1 / 3, 1.0):
+        assert of(found([share] * 5)) == of(found(share))
+        assert found([share] * 5).utilizations == found(share).utilizations
 
 
 @pytest.mark.parametrize("load", [1.0, 0.6])
 def test_all_time_is_accounted_for(load):
     rng = np.random.default_rng(3)
     struck = np.sort(rng.uniform(0, 400, (50, 12)), axis=1)
-    given = Faults(struck, struck + rng.uniform(0, 5, struck.shape), rng.uniform(1, 9, struck.shape), 0 * struck + 2.0)
+    given = Faults(struck, rng.uniform(1, 14, struck.shape), np.full(struck.shape, 2.0))
     for work in (
         Periods(10.0, np.zeros(50), np.full(50, 0.3), load),
         MicroBatches(np.zeros(50), np.array([8.0]), interval_s=10.0),
@@ -143,7 +168,11 @@ def test_all_time_is_accounted_for(load):
         found = replay(work, given, 400.0, -rng.uniform(0, 10, 50))
         taken_s = (found.down_s + found.warm_up_s + found.lost_s).sum(axis=1)
         assert found.utilizations * 400.0 + taken_s == pytest.approx(np.full(50, 400.0))
-        assert found.useful_by(np.array([400.0])) == pytest.approx([found.utilizations.mean() * 400.0])
+        moments_s = np.linspace(0.0, 400.0, 81)
+        useful_s = found.useful_by(moments_s)
+        assert useful_s[[0, -1]] == pytest.approx([0.0, found.utilizations.mean() * 400.0])
+        assert useful_s == pytest.approx(np.concatenate([found.useful_by(each) for each in moments_s[:, np.newaxis]]))
+        assert (np.diff(useful_s) > -1e-9).all()
 
 
 RATE, COST_S, RECOVERY_S, INTERVAL_S, LONG_S, RUNS = 0.02, 1.0, 12.0, 10.0, 3000.0, 2000
@@ -156,7 +185,7 @@ def mean_over_poisson_faults(make) -> tuple[float, float]:
     gaps = rng.exponential(1 / RATE, (RUNS, round(1.8 * RATE * LONG_S)))
     struck = np.cumsum(gaps, axis=1) - BEFORE_S
     assert struck[:, -1].min() > LONG_S
-    given = Faults(struck, struck, np.full(struck.shape, RECOVERY_S - 3.0), np.full(struck.shape, 3.0))
+    given = Faults(struck, np.full(struck.shape, RECOVERY_S - 3.0), np.full(struck.shape, 3.0))
     found = replay(make(RUNS), given, LONG_S, np.full(RUNS, -BEFORE_S)).utilizations
     return found.mean(), found.std() / RUNS**0.5
 
@@ -173,7 +202,7 @@ def test_over_poisson_faults_the_mean_of_the_replay_is_eq_10(hop_delay_s, depth)
 @pytest.mark.parametrize("lost_share", [1.0, 0.6, 0.2])
 def test_over_poisson_faults_batches_that_follow_at_once_meet_the_model_of_partial_rollback(lost_share):
     def make(runs: int) -> MicroBatches:
-        return MicroBatches(np.full(runs, COST_S), np.array([INTERVAL_S]), lost_share=lost_share)
+        return MicroBatches(np.full(runs, COST_S), np.array([INTERVAL_S]), lost_shares=lost_share)
 
     mean, error = mean_over_poisson_faults(make)
     expected = partial_rollback.utilization(RATE, COST_S, RECOVERY_S, INTERVAL_S, lost_share)

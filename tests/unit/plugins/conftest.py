@@ -9,6 +9,13 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from tests.e2e.example_run import (
+    write_failed_run,
+    write_live_run,
+    write_regression,
+    write_reproduction,
+    write_run,
+)
 from tests.unit.plugins.server import airflow_in, api_server_over, session_token
 
 
@@ -24,6 +31,16 @@ def airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def api_server(airflow_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     """The pages mounted as Airflow mounts them, behind its middleware, over an empty run store."""
     return api_server_over(tmp_path / "home", monkeypatch)
+
+
+@pytest.fixture
+def one_of_each(api_server: FastAPI) -> None:
+    """What every route has something to show of: the runs `one` and `two`, which failed, a live one, and the rest."""
+    write_run("one")
+    write_failed_run("two", "the broker is gone")
+    write_regression()
+    write_reproduction()
+    write_live_run()
 
 
 @pytest.fixture

@@ -5,34 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from plugins.files import ECHARTS, STATIC_VERSION
 from plugins.pages import router
-from tests.e2e.example_run import (
-    addresses,
-    write_failed_run,
-    write_live_run,
-    write_regression,
-    write_reproduction,
-    write_run,
-)
+from tests.e2e.example_run import addresses
 
+pytestmark = pytest.mark.usefixtures("one_of_each")
 ADDRESSES = addresses("one", "two")
 FORMS = {"/live/{run_id}/abort"}
 FOR_EDITORS = {ADDRESSES[route] for route in FORMS}
 MOVED = {ADDRESSES["/dag-runs/{dag_run}"]}
 every_route = pytest.mark.parametrize("address", ADDRESSES.values(), ids=ADDRESSES)
-
-
-@pytest.fixture(autouse=True)
-def _one_run(api_server: FastAPI) -> None:
-    write_run("one")
-    write_failed_run("two", "the broker is gone")
-    write_regression()
-    write_reproduction()
-    write_live_run()
 
 
 def test_every_route_is_covered():

@@ -9,6 +9,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from plugins import runs
+from results.damage import Damaged
 from results.runs.store import Run
 from tests.e2e.example_run import write_run
 
@@ -121,6 +123,27 @@ def test_tables_download_as_csv_and_parquet(browser: TestClient, run: Run, tmp_p
     parquet = browser.get("/aftershock/runs/one/tables/checkpoints.parquet")
     assert parquet.headers["Content-Disposition"] == 'attachment; filename="one-checkpoints.parquet"'
     assert parquet.content == (run.tables / "checkpoints.parquet").read_bytes()
+
+
+def test_a_table_is_read_once_to_be_sent_as_csv(browser: TestClient, run: Run, monkeypatch: pytest.MonkeyPatch):
+    read, read_pieces = [], runs.read_pieces
+    monkeypatch.setattr(runs, "read_pieces", lambda path: read.append(path.name) or read_pieces(path))
+    assert browser.get("/aftershock/runs/one/tables/checkpoints.csv").status_code == 200
+    assert read == ["checkpoints.parquet"]
+
+
+def test_a_table_that_is_damaged_after_its_first_piece_is_refused_as_a_whole(
+    browser: TestClient, run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    def torn(path: Path):
+        yield from [*read_pieces(path)][:1]
+        raise Damaged("one", path.name, "it ends early")
+
+    read_pieces = runs.read_pieces
+    monkeypatch.setattr(runs, "read_pieces", torn)
+    response = browser.get("/aftershock/runs/one/tables/checkpoints.csv")
+    assert response.status_code == 500
+    assert "it ends early" in response.text
 
 
 @pytest.mark.parametrize("name", ["hosts", "nonsense"])

@@ -181,7 +181,7 @@ def test_a_run_that_ends_while_the_list_is_made_is_not_in_it(browser: TestClient
 
 def test_a_dag_run_that_was_cleared_leads_to_its_live_run_and_then_to_the_finished_one(browser: TestClient):
     older = write_failed_run("older", "no disk")
-    store.write_json(older.root / "status.json", older.status() | {"dag_run": LIVE_DAG_RUN})
+    store.write_json(older.root / "status.json", older.status().to_json() | {"dag_run": LIVE_DAG_RUN})
     address = f"/aftershock/dag-runs/{LIVE_DAG_RUN}"
     assert browser.get(address).headers["Location"] == f"/aftershock/live/{LIVE}"
     store.discard(store.live_directory(LIVE))

@@ -13,8 +13,10 @@ from fastapi.testclient import TestClient
 from plugins import known_runs
 from plugins.present import ROWS_SHOWN, cell, plot_title, shown_plots, time_text
 from plugins.runs import RUNS_PER_PAGE
+from results.runs import store
 from results.summary import index
 from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table
+from tests.unit.results import synthetic
 
 
 class Page(HTMLParser):
@@ -216,3 +218,26 @@ def test_a_plot_is_shown_once_as_svg_if_possible():
 def test_small_words():
     assert plot_title("recovery-distribution.svg") == "Recovery distribution"
     assert time_text(0) == "1970-01-01 00:00:00.000"
+
+
+def test_the_comparison_holds_runs_of_one_experiment_against_eq_10_together(browser: TestClient):
+    for seed in range(4):
+        changes = {"runs": lambda rows, seed=seed: rows.assign(seed=seed)}
+        run = synthetic.make_run(store.home() / "runs", run_id=f"run-{seed}", changes=changes)
+        store.write_json(run.root / "status.json", run.status() | {"experiment_digest": "d1"})
+    words = " ".join(
+        get(browser, "/aftershock/compare?" + "&".join(f"run=run-{seed}" for seed in range(4))).words.split()
+    )
+    assert re.search(r"against eq. 10 verdict pass measured 0\.\d{4} eq. 10 0\.\d{4} by chance 0\.\d{4} to", words), (
+        words
+    )
+    assert "faults, seeds 24, 4" in words
+    few = get(browser, "/aftershock/compare?run=run-0&run=run-1").words
+    assert "12 faults under 2 seeds: at least 2 seeds and 20 faults are needed." in few
+
+
+def test_the_comparison_of_two_experiments_says_nothing_of_eq_10(browser: TestClient):
+    for digest in ("d1", "d2"):
+        run = synthetic.make_run(store.home() / "runs", run_id=f"run-{digest}")
+        store.write_json(run.root / "status.json", run.status() | {"experiment_digest": digest})
+    assert "eq. 10" not in get(browser, "/aftershock/compare?run=run-d1&run=run-d2").words

@@ -13,14 +13,7 @@ from starlette.routing import BaseRoute
 
 from plugins.aftershock_plugin import AftershockPlugin
 from plugins.pages import create_app
-from tests.e2e.example_run import (
-    addresses,
-    write_failed_run,
-    write_live_run,
-    write_regression,
-    write_reproduction,
-    write_run,
-)
+from tests.e2e.example_run import addresses
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
 ROLES = ("anonymous", None, "VIEWER", "USER", "OP", "ADMIN")  # None is a user with no role
@@ -104,13 +97,9 @@ def test_the_plugin_adds_the_app_and_two_links_and_nothing_else():
     assert told <= set(dir(AirflowPlugin))
 
 
+@pytest.mark.usefixtures("one_of_each")
 @pytest.mark.parametrize("path", TABLE)
 def test_each_role_gets_what_the_table_says(api_server: FastAPI, token: Callable[..., str], path: str):
-    write_run("one")
-    write_failed_run("two", "the broker is gone")
-    write_regression()
-    write_reproduction()
-    write_live_run()
     address = addresses("one", "two")[path]
     for at, role in enumerate(ROLES):
         cookies = {} if role == "anonymous" else {"_token": token(role=role)}

@@ -17,9 +17,11 @@ from experiments.spec import Experiment
 from results.checks import validate
 from results.checks.catalogue import CHECKS, checks_for
 from results.checks.evidence import Evidence
-from results.checks.judge import judge, open_context
+from results.checks.judge import ExpectationValidationResult, decide, judge, open_context
+from results.predictions.tables import write_predictions
 from results.runs.store import Run
 from results.tables.schema import TABLES
+from results.verdict import Verdict
 from tests.unit.results import synthetic
 
 
@@ -110,6 +112,26 @@ DAMAGE = [
     ("utilization.long_run", "predictions", put("predicted", 2, 0.99)),
     ("utilization.estimates_agree", "runs", put("utilization_by_records", 0, 0.6)),
     ("clock.steady", "runs", put("clock_step_s", 0, 0.0051)),
+    ("replayed_recoveries.values", "replayed_recoveries", lambda frame: frame.drop(index=2)),
+    ("replayed_recoveries.values", "replayed_recoveries", put("fault", 2, 3)),  # which was absorbed
+    ("replayed_recoveries.values", "replayed_recoveries", move("down_s", 1, 0.05)),
+    ("replayed_recoveries.values", "replayed_recoveries", move("lost_s", 1, -0.05)),
+    ("replayed_recoveries.values", "replayed_recoveries", move("difference_s", 1, 0.05)),
+    ("replayed_recoveries.values", "replayed_recoveries", put("replayed_lost_s", 1, -0.5)),
+    ("replayed_recoveries.values", "ledger", put("class", 5, "useful")),  # work that was lost
+    ("replayed_recoveries.values", "predictions", move("recovery_time_s", 0, 0.05)),
+    ("useful_time.values", "useful_time", move("measured_s", 100, -3.0)),
+    ("useful_time.values", "useful_time", move("replayed_s", 100, -3.0)),
+    ("useful_time.values", "useful_time", move("replayed_s", 100, 3.0)),
+    ("useful_time.values", "useful_time", move("measured_s", 0, 0.05)),
+    ("useful_time.values", "useful_time", lambda frame: frame[1:]),
+    ("useful_time.values", "useful_time", lambda frame: frame[:-1]),
+    ("useful_time.values", "useful_time", move("second", 7, 5)),
+    ("useful_time.values", "useful_time", lambda frame: frame.assign(measured_s=0.99 * frame["measured_s"])),
+    ("useful_time.values", "useful_time", lambda frame: frame.assign(replayed_s=0.99 * frame["replayed_s"])),
+    ("useful_time.values", "runs", move("utilization", 0, 0.001)),
+    ("useful_time.values", "predictions", move("predicted", 0, 0.001)),
+    ("useful_time.values", "replayed_recoveries", lambda frame: frame.assign(replayed_down_s=5.9)),
 ]
 
 
@@ -144,7 +166,7 @@ def test_a_replay_is_held_to_half_the_tolerance_from_20_faults_on(tmp_path, faul
 
 
 def test_where_too_few_faults_are_expected_utilization_is_not_judged() -> None:
-    judged = {"utilization.predicted", "utilization.long_run"}
+    judged = {"utilization.predicted", "utilization.long_run", "replayed_recoveries.values", "useful_time.values"}
     for rate, found in ((0.0041, set()), (0.0043, judged)):  # of three hosts in 240 s
         names = {check.name for check in checks_for(synthetic.experiment(faults={"processes": [{"rate": rate}]}))}
         assert names & judged == found
@@ -154,8 +176,20 @@ def test_a_replay_that_was_not_possible_says_why(tmp_path) -> None:
     def nothing(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(predicted=None, low=None, high=None, why="2 faults took effect; at least 3 are needed")
 
-    row = verdict_of("utilization.predicted", synthetic.make_run(tmp_path, changes={"predictions": nothing}), tmp_path)
-    assert (row["verdict"], row["detail"]) == ("unknown", "2 faults took effect; at least 3 are needed")
+    empty = dict.fromkeys(("replayed_recoveries", "useful_time"), lambda frame: frame[:0])
+    run = synthetic.make_run(tmp_path, changes={"predictions": nothing} | empty)
+    for name in ("utilization.predicted", "replayed_recoveries.values", "useful_time.values"):
+        row = verdict_of(name, run, tmp_path)
+        assert (row["verdict"], row["detail"]) == ("unknown", "2 faults took effect; at least 3 are needed"), name
+
+
+@pytest.mark.parametrize("kills", [synthetic.KILLS_S, (5.0, 60.0, 100.5, 137.0, 200.0, 237.5)])
+def test_the_tables_that_the_product_writes_pass_their_checks(tmp_path, kills) -> None:
+    """In the second run a fault takes back the first batch of the window, and the window cuts an outage off."""
+    run = synthetic.make_run(tmp_path, kills=kills)
+    write_predictions(run, synthetic.experiment())
+    for name in ("replayed_recoveries.values", "useful_time.values"):
+        assert verdict_of(name, run, tmp_path)["verdict"] == "pass", name
 
 
 def searching_run(
@@ -245,6 +279,11 @@ LACKS = [
     ("ledger.adds_up", "ledger", lambda frame: frame.assign(seconds="long"), "ledger.seconds is"),
     ("clock.steady", "runs", every("clock_step_s", None), "nobody looked at the gateway's clock"),
     ("hosts.values", "hosts", lambda frame: frame.iloc[:0], "no rows"),
+    ("replayed_recoveries.values", "replayed_recoveries", lambda frame: frame.iloc[:0], "nothing was replayed"),
+    ("useful_time.values", "useful_time", lambda frame: frame.iloc[:0], "nothing was replayed"),
+    ("useful_time.values", "predictions", lambda frame: frame.iloc[1:], "no prediction by a replay"),
+    ("useful_time.values", "predictions", every("predicted", None), "no prediction by a replay"),
+    ("useful_time.values", "ledger", lambda frame: frame.iloc[:0], "ledger"),
     ("hosts.values", "hosts", lambda frame: frame.drop(columns="cpu_s"), "no column cpu_s"),
 ]
 
@@ -406,3 +445,8 @@ def test_validating_opens_no_connection(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(socket, "getaddrinfo", lambda *address, **options: tried.append(address))
     validate(synthetic.make_run(tmp_path, without=("hosts",)), synthetic.experiment())
     assert tried == []
+
+
+def test_a_broken_expectation_without_a_configuration_still_fails() -> None:
+    verdict, detail = decide([ExpectationValidationResult(success=False)])
+    assert (verdict, detail) == (Verdict.FAIL, "an expectation of which nothing is told")

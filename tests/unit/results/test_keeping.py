@@ -80,13 +80,7 @@ def test_a_removed_run_is_gone(home):
 
 def status(run_id, days_ago, experiment="words", state="done"):
     ended_ns = NOW_NS - days_ago * DAY_NS
-    return {
-        "run_id": run_id,
-        "experiment": experiment,
-        "state": state,
-        "started_ns": ended_ns - 9,
-        "ended_ns": ended_ns,
-    }
+    return store.Status(run_id=run_id, experiment=experiment, state=state, started_ns=ended_ns - 9, ended_ns=ended_ns)
 
 
 RUNS = [
@@ -126,15 +120,15 @@ ages = some.integers(0, 99)
 )
 def test_what_is_protected_new_or_young_always_stays(rows, keep, days, data):
     runs = [status(f"run-{i}", *row) for i, row in enumerate(rows)]
-    protected = {run["run_id"] for run in runs if data.draw(some.booleans())}
+    protected = {run.run_id for run in runs if data.draw(some.booleans())}
     gone = set(removable(runs, keep, days, protected, NOW_NS))
-    left = [run for run in runs if run["run_id"] not in gone]
-    assert protected <= {run["run_id"] for run in left}
+    left = [run for run in runs if run.run_id not in gone]
+    assert protected <= {run.run_id for run in left}
     for run in runs:
-        if run["run_id"] in gone:
-            assert (NOW_NS - run["ended_ns"]) / DAY_NS > days
-            alike = [one for one in left if (one["experiment"], one["state"]) == (run["experiment"], run["state"])]
-            assert sum(one["started_ns"] >= run["started_ns"] for one in alike) >= keep
+        if run.run_id in gone:
+            assert (NOW_NS - run.ended_ns) / DAY_NS > days
+            alike = [one for one in left if (one.experiment, one.state) == (run.experiment, run.state)]
+            assert sum(one.started_ns >= run.started_ns for one in alike) >= keep
 
 
 @pytest.fixture

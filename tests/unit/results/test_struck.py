@@ -68,7 +68,7 @@ def replace():
         table = store.finished("run-1").table("runs")
         new.table_path("runs").unlink()
         new.write_table("runs", pa.Table.from_pandas(table.assign(service_rate=NEW), schema=schema.TABLES["runs"]))
-        store.write_json(new.root / "status.json", new.status() | {"recomputed_ns": 1})
+        store.write_json(new.root / "status.json", new.status().to_json() | {"recomputed_ns": 1})
         store.replace(new)
 
 

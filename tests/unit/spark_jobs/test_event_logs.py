@@ -4,6 +4,7 @@ import os
 import stat
 from pathlib import Path
 
+from spark_jobs.tables import build
 from spark_jobs.tables.build import Logs
 
 JOB = '{"Event":"SparkListenerJobStart","Job ID":%d}\n'
@@ -28,3 +29,15 @@ def test_an_event_log_with_a_second_name_is_read_as_recompute_makes_one(tmp_path
     (tmp_path / "old").write_text(JOB % 3)
     (tmp_path / "raw" / "spark-events" / "app-1").hardlink_to(tmp_path / "old")
     assert [event["Job ID"] for event in Logs(None, tmp_path)._spark_events()] == [3]
+
+
+def test_of_an_event_log_with_a_line_without_end_what_is_before_that_is_read(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(build, "LONGEST_LINE", 100)
+    folder = tmp_path / "raw" / "spark-events"
+    folder.mkdir(parents=True)
+    whole = (JOB % 1).rstrip()
+    (folder / "app-1").write_text(whole.ljust(99) + "\n" + "x" * 101 + JOB % 2)
+    (folder / "app-2").write_text(JOB % 3)
+    assert [event["Job ID"] for event in Logs(None, tmp_path)._spark_events()] == [1, 3]
+    told = "spark-events/app-1 has a line of more than 100 characters: it is not read, nor what follows\n"
+    assert capsys.readouterr().err == told

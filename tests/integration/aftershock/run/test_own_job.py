@@ -1,4 +1,4 @@
-"""The example of docs/own-job.md, run as it is on a real cluster while a host of it dies: every step of a run."""
+"""The example of docs/start/first-own-job.md: every step of a run on a real cluster while a host of it dies."""
 
 from __future__ import annotations
 

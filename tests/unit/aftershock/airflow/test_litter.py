@@ -21,7 +21,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from aftershock.run import ending, lease
-from infra.locks import locked
+from experiments.locks import locked
 from results.runs import store
 lock = locked(ending.lock_path("dead"), "x", stays=False)
 with lease.lease(store.live_directory("dead")), lock, store.scratch() as s:

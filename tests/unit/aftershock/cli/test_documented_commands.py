@@ -1,4 +1,4 @@
-"""What README and docs show as a command or an example works as it stands there."""
+"""What docs show as a command or an example works as it stands there."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,11 @@ import pytest
 
 from aftershock.cli.program import main
 from experiments import matrix
+from tests.unit.docs.fences import fenced
 
 ROOT = Path(__file__).parents[4]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-SECTION = README.partition("## Asking the models")[2].partition("\n## ")[0]
+FIRST_RUN = (ROOT / "docs" / "start" / "first-run.md").read_text(encoding="utf-8")
+SECTION = FIRST_RUN.partition("## Ask the models")[2].partition("\n## ")[0]
 COMMANDS = [line.split()[1:] for line in SECTION.splitlines() if line.strip().startswith(".venv/bin/aftershock")]
 
 
@@ -41,19 +42,18 @@ def test_a_documented_command_works(words, capsys, monkeypatch):
 
 def test_the_documents_shown_are_the_example_files():
     faults, topology = (ROOT / "docs" / "examples" / name for name in ("faults.yaml", "topology.json"))
-    assert indented(SECTION) == faults.read_text(encoding="utf-8").splitlines()
-    page = (ROOT / "docs" / "topologies.md").read_text(encoding="utf-8")
+    assert fenced(SECTION, "yaml") == [faults.read_text(encoding="utf-8").splitlines()]
+    page = (ROOT / "docs" / "reference" / "topologies.md").read_text(encoding="utf-8")
     assert indented(page) == topology.read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.parametrize(
-    ("page", "section", "example"),
-    [("nightly.md", "## The matrix", "matrix.yaml"), ("airflow.md", "## Notifications", "airflow_local_settings.py")],
+    ("page", "language", "example"),
+    [("nightly.md", "yaml", "matrix.yaml"), ("airflow.md", "python", "airflow_local_settings.py")],
 )
-def test_an_example_is_shown_as_it_is(page, section, example):
-    shown = (ROOT / "docs" / page).read_text(encoding="utf-8").partition(section)[2].partition("\n## ")[0]
-    lines = (ROOT / "docs" / "examples" / example).read_text(encoding="utf-8").splitlines()
-    assert indented(shown) == list(filter(None, lines))
+def test_an_example_is_shown_as_it_is(page, language, example):
+    text = (ROOT / "docs" / "guides" / page).read_text(encoding="utf-8")
+    assert fenced(text, language) == [(ROOT / "docs" / "examples" / example).read_text(encoding="utf-8").splitlines()]
 
 
 def test_the_matrix_shown_can_be_run():

@@ -111,14 +111,14 @@ def test_results_lists_the_runs(call, as_json, home, monkeypatch):
     assert as_json("results") == {"runs": []}
     assert call("results")[1].startswith("no run yet")
     older, newer = (synthetic.make_run(home / "runs", run_id=name) for name in ("older", "newer"))
-    store.write_json(newer.root / "status.json", newer.status() | {"started_ns": synthetic.START_NS})
+    store.write_json(newer.root / "status.json", newer.status().to_json() | {"started_ns": synthetic.START_NS})
     (home / "runs" / "stray").mkdir()
     failed = store.Run("failed", home / "runs" / "failed")
     status = {"run_id": "failed", "experiment": "mine", "state": "failed", "started_ns": 0, "error": "disk full"}
     store.write_json(failed.root / "status.json", status)
     told = as_json("results")["runs"]
     for found, run in zip(told, (newer, older, failed), strict=True):
-        assert run.status().items() <= found.items()
+        assert run.status().to_json().items() <= found.items()
     assert [found["verdict"] for found in told] == ["unknown"] * 3
     assert (told[0]["engine"], told[0]["protocol"]) == ("structured-streaming", "query")
     assert 0 < told[0]["utilization"]["low"] < told[0]["utilization"]["predicted"]
@@ -164,7 +164,7 @@ def test_results_shows_a_run_as_the_benchmark_does(call, as_json, home):
 
 def test_results_of_a_failed_run_say_why(call, as_json, home):
     run = synthetic.make_run(home / "runs", run_id="run-1", without=("ledger",))
-    failed = run.status() | {"state": "failed", "error": "no broker; start one", "exit_code": 3}
+    failed = run.status().to_json() | {"state": "failed", "error": "no broker; start one", "exit_code": 3}
     store.write_json(run.root / "status.json", failed)
     assert as_json("results run-1") == failed
     assert "no broker; start one" in call("results run-1")[1]

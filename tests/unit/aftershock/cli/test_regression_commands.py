@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.unit.results import synthetic
 from tests.unit.results.regression.past import steady, write_nights
 
 
@@ -53,7 +54,11 @@ def test_compare_shows_runs_side_by_side(call):
     code, out, _ = call("results compare night-000 night-001")
     assert code == 0
     assert out.splitlines()[:2] == ["  1  night-000", "  2  night-001"]
-    assert out.splitlines()[-1].split() == ["service_rate", "6,000", "3,000", "records/s"]
+    assert out.splitlines()[-3].split() == ["service_rate", "6,000", "3,000", "records/s"]
+    assert (
+        out.splitlines()[-1]
+        == "pooled utilization: unknown: 0 faults under 0 seeds; night-000 has no utilization that eq. 10 describes"
+    )
 
 
 def test_compare_says_what_the_runs_do_not_share(call, as_json):
@@ -121,3 +126,25 @@ def test_a_damaged_run_stops_neither_regress_nor_prune_nor_the_list(call, home, 
     assert f"table runs of {name} is damaged" in line
     code, _, err = call(f"results {name}")
     assert (code, err.count("\n")) == (3, 1)
+
+
+def five_seeds(home, longer: float = 0.0) -> str:
+    """Runs of six kills each, whose utilization is so much higher than their ledgers say."""
+    for seed in range(5):
+        kills = tuple(at + 1.7 * seed for at in synthetic.KILLS_S)
+        changes = {"runs": lambda rows, seed=seed: rows.assign(seed=seed, utilization=rows["utilization"] + longer)}
+        synthetic.make_run(home / "runs", run_id=f"run-{seed}", kills=kills, changes=changes)
+    return "results compare " + " ".join(f"run-{seed}" for seed in range(5))
+
+
+@pytest.mark.parametrize(("longer", "verdict", "exit_code"), [(0.0, "pass", 0), (0.25, "fail", 1)])
+def test_compare_holds_runs_of_one_experiment_against_eq_10_together(call, home, longer, verdict, exit_code):
+    words = five_seeds(home, longer)
+    code, out, _ = call(words)
+    (line,) = [line for line in out.splitlines() if line.startswith("pooled utilization: ")]
+    assert code == exit_code
+    assert line.startswith(f"pooled utilization: {verdict}: 30 faults under 5 seeds: measured 0.")
+    assert ", eq. 10 gives 0." in line
+    found = json.loads(call(f"{words} --json")[1])["pooled"]
+    assert (found["verdict"], found["seeds"], found["faults"]) == (verdict, 5, 30)
+    assert (found["low"] <= found["measured"] <= found["high"]) == (verdict == "pass")

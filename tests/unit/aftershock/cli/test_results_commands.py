@@ -95,7 +95,7 @@ def test_a_run_that_is_computed_again_says_what_it_ran_in_the_terms_of_now(call,
         monkeypatch.setattr(derive, step, lambda *run, **owner: None)
     run = raw_run(home)
     assert call("results recompute run-3")[0] == 0
-    assert run.status()["experiment_digest"] == experiment_digest(Experiment())
+    assert run.status().experiment_digest == experiment_digest(Experiment())
 
 
 @pytest.mark.parametrize(
@@ -135,10 +135,10 @@ def test_runs_are_removed_by_number_but_no_baseline(call, as_json, home, version
             "experiment_digest": "same",
             "schema_version": SCHEMA_VERSION,
         }
-        store.write_json(run.root / "status.json", run.status() | comparable)
+        store.write_json(run.root / "status.json", run.status().to_json() | comparable)
     store.write_json(
         synthetic.make_run(home / "runs", run_id="failed").root / "status.json",
-        run.status() | {"run_id": "failed", "state": "failed"},
+        run.status().to_json() | {"run_id": "failed", "state": "failed"},
     )
     baselines = [f"run-{day}" for day in range(2, 26)]
     planned = as_json("results prune --keep 1 --dry-run")

@@ -1,4 +1,4 @@
-"""The commands about a topology, on the example of docs/topologies.md."""
+"""The commands about a topology, on the example of docs/reference/topologies.md."""
 
 import json
 import re

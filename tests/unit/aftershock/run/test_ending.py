@@ -91,6 +91,28 @@ def test_of_the_hosts_folders_only_regular_files_of_the_run_are_kept(tmp_path):
     assert secret.read_text() == "root:x:0:0"
 
 
+def test_what_a_host_planted_in_the_raw_logs_is_gone_from_the_run(tmp_path):
+    live = begin()
+    (live / "cluster").mkdir()
+    events = live / "result" / "raw" / "spark-events"
+    events.mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "secret").write_text("root:x:0:0")
+    (events / "app-1").write_text("{}\n")
+    (events / "app-2").symlink_to(tmp_path / "other" / "secret")
+    (events / "folder").symlink_to(tmp_path / "other")
+    os.mkfifo(events / "fifo")
+    assert steps.teardown("run-1", "failed") == "failed"
+    raw = store.finished("run-1").raw
+    assert [path.name for path in (raw / "spark-events").iterdir()] == ["app-1"]
+    assert sorted((raw / "logs" / "left-out.txt").read_text().splitlines()) == [
+        "raw/spark-events/app-2: it was a link",
+        "raw/spark-events/fifo: it was a FIFO",
+        "raw/spark-events/folder: it was a link",
+    ]
+    assert (tmp_path / "other" / "secret").read_text() == "root:x:0:0"
+
+
 @pytest.mark.parametrize("name", [b"\xff.log", b"\x1b[2J\n.log"])
 def test_a_file_with_a_hostile_name_stops_no_teardown_and_writes_to_no_terminal(name, home, caplog):
     live = begin()
@@ -169,7 +191,7 @@ def test_the_cluster_of_a_damaged_handle_is_found_by_its_place(damage):
             path.write_text(damage)
     assert steps.teardown("run-1") == "failed"
     assert process.wait(5) == -signal.SIGKILL
-    assert HANDLE_FILE in store.finished("run-1").status()["error"]
+    assert HANDLE_FILE in store.finished("run-1").status().error
     assert other[2].poll() is None
     assert steps.teardown("run-2") == "done"
     assert other[2].wait(5) == -signal.SIGKILL
@@ -182,8 +204,8 @@ def test_a_run_with_a_damaged_note_is_published_as_failed(name, text):
     (live / "result" / name).write_text(text)
     assert steps.teardown("run-1") == "failed"
     status = store.finished("run-1").known_status()
-    assert (status["state"], status["run_id"]) == ("failed", "run-1")
-    assert name in status["error"]
+    assert (status.state, status.run_id) == ("failed", "run-1")
+    assert name in status.error
 
 
 def test_two_teardowns_at_once_are_one(home):
@@ -232,7 +254,7 @@ def test_one_bad_run_stops_cleaning_for_no_other(home, capsys):
     assert [process.wait(5) for process in (dead, left)] == [-signal.SIGKILL] * 2
     for run_id in ("run-1", "run-2"):
         assert f"run {run_id} was published as failed" in said.out
-        assert store.finished(run_id).status()["state"] == "failed"
+        assert store.finished(run_id).status().state == "failed"
     assert not begun.exists()
     (line,) = said.err.splitlines()
     assert line.startswith(f"aftershock: run run-4: {home}/live/.run-4.teardown is a folder")

@@ -12,6 +12,7 @@ from experiments.errors import BadInput
 from experiments.spec import ClusterSpec, Experiment
 from experiments.workloads import PLACEHOLDERS, OwnJobSpec
 from infra.services.startup import handle_of
+from tests.unit.docs.fences import fenced
 
 ROOT = Path(__file__).parents[4]
 EXAMPLE = ROOT / "docs" / "examples" / "own-job" / "experiment.yaml"
@@ -108,10 +109,13 @@ def test_every_placeholder_is_filled_in_and_other_braces_stay(example, tmp_path)
     assert own_job.filled('{"a": {"input_topic": 1}}', values) == '{"a": {"input_topic": 1}}'
 
 
-def test_the_page_shows_the_example_as_it_is_and_every_field():
-    page = (ROOT / "docs" / "own-job.md").read_text(encoding="utf-8")
-    shown = [line[4:] for line in page.splitlines() if line.startswith("    ") and ".venv" not in line]
+def test_the_first_page_shows_the_example_as_it_is():
+    (shown,) = fenced((ROOT / "docs" / "start" / "first-own-job.md").read_text(encoding="utf-8"), "yaml")
     written = EXAMPLE.read_text(encoding="utf-8").splitlines()
     assert shown == [line for line in written if not line.startswith("#")]
+
+
+def test_the_guide_names_every_field_and_placeholder():
+    page = (ROOT / "docs" / "guides" / "own-jobs.md").read_text(encoding="utf-8")
     assert all(f"`{field}`" in page for field in OwnJobSpec.model_fields if field != "name")
     assert all(f"`{{{name}}}`" in page for name in PLACEHOLDERS)

@@ -44,18 +44,18 @@ def test_a_run_begins_with_its_experiment_on_record():
     assert run_id.startswith("mine-")
     assert Experiment.model_validate(store.read_json(run.root / "experiment.json")) == Experiment(**DOCUMENT)
     status = run.status()
-    assert (status["run_id"], status["experiment"], status["state"]) == (run_id, "mine", "running")
-    assert status["experiment_digest"] == experiment_digest(Experiment(**DOCUMENT))
-    assert status["machine"] == machine_class()
-    assert status["ended_ns"] is status["error"] is status["exit_code"] is status["dag_run"] is None
-    assert status["schema_version"] == SCHEMA_VERSION
+    assert (status.run_id, status.experiment, status.state) == (run_id, "mine", "running")
+    assert status.experiment_digest == experiment_digest(Experiment(**DOCUMENT))
+    assert status.machine == machine_class()
+    assert status.ended_ns is status.error is status.exit_code is status.dag_run is None
+    assert status.schema_version == SCHEMA_VERSION
     assert store.all_finished() == []
 
 
 def test_a_run_knows_the_dag_run_that_began_it():
     run_id = steps.begin(DOCUMENT, dag_run="manual__2026-11-20")
     steps.teardown(run_id)
-    assert store.finished(run_id).status()["dag_run"] == "manual__2026-11-20"
+    assert store.finished(run_id).status().dag_run == "manual__2026-11-20"
 
 
 def test_runs_that_begin_in_the_same_second_differ():
@@ -95,9 +95,9 @@ def test_a_run_whose_step_failed_is_published_with_its_error_and_logs(home):
     assert steps.teardown("run-1", error="a later error that the first one caused") == "failed"
     run = store.finished("run-1")
     status = run.status()
-    assert (status["state"], status["error"]) == ("failed", "the broker is gone; look at its log")
-    assert status["exit_code"] == 3
-    assert status["ended_ns"] >= status["started_ns"]
+    assert (status.state, status.error) == ("failed", "the broker is gone; look at its log")
+    assert status.exit_code == 3
+    assert status.ended_ns >= status.started_ns
     assert (run.raw / "query.jsonl").exists()
     assert json.loads((run.root / "failure.json").read_text())["step"] == "broken_step"
     assert list((home / "live").iterdir()) == []
@@ -108,20 +108,20 @@ def test_a_step_that_refuses_input_gives_its_exit_code():
     with pytest.raises(BadInput):
         refused_step("run-1")
     steps.teardown("run-1")
-    assert store.finished("run-1").status()["exit_code"] == 2
+    assert store.finished("run-1").status().exit_code == 2
 
 
 def test_an_error_from_outside_the_steps_fails_the_run_too():
     steps.begin(DOCUMENT, "run-1")
     assert steps.teardown("run-1", error="interrupted") == "failed"
     status = store.finished("run-1").status()
-    assert (status["error"], status["exit_code"]) == ("interrupted", 3)
+    assert (status.error, status.exit_code) == ("interrupted", 3)
 
 
 def test_a_run_without_an_error_is_done():
     steps.begin(DOCUMENT, "run-1")
     assert steps.teardown("run-1") == "done"
-    assert store.finished("run-1").status()["exit_code"] == 0
+    assert store.finished("run-1").status().exit_code == 0
 
 
 def test_teardown_a_second_time_changes_nothing():

@@ -42,7 +42,7 @@ def check_that_it_is_over(home):
     assert [path.name for path in (home / "live").iterdir() if not path.name.endswith(".teardown")] == []
     for run in store.all_finished():
         assert Experiment.model_validate(store.read_json(run.experiment_path)) == Experiment(**DOCUMENT)
-        assert run.known_status()["state"] == "failed"
+        assert run.known_status().state == "failed"
         assert [path.name for path in run.root.rglob(".*")] == []
         store.remove(run.run_id)
 
@@ -52,7 +52,7 @@ def test_a_run_that_is_struck_as_it_begins_is_one_or_none(home, blow):
     for _ in at_every_change(begin, home, blow):
         assert store.all_finished() == []
         for run_id in store.all_live():
-            assert store.live(run_id).status()["state"] == "running"
+            assert store.live(run_id).status().state == "running"
         steps.teardown("run-1", "struck")
         check_that_it_is_over(home)
     begin()
@@ -63,7 +63,7 @@ def test_a_run_that_is_struck_as_it_ends_is_live_or_finished(home, blow):
     ready_to_end()
     for _ in at_every_change(end, home, blow):
         if store.is_finished("run-1"):
-            assert store.finished("run-1").status()["state"] == "failed"
+            assert store.finished("run-1").status().state == "failed"
         else:
             assert store.all_live() == ["run-1"]
         assert steps.teardown("run-1", "the cluster died") == "failed"

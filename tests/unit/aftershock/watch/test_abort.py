@@ -34,14 +34,14 @@ def test_an_aborted_run_goes_no_further_and_is_published_as_failed():
         Bench("run-1").wait("what never comes", lambda: False, set(), 60.0)
     steps.teardown("run-1", error="observe: something that came of it")
     status = store.finished("run-1").status()
-    assert (status["state"], status["error"], status["exit_code"]) == ("failed", "aborted by hand", 3)
+    assert (status.state, status.error, status.exit_code) == ("failed", "aborted by hand", 3)
 
 
 def test_a_run_that_nobody_works_on_is_torn_down():
     steps.begin({"name": "mine"}, "run-1")
     lease_path(store.live_directory("run-1")).touch()  # left by a command that was killed
     abort("run-1")
-    assert store.finished("run-1").status()["error"] == "aborted by hand"
+    assert store.finished("run-1").status().error == "aborted by hand"
 
 
 def test_a_run_that_somebody_works_on_is_left_to_its_own_teardown():

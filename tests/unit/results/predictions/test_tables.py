@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from models.utilization import utilization
+from results.damage import Damaged
 from results.predictions.tables import write_predictions
 from results.summary.findings import LAW_MODEL, LONG_RUN_MODEL, NO_FAULTS_MODEL, REPLAY_MODEL
 from tests.unit.results import synthetic
@@ -128,3 +129,8 @@ def test_the_law_expects_no_faults_beyond_its_duration(tmp_path):
     faults = {"duration": 60, "processes": [{"rate": 0.01}]}
     _, found = predict(tmp_path, synthetic.experiment(faults=faults))
     assert found[LAW_MODEL]["failure_rate"] == pytest.approx(3 * 0.01 * 60 / WINDOW_S)
+
+
+def test_a_run_whose_table_has_no_row_is_damaged(tmp_path):
+    with pytest.raises(Damaged, match="table runs"):
+        predict(tmp_path, changes={"runs": lambda frame: frame.iloc[:0]})

@@ -40,7 +40,7 @@ def test_a_run_is_finished_once_it_is_published(home):
 def test_a_run_that_is_there_already_is_not_touched():
     first = store.publish(live_run("run-1", started_ns=5))
     store.publish(live_run("run-1", started_ns=9))
-    assert first.status()["started_ns"] == 5
+    assert first.status().started_ns == 5
 
 
 def test_a_table_carries_the_version_of_its_schema(home):
@@ -91,9 +91,9 @@ def test_a_damaged_status_is_said_and_stops_no_list(text):
     assert [run.run_id for run in store.all_finished()] == ["run-1", "run-2"]
     assert store.finished("run-1").known_status() == store.finished("run-1").status()
     known = damaged.known_status()
-    assert (known["run_id"], known["state"], known["started_ns"]) == ("run-2", "unreadable", 0)
-    assert "status.json" in known["error"]
-    assert "damaged" in known["error"]
+    assert (known.run_id, known.state, known.started_ns) == ("run-2", "unreadable", 0)
+    assert "status.json" in known.error
+    assert "damaged" in known.error
     assert "run-2" in listing(index.rows(), 80)
 
 
@@ -101,7 +101,7 @@ def test_a_status_that_cannot_be_read_is_said():
     run = store.publish(live_run("run-1"))
     (run.root / "status.json").unlink()
     (run.root / "status.json").mkdir()
-    assert "status.json of run-1 is damaged: it is no regular file" in run.known_status()["error"]
+    assert "status.json of run-1 is damaged: it is no regular file" in run.known_status().error
 
 
 @pytest.mark.parametrize("run_id", ["", "..", "../runs/run-1", "a/b", "Run", "a b", "-a", "a" * 129, "a\n"])

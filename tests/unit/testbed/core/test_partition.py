@@ -48,6 +48,11 @@ def test_a_gap_is_never_passed_over():
         partition.on_frame(data(partition.inputs[0], 3))
 
 
+def test_only_a_source_takes_input():
+    with pytest.raises(TypeError, match=r"pair\.0 is no source"):
+        started("pair.0").on_input(events(1, batches=1)[0], 1)
+
+
 def test_what_comes_twice_or_from_another_epoch_is_dropped_and_credit_returned():
     partition = started("pair.0")
     first = data(partition.inputs[0], 1)

@@ -1,0 +1,68 @@
+"""The page of the command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from aftershock.cli.program import parser
+from aftershock.reference.markdown import code, page, table
+
+TEXT = """The program is `.venv/bin/aftershock`. With `--json` it writes exactly one JSON document to standard
+output; everything else goes to standard error. Times are in seconds, rates per second. Options cannot be
+abbreviated."""
+EXITS = (
+    ("0", "done, and every verdict passed"),
+    ("1", "a verdict failed or is unknown"),
+    ("2", "bad input: one line names the field, its value and what is allowed"),
+    ("3", "the environment failed"),
+    ("130", "interrupted"),
+    ("141", "whoever read the output closed it"),
+)
+
+
+def command_line() -> str:
+    exits = "## Exit codes\n\n" + table(("code", "meaning"), EXITS)
+    return page("Command line", "aftershock/cli/program.py", TEXT, exits, *_commands(parser()))
+
+
+def _commands(found: argparse.ArgumentParser) -> Iterator[str]:
+    """A section for each command that does something, in the order of declaration."""
+    groups = [each for each in found._actions if isinstance(each, argparse._SubParsersAction)]
+    if not groups:
+        yield _section(found)
+    for group in groups:
+        for below in dict.fromkeys(group.choices.values()):
+            yield from _commands(below)
+
+
+def _section(found: argparse.ArgumentParser) -> str:
+    rows = [_option(each) for each in found._actions if not isinstance(each, argparse._HelpAction)]
+    about = [f"{found.description[0].upper()}{found.description[1:]}."] if found.description else []
+    options = [table(("argument", "required", "default", "meaning"), rows)] if rows else []
+    return "\n\n".join([f"## {found.prog}", *about, *options])
+
+
+def _option(action: argparse.Action) -> tuple[str, str, str, str]:
+    is_word = not action.option_strings
+    required = action.nargs not in ("?", "*") if is_word else action.required
+    return (code(_name(action)), "yes" if required else "", _default(action), _help(action))
+
+
+def _name(action: argparse.Action) -> str:
+    value = f"{{{','.join(map(str, action.choices))}}}" if action.choices else action.metavar or action.dest.upper()
+    more = " ..." if action.nargs == "+" else ""
+    if not action.option_strings:
+        return f"{action.metavar or action.dest}{more}"
+    return action.option_strings[-1] + (f" {value}{more}" if action.nargs != 0 else "")
+
+
+def _default(action: argparse.Action) -> str:
+    """The default, where a call without the option has one that can be shown."""
+    if action.default in (None, False, [], argparse.SUPPRESS):
+        return ""
+    return code(" ".join(map(str, action.default)) if isinstance(action.default, list | tuple) else action.default)
+
+
+def _help(action: argparse.Action) -> str:
+    return (action.help or "") % {"default": action.default}

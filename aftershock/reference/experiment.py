@@ -1,0 +1,104 @@
+"""The page of the experiment's fields, by the JSON schema of its models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from aftershock.reference.markdown import code, page, table
+from experiments.spec import Experiment
+
+Schema = dict[str, Any]
+TEXT = """An experiment is a YAML file. `experiments/` has examples, and `aftershock benchmark --set FIELD=VALUE`
+sets a single field. Every field can be left out unless its default is "required". Times are in seconds, rates per
+second. An unknown field is refused. Some combinations of fields are refused as well; the message names the field, its
+value and what is allowed."""
+SECTIONS = (  # title, path, definition
+    ("Experiment", "", ""),
+    ("Cluster", "cluster", "ClusterSpec"),
+    ("Workload wordcount", "workload", "WordCountSpec"),
+    ("Workload nexmark", "workload", "NexmarkSpec"),
+    ("Workload reachability", "workload", "ReachabilitySpec"),
+    ("Workload own-job", "workload", "OwnJobSpec"),
+    ("Input topic of an own job", "workload.inputs.TOPIC", "InputSpec"),
+    ("Engine", "engine", "EngineSpec"),
+    ("Load", "load", "LoadSpec"),
+    ("Faults", "faults", "FaultSpec"),
+    ("Fault process", "faults.processes.N", "FaultProcess"),
+    ("Listed fault", "faults.events.N", "ListedFault"),
+    ("Uniform delay", "heal_after", "UniformDelay"),
+    ("Lognormal delay", "heal_after", "LognormalDelay"),
+    ("Tolerances", "tolerances", "ToleranceSpec"),
+)
+TITLES = {name: title for title, _, name in SECTIONS}
+BOUNDS = (("exclusiveMinimum", "above"), ("minimum", "at least"), ("exclusiveMaximum", "below"), ("maximum", "at most"))
+WORDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "nothing"}
+
+
+def experiment() -> str:
+    schema = Experiment.model_json_schema()
+    found = {"": schema, **schema["$defs"]}
+    return page("Fields of an experiment", "experiments/spec.py", TEXT, *_sections(found))
+
+
+def _sections(found: dict[str, Schema]) -> Iterator[str]:
+    for title, path, name in SECTIONS:
+        needed = found[name].get("required", [])
+        rows = [_field(path, field, each, field in needed, found) for field, each in found[name]["properties"].items()]
+        yield f"## {title}\n\n" + table(("field", "value", "default", "meaning"), rows)
+
+
+def _field(path: str, name: str, schema: Schema, required: bool, found: dict[str, Schema]) -> tuple[str, ...]:
+    default = "required" if required else _default(schema)
+    return (code(f"{path}.{name}".lstrip(".")), _value(schema, found), default, schema.get("description", ""))
+
+
+def _default(schema: Schema) -> str:
+    default = schema.get("default")
+    if isinstance(default, dict) and default:
+        return "see there"
+    if default is None or default in ([], {}):
+        return ""
+    return code(
+        str(default).lower() if isinstance(default, bool) else f"{default:g}" if _is_round(default) else default
+    )
+
+
+def _number(bound: float) -> str:
+    return f"{int(bound):,}" if bound == int(bound) else f"{bound:g}"
+
+
+def _is_round(default: object) -> bool:
+    return isinstance(default, float) and default == float(f"{default:g}")
+
+
+def _value(schema: Schema, found: dict[str, Schema]) -> str:
+    """What a field takes, in words."""
+    if "$ref" in schema:
+        return _defined(schema["$ref"].rpartition("/")[2], found)
+    if "const" in schema:
+        return code(schema["const"])
+    for several in ("anyOf", "oneOf"):
+        if several in schema:
+            return " or ".join(_value(each, found) for each in schema[several] if each != {"type": "null"})
+    if schema["type"] == "array":
+        return f"list of: {_value(schema['items'], found)}"
+    if schema["type"] == "object":
+        return f"mapping to: {_value(_content(schema), found)}"
+    return ", ".join([WORDS[schema["type"]], *_limits(schema)])
+
+
+def _defined(name: str, found: dict[str, Schema]) -> str:
+    if name in TITLES:
+        return f"[{TITLES[name].lower()}](#{TITLES[name].lower().replace(' ', '-')})"
+    return ", ".join(map(code, found[name]["enum"]))
+
+
+def _content(schema: Schema) -> Schema:
+    return next(iter(schema.get("patternProperties", {"": schema.get("additionalProperties")}).values()))
+
+
+def _limits(schema: Schema) -> Iterable[str]:
+    yield from (f"{words} {_number(schema[bound])}" for bound, words in BOUNDS if bound in schema)
+    if "pattern" in schema:
+        yield f"as {code(schema['pattern'])}"

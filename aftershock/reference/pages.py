@@ -1,0 +1,17 @@
+"""Every generated page by its file name."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from aftershock.reference.checks import checks
+from aftershock.reference.command_line import command_line
+from aftershock.reference.experiment import experiment
+from aftershock.reference.tables import tables
+
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+PAGES: dict[str, Callable[[], str]] = {
+    "checks.md": checks,
+    "command-line.md": command_line,
+    "experiment.md": experiment,
+    "tables.md": tables,
+}

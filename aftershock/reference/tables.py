@@ -1,0 +1,36 @@
+"""The page of the result tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from aftershock.reference.markdown import code, page, table
+from results.tables.schema import COMPARISON_TABLES, FLAG, REAL, RUN_TABLES, SCHEMA_VERSION, TEXT, WHOLE, Table
+
+ABOUT = f"""Each table is a Parquet file in `.aftershock/runs/RUN_ID/tables/`. Times that end in `_ns` are
+UTC nanoseconds since 1970, those that end in `_s` are seconds. Shares and counts have no unit. An empty value means
+"not measured", never zero; a column may be empty only if the table below says so. The schema version is
+{SCHEMA_VERSION}; it is in the metadata of each file.
+[measurement.md](measurement.md) explains the quantities."""
+COMPARED = """`aftershock results regress` writes these tables to `.aftershock/regressions/ID/`
+([regressions.md](regressions.md))."""
+KINDS: dict[pa.DataType, str] = {TEXT: "text", WHOLE: "whole number", REAL: "number", FLAG: "true or false"}
+
+
+def tables() -> str:
+    compared = ["## Tables of a recorded comparison", COMPARED, *_sections(COMPARISON_TABLES, "###")]
+    return page("Result tables", "results/tables/schema.py", ABOUT, *_sections(RUN_TABLES, "##"), *compared)
+
+
+def _sections(found: Mapping[str, Table], level: str) -> list[str]:
+    return [f"{level} {name}\n\nA row is {each.row}.\n\n{_columns(each)}" for name, each in found.items()]
+
+
+def _columns(found: Table) -> str:
+    rows = [
+        (code(each.name), KINDS[each.kind], each.unit, "yes" if each.nullable else "", each.description)
+        for each in found.columns
+    ]
+    return table(("column", "type", "unit", "may be empty", "meaning"), rows)

@@ -1,0 +1,149 @@
+"""What the checks of a replay's tables look at: both are held against faults, ledger and prediction of the run."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from experiments.engines import RecoveryMode
+from results.checks.evidence import Evidence
+from results.checks.rules import NotEnough, Rule, between, in_set
+from results.predictions.process import Process
+from results.summary.findings import REPLAY_MODEL, took_effect
+
+ROUNDING_S = 0.01  # of sums over a window
+CLASSES = {"down_s": ["detect", "restart"], "warm_up_s": ["warm-up"], "lost_s": ["lost"]}
+CURVES = ("measured", "replayed")
+
+
+def recoveries(evidence: Evidence) -> pd.DataFrame:
+    """Return the table, with a row without values for each fault that lacks one, and these columns.
+
+    struck       whether the fault took effect
+    ledger_off_s how far the row is from what the ledger books under this fault, at most
+    parts_off_s  how far `difference_s` is from what it is the difference of
+    mean_off_s   how far detection, restart and warm-up of the outages that one fault made are from R, on average; R is
+                 what the prediction says that it was
+    """
+    rows = evidence.rows("replayed_recoveries", _lack(evidence)).set_index("fault")
+    booked, faults = _booked(evidence), took_effect(evidence.table("faults"))["fault"]
+    rows = rows.reindex(rows.index.union(booked.index).union(_must_have_rows(evidence)))
+    struck = rows.index.isin(faults)
+    booked = booked.reindex(rows.index, fill_value=0.0)
+    differences = [rows[name] - rows[f"replayed_{name}"] for name in CLASSES]
+    recovery_s = rows.loc[rows.index.intersection(_clean(evidence)), ["down_s", "warm_up_s"]].sum(axis=1).mean()
+    return rows.assign(
+        struck=struck,
+        ledger_off_s=(rows[list(CLASSES)] - booked).abs().max(axis=1),
+        parts_off_s=(sum(differences) - rows["difference_s"]).abs(),
+        mean_off_s=abs(recovery_s - float(_prediction(evidence)["recovery_time_s"])),
+    ).reset_index(names="fault")
+
+
+RECOVERY_RULES: list[Rule] = [
+    in_set("struck", True),
+    *(between(name, 0, ROUNDING_S) for name in ("ledger_off_s", "parts_off_s", "mean_off_s")),
+]
+
+
+def useful_time(evidence: Evidence) -> pd.DataFrame:
+    """Return the table with these columns, the last three of them for both curves.
+
+    step_s   since the row before
+    rest_s   from the last row until the window closes
+    rise_s   since the row before
+    ahead_s  how much faster than time the curve rises
+    off_s    how far it is from where it must begin (0) and end (utilization times the window), on these two rows
+    """
+    rows = evidence.rows("useful_time", _lack(evidence))
+    window_s, steps_s = float(evidence.the_run()["window_s"]), rows["second"].diff()
+    rest_s = window_s - float(rows["second"].iat[-1])
+    found = rows.assign(step_s=steps_s, rest_s=rest_s)
+    for curve, ends_s in zip(CURVES, _ends(evidence), strict=True):
+        useful_s = rows[f"{curve}_s"].astype(float)
+        off_s = pd.Series(0.0, rows.index)
+        off_s.iloc[-1] = max(useful_s.iat[-1] - ends_s, ends_s - rest_s - useful_s.iat[-1], 0.0)
+        off_s.iloc[0] = max(abs(useful_s.iat[0]), float(rows["second"].iat[0]))
+        found[f"{curve}_rise_s"], found[f"{curve}_off_s"] = useful_s.diff(), off_s
+        found[f"{curve}_ahead_s"] = useful_s.diff() - steps_s
+    return found
+
+
+def useful_time_rules(evidence: Evidence) -> list[Rule]:
+    """The curves never fall and are never faster than time, and they begin and end where they must.
+
+    Two things may let the replayed curve fall a little. A batch that takes less time than the mean checkpoint is
+    charged a whole one. In mode task the second fault of a batch takes work back evenly over the time since the batch
+    began, and the recovery from the first is part of that time.
+    """
+    rows, process = evidence.rows("useful_time", _lack(evidence)), _process(evidence)
+    fall_s = sum(process.costs_s) / max(1, len(process.costs_s))
+    if evidence.experiment.engine.recovery is RecoveryMode.TASK:
+        fall_s += max((outage.down_s for outage in process.outages), default=0.0)
+    longest_s = max(1, int(rows["second"].diff().max() if len(rows) > 1 else 1))
+    return [
+        between("step_s", 1, None),
+        between("rest_s", -ROUNDING_S, longest_s - ROUNDING_S),
+        between("measured_rise_s", -ROUNDING_S, None),
+        between("replayed_rise_s", -ROUNDING_S - fall_s, None),
+        *(between(f"{curve}_ahead_s", None, ROUNDING_S) for curve in CURVES),
+        *(between(f"{curve}_off_s", 0, ROUNDING_S) for curve in CURVES),
+    ]
+
+
+def _ends(evidence: Evidence) -> tuple[float, float]:
+    """Useful time in the window, measured and replayed [s].
+
+    The replayed curve has the recoveries as long as they were; in the prediction they are as long as recoveries from
+    other faults say.
+    """
+    window_s, row = float(evidence.the_run()["window_s"]), _prediction(evidence)
+    rows = evidence.table("replayed_recoveries").set_index("fault")
+    rows = rows.loc[rows.index.intersection(_clean(evidence))]
+    longer_s = sum((rows[f"replayed_{name}"] - rows[name]).sum() for name in ("down_s", "warm_up_s"))
+    return float(evidence.the_run()["utilization"]) * window_s, float(row["predicted"]) * window_s + float(longer_s)
+
+
+def _booked(evidence: Evidence) -> pd.DataFrame:
+    """By fault, what the ledger books under it [s]; one column for each of `CLASSES`."""
+    ledger = evidence.rows("ledger", "the ledger has no segments")
+    caused = ledger[ledger["fault"].notna()].assign(fault=lambda rows: rows["fault"].astype("int64"))
+    seconds = caused.pivot_table(index="fault", columns="class", values="seconds", aggfunc="sum", fill_value=0.0)
+    return pd.DataFrame({name: seconds.reindex(columns=of, fill_value=0.0).sum(axis=1) for name, of in CLASSES.items()})
+
+
+def _must_have_rows(evidence: Evidence) -> list[int]:
+    """The faults that took effect, but for those that struck during the outage of another.
+
+    In mode task a fault may cost nothing at all.
+    """
+    if evidence.experiment.engine.recovery is RecoveryMode.TASK:
+        return []
+    process = _process(evidence)
+    amid = {s.fault for outage in process.outages for s in process.strikes_in(outage) if s.fault != outage.fault}
+    return [strike.fault for strike in process.strikes if strike.fault not in amid]
+
+
+def _clean(evidence: Evidence) -> list[int]:
+    """The faults that made an outage by themselves, of which the replay predicts how long it should have taken."""
+    return [strike.fault for strike, _ in _process(evidence).clean]
+
+
+def _process(evidence: Evidence) -> Process:
+    for name in ("runs", "faults", "ledger", "checkpoints"):
+        evidence.rows(name, f"table {name} has no row")
+    return Process(evidence.run, evidence.experiment)
+
+
+def _prediction(evidence: Evidence) -> pd.Series:
+    rows = evidence.rows("predictions", "table predictions has no row")
+    found = rows[rows["model"] == REPLAY_MODEL]
+    if found.empty or pd.isna(found["predicted"].iat[0]):
+        raise NotEnough("there is no prediction by a replay to hold the table against")
+    return found.iloc[0]
+
+
+def _lack(evidence: Evidence) -> str:
+    """Why nothing was replayed."""
+    rows = evidence.table("predictions")
+    found = rows.loc[(rows["model"] == REPLAY_MODEL) & rows["why"].notna(), "why"]
+    return "nothing was replayed" if found.empty else str(found.iat[0])

@@ -1,0 +1,41 @@
+"""Every file and test that the reference names is there, wherever code has moved."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PAGES = sorted((ROOT / "docs" / "reference").glob("*.md"))
+FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")}
+TESTS = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+
+
+def missing(text):
+    """The files, folders and tests in backquotes that are not there; a name in capitals stands for any."""
+    named = set(re.findall(r"`([\w./-]+)`", text))
+    paths = {
+        name for name in named if name.partition("/")[0] in FOLDERS and "/" in name and not re.search("[A-Z]{3}", name)
+    }
+    files = {name for name in named if re.fullmatch(r"test_\w+\.py", name)}
+    tests = {name for name in named if re.fullmatch(r"test_\w+", name)}
+    found = {path for path in paths if not (ROOT / path).exists()}
+    found |= {name for name in files if not any((ROOT / "tests").rglob(name))}
+    return sorted(found | {name for name in tests if f"def {name}(" not in TESTS})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_names_is_there(page):
+    assert missing(page.read_text(encoding="utf-8")) == []
+
+
+def test_what_is_not_there_is_noticed():
+    named = ("infra/gone.py", "models/gone/", "test_gone.py", "test_that_is_gone")
+    there = (
+        "infra/remote/agent.py",
+        "models/replay/",
+        "test_links.py",
+        "test_what_is_not_there_is_noticed",
+        "tests/fuzz/fuzz_NAME.py",
+    )
+    assert missing(" ".join(f"`{name}`" for name in (*named, *there))) == sorted(named)

@@ -1,0 +1,143 @@
+"""Eq. 10 against runs pooled over seeds: the right model passes, errors fail where there are enough faults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.check_power import EXPERIMENT, Machine, Simulated
+from models import utilization as model
+from models.uncertainty import simulate_windows
+from results.predictions import pooled as module
+from results.predictions.pooled import pooled
+from results.predictions.tables import write_predictions
+from results.summary.findings import REPLAY_MODEL
+
+FAULTS = 20
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No run is there whose costs could be tried."""
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+
+
+def run_under(seed: int, faults: int = FAULTS) -> Simulated:
+    run = Machine(np.random.default_rng([31, seed]), faults).run()
+    run.tables["runs"] = run.tables["runs"].assign(seed=seed)
+    write_predictions(run, EXPERIMENT)
+    return run
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> list[Simulated]:
+    """1,000 faults under 50 seeds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AFTERSHOCK_HOME", str(tmp_path_factory.mktemp("nobody")))
+        return [run_under(seed) for seed in range(50)]
+
+
+def test_the_right_model_passes(many: list[Simulated]) -> None:
+    found = pooled(many)
+    assert (found.verdict, found.seeds, found.faults) == ("pass", 50, 1000)
+    assert found.low < found.measured < found.high
+    assert found.measured == pytest.approx(np.mean([run.tables["runs"]["utilization"][0] for run in many]))
+    assert found.high - found.low < 0.03, "so few faults' luck is left"
+    assert pooled(many[:2]).verdict == "pass"
+
+
+ERRORS = {
+    "eq. 10 + 5 %": lambda *given: 1.05 * model.utilization(*given),
+    "c doubled": lambda rate, cost, *given: model.utilization(rate, 2 * cost, *given),
+}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_in_eq_10_fails_with_enough_faults(many, error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "utilization", ERRORS[error])
+    assert pooled(many).verdict == "fail"
+    assert pooled(many[:2]).verdict == "pass", "40 faults are too few to tell"
+
+
+def test_a_utilization_that_is_measured_too_high_fails(many: list[Simulated]) -> None:
+    too_high = [changed(run, "runs", utilization=run.tables["runs"]["utilization"] + 0.03) for run in many]
+    assert pooled(too_high).verdict == "fail"
+
+
+def changed(run: Simulated, table: str, **columns: object) -> Simulated:
+    return Simulated(run.tables | {table: run.tables[table].assign(**columns)})
+
+
+@pytest.mark.parametrize(
+    ("given", "seeds", "faults"), [(((1, 30),), 1, 30), (((1, 9), (2, 10)), 2, 19), (((1, 20), (1, 20)), 1, 20)]
+)
+def test_with_one_seed_or_few_faults_it_is_unknown(given: Sequence[tuple[int, int]], seeds: int, faults: int) -> None:
+    found = pooled([run_under(*each) for each in given])
+    assert (found.verdict, found.seeds, found.faults, found.measured) == ("unknown", seeds, faults, None)
+    assert "2 seeds and 20 faults are needed" in found.sentence
+
+
+def test_two_runs_under_one_seed_are_no_more_certain_than_one(many: list[Simulated]) -> None:
+    once, twice = pooled(many[:4]), pooled([*many[:4], *many[:4]])
+    assert twice.row() == pytest.approx(once.row())
+
+
+def test_more_seeds_are_more_certain(many: list[Simulated]) -> None:
+    few, all_of_them = pooled(many[:5]), pooled(many[:20])
+    assert (few.high - few.low) / (all_of_them.high - all_of_them.low) == pytest.approx(2.0, rel=0.2)
+
+
+def without_recovery(run: Simulated) -> Simulated:
+    return changed(run, "predictions", recovery_time_s=np.nan)
+
+
+def test_a_run_without_an_undisturbed_recovery_gets_the_mean_of_the_others(many: list[Simulated]) -> None:
+    found = pooled([without_recovery(many[0]), *many[1:10]])
+    assert found.faults == 10 * FAULTS
+    assert found.expected == pytest.approx(pooled(many[:10]).expected, abs=0.003)
+    assert "no run says how long a recovery takes" in pooled([without_recovery(run) for run in many[:3]]).sentence
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "why"),
+    [
+        ("predictions", {"checkpoint_cost_s": np.nan}, "does not say its checkpoint_cost_s"),
+        ("predictions", {"model": "another"}, "has no utilization that eq. 10 describes"),
+        ("runs", {"utilization": pd.NA}, "has no utilization"),
+        ("predictions", {"checkpoint_cost_s": 99.0}, "checkpoint_cost"),
+    ],
+)
+def test_what_a_run_lacks_is_said(many: list[Simulated], table: str, columns: dict[str, Any], why: str) -> None:
+    found = pooled([changed(many[0], table, **columns), many[1]])
+    assert (found.verdict, why in found.sentence) == ("unknown", True), found.sentence
+
+
+def test_runs_that_no_fault_struck_add_no_luck(many: list[Simulated]) -> None:
+    sound = many[0].tables["predictions"]
+    no_fault = sound[sound["model"] == REPLAY_MODEL].assign(model="no faults", failure_rate=0.0, recovery_time_s=np.nan)
+    useful = 1 - float(no_fault["checkpoint_cost_s"].iloc[0] / no_fault["interval_s"].iloc[0])
+    tables = {"faults": many[0].tables["faults"][:0], "predictions": no_fault}
+    tables["runs"] = many[0].tables["runs"].assign(seed=99, utilization=useful)
+    found = pooled([Simulated(many[0].tables | tables), *many[1:3]])
+    assert (found.verdict, found.seeds, found.faults) == ("pass", 3, 2 * FAULTS)
+
+
+RATE, COST_S, RECOVERY_S, INTERVAL_S = 0.02, 1.0, 12.0, 10.0
+
+
+@pytest.mark.parametrize("faults", [200, 800])
+def test_the_scatter_of_long_windows_is_that_of_the_renewal_reward_argument(faults: int) -> None:
+    """Y and X of the module's docstring, by drawing the times between faults."""
+    gaps_s = np.random.default_rng(5).exponential(1 / RATE, 400_000)
+    useful_s = np.floor(np.maximum(gaps_s - RECOVERY_S, 0.0) / INTERVAL_S) * (INTERVAL_S - COST_S)
+    covariance = np.cov(useful_s, gaps_s)
+    left = covariance[0, 0] - covariance[0, 1] ** 2 / covariance[1, 1]
+    given = {"checkpoint_cost": COST_S, "recovery_time": RECOVERY_S, "interval": INTERVAL_S}
+    found = simulate_windows(window=faults / RATE, failures=faults, seed=1, **given)
+    assert found.std() == pytest.approx(RATE * (left / faults) ** 0.5, rel=0.06)
+    assert found.mean() == pytest.approx(model.utilization(RATE, COST_S, RECOVERY_S, INTERVAL_S), rel=2 / faults)
