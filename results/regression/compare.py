@@ -16,7 +16,7 @@ from results.runs import store
 def side_by_side(run_ids: Sequence[str]) -> dict[str, Any]:
     """What each run measured: `{runs: [{run_id, experiment, machine, metrics}], differ, pooled}`.
 
-    `pooled` is what they measured together, held against eq. 10 (`results.predictions.pooled`); None of several experiments.
+    `pooled` is what they measured together, held against eq. 10; None of several experiments.
     `differ` names what the runs do not have in common, which may be why their figures differ: "experiment", "machine",
     "seeds".
     Raises `BadInput` for fewer than two runs, and for one that is not there.
