@@ -32,7 +32,7 @@ def listing(rows: list[Row], width: int) -> str:
     """One line per run, in their order. The run's id stays whole; why it failed goes beyond the width, if it must."""
     if not rows:
         return "no run yet: start one with `aftershock benchmark`"
-    columns = {title: [text(row) for row in rows] for title, text in COLUMNS.items()}
+    columns = {title: [on_one_line(text(row)) for row in rows] for title, text in COLUMNS.items()}
     for title in LEAST_WANTED_FIRST:
         if _width(columns) > width:
             del columns[title]

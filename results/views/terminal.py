@@ -6,6 +6,7 @@ import textwrap
 
 import pandas as pd
 
+from experiments.wording import on_one_line
 from results.runs.store import Run
 from results.summary.findings import (
     EXECUTOR,
@@ -60,7 +61,7 @@ def summary(run: Run) -> str:
         _advice(run),
     ]
     parts += [_kills(run), _quality(run), textwrap.wrap(surroundings(run) or "", WIDTH), _verdicts(run)]
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return "\n\n".join("\n".join(map(on_one_line, part)) for part in parts if part) + "\n"
 
 
 def _title(run: Run) -> list[str]:

@@ -31,7 +31,7 @@ def is_shown(stored: Stored, _: Path) -> str:
         raise AssertionError(f"the runs are {row.state} and {whole.state}")
     rows = [row, whole]
     lines = listing(rows, 100).splitlines()
-    if len(lines) != 3 or not all(map(str.isprintable, lines)):
+    if len(lines) != 3 or not _is_printable(lines):
         raise AssertionError(f"not a list of two runs: {lines!r}")
     written([entry(each) for each in rows])
     for sort in SORTS:
@@ -49,10 +49,17 @@ def is_shown(stored: Stored, _: Path) -> str:
     answer = "shown"
     for show in (document, summary, history.row):
         try:
-            show(look)
+            seen = show(look)
         except Damaged as damage:
             answer = in_one_line(damage)
+        else:
+            if show is summary and not _is_printable(seen.split("\n")):
+                raise AssertionError(f"a summary that acts on the terminal: {seen!r}")
     return answer
+
+
+def _is_printable(lines: list[str]) -> bool:
+    return all(map(str.isprintable, lines))
 
 
 FUZZERS = [Fuzzer("damaged run", feed_damaged(files_of_the_run, is_shown), weight=0.05)]

@@ -1,6 +1,7 @@
 """The list of runs in a terminal: every column where there is room, and always the whole id."""
 
 import re
+from dataclasses import replace
 
 from results.summary.findings import Utilization
 from results.summary.index import Row
@@ -50,3 +51,11 @@ def test_a_narrow_one_shows_what_matters_most_and_the_whole_id():
 
 def test_nothing_says_how_to_start():
     assert listing([], 80).startswith("no run yet")
+
+
+def test_no_text_of_a_run_acts_on_the_terminal_or_makes_a_line():
+    hostile = replace(DONE, experiment="a\nb", facts=FACTS | {"engine": "\x1b[31m", "protocol": "\x1b[31m\n\x00"})
+    head, line = listing([hostile], 200).splitlines()
+    assert line.isprintable()
+    assert re.split(" {2,}", line)[4:7] == [r"a\nb", r"\x1b[31m", r"\x1b[31m\n\x00"]
+    assert len(head) == line.index(DONE.run_id) + len("run")

@@ -91,6 +91,13 @@ def test_the_summary_marks_what_failed_and_what_is_unknown(tmp_path: Path) -> No
     assert "34 pass, 1 fail, 4 unknown" in text
 
 
+def test_no_text_of_a_run_acts_on_the_terminal(tmp_path: Path) -> None:
+    changes = {"runs": lambda frame: frame.assign(engine="\x1b[31mred", workload="\x00", trigger="\u202e")}
+    lines = summary(synthetic.make_run(tmp_path, changes=changes)).split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert r"\x00 on \x1b[31mred (\u202e" in lines[1]
+
+
 @pytest.mark.parametrize(("others", "told"), [(0.2, "window."), (0.6, "window: what is late, slow or unknown may be")])
 def test_how_busy_others_kept_the_machine_is_said(tmp_path: Path, others: float, told: str) -> None:
     run = synthetic.make_run(tmp_path)
