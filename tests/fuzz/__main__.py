@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import sys
 import tempfile
@@ -101,7 +102,7 @@ def _arguments() -> argparse.Namespace:
 def _chunks(weights: dict[str, float], inputs: int, seed: int) -> Iterator[tuple[str, int, int]]:
     """(fuzzer, seed, inputs) of each chunk, no seed twice; a night of one chunk has the seed that it is given."""
     for name, weight in weights.items():
-        left, number = round(inputs * weight / sum(weights.values())), 0
+        left, number = math.ceil(inputs * weight / sum(weights.values())), 0
         size = max(FEWEST, round(CHUNK * min(1.0, weight)))
         while left > 0:
             yield name, seed + 1_000_003 * number, min(left, size)
