@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from infra.cluster import Handle, Host, Role
+from experiments.inventory import Role
+from infra.cluster import Handle, Host
 from infra.netns import namespaces
 
 NAME = "control"

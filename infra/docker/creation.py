@@ -12,9 +12,10 @@ from typing import Any
 from docker.errors import ImageNotFound
 from docker.types import IPAMConfig, IPAMPool
 
+from experiments.inventory import Role
 from experiments.spec import ClusterSpec
 from infra import launch
-from infra.cluster import Handle, Host, Role
+from infra.cluster import Handle, Host
 from infra.docker import control, daemon, mounts
 from infra.docker.containers import AT_ONCE, CLUSTER_LABEL, ROOT_LABEL, USER_LABEL, name_of, network_of
 from infra.netns import namespaces

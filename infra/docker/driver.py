@@ -21,7 +21,8 @@ from infra.docker.stream import Session
 from infra.docker.strikes import COMPLETED, Completed, Disconnection, reached
 from infra.netns import namespaces
 from infra.processes import Usage
-from infra.remote.hosts import Refused, RemoteHosts, StandsStill, SwitchedOff
+from infra.remote.answers import Refused
+from infra.remote.hosts import RemoteHosts, StandsStill, SwitchedOff
 from infra.services import startup
 from infra.strikes import delay, partition
 from infra.strikes.strike import Proof, Strike

@@ -19,8 +19,9 @@ from pathlib import Path
 from docker.types import Mount
 
 from experiments.errors import BadInput
+from experiments.inventory import Role
 from infra import credentials
-from infra.cluster import JOB, STORE, Handle, Host, Role
+from infra.cluster import JOB, STORE, Handle, Host
 from infra.docker import control, daemon
 from infra.launch import REPOSITORY
 from infra.services.jars import cache_folder
