@@ -1,17 +1,18 @@
 # Everything runs from .venv, which infra/setup.sh keeps in step with requirements.lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup benchmark reproduce docs test lint unit fuzz serve
+.PHONY: help setup benchmark reproduce docs test test-all lint unit fuzz serve
 EXPERIMENT ?= wordcount
 ID ?= all
 INPUTS ?= 1000000
 BIN := .venv/bin
+FAST := not extended and not slow
 
 # Great Expectations and Airflow report usage to their makers unless told not to.
 export GX_ANALYTICS_ENABLED := false
 export AIRFLOW__USAGE_DATA_COLLECTION__ENABLED := false
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /  make \1 - /p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1 - /p' Makefile
 
 setup:  ## Python packages, a JVM and jars, wherever they are missing
 	@sh infra/setup.sh
@@ -28,9 +29,13 @@ serve: setup  ## open Airflow with the DAGs and the pages
 docs: setup  ## generate the reference pages that are made of the code
 	@$(BIN)/python -m aftershock.reference
 
-test: lint unit  ## linters, unit tests, then integration and end-to-end tests, two files at a time
+test: lint unit  ## linters, types, unit tests, and one of each kind of integration and end-to-end test (15 minutes)
 	@sh infra/setup.sh chromium docker sshd nftables
-	@$(BIN)/pytest -n 2 --dist loadfile tests/integration tests/e2e
+	@$(BIN)/pytest -n 2 --dist loadfile -m "$(FAST)" tests/integration tests/e2e
+
+test-all: test  ## what `make test` leaves out, too: every driver, kill campaigns, all examples of property tests
+	@$(BIN)/pytest -n 2 --hypothesis-profile thorough -m "(extended or hypothesis) and not slow" tests/unit
+	@$(BIN)/pytest -n 2 --dist loadfile -m "extended and not slow" tests/integration tests/e2e
 
 lint: setup  ## style, types and import rules
 	@$(BIN)/ruff check
@@ -38,8 +43,8 @@ lint: setup  ## style, types and import rules
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-unit: setup  ## unit tests only (minutes)
-	@$(BIN)/pytest -n auto tests/unit
+unit: setup  ## unit tests only (2 minutes)
+	@$(BIN)/pytest -n auto -m "$(FAST)" tests/unit
 
 fuzz: setup  ## feed fuzzers for a night (INPUTS=1000000)
 	@$(BIN)/python -m tests.fuzz --inputs $(INPUTS)

@@ -20,8 +20,9 @@ os.environ["AIRFLOW_HOME"] = AIRFLOW_HOME.name
 HERE = Path(__file__).parent
 
 # The same examples every time, however long they take: what is drawn follows from each test alone.
-settings.register_profile("seeded", derandomize=True, deadline=None)
-settings.load_profile("seeded")
+settings.register_profile("thorough", derandomize=True, deadline=None)
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=25)
+settings.load_profile("quick")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
