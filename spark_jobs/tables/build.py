@@ -23,7 +23,7 @@ from experiments.workloads import INPUT
 from journal.reader import read_journal
 from results.runs.store import Run
 from results.tables.schema import TABLES
-from spark_jobs.tables import rows, testbed
+from spark_jobs.tables import rows, testbed_tables
 from spark_jobs.tables.archive import committed_offsets
 from spark_jobs.tables.batches import Batch, batches, chains
 from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
@@ -186,35 +186,35 @@ class TestbedLogs(Logs):
     @cached_property
     def batches(self) -> list[Batch]:
         interval_ns = round(self.experiment.engine.checkpoint_interval_s * 1e9)
-        return testbed.batches(self.query, interval_ns, commits=self.commits)
+        return testbed_tables.batches(self.query, interval_ns, commits=self.commits)
 
     @cached_property
     def outages(self) -> list[Outage]:
-        return self._outages(testbed.as_query_journal(self.query))
+        return self._outages(testbed_tables.as_query_journal(self.query))
 
     @cached_property
     def pace(self) -> Pace | None:
-        return testbed.pace(self.undisturbed, self.segments)
+        return testbed_tables.pace(self.undisturbed, self.segments)
 
     @cached_property
     def segments(self) -> list[Segment]:
-        return testbed.ledger(self.window, self.query, self.outages)
+        return testbed_tables.ledger(self.window, self.query, self.outages)
 
     def follow(self, outage: Outage) -> Recovery:
-        return testbed.follow(outage, self.query, self.segments)
+        return testbed_tables.follow(outage, self.query, self.segments)
 
     @property
     def partition_checkpoints(self) -> list[tuple[object, ...]]:
-        return testbed.partition_checkpoints(self.query, self.window)
+        return testbed_tables.partition_checkpoints(self.query, self.window)
 
     @property
     def message_overhead(self) -> float | None:
-        return testbed.message_overhead(self.query)
+        return testbed_tables.message_overhead(self.query)
 
     @property
     def watermark_ms(self) -> int:
         """The dataflow ran to the end of what it had read, so that all of its windows are closed."""
-        return testbed.END_OF_TIME_MS
+        return testbed_tables.END_OF_TIME_MS
 
     def seen(self) -> DataFrame:
         """Results are seen when they are committed, or when they come to the sink if they never are."""

@@ -7,7 +7,7 @@ import pytest
 
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
-from spark_jobs.tables.testbed import (
+from spark_jobs.tables.testbed_tables import (
     as_query_journal,
     batches,
     follow,
