@@ -31,7 +31,7 @@ LINE_EVERY_S = 10.0
 
 
 @dataclass(frozen=True)
-class Bench:
+class LiveRun:
     """One live run, found again by its id in every step."""
 
     run_id: str

@@ -8,7 +8,7 @@ from typing import Any
 
 from aftershock.run.fault_state import Faults
 from aftershock.run.followed import journals
-from aftershock.run.live_run import Bench
+from aftershock.run.live_run import LiveRun
 
 RUNNING_SERVICES = {"broker", "spark-master", "query", "generator"}
 
@@ -31,12 +31,12 @@ def progress(run_id: str) -> Progress:
 
     Whoever looks again in the same process reads only what the journals have got since.
     """
-    bench = Bench(run_id)
-    window = bench.plan
+    live = LiveRun(run_id)
+    window = live.plan
     now_ns = time.time_ns()
     elapsed_ns = min(now_ns, window["window_end_ns"]) - window["window_start_ns"]
-    failure = bench.aborted or bench.dead_injector() or bench.dead_service(RUNNING_SERVICES)
-    clock = f"{max(elapsed_ns, 0) / 1e9:4.0f} s of {bench.experiment.window_s:.0f} s"
+    failure = live.aborted or live.dead_injector() or live.dead_service(RUNNING_SERVICES)
+    clock = f"{max(elapsed_ns, 0) / 1e9:4.0f} s of {live.experiment.window_s:.0f} s"
     with journals(run_id) as seen:
         line = f"{clock} | {seen.query.pace} | {_told(seen.faults, window)}"
     return Progress(line, max(window["window_end_ns"] - now_ns, 0) / 1e9, str(failure) if failure else None)

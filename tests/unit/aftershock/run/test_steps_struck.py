@@ -30,9 +30,9 @@ def end():
 
 def ready_to_end():
     begin()
-    bench = steps.Bench("run-1")
-    Journal(bench.journal_path("query")).write("ready")
-    logs = bench.root / "hosts" / "gateway" / "logs"
+    live = steps.LiveRun("run-1")
+    Journal(live.journal_path("query")).write("ready")
+    logs = live.root / "hosts" / "gateway" / "logs"
     logs.mkdir(parents=True)
     (logs / "query.log").write_text("a line\n")
 
