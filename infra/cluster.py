@@ -181,7 +181,7 @@ class Driver(Protocol):
         """Names of the services of the host that have a live process."""
         ...
 
-    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+    def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         """Make a fault of a host ready; raises `BadInput` for a host that is not of this cluster, or not of this kind.
 
         A fault of a service strikes the gateway, any other a worker.

@@ -209,7 +209,7 @@ def arm_faults(run_id: str) -> dict[str, int]:
         path, {**window, "max_down": live.experiment.faults.max_down, "events": [event.to_json() for event in events]}
     )
     log.info("%d faults planned in a window of %.0f s", len(events), live.experiment.window_s)
-    live.wait("its aim", lambda: _injector_told(live, "armed"), {"injector"}, ARMING_LIMIT_S)
+    live.wait("the faults to be prepared", lambda: _injector_told(live, "armed"), {"injector"}, ARMING_LIMIT_S)
     if time.time_ns() > start_ns:
         raise EnvironmentFailure(
             "the injector was not ready when the window opened", "run again on a less busy machine"

@@ -3,7 +3,7 @@
 A request to the daemon takes effect after 10 to 100 ms, as it comes; an agent strikes within a millisecond. So the
 moment of the fault is the agent's, and the proof that nothing is left of the host is the daemon's.
 
-A host may be paused at any moment between the aim of a further strike and its end; then its agent stands still, too.
+A host may be paused while a further strike on it is being prepared or carried out. Then its agent stands still, too.
 """
 
 from __future__ import annotations

@@ -62,9 +62,9 @@ class NetnsDriver(RemoteHosts):
         self.check(spec)
         return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), partial(make_hosts, spec))
 
-    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+    def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         if kind is not FaultKind.POWER_OFF:
-            return super().aim(handle, host, kind, options)
+            return super().prepare(handle, host, kind, options)
         worker = startup.struck(handle, host, kind)
         return PowerOff(handle.token, worker, on_cut=partial(self.forget, handle, worker))
 

@@ -26,7 +26,7 @@ from infra.strikes.partition import rules_in_force
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import Strike
 
-PROOF_LOOK_S = 0.005
+PROOF_POLL_S = 0.005
 SWITCH_INTERVAL_S = 0.0005  # between threads: a proof must not hold up a strike
 
 
@@ -71,7 +71,7 @@ class Agent:
         if self.target.disk:
             disks.empty(Path(self.target.disk))
 
-    def aim(self, number: int, kind: str, options: dict[str, Any]) -> None:
+    def prepare(self, number: int, kind: str, options: dict[str, Any]) -> None:
         """Make a strike ready, to be known by this number."""
         take_precedence()
         self.strikes[number] = ready(self.target, FaultKind(kind), FaultOptions(**options))
@@ -90,7 +90,7 @@ class Agent:
         if number not in self.proofs:
             self.proofs[number] = self.beside.submit(_prove, self.strikes.pop(number))
         with suppress(TimeoutError):
-            proof = self.proofs[number].result(PROOF_LOOK_S)
+            proof = self.proofs[number].result(PROOF_POLL_S)
             del self.proofs[number]
             return proof
         return None

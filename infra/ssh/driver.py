@@ -23,7 +23,7 @@ from infra.remote.session import Session
 from infra.services import startup
 from infra.ssh import logins, survey
 from infra.ssh.logins import called, lay_out
-from infra.strikes.death import LOOK_EACH_S, PROOF_LIMIT_S, Death
+from infra.strikes.death import POLL_S, PROOF_LIMIT_S, Death
 
 log = logging.getLogger(__name__)
 LACKING = {FaultKind.POWER_OFF, FaultKind.DISK_FULL}
@@ -124,5 +124,5 @@ class SshDriver(RemoteHosts):
         session.tell(do="leave")
         deadline = time.monotonic() + PROOF_LIMIT_S
         while session.alive and time.monotonic() < deadline:
-            time.sleep(LOOK_EACH_S)
+            time.sleep(POLL_S)
         return int(session.alive)

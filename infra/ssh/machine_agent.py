@@ -92,9 +92,9 @@ class MachineAgent(Agent):
         self._require_claim()
         return super().spawn(command, folder, log, variables)
 
-    def aim(self, number: int, kind: str, options: dict[str, Any]) -> None:
+    def prepare(self, number: int, kind: str, options: dict[str, Any]) -> None:
         self._require_claim()
-        super().aim(number, kind, options)
+        super().prepare(number, kind, options)
 
     def undo(self, kind: str) -> dict[str, Any]:
         self._require_claim()

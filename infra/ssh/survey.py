@@ -19,7 +19,7 @@ from infra.services.jars import cache_folder
 from infra.services.jvm import find_java
 from infra.ssh.logins import called, connect
 
-LOOK_LIMIT_S = 10.0
+LIMIT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def _require_checkout(client: paramiko.SSHClient, name: str) -> None:
     paths = [sys.executable, str(REPOSITORY / "infra" / "ssh" / "machine_agent.py")]
     words = " ".join(map(shlex.quote, paths))
     try:
-        _, output, _ = client.exec_command(f'for f in {words}; do [ -r "$f" ] || echo "$f"; done', timeout=LOOK_LIMIT_S)
+        _, output, _ = client.exec_command(f'for f in {words}; do [ -r "$f" ] || echo "$f"; done', timeout=LIMIT_S)
         said = output.read().decode(errors="replace").splitlines()
     except (OSError, EOFError, paramiko.SSHException) as error:
         cause = f"{name} lets its user log in, but run nothing ({reason_of(error)})"

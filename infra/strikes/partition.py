@@ -40,7 +40,7 @@ class Partition:
     def __init__(
         self, mark: str, peers: Collection[str], direction: Direction, machine_ports: Collection[int] = ()
     ) -> None:
-        """Aim at the host of that mark. `peers` are addresses; none: all but its own."""
+        """Prepare the partition of the host from `peers` (addresses; empty: from all others)."""
         self.mark = mark
         self.ports: set[int] = set()  # they stay open
         self._rules = rules(peers, Direction(direction), machine_ports)

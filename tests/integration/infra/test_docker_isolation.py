@@ -318,7 +318,7 @@ from infra.cluster import Handle
 from infra.drivers import driver_for
 handle = Handle.load(Path(sys.argv[1]))
 driver, kind = driver_for(handle), FaultKind(sys.argv[2])
-strike = driver.aim(handle, sys.argv[3], kind)
+strike = driver.prepare(handle, sys.argv[3], kind)
 assert strike.refresh()
 strike.shoot()
 proof = strike.fire()

@@ -91,7 +91,7 @@ def strike_amid(driver: LocalDriver, cluster: Handle, journal: Path) -> dict[str
     """
     wait_for(lambda: len(happened(journal, "checkpoint")) >= CHECKPOINTS, LIMIT_S)
     assert_nothing_answers(cluster.token, at_least=12)  # coordinator and slots listen, too
-    assert driver.aim(cluster, "worker-1", FaultKind.KILL).fire().holds
+    assert driver.prepare(cluster, "worker-1", FaultKind.KILL).fire().holds
     wait_for(lambda: bool(happened(journal, "worker-lost")), LIMIT_S)
     driver.heal(cluster, "worker-1", FaultKind.KILL)
     wait_for(lambda: len(since_ready(journal)) >= CHECKPOINTS, LIMIT_S)

@@ -222,7 +222,7 @@ def test_while_the_broker_is_away_sinks_and_a_reader_wait_and_then_all_is_out_on
     before = read(feed, 0, EVENTS)
 
     def outage() -> None:
-        assert driver.aim(broker, "gateway", FaultKind.BROKER_KILL).fire().holds
+        assert driver.prepare(broker, "gateway", FaultKind.BROKER_KILL).fire().holds
         driver.heal(broker, "gateway", FaultKind.BROKER_KILL)
 
     together = threading.Barrier(len(steps), outage)

@@ -156,8 +156,8 @@ def test_a_wait_is_told_with_what_it_may_take(monkeypatch, caplog, usual_s, limi
     monkeypatch.setattr(live_run, "POLL_S", 0.0)
     monkeypatch.setattr(live_run.LiveRun, "dead_service", lambda *_: None)
     with caplog.at_level("INFO", logger="aftershock.run.live_run"):
-        live_run.LiveRun("run-1").wait("its aim", lambda: next(looks), set(), limit_s, usual_s)
-    assert caplog.messages == [f"waiting for its aim (0 s{told})"]
+        live_run.LiveRun("run-1").wait("the faults to be prepared", lambda: next(looks), set(), limit_s, usual_s)
+    assert caplog.messages == [f"waiting for the faults to be prepared (0 s{told})"]
 
 
 def test_a_service_that_ended_after_what_was_awaited_did_not_die(monkeypatch):
@@ -170,9 +170,9 @@ def test_a_service_that_ended_after_what_was_awaited_did_not_die(monkeypatch):
         looked.append(look)
         return len(looked) == look
 
-    live_run.wait("its aim", lambda: armed_at(2), {"injector"}, 60.0)
+    live_run.wait("the faults to be prepared", lambda: armed_at(2), {"injector"}, 60.0)
     with pytest.raises(EnvironmentFailure, match="it died"):
-        live_run.wait("its aim", lambda: armed_at(-1), {"injector"}, 60.0)
+        live_run.wait("the faults to be prepared", lambda: armed_at(-1), {"injector"}, 60.0)
 
 
 @pytest.fixture
