@@ -15,7 +15,7 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-from aftershock.airflow import litter, signals
+from aftershock.airflow import leftover_files, signals
 from aftershock.airflow.environment import (
     ADMIN,
     API_PORT,
@@ -51,7 +51,7 @@ def serve(port: int = API_PORT) -> None:
     ensure_database(variables)
     admin_password()
     components = _Components(variables, port)
-    with litter.serving():
+    with leftover_files.serving():
         try:
             with signals.interrupting(), suppress(KeyboardInterrupt):
                 print("starting Airflow ...", file=sys.stderr, flush=True)

@@ -91,8 +91,8 @@ def _of_fault(entry: dict[str, Any]) -> Moment | None:
 
 
 @dataclass
-class _Troubles:
-    """The faults that may bring the query down, and since when it was last seen to work."""
+class _OutageCauses:
+    """Faults that lose no work by themselves but may make the query fail, and when the query last committed."""
 
     until: dict[int, int | None] = field(default_factory=dict)  # by fault: when its aftermath ends, None: in force
     since: dict[int, int] = field(default_factory=dict)
@@ -119,28 +119,28 @@ def outages(events: list[Moment]) -> list[Outage]:
     """Fold the moments into outages; the last one may still be open."""
     closed: list[Outage] = []
     current: Outage | None = None
-    troubles = _Troubles()
+    causes = _OutageCauses()
     for moment in events:
         match moment.kind:
             case Kind.TROUBLE:
-                troubles.begin(moment)
+                causes.begin(moment)
             case Kind.RELIEF:
-                troubles.end(moment)
+                causes.end(moment)
             case Kind.COMMIT:
-                troubles.committed_ns = moment.at_ns
+                causes.committed_ns = moment.at_ns
             case Kind.DEATH if current is None:
                 current = Outage(moment.fault, 1, moment.at_ns)
             case Kind.DEATH:
                 current = replace(current, faults=current.faults + 1)
             case Kind.NOTICE if current is None:
-                current = troubles.outage(moment.at_ns)
+                current = causes.outage(moment.at_ns)
             case Kind.NOTICE if current.notice_ns is None:
                 current = replace(current, notice_ns=moment.at_ns)
             case Kind.READY if current is not None and current.notice_ns is not None:
                 closed.append(replace(current, ready_ns=moment.at_ns))
-                current, troubles.committed_ns = None, moment.at_ns
+                current, causes.committed_ns = None, moment.at_ns
             case Kind.ALIVE:
-                troubles.committed_ns = moment.at_ns
+                causes.committed_ns = moment.at_ns
                 if current is not None:
                     notice_ns = moment.at_ns if current.notice_ns is None else current.notice_ns
                     closed.append(replace(current, notice_ns=notice_ns, ready_ns=moment.at_ns))

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from aftershock.airflow import litter
+from aftershock.airflow import leftover_files
 from aftershock.cli.program import main
 from aftershock.run import batch_job
 from aftershock.watch import clean
@@ -99,7 +99,7 @@ def test_a_run_whose_results_are_computed_again_is_the_old_one_or_the_new_one(ho
     before = shutil.copytree(home, tmp_path / "before")
     for _ in at_every_change(recompute, home, blow, numbers):
         check_that_it_is_whole(store.finished(RUN))
-        litter.sweep()
+        leftover_files.sweep()
         assert {path.name for path in home.iterdir()} <= {"runs", "logs"}
         assert [path.name for path in (home / "runs").iterdir()] == [RUN]
         put_back(home, before)
@@ -138,7 +138,7 @@ def test_the_job_of_a_recompute_whose_folder_was_swept_is_ended_by_clean_too(hom
     finally:
         command.kill()
         command.join()
-    assert litter.sweep() != []
+    assert leftover_files.sweep() != []
     assert len(processes_of(home)) == 2
     clean.clean()
     assert processes_of(home) == []

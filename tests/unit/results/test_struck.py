@@ -54,7 +54,7 @@ def listed():
     return {row.run_id: row.metrics["service_rate"] for row in rows}
 
 
-def litter(home):
+def leftover_files(home):
     """What is in the home besides its folders, the index and its locks."""
     known = {"runs", "regressions", "live", "runs-index.json", "runs-index.lock", "runs-index.saving"}
     inside = [path.name for folder in ("runs", "regressions") for path in (home / folder).glob("*")]
@@ -90,11 +90,11 @@ def test_a_run_that_is_replaced_is_the_old_one_or_the_new_one(home, monkeypatch,
         with store.scratch():  # whatever needs one next
             pass
         assert listed() in ({"run-1": OLD, "run-2": OTHER}, {"run-1": NEW, "run-2": OTHER})
-        assert litter(home) == set()
+        assert leftover_files(home) == set()
         two_runs(home)
     replace()
     assert listed() == {"run-1": NEW, "run-2": OTHER}
-    assert litter(home) == set()
+    assert leftover_files(home) == set()
 
 
 @pytest.mark.parametrize("blow", Blow)
@@ -107,7 +107,7 @@ def test_a_run_that_is_removed_is_there_whole_or_gone(home, blow):
         with store.scratch():
             pass
         assert listed() == {"run-2": OTHER}
-        assert litter(home) == set()
+        assert leftover_files(home) == set()
         two_runs(home)
 
 
@@ -124,7 +124,7 @@ def test_a_comparison_is_recorded_whole_or_not_at_all(home, blow):
         with store.scratch():
             pass
         assert records.documents() == [DOCUMENT]
-        assert litter(home) == set()
+        assert leftover_files(home) == set()
         two_runs(home)
 
 
@@ -137,7 +137,7 @@ def test_the_index_says_what_the_runs_say(home, blow, list_them):
         everything = {"run-1": OLD, "run-2": OTHER, f"later-{number}": OTHER}
         assert listed() == everything
         assert set(json.loads((home / "runs-index.json").read_text())["runs"]) == set(everything)
-        assert litter(home) == set()
+        assert leftover_files(home) == set()
         two_runs(home)
 
 
@@ -164,7 +164,7 @@ def test_two_commands_at_once_leave_a_whole_run_or_none(home, monkeypatch, code,
         assert found.pop("run-2") == OTHER
         assert found in ({"run-1": NEW}, {})
         assert remove in (code, other) or found
-        assert litter(home) == set()
+        assert leftover_files(home) == set()
         two_runs(home)
 
 
@@ -193,4 +193,4 @@ def test_a_scratch_folder_that_somebody_uses_is_left_alone(home):
         with store.scratch() as second:
             assert first != second
         assert (first / "work").exists()
-    assert litter(home) == set()
+    assert leftover_files(home) == set()

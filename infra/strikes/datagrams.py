@@ -1,4 +1,4 @@
-"""Whether datagrams come through from one host to another: what a host hears, and what it calls out to others."""
+"""UDP datagrams between hosts, which show whether packets get through: one side listens, the other sends."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from contextlib import suppress
 LONGEST_WORD = 100
 
 
-class Ear:
-    """Hears what is sent to a port of its own at an address."""
+class DatagramListener:
+    """Counts the datagrams that arrive at a free port of `address`, by their text (a word)."""
 
     def __init__(self, address: str) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -22,8 +22,8 @@ class Ear:
     def port(self) -> int:
         return self._socket.getsockname()[1]
 
-    def heard(self) -> dict[str, int]:
-        """How often each word has come so far, since this was asked last."""
+    def received(self) -> dict[str, int]:
+        """How often each word has arrived since the last call."""
         words: Counter[str] = Counter()
         with suppress(BlockingIOError):
             while True:
@@ -34,14 +34,14 @@ class Ear:
         self._socket.close()
 
 
-def call(address: str, word: str, to: Iterable[tuple[str, int]], times: int) -> int:
-    """Send a word that often from an address to each of the others; returns how many were not refused on this side."""
+def send(address: str, word: str, to: Iterable[tuple[str, int]], times: int) -> int:
+    """Send `word` `times` times from `address` to each of `to` (address, port); returns how many datagrams left."""
     sent = 0
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mouth:
-        mouth.bind((address, 0))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.bind((address, 0))
         for target in to:
             for _ in range(times):
-                with suppress(OSError):  # a rule of this host's own refuses it, or no way leads there
-                    mouth.sendto(word.encode(), tuple(target))
+                with suppress(OSError):  # a packet filter of this host refuses it, or there is no route
+                    sender.sendto(word.encode(), tuple(target))
                     sent += 1
     return sent
