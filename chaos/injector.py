@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos.events import ABORT_FILE, STANDING_BY, STRIKING, FaultEvent
-from chaos.holds import Hold, Holds, Outcome
+from chaos.holds import Hold, Holds, StrikeOutcome
 from experiments.fault_kinds import Effect, FaultKind
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_for
@@ -220,8 +220,8 @@ class Injector:
             return
         is_up = up.result()
         strike = self.prepared.pop(planned).result()
-        outcome = self.holds.outcome(planned.host, planned.kind) if is_up else Outcome.ABSORBED
-        if outcome is Outcome.INJECTED:
+        outcome = self.holds.outcome(planned.host, planned.kind) if is_up else StrikeOutcome.ABSORBED
+        if outcome is StrikeOutcome.INJECTED:
             self._inject(planned, strike)
         else:
             self._leave(planned, strike, outcome)
@@ -239,13 +239,13 @@ class Injector:
         self.background.append(self.threads[planned.target].submit(self._prove, planned, strike))
 
     def _prove(self, planned: PlannedStrike, strike: Strike) -> None:
-        self._note(Outcome.INJECTED, planned, **strike.fire().to_json())
+        self._note(StrikeOutcome.INJECTED, planned, **strike.fire().to_json())
 
-    def _leave(self, planned: PlannedStrike, strike: Strike, outcome: Outcome) -> None:
+    def _leave(self, planned: PlannedStrike, strike: Strike, outcome: StrikeOutcome) -> None:
         """Give up a strike that must not be carried out. If it is absorbed, it may prolong the hold on its host."""
         strike.close()
         self._note(outcome, planned)
-        if outcome is Outcome.ABSORBED:
+        if outcome is StrikeOutcome.ABSORBED:
             longer = self.holds.absorb(planned.host, planned.kind, planned.until_ns)
             if longer is not None:
                 self._at(longer.until, next(self._numbers), self._heal_when_due, longer)

@@ -60,7 +60,7 @@ class Digest(Protocol):
 DigestT = TypeVar("DigestT", bound=Digest)
 
 
-class Followed(Generic[DigestT]):
+class JournalFollower(Generic[DigestT]):
     """A journal that others write, taken into a digest as it grows; not for several threads at once.
 
     Each look reads on from the end of the last whole line that it knows. A journal that has become another (shorter, a

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from aftershock.run.fault_state import Faults
+from aftershock.run.fault_state import FaultState
 from aftershock.run.followed import journals
 from aftershock.run.live_run import LiveRun
 
@@ -42,6 +42,6 @@ def progress(run_id: str) -> Progress:
     return Progress(line, max(window["window_end_ns"] - now_ns, 0) / 1e9, str(failure) if failure else None)
 
 
-def _told(faults: Faults, plan: dict[str, Any]) -> str:
+def _told(faults: FaultState, plan: dict[str, Any]) -> str:
     strikes = sum(len(event["targets"]) for event in plan["events"])
     return f"{faults.injected} of {strikes} faults, {faults.healed} undone"

@@ -17,7 +17,7 @@ import numpy as np
 from aftershock.run.live_run import LiveRun
 from aftershock.run.query import Reads
 from experiments.errors import EnvironmentFailure
-from journal.reader import Followed
+from journal.reader import JournalFollower
 from journal.writer import Journal
 from models.sustainable.lag import Judged, Sample, is_overwhelmed, judge
 from models.sustainable.search import Search
@@ -60,12 +60,12 @@ class Deliveries:
             self.refused = entry["failed"]
 
 
-class Looks:
+class LoadJournals:
     """What a run's journals say by now; followed, lest a search disturb the query the more the longer it takes."""
 
     def __init__(self, live: LiveRun) -> None:
-        self._query = Followed(live.journal_path("query"), partial(Reads, live.experiment))
-        self._generator = Followed(live.journal_path("generator"), Deliveries)
+        self._query = JournalFollower(live.journal_path("query"), partial(Reads, live.experiment))
+        self._generator = JournalFollower(live.journal_path("generator"), Deliveries)
 
     @property
     def read(self) -> Counts:
@@ -94,7 +94,7 @@ def find(live: LiveRun, schedule: Schedule) -> int:
     `schedule` is what the generator follows until then. Raises `EnvironmentFailure` if no rate was sustained, if the
     query does not get on with what a probe left it, or the broker refuses records.
     """
-    load, journal, looks = live.experiment.load, Journal(live.journal_path("search")), Looks(live)
+    load, journal, looks = live.experiment.load, Journal(live.journal_path("search")), LoadJournals(live)
     search = Search(load.rate, load.precision, load.probes)
     while search.end is None:
         probe = _begin(live, search.probes, _drained(live, looks, schedule), search.rate)
@@ -111,7 +111,7 @@ def find(live: LiveRun, schedule: Schedule) -> int:
     return _begin(live, search.probes, _drained(live, looks, schedule), load.share * search.low).started_ns
 
 
-def _drained(live: LiveRun, looks: Looks, schedule: Schedule) -> Schedule:
+def _drained(live: LiveRun, looks: LoadJournals, schedule: Schedule) -> Schedule:
     """The schedule with its end, once the query has read all that it made due."""
     ended = schedule.ending(time.time_ns() + round(LEAD_S * NS))
     set_load(live, ended)
@@ -143,7 +143,7 @@ def _begin(live: LiveRun, number: int, ended: Schedule, rate: float) -> Probe:
     return Probe(number, schedule, started_ns, watched_ns, watched_ns + round(live.experiment.probe_s * NS))
 
 
-def _watch(live: LiveRun, looks: Looks, probe: Probe, journal: Journal) -> Judged:
+def _watch(live: LiveRun, looks: LoadJournals, probe: Probe, journal: Journal) -> Judged:
     """Wait until the probe is over, or the query overwhelmed, and judge it."""
     rate, interval_s = probe.schedule.rate, live.experiment.engine.checkpoint_interval_s
     seen = _seen(looks, probe)
@@ -161,15 +161,15 @@ def _watch(live: LiveRun, looks: Looks, probe: Probe, journal: Journal) -> Judge
     return judged
 
 
-def _seen(looks: Looks, probe: Probe) -> Seen:
+def _seen(looks: LoadJournals, probe: Probe) -> ProbeRecords:
     """What a probe shows by now: in its window once that is over, from its start as long as it is not."""
     ended_ns = min(time.time_ns(), probe.ended_ns)
     watched_ns = probe.watched_ns if ended_ns == probe.ended_ns else probe.started_ns
-    return Seen(probe.schedule, watched_ns, ended_ns, looks.read, looks.delivered)
+    return ProbeRecords(probe.schedule, watched_ns, ended_ns, looks.read, looks.delivered)
 
 
 @dataclass(frozen=True)
-class Seen:
+class ProbeRecords:
     """What happened to the records of a schedule between two moments; counts `read` and `delivered` by moment [ns]."""
 
     schedule: Schedule

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from aftershock.run.fault_state import Faults
-from aftershock.run.followed import Sample, Seen, journals
+from aftershock.run.fault_state import FaultState
+from aftershock.run.followed import JournalStates, Sample, journals
 from aftershock.run.live_run import LiveRun
 from aftershock.run.pace import Pace
 from aftershock.watch.abort import abort
@@ -82,7 +82,7 @@ def _clock(plan: dict[str, Any], window_s: float, now_ns: int) -> dict[str, Any]
     return {"phase": phase, "elapsed_s": elapsed_s, "window_s": window_s, "left_s": window_s - elapsed_s}
 
 
-def _hosts(live: LiveRun, seen: Seen, now_ns: int) -> list[LiveHost]:
+def _hosts(live: LiveRun, seen: JournalStates, now_ns: int) -> list[LiveHost]:
     if not live.provisioned:
         return []
     held = {held.host: held.kind.effect for held in seen.faults.held if held.kind.takes_the_host}
@@ -104,7 +104,7 @@ def _host(
     return LiveHost(name, role, domains, "up", sample.cores, sample.rss_bytes)
 
 
-def _faults(plan: dict[str, Any], so_far: Faults) -> dict[str, int]:
+def _faults(plan: dict[str, Any], so_far: FaultState) -> dict[str, int]:
     planned = sum(len(event["targets"]) for event in plan.get("events", ()))
     return {"planned": planned, "injected": so_far.injected, "healed": so_far.healed}
 

@@ -17,7 +17,7 @@ from experiments.spec import ClusterSpec
 from infra import leftovers
 from infra.cluster import Handle, Host
 from infra.docker import containers, control, creation, daemon, mounts
-from infra.docker.stream import Session
+from infra.docker.stream import ExecSession
 from infra.docker.strikes import COMPLETED, Completed, Disconnection, reached
 from infra.netns import namespaces
 from infra.processes import Usage
@@ -119,13 +119,13 @@ class DockerDriver(RemoteHosts):
         leftovers.remove(handle.label)
 
 
-def _session(handle: Handle, host: Host, command: Sequence[str]) -> Session:
+def _session(handle: Handle, host: Host, command: Sequence[str]) -> ExecSession:
     container = containers.get(handle, host.name)
     if container.status == "exited":
         raise SwitchedOff(host.name)
     if container.status == "paused":
         raise StandsStill("it is paused")
-    return Session(container, command)
+    return ExecSession(container, command)
 
 
 def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:

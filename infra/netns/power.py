@@ -25,7 +25,7 @@ COMMAND_LIMIT_S = 5.0
 ANSWER_LIMIT_S = 1.0
 
 
-class PowerOff:
+class NetnsPowerOff:
     """Implements `infra.strikes.strike.Strike` on a namespace and all that lives in it or carries the host's mark."""
 
     def __init__(self, token: str, host: Host, on_cut: Callable[[], None]) -> None:

@@ -58,7 +58,7 @@ class Tried(NamedTuple):
 
 
 @dataclass
-class Link:
+class AgentLink:
     """A session with the agent of a host, and that host's clock."""
 
     session: Session
@@ -76,7 +76,7 @@ class RemoteHosts:
 
     def __init__(self, begin: Callable[[Handle, Host, Sequence[str]], Session]) -> None:
         self._begin = begin
-        self._links: dict[tuple[int, str, str], Link] = {}
+        self._links: dict[tuple[int, str, str], AgentLink] = {}
         self._locks: defaultdict[tuple[int, str, str], threading.Lock] = defaultdict(threading.Lock)
 
     def inspect(self, handle: Handle) -> list[HostState]:
@@ -193,14 +193,14 @@ class RemoteHosts:
             link.clock, link.measured = clock_behind(host, link.session), time.monotonic()
         return link.clock
 
-    def _link(self, handle: Handle, host: Host) -> Link:
+    def _link(self, handle: Handle, host: Host) -> AgentLink:
         """A fork must not speak on its parent's connection."""
         key = (os.getpid(), handle.token, host.name)
         with self._locks[key]:  # one for each host: none waits while another one does not answer
             found = self._links.get(key)
             if found is None or not found.session.alive:
                 session = self._open(handle, host)
-                found = self._links[key] = Link(session, clock_behind(host, session))
+                found = self._links[key] = AgentLink(session, clock_behind(host, session))
             return found
 
     def _open(self, handle: Handle, host: Host) -> Session:

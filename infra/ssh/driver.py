@@ -36,7 +36,7 @@ class SshDriver(RemoteHosts):
     agent = "infra.ssh.machine_agent"
 
     def __init__(self) -> None:
-        super().__init__(lambda handle, host, command: ssh.Session(logins.connect(handle, host), command))
+        super().__init__(lambda handle, host, command: ssh.SshSession(logins.connect(handle, host), command))
         self._surveys: dict[ClusterSpec, dict[str, survey.Survey]] = {}
 
     def check(self, spec: ClusterSpec) -> None:

@@ -30,7 +30,7 @@ table {TABLE} {{
 NO_TABLE = f"table {TABLE}\ndelete table {TABLE}\n"  # the first line makes it, so that there is one to delete
 
 
-class Partition:
+class NetworkPartition:
     """Implements `infra.strikes.strike.Strike` on the machine's packets.
 
     Empty chains are made ahead, since it takes up to a fifth of a second to hook them in, and the program that will put

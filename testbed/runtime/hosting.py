@@ -21,7 +21,7 @@ from testbed.operators import Delivery, Sink, Source
 from testbed.runtime.background import Background
 from testbed.runtime.job import Job
 from testbed.runtime.mesh import Mesh
-from testbed.runtime.messages import Kept, Peers, Status
+from testbed.runtime.messages import Kept, Peers, SlotStatus
 from testbed.runtime.sinks import Outlet, Superseded, outlet_of
 from testbed.runtime.sources import Feed, Read, feed_of
 from testbed.runtime.stillness import Counts
@@ -154,11 +154,11 @@ class Hosting:
         self._draining, self._interval_s = True, min(self._job.checkpoint_interval_s, DRAINING_INTERVAL_S)
         self._next_checkpoint_s = min(self._next_checkpoint_s, time.monotonic() + self._interval_s)
 
-    def status(self, idle_s: float = 0.0) -> Status:
+    def status(self, idle_s: float = 0.0) -> SlotStatus:
         """What there is to tell now; what was stored is told once."""
         kept, self._kept = tuple(self._kept), []
         here = [hosted.partition for hosted in self._hosted.values() if hosted.partition.epoch >= 0]
-        return Status(
+        return SlotStatus(
             self._peers.epoch,
             {each.number: vars(each.tally) for each in here},
             {each.number: each.position for each in here if isinstance(each.layout.element, Source)},

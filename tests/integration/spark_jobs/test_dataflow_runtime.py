@@ -21,7 +21,7 @@ from infra.services import kafka
 from journal.reader import read_journal
 from testbed.operators import Delivery
 from testbed.queries import as_messages
-from testbed.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from tests.integration.conftest import new_run_id
 from tests.integration.infra.strangers import assert_nothing_answers
 from tests.integration.spark_jobs.exact_results import exact, judged, messages_out
@@ -55,7 +55,7 @@ def job_of(protocol: str, query: NexmarkQuery, kind: InputKind, cluster: Handle,
         protocol=protocol,
         slots=2,
         parallelism=2,
-        input=InputSpec(kind, None, time.time_ns(), RATE, broker),
+        input=JobInput(kind, None, time.time_ns(), RATE, broker),
         output=OutputSpec(OutputKind.FILES if files else OutputKind.KAFKA, exact, str(root / "output"), broker),
         store=str(root / "store"),
         checkpoint_interval_s=0.5,

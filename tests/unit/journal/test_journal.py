@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from journal.reader import LONGEST_LINE, Followed, losses, read_journal
+from journal.reader import LONGEST_LINE, JournalFollower, losses, read_journal
 from journal.writer import LOST, Journal
 
 WRITES = """
@@ -87,7 +87,7 @@ def followed(tmp_path):
     journal = Journal(tmp_path / "log.jsonl")
     for number in range(3):
         journal.write("tick", number=number)
-    return Followed(tmp_path / "log.jsonl", Numbers)
+    return JournalFollower(tmp_path / "log.jsonl", Numbers)
 
 
 def test_a_followed_journal_is_read_on_from_where_the_last_look_ended(tmp_path, followed):

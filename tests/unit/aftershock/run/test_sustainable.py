@@ -4,7 +4,7 @@ import pytest
 
 from aftershock.run import sustainable
 from aftershock.run.query import Reads
-from aftershock.run.sustainable import Seen
+from aftershock.run.sustainable import ProbeRecords
 from experiments.errors import EnvironmentFailure
 from experiments.spec import Experiment
 from journal.reader import read_journal
@@ -154,7 +154,7 @@ def test_lag_counts_from_due_and_unread_from_delivered():
     second = [START_NS + number * NS for number in range(6)]
     read = list(zip(second, (0, 50, 100, 150, 200, 250), strict=True))
     delivered = list(zip(second, (0, 60, 120, 180, 240, 300), strict=True))
-    seen = Seen(schedule, second[2], second[5], read, delivered)
+    seen = ProbeRecords(schedule, second[2], second[5], read, delivered)
     assert seen.lag == [(0, 100), (1, 150), (2, 200), (3, 250)]
     assert seen.unread == [(0, 20), (1, 30), (2, 40), (3, 50)]
     assert seen.figures == {
@@ -165,7 +165,7 @@ def test_lag_counts_from_due_and_unread_from_delivered():
 
 def test_the_end_counts_too_with_what_was_read_by_then():
     read = [(START_NS + second * NS, 90) for second in range(1, 6)] + [(START_NS + 11 * NS, 1000)]
-    seen = Seen(Schedule(START_NS, 100.0), START_NS + 2 * NS, START_NS + 10 * NS, read, [(START_NS, 0)])
+    seen = ProbeRecords(Schedule(START_NS, 100.0), START_NS + 2 * NS, START_NS + 10 * NS, read, [(START_NS, 0)])
     assert seen.lag == [(0, 110), (1, 210), (2, 310), (3, 410), (8, 910)]
 
 
@@ -199,7 +199,7 @@ def test_a_query_that_stops_within_its_probe_has_not_sustained_it(tmp_path, cloc
     probe = sustainable.Probe(0, Schedule(START_NS, 1000.0, 3), START_NS, start_ns, end_ns)
     journal = Journal(tmp_path / "search.jsonl")
     live = StuckRun(tmp_path, clock, until_s)
-    judged = sustainable._watch(live, sustainable.Looks(live), probe, journal)
+    judged = sustainable._watch(live, sustainable.LoadJournals(live), probe, journal)
     assert judged.outcome == outcome, judged.why
     (entry,) = read_journal(tmp_path / "search.jsonl")
     assert (entry["ended_ns"] < end_ns) == (until_s == 8)
