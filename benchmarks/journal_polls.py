@@ -20,8 +20,8 @@ from itertools import count, islice
 from statistics import median
 
 from aftershock.run.fault_state import FaultState
-from aftershock.run.followed import forget, journals
 from aftershock.run.query import Commits
+from aftershock.run.run_journals import forget, journals
 from chaos.events import STRIKING
 from experiments import spec
 from journal.reader import read_journal

@@ -14,7 +14,7 @@ from math import isinf
 from pathlib import Path
 from typing import Any
 
-from aftershock.run.followed import journals
+from aftershock.run.run_journals import journals
 from chaos.events import ABORT_FILE
 from experiments import spec
 from experiments.errors import AftershockError, EnvironmentFailure

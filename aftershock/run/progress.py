@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from aftershock.run.fault_state import FaultState
-from aftershock.run.followed import journals
 from aftershock.run.live_run import LiveRun
+from aftershock.run.run_journals import journals
 
 RUNNING_SERVICES = {"broker", "spark-master", "query", "generator"}
 

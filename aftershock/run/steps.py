@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar
 
 from aftershock.run import batch_job, derive, ending, own_job, sustainable
-from aftershock.run.followed import journals
 from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine
 from aftershock.run.query import DRAIN_FILE, submission
+from aftershock.run.run_journals import journals
 from chaos.events import STANDING_BY
 from chaos.plan import plan
 from experiments import spec

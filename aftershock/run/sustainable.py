@@ -69,15 +69,15 @@ class LoadJournals:
 
     @property
     def read(self) -> Counts:
-        return self._query.look().counts
+        return self._query.poll().counts
 
     @property
     def delivered(self) -> Counts:
-        return self._generator.look().counts
+        return self._generator.poll().counts
 
     def refuse_losses(self) -> None:
         """Raises `EnvironmentFailure` if the broker refused records: what is due can then never be read."""
-        if refused := self._generator.look().refused:
+        if refused := self._generator.poll().refused:
             reason = f"the broker refused {refused:,} records, which the query can never read"
             raise EnvironmentFailure(reason, "see generator.log and the broker's logs of the run")
 

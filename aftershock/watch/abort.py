@@ -9,9 +9,9 @@ from typing import Any
 
 from aftershock.run import lease
 from aftershock.run.fault_state import Held
-from aftershock.run.followed import journals
 from aftershock.run.lease import Lease
 from aftershock.run.live_run import ABORTED, LiveRun
+from aftershock.run.run_journals import journals
 from chaos.events import ABORT_FILE
 from experiments.errors import AftershockError, BadInput
 from infra.strikes.strike import Proof

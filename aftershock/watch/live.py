@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from aftershock.run.fault_state import FaultState
-from aftershock.run.followed import JournalStates, Sample, journals
 from aftershock.run.live_run import LiveRun
 from aftershock.run.pace import Pace
+from aftershock.run.run_journals import JournalStates, Sample, journals
 from aftershock.watch.abort import abort
 from experiments.errors import AftershockError, BadInput
 from experiments.fault_kinds import Effect

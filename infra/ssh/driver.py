@@ -48,7 +48,7 @@ class SshDriver(RemoteHosts):
         with tempfile.TemporaryDirectory(prefix="aftershock-check-") as folder:
             handle = lay_out(spec, "check", Path(folder))
             try:
-                found = self.at_once(handle, partial(survey.look, self))
+                found = self.at_once(handle, partial(survey.check, self))
             finally:
                 self.close(handle)
         self._surveys[spec] = dict(zip(handle.hosts, found, strict=True))

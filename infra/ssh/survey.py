@@ -1,4 +1,4 @@
-"""What a run needs of a machine that exists: looked for before anything is touched, the first thing missing told."""
+"""What a run needs of a machine that exists: checked before anything is changed there."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Survey:
     refusals: dict[str, str | None]
 
 
-def look(hosts: RemoteHosts, handle: Handle, host: Host) -> Survey:
-    """Look at a machine; raises `EnvironmentFailure` for the first thing that is missing there."""
+def check(hosts: RemoteHosts, handle: Handle, host: Host) -> Survey:
+    """Check a machine; raises `EnvironmentFailure` for the first thing that is missing there."""
     name = called(handle, host)
     _require_checkout(connect(handle, host), name)
     ports = gateway.GATEWAY_PORTS if host.role is Role.GATEWAY else ()

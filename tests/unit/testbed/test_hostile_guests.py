@@ -65,11 +65,11 @@ GUESTS = {
 }
 JOINED = {
     "a second hello": HELLO,
-    "a status with a list for a dictionary": plain("Status", **STATUS | {"tallies": []}),
+    "a status with a list for a dictionary": plain("SlotStatus", **STATUS | {"tallies": []}),
     "a status of a partition that is none": told(SlotStatus(1, {99: {}})),
     "a place of a partition that is none": told(SlotStatus(1, {}, {-1: 0})),
     "a checkpoint of a partition that is none": told(SlotStatus(1, kept=(Kept(99, 1, 0.1, 1, False),))),
-    "no number for CPU time": plain("Status", **STATUS | {"cpu_s": float("nan")}),
+    "no number for CPU time": plain("SlotStatus", **STATUS | {"cpu_s": float("nan")}),
     "an empty report": block(0, b"{}"),
     "a report of a partition that is none": reported(Ready(99, 1)),
     "another's order": reported(Go(1)),

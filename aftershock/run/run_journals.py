@@ -90,15 +90,15 @@ class JournalStates:
 
     @cached_property
     def faults(self) -> FaultState:
-        return self._watch.injector.look()
+        return self._watch.injector.poll()
 
     @cached_property
     def hosts(self) -> Samples:
-        return self._watch.hosts.look()
+        return self._watch.hosts.poll()
 
     @cached_property
     def query(self) -> Query:
-        return self._watch.query.look()
+        return self._watch.query.poll()
 
 
 @contextmanager
