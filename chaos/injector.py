@@ -64,6 +64,7 @@ class PlannedStrike:
 
     @property
     def kind(self) -> FaultKind:
+        """The kind of the fault."""
         return self.event.kind
 
     @property
@@ -73,10 +74,12 @@ class PlannedStrike:
 
     @property
     def recheck_ahead_ns(self) -> int:
+        """How long before its due time the strike is checked again [ns]; longer if many hosts are struck at once."""
         return min(RECHECK_AHEAD_NS + RECHECK_EACH_NS * len(self.event.targets), MOST_RECHECK_AHEAD_NS)
 
     @property
     def until_ns(self) -> int:
+        """When the fault is to be healed (UTC nanoseconds)."""
         return self.due_ns + round(self.event.heal_after * NS)
 
 
@@ -130,6 +133,7 @@ class Injector:
                 self._schedule(planned, PREPARE_AHEAD_NS, self._prepare)
 
     def request_stop(self, *_: object) -> None:
+        """Have `run` heal everything and return; a signal handler."""
         self.stopping = True
 
     def run(self) -> None:

@@ -27,6 +27,7 @@ class ProcessHandles:
 
     @property
     def pids(self) -> set[int]:
+        """The ids of the processes that have a handle."""
         return set(self._open)
 
     def find(self) -> list[int]:
@@ -34,6 +35,7 @@ class ProcessHandles:
         return members(self.mark)
 
     def belongs(self, pid: int) -> bool:
+        """Whether a process carries the mark."""
         return carries(pid, f"{MARK}={self.mark}".encode())
 
     def scan(self) -> list[int]:

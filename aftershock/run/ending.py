@@ -33,10 +33,12 @@ def tear_down(run_id: str, error: str | None) -> str | None:
 
 
 def lock_path(run_id: str) -> Path:
+    """The lock that the process holds that ends the run."""
     return store.live_directory(run_id).with_name(f".{run_id}.teardown")
 
 
 def failure_path(run_id: str) -> Path:
+    """The file in which a step notes why it failed."""
     return store.live(run_id).root / "failure.json"
 
 

@@ -23,6 +23,7 @@ class Progress:
 
     @property
     def ended(self) -> bool:
+        """Whether the measurement window is over."""
         return not self.left_s
 
 

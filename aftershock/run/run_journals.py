@@ -78,6 +78,7 @@ class RunJournals:
 
     @cached_property
     def query(self) -> JournalFollower[Query]:
+        """The follower of the query's journal, which needs the experiment."""
         experiment = spec.validate(store.read_json(self._run.experiment_path))
         return JournalFollower(self._run.journal_path("query"), partial(Query, experiment))
 
@@ -90,14 +91,17 @@ class JournalStates:
 
     @cached_property
     def faults(self) -> FaultState:
+        """The state of faults and injector by now."""
         return self._watch.injector.poll()
 
     @cached_property
     def hosts(self) -> Samples:
+        """The latest sample of each host by now."""
         return self._watch.hosts.poll()
 
     @cached_property
     def query(self) -> Query:
+        """The progress of the query by now."""
         return self._watch.query.poll()
 
 

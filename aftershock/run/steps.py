@@ -117,6 +117,7 @@ def _refuse_what_cannot_be_injected(experiment: spec.Experiment, driver: Driver)
 
 
 def new_run_id(experiment: spec.Experiment) -> str:
+    """A new id: the experiment's name, the time (UTC), and four random hexadecimal digits."""
     return f"{experiment.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 

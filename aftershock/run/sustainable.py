@@ -69,10 +69,12 @@ class LoadJournals:
 
     @property
     def read(self) -> Counts:
+        """How many records the query has read by when [ns]."""
         return self._query.poll().counts
 
     @property
     def delivered(self) -> Counts:
+        """How many records the broker had by when [ns]."""
         return self._generator.poll().counts
 
     def refuse_losses(self) -> None:

@@ -58,12 +58,15 @@ class Agent:
         return time.time_ns()
 
     def running(self) -> list[str]:
+        """The names of the host's services that have a live process."""
         return sorted(launch.running(self.mark))
 
     def spawn(self, command: list[str], folder: str, log: str, variables: dict[str, str]) -> int:
+        """Start a command that carries a mark of the host, its output in `log`; returns the process id."""
         return launch.spawn(command, Path(folder), Path(log), variables)
 
     def stop(self, service: str, limit_s: float) -> None:
+        """Ask a service to end, and kill it after `limit_s`."""
         launch.stop(f"{self.mark}/{service}", limit_s)
 
     def empty_disk(self) -> None:
@@ -100,6 +103,7 @@ class Agent:
         self.strikes.pop(number).close()
 
     def undo(self, kind: str) -> dict[str, Any]:
+        """Undo a fault of this kind; returns the proof."""
         return undo(self.target, FaultKind(kind)).to_json()
 
     def listen(self) -> tuple[int, bool]:

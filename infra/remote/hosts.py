@@ -318,6 +318,7 @@ def overtaken(fired_ns: int) -> Proof:
 
 
 def others(handle: Handle, host: Host) -> list[Host]:
+    """All hosts of the cluster but this one."""
     return [other for other in handle.hosts.values() if other.name != host.name]
 
 

@@ -32,6 +32,7 @@ def next_deadline(start_ns: int, now_ns: int) -> int:
 
 
 def sample(driver: Driver, handle: Handle, host: str, journal: Journal) -> None:
+    """Journal the CPU time [s] and memory [bytes] of a host; raises `EnvironmentFailure` if it does not answer."""
     now = driver.usage(handle, host)
     journal.write("sample", host=host, cpu_s=now.cpu_s, rss_bytes=now.rss_bytes)
 

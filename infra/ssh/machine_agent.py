@@ -29,6 +29,8 @@ OVER_THE_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "gluster
 
 
 class MachineAgent(Agent):
+    """The agent of a machine of an inventory: it strikes, spawns and undoes only while the run's claim is there."""
+
     def __init__(self, host: str, address: str, disk: str) -> None:
         super().__init__(host, address, disk)
         self.host = host
@@ -86,6 +88,7 @@ class MachineAgent(Agent):
         return {**left, "claims": int(self._has_claim())}
 
     def leave(self) -> None:
+        """End the agent."""
         sys.exit()
 
     def spawn(self, command: list[str], folder: str, log: str, variables: dict[str, str]) -> int:

@@ -20,6 +20,7 @@ class DatagramListener:
 
     @property
     def port(self) -> int:
+        """The UDP port on which it listens."""
         return self._socket.getsockname()[1]
 
     def received(self) -> dict[str, int]:

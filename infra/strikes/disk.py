@@ -87,6 +87,7 @@ def _take(filler: Path) -> int:
 
 
 def fillers(disk: Path) -> list[Path]:
+    """The files with which a strike fills the disk."""
     return list(disk.glob(f"{FILLER}-*"))
 
 

@@ -168,6 +168,7 @@ class Herd:
         self._handles.signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
+        """Continue all processes that have handles."""
         self._handles.signal(signal.SIGCONT)
 
 
