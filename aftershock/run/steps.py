@@ -151,7 +151,7 @@ def deploy(run_id: str) -> None:
         calibration = store.read_json(path)
         _check_calibration(experiment, calibration)
         store.write_json(live.run.raw / path.name, calibration)
-    is_ready = functools.partial(_query_told, live, "ready")
+    is_ready = functools.partial(_query_reported, live, "ready")
     live.wait("the query to start", is_ready, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_START_S)
 
 
@@ -203,14 +203,14 @@ def arm_faults(run_id: str) -> dict[str, int]:
     events = plan(live.experiment.fault_spec, live.experiment.seed) if live.experiment.faults.can_fail else []
     path = live.run.raw / "plan.json"
     live.spawn_module("injector", "chaos.injector", live.root, path, live.journal_path("injector"))
-    live.wait("the injector", lambda: _injector_told(live, STANDING_BY), {"injector"}, ARMING_LIMIT_S)
+    live.wait("the injector", lambda: _injector_reported(live, STANDING_BY), {"injector"}, ARMING_LIMIT_S)
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
     window = {"window_start_ns": start_ns, "window_end_ns": start_ns + round(live.experiment.window_s * 1e9)}
     store.write_json(
         path, {**window, "max_down": live.experiment.faults.max_down, "events": [event.to_json() for event in events]}
     )
     log.info("%d faults planned in a window of %.0f s", len(events), live.experiment.window_s)
-    live.wait("the faults to be prepared", lambda: _injector_told(live, "armed"), {"injector"}, ARMING_LIMIT_S)
+    live.wait("the faults to be prepared", lambda: _injector_reported(live, "armed"), {"injector"}, ARMING_LIMIT_S)
     if time.time_ns() > start_ns:
         raise EnvironmentFailure(
             "the injector was not ready when the window opened", "run again on a less busy machine"
@@ -235,7 +235,7 @@ def stop(run_id: str) -> None:
     live.wait("the last batch of the window", lambda: _commits(live, end_ns) > 0, QUERY_SERVICES, limit_s, interval_s)
     if live.experiment.engine.name is Engine.DATAFLOW:
         (live.orders / DRAIN_FILE).touch()
-        live.wait("the last results", lambda: _query_told(live, "finished"), QUERY_SERVICES, limit_s)
+        live.wait("the last results", lambda: _query_reported(live, "finished"), QUERY_SERVICES, limit_s)
     batch_job.start(live.run, live.handle)
     for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
         live.stop(service, grace_s)
@@ -302,12 +302,12 @@ def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None) -> di
     }
 
 
-def _query_told(live: LiveRun, event: str) -> bool:
+def _query_reported(live: LiveRun, event: str) -> bool:
     with journals(live.run_id) as seen:
         return event in seen.query.events
 
 
-def _injector_told(live: LiveRun, event: str) -> bool:
+def _injector_reported(live: LiveRun, event: str) -> bool:
     with journals(live.run_id) as seen:
         return event in seen.faults.events
 

@@ -18,7 +18,7 @@ from aftershock.run import batch_job
 from aftershock.watch import clean
 from infra.processes import owners
 from results.runs import store
-from tests.unit.blows import Blow, at_every_change, places_of_changes
+from tests.unit.interruptions import Interruption, at_every_change, places_of_changes
 from tests.unit.marked_processes import wait_for
 from tests.unit.results import synthetic
 
@@ -94,10 +94,10 @@ def numbers(home, tmp_path, known):
     return [*range(1, BEFORE_THE_CHECKS + 1), 200, known["exchange"], known["exchange"] + 1]
 
 
-@pytest.mark.parametrize("blow", Blow)
-def test_a_run_whose_results_are_computed_again_is_the_old_one_or_the_new_one(home, tmp_path, blow, numbers):
+@pytest.mark.parametrize("interruption", Interruption)
+def test_a_run_whose_results_are_computed_again_is_the_old_one_or_the_new_one(home, tmp_path, interruption, numbers):
     before = shutil.copytree(home, tmp_path / "before")
-    for _ in at_every_change(recompute, home, blow, numbers):
+    for _ in at_every_change(recompute, home, interruption, numbers):
         check_that_it_is_whole(store.finished(RUN))
         leftover_files.sweep()
         assert {path.name for path in home.iterdir()} <= {"runs", "logs"}

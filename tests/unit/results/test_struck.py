@@ -15,7 +15,7 @@ from results.regression import records
 from results.runs import exchange, store
 from results.summary import index
 from results.tables import schema
-from tests.unit.blows import Blow, at_every_change
+from tests.unit.interruptions import Interruption, at_every_change
 from tests.unit.results.regression.past import write_run
 
 OLD, NEW, OTHER = 6000.0, 7000.0, 5000.0
@@ -80,13 +80,13 @@ def keep():
     records.keep(DOCUMENT, TABLES)
 
 
-@pytest.mark.parametrize("blow", Blow)
+@pytest.mark.parametrize("interruption", Interruption)
 @pytest.mark.parametrize("at_once", [True, False], ids=["exchange", "three-steps"])
-def test_a_run_that_is_replaced_is_the_old_one_or_the_new_one(home, monkeypatch, blow, at_once):
+def test_a_run_that_is_replaced_is_the_old_one_or_the_new_one(home, monkeypatch, interruption, at_once):
     if not at_once:
         monkeypatch.setattr(store, "exchange", exchange.in_three_steps)
     two_runs(home)
-    for _ in at_every_change(replace, home, blow):
+    for _ in at_every_change(replace, home, interruption):
         with store.scratch():  # whatever needs one next
             pass
         assert listed() in ({"run-1": OLD, "run-2": OTHER}, {"run-1": NEW, "run-2": OTHER})
@@ -97,10 +97,10 @@ def test_a_run_that_is_replaced_is_the_old_one_or_the_new_one(home, monkeypatch,
     assert leftover_files(home) == set()
 
 
-@pytest.mark.parametrize("blow", Blow)
-def test_a_run_that_is_removed_is_there_whole_or_gone(home, blow):
+@pytest.mark.parametrize("interruption", Interruption)
+def test_a_run_that_is_removed_is_there_whole_or_gone(home, interruption):
     two_runs(home)
-    for _ in at_every_change(remove, home, blow):
+    for _ in at_every_change(remove, home, interruption):
         assert listed() in ({"run-1": OLD, "run-2": OTHER}, {"run-2": OTHER})
         if store.is_finished("run-1"):
             remove()
@@ -111,10 +111,10 @@ def test_a_run_that_is_removed_is_there_whole_or_gone(home, blow):
         two_runs(home)
 
 
-@pytest.mark.parametrize("blow", Blow)
-def test_a_comparison_is_recorded_whole_or_not_at_all(home, blow):
+@pytest.mark.parametrize("interruption", Interruption)
+def test_a_comparison_is_recorded_whole_or_not_at_all(home, interruption):
     two_runs(home)
-    for _ in at_every_change(keep, home, blow):
+    for _ in at_every_change(keep, home, interruption):
         found = records.documents()
         assert found in ([], [DOCUMENT])
         for regression in records.all_recorded():
@@ -128,11 +128,11 @@ def test_a_comparison_is_recorded_whole_or_not_at_all(home, blow):
         two_runs(home)
 
 
-@pytest.mark.parametrize("blow", Blow)
+@pytest.mark.parametrize("interruption", Interruption)
 @pytest.mark.parametrize("list_them", [index.rows, index.complete])
-def test_the_index_says_what_the_runs_say(home, blow, list_them):
+def test_the_index_says_what_the_runs_say(home, interruption, list_them):
     two_runs(home)
-    for number in at_every_change(list_them, home, blow):
+    for number in at_every_change(list_them, home, interruption):
         write_run(f"later-{number}", number, facts={"service_rate": OTHER})
         everything = {"run-1": OLD, "run-2": OTHER, f"later-{number}": OTHER}
         assert listed() == everything
@@ -141,11 +141,11 @@ def test_the_index_says_what_the_runs_say(home, blow, list_them):
         two_runs(home)
 
 
-@pytest.mark.parametrize("blow", Blow)
-def test_a_document_is_the_old_one_or_the_new_one(home, blow):
+@pytest.mark.parametrize("interruption", Interruption)
+def test_a_document_is_the_old_one_or_the_new_one(home, interruption):
     path, old, new = home / "document.json", {"a": "x" * 9000}, {"a": "y" * 9000}
     seen = []
-    for _ in at_every_change(lambda: store.write_json(path, new), home, blow):
+    for _ in at_every_change(lambda: store.write_json(path, new), home, interruption):
         seen.append(store.read_json(path) if path.exists() else None)
         store.write_json(path, old)
     assert seen[-1] == new

@@ -38,8 +38,8 @@ def parsed(monkeypatch):
 def ask(live_run):
     """Everything that is asked of the journals of a live run each time that somebody looks."""
     return (
-        steps._query_told(live_run, "ready"),
-        steps._injector_told(live_run, "armed"),
+        steps._query_reported(live_run, "ready"),
+        steps._injector_reported(live_run, "armed"),
         steps._commits(live_run, 0),
         str(live_run.dead_injector()),
         str(live_run.dead_service({"broker"})),
