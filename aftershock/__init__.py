@@ -1,5 +1,5 @@
-"""The face of the project: `cli` (the command line), `watch` (live and dead runs), `airflow` and `run` (the steps).
+"""The top layer: the command line, the steps of a run, and what Airflow calls.
 
-Each may import those that come after it. The top layer: it may import everything, and only `dags` and `plugins` import
-it.
+`cli` is the command line, `watch` handles live and dead runs, `airflow` is what DAGs call, `run` has the steps.
+`reference` generates documentation. May import all packages but `dags` and `plugins`, which import this one.
 """

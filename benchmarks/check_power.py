@@ -31,7 +31,7 @@ from results.checks.evidence import Evidence
 from results.checks.judge import judge, open_context
 from results.predictions import long_run, replays
 from results.predictions.tables import write_predictions
-from results.runs.store import Status
+from results.runs.store import RunStatus
 from results.summary.findings import the_run
 from results.tables.schema import TABLES
 from results.verdict import Verdict
@@ -51,8 +51,8 @@ class Simulated:
     tables: dict[str, pd.DataFrame]
     run_id: str = "simulated"
 
-    def known_status(self) -> Status:
-        return Status(state="done", started_ns=0)
+    def known_status(self) -> RunStatus:
+        return RunStatus(state="done", started_ns=0)
 
     def has(self, name: str) -> bool:
         return name in self.tables

@@ -39,10 +39,10 @@ def main() -> None:
     given = _arguments()
     episodes: list[Episode] = []
     with _rigs(given) as rig_of:
-        while sum(blow.kills for episode in episodes for blow in episode.blows) < given.kills:
+        while sum(injection.kills for episode in episodes for injection in episode.injections) < given.kills:
             episodes.append(_episode(given, given.seed * 1000 + len(episodes), rig_of))
             last = episodes[-1]
-            print(f"{len(episodes)}: {len(last.blows)} blows, {last.verdict}", flush=True)
+            print(f"{len(episodes)}: {len(last.injections)} injections, {last.verdict}", flush=True)
     print(table(given.protocol, given.query, episodes))
 
 

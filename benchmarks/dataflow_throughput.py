@@ -30,12 +30,12 @@ from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
 from journal.reader import read_journal
-from testbed.core.partition import Limits
+from testbed.core.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.progress import events_read
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES
-from testbed.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from testbed.runtime.sources import Generated
 from tests.integration.spark_jobs.submitting import PROGRAM, submit
 
@@ -101,12 +101,12 @@ def job_of(
         protocol=protocol,
         slots=workers,
         parallelism=max(2, workers),
-        input=InputSpec(InputKind.GENERATED, None, 0, EVENT_RATE),
+        input=JobInput(InputKind.GENERATED, None, 0, EVENT_RATE),
         output=OutputSpec(OutputKind.NOWHERE, Delivery.PLAIN),
         store=str(root / name / "store"),
         chaining=chaining,
         checkpoint_interval_s=5.0,
-        limits=Limits(records_per_message=records),
+        limits=PartitionLimits(records_per_message=records),
     )
 
 

@@ -61,7 +61,7 @@ class ManyHosts:
     def clocks(self, handle: Handle) -> dict[str, Any]:
         return NO_CLOCKS
 
-    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions) -> AfterOneRoundTrip:
+    def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions) -> AfterOneRoundTrip:
         time.sleep(self.round_trip_s)
         self.threads = max(self.threads, threading.active_count())
         return AfterOneRoundTrip(self.round_trip_s)

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator
 from itertools import count, islice
 from statistics import median
 
-from aftershock.run.fault_state import Faults
-from aftershock.run.followed import forget, journals
+from aftershock.run.fault_state import FaultState
 from aftershock.run.query import Commits
+from aftershock.run.run_journals import forget, journals
 from chaos.events import STRIKING
 from experiments import spec
 from journal.reader import read_journal
@@ -103,7 +103,7 @@ def followed() -> int:
 
 def whole() -> int:
     run = store.live(RUN_ID)
-    faults, commits = Faults(), Commits(spec.validate(store.read_json(run.experiment_path)))
+    faults, commits = FaultState(), Commits(spec.validate(store.read_json(run.experiment_path)))
     for digest, name in ((faults, "injector"), (faults, "injector"), (commits, "query")):
         for entry in read_journal(run.journal_path(name)):
             digest.take(entry)

@@ -18,7 +18,7 @@ from testbed.core.effects import Grant, Send, Store
 from testbed.core.frames import FrameReader, encode
 from testbed.core.graph import Dataflow
 from testbed.core.layout import Layout, lay_out
-from testbed.core.partition import Limits, Partition
+from testbed.core.partition import Partition, PartitionLimits
 from testbed.operators import Aggregation, Delivery, Source, tumbling
 from testbed.protocols import PROTOCOLS
 
@@ -62,7 +62,7 @@ class Loop:
     def __init__(self, layout: Layout, protocol: str, records_per_message: int) -> None:
         self.layout, self.protocol = layout, PROTOCOLS[protocol]
         schemas = [channel.schema for channel in layout.channels]
-        limits = Limits(records_per_message=records_per_message)
+        limits = PartitionLimits(records_per_message=records_per_message)
         self.partitions = [
             Partition(p, len(layout.partitions), schemas, self.protocol, limits) for p in layout.partitions
         ]

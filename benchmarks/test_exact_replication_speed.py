@@ -11,7 +11,7 @@ import pytest
 from benchmarks.test_fidelity_speed import plain_output_fidelity
 from models.fidelity import Scorer, worst_case
 from models.replication import dynamic_programming, exact
-from models.replication.parts import Kind
+from models.replication.parts import PartKind
 from models.replication.random_topologies import TopologySpec, generate
 from models.topology import Topology, parse_topology
 
@@ -30,7 +30,7 @@ def plans(topologies: list[Topology]) -> list[exact.ExactPlan]:
 
 @pytest.mark.parametrize("parallelism", [(1, 10), (10, 20)])
 @pytest.mark.parametrize("joins", [0.0, 0.5])
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", PartKind)
 def test_plans_of_20_random_topologies_at_5_budgets(benchmark, kind, joins, parallelism):
     topologies = drawn(TopologySpec(kind=kind, join_share=joins, parallelism=parallelism))
     found = benchmark.pedantic(plans, (topologies,), rounds=2)

@@ -11,9 +11,9 @@ import pytest
 
 from workloads.nexmark import words
 from workloads.nexmark.messages import messages
-from workloads.nexmark.stream import PRICES, Draw, Stream, events
+from workloads.nexmark.stream import PRICES, EventStream, NexmarkDraw, events
 
-STREAM, BATCH, TARGET = Stream(5), 65_536, 2e6
+STREAM, BATCH, TARGET = EventStream(5), 65_536, 2e6
 WORD, GAMMA = 2**64, 0x9E3779B97F4A7C15
 
 
@@ -35,25 +35,25 @@ def _mix(z: int) -> int:
     return z ^ (z >> 31)
 
 
-KEYS = {draw: _mix((_mix(STREAM.seed) + draw * GAMMA) % WORD) for draw in Draw}
+KEYS = {draw: _mix((_mix(STREAM.seed) + draw * GAMMA) % WORD) for draw in NexmarkDraw}
 
 
 def _bid(position: int) -> dict:
-    draws = {draw: _mix((position * GAMMA + KEYS[draw]) % WORD) for draw in list(Draw)[-5:]}
+    draws = {draw: _mix((position * GAMMA + KEYS[draw]) % WORD) for draw in list(NexmarkDraw)[-5:]}
     cycle = position // 50
-    known = draws[Draw.CHANNEL] >> 32 < 2**31
-    channel = _below(draws[Draw.CHANNEL], 4) if known else 4 + _below(draws[Draw.CHANNEL], 10_000)
-    index, fraction = draws[Draw.PRICE] >> 54, draws[Draw.PRICE] & 0xFFFF
+    known = draws[NexmarkDraw.CHANNEL] >> 32 < 2**31
+    channel = _below(draws[NexmarkDraw.CHANNEL], 4) if known else 4 + _below(draws[NexmarkDraw.CHANNEL], 10_000)
+    index, fraction = draws[NexmarkDraw.PRICE] >> 54, draws[NexmarkDraw.PRICE] & 0xFFFF
     low, high = int(PRICES[index]), int(PRICES[index + 1])
     return {
         "position": position,
-        "auction": _item(draws[Draw.AUCTION], STREAM.hot_auctions, cycle * 3 + 2, 100, 0),
-        "bidder": _item(draws[Draw.BIDDER], STREAM.hot_bidders, cycle, 1000, 1),
+        "auction": _item(draws[NexmarkDraw.AUCTION], STREAM.hot_auctions, cycle * 3 + 2, 100, 0),
+        "bidder": _item(draws[NexmarkDraw.BIDDER], STREAM.hot_bidders, cycle, 1000, 1),
         "price": low + ((high - low) * fraction >> 16),
         "channel": words.CHANNELS[channel].as_py(),
         "url": words.URLS[channel].as_py(),
         "date_time": STREAM.schedule.due_ms(position),
-        "extra": words.BID_EXTRA[_below(draws[Draw.BID_EXTRA], 1024)].as_py(),
+        "extra": words.BID_EXTRA[_below(draws[NexmarkDraw.BID_EXTRA], 1024)].as_py(),
     }
 
 

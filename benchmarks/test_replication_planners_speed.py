@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from models.replication import greedy, structure_aware
-from models.replication.parts import Kind
+from models.replication.parts import PartKind
 from models.replication.random_topologies import TopologySpec, generate
 from models.topology import Inputs, Topology
 
 
-def large(kind: Kind, join_share: float) -> Topology:
+def large(kind: PartKind, join_share: float) -> Topology:
     return generate(np.random.default_rng(1), TopologySpec((10, 10), (95, 105), kind, join_share=join_share))
 
 
@@ -47,7 +47,7 @@ def plain_greedy(topology: Topology, budget: int) -> list[int]:
     return sorted(range(len(alone)), key=alone.__getitem__)[:budget]
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(PartKind))
 @pytest.mark.parametrize("join_share", [0.0, 0.5])
 def test_structure_aware_plan_of_1000_tasks(benchmark, kind, join_share):
     topology = large(kind, join_share)
@@ -57,12 +57,12 @@ def test_structure_aware_plan_of_1000_tasks(benchmark, kind, join_share):
 
 
 def test_greedy_plan_of_1000_tasks(benchmark):
-    topology = large(Kind.STRUCTURED, 0.5)
+    topology = large(PartKind.STRUCTURED, 0.5)
     found = benchmark(greedy.plan, topology, 500)
     assert found.replicated.sum() == 500
 
 
 def test_greedy_plan_of_1000_tasks_in_plain_python(benchmark):
-    topology = large(Kind.STRUCTURED, 0.5)
+    topology = large(PartKind.STRUCTURED, 0.5)
     found = benchmark.pedantic(plain_greedy, (topology, 500), rounds=1)
     assert sorted(found) == np.flatnonzero(greedy.plan(topology, 500).replicated).tolist()

@@ -10,9 +10,9 @@ from itertools import islice, product
 import numpy as np
 import pytest
 
-from models.simulation.laws import Correlated, Exponential, Lognormal, Weibull
+from models.simulation.laws import Correlated, ExponentialTimes, LognormalTimes, WeibullTimes
 from models.simulation.reference import simulate_event_by_event
-from models.simulation.simulate import Simulated, simulate
+from models.simulation.simulate import SimulatedUtilization, simulate
 from models.utilization import optimal_interval, utilization
 
 RATES = (0.1, 0.05, 0.025, 0.005)  # the panels, per minute
@@ -33,7 +33,7 @@ def points(depths: tuple[int, ...]) -> list[dict[str, float]]:
     ]
 
 
-def figures_5_and_12() -> list[Simulated]:
+def figures_5_and_12() -> list[SimulatedUtilization]:
     wanted = points((1,)) + points((5, 25, 50))
     seeds = np.random.SeedSequence(2000).spawn(len(wanted))
     return [
@@ -59,7 +59,9 @@ def test_figures_5_and_12_at_full_size(benchmark):
     assert processor < TARGET_S
 
 
-@pytest.mark.parametrize("law", [Exponential(), Weibull(0.7), Lognormal(1.0), Correlated(0.5, 4, 20.0)], ids=str)
+@pytest.mark.parametrize(
+    "law", [ExponentialTimes(), WeibullTimes(0.7), LognormalTimes(1.0), Correlated(0.5, 4, 20.0)], ids=str
+)
 def test_one_point_under_each_law(benchmark, law):
     given = {"failure_rate": 0.025, "interval": 20.0, "hop_delay": 0.5, "depth": 25, "law": law}
     benchmark(simulate, **given, **PAPER, runs=RUNS, failures=FAILURES, seed=1)
@@ -68,7 +70,7 @@ def test_one_point_under_each_law(benchmark, law):
 
 def test_one_run_event_by_event(benchmark):
     rate, window = 0.025, FAILURES / 0.025
-    drawn = np.concatenate([*islice(Exponential().failures(np.random.default_rng(1), rate, 1, 3 * FAILURES), 3)])
+    drawn = np.concatenate([*islice(ExponentialTimes().failures(np.random.default_rng(1), rate, 1, 3 * FAILURES), 3)])
     failures = drawn[: np.searchsorted(drawn[:, 0], window) + 1, 0].tolist()
     given = {"window": window, "interval": 20.0, "hop_delay": 0.5, "depth": 25}
     benchmark(simulate_event_by_event, failures, **given, **PAPER)

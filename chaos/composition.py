@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from chaos.events import DECIMALS, FaultEvent
-from chaos.holds import Hold, Holds, Outcome
+from chaos.holds import Hold, Holds, StrikeOutcome
 from experiments.fault_kinds import FaultKind
 
 
@@ -72,9 +72,9 @@ class _Composer:
         self._release_before(event.at)
         for host in event.targets:
             outcome = self.holds.outcome(host, event.kind)
-            if outcome is Outcome.INJECTED:
+            if outcome is StrikeOutcome.INJECTED:
                 self._strike(fault, host, event)
-            elif outcome is Outcome.ABSORBED:
+            elif outcome is StrikeOutcome.ABSORBED:
                 self._absorb(fault, host, event)
             else:
                 self.made.withheld.append((fault, host))

@@ -18,7 +18,7 @@ from scipy import special, stats
 from chaos.clocks import clocks, clocks_of
 from chaos.composition import compose
 from chaos.events import FaultEvent
-from chaos.holds import Outcome
+from chaos.holds import StrikeOutcome
 from chaos.laws import Lognormal, Weibull, gaps
 from experiments.faults import FaultProcess, FaultSpec, GapLaw
 
@@ -69,9 +69,9 @@ def fit_to_plan(
     events: Sequence[FaultEvent], start_ns: int, entries: Iterable[dict[str, Any]], max_down: int | None = None
 ) -> list[Fit]:
     """Hold the injector's journal against the plan that it was given for a window that opens at `start_ns`."""
-    outcome = {(e["fault"], e["host"]): e for e in entries if e["event"] in set(Outcome)}
+    outcome = {(e["fault"], e["host"]): e for e in entries if e["event"] in set(StrikeOutcome)}
     strikes = {(fault, host) for fault, event in enumerate(events) for host in event.targets}
-    struck = {strike: entry for strike, entry in outcome.items() if entry["event"] == Outcome.INJECTED}
+    struck = {strike: entry for strike, entry in outcome.items() if entry["event"] == StrikeOutcome.INJECTED}
     due_ns = [start_ns + round(event.at * 1e9) for event in events]
     late_s = [abs(entry["fired_ns"] - due_ns[fault]) / 1e9 for (fault, _), entry in struck.items()]
     planned = compose(events, max_down).struck

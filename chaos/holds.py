@@ -19,7 +19,7 @@ STRENGTH = {Effect.DOWN: 3, Effect.FROZEN: 2, Effect.SLOW: 1}  # of the effects 
 TimeT = TypeVar("TimeT", int, float)
 
 
-class Outcome(StrEnum):
+class StrikeOutcome(StrEnum):
     """What became of a planned strike, as the injector's journal has it."""
 
     INJECTED = "injected"
@@ -52,14 +52,14 @@ class Holds(Generic[TimeT]):
         """The holds of one host."""
         return self._held.get(host, {})
 
-    def outcome(self, host: str, kind: FaultKind) -> Outcome:
+    def outcome(self, host: str, kind: FaultKind) -> StrikeOutcome:
         """What a fault of this kind comes to if it strikes this host now."""
         held = self.of(host)
         if kind.effect in held or any(_beats(effect, kind.effect) for effect in held):
-            return Outcome.ABSORBED
+            return StrikeOutcome.ABSORBED
         if kind.takes_the_host and host not in self._taken and len(self._taken) == self.max_down:
-            return Outcome.WITHHELD
-        return Outcome.INJECTED
+            return StrikeOutcome.WITHHELD
+        return StrikeOutcome.INJECTED
 
     def strike(self, hold: Hold[TimeT]) -> list[Hold[TimeT]]:
         """A fault has struck; returns the holds that it put an end to."""

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos.events import ABORT_FILE, STANDING_BY, STRIKING, FaultEvent
-from chaos.holds import Hold, Holds, Outcome
+from chaos.holds import Hold, Holds, StrikeOutcome
 from experiments.fault_kinds import Effect, FaultKind
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_for
@@ -37,23 +37,23 @@ from infra.strikes.strike import Proof, Strike
 from journal.writer import Journal
 
 NS = 1_000_000_000
-AIM_AHEAD_NS = NS  # to connect and to open handles
-LOOK_AHEAD_NS, LOOK_EACH_NS = NS // 10, 3 * NS // 100  # a look at a host's processes takes tens of milliseconds
-MOST_LOOK_AHEAD_NS = NS // 2
-SHOOT_AHEAD_NS = 3 * NS // 100  # the order reaches a host over SSH before the moment at which it strikes by itself
-AGAIN_NS = NS // 500  # until a strike is looked at again that was not ready when it was due
-LONGEST_NAP_S, PLAN_LOOK_S = 0.2, 0.02
-MOST_AIMING = 64  # threads
-BESIDE_EACH_S = 0.05  # a look at all that goes on beside takes as long as there is much of it
-JOIN_LIMIT_S, JOIN_LOOK_S = 90.0, 0.1
-SWITCH_INTERVAL_S = 0.0005  # between threads: a proof must not hold up a strike
+PREPARE_AHEAD_NS = NS  # to connect and to open handles
+RECHECK_AHEAD_NS, RECHECK_EACH_NS = NS // 10, 3 * NS // 100  # listing processes takes tens of ms
+MOST_RECHECK_AHEAD_NS = NS // 2
+SHOOT_AHEAD_NS = 3 * NS // 100  # the order must reach a host over SSH before the due time, at which its agent strikes
+RETRY_NS = NS // 500  # between checks whether the preparation of a strike has ended
+LONGEST_SLEEP_S, PLAN_POLL_S = 0.2, 0.02
+MOST_THREADS = 64  # that prepare and check strikes
+BACKGROUND_CHECK_S = 0.05  # the time of a check grows with the number of background tasks
+JOIN_LIMIT_S, JOIN_POLL_S = 90.0, 0.1
+SWITCH_INTERVAL_S = 0.0005  # Python's switch interval between threads, so that a proof does not delay a strike
 
 
 Arrival = Callable[[Handle, str, FaultKind], Callable[[], bool] | None]
 
 
 @dataclass(frozen=True)
-class Blow:
+class PlannedStrike:
     """The strike of a planned fault on one of its hosts; `number` is its place in the plan."""
 
     number: int
@@ -64,24 +64,28 @@ class Blow:
 
     @property
     def kind(self) -> FaultKind:
+        """The kind of the fault."""
         return self.event.kind
 
     @property
-    def lane(self) -> str:
+    def target(self) -> str:
+        """The service or host that it strikes; one thread proves and heals all strikes on a target."""
         return self.kind.service or self.host
 
     @property
-    def look_ahead_ns(self) -> int:
-        return min(LOOK_AHEAD_NS + LOOK_EACH_NS * len(self.event.targets), MOST_LOOK_AHEAD_NS)
+    def recheck_ahead_ns(self) -> int:
+        """How long before its due time the strike is checked again [ns]; longer if many hosts are struck at once."""
+        return min(RECHECK_AHEAD_NS + RECHECK_EACH_NS * len(self.event.targets), MOST_RECHECK_AHEAD_NS)
 
     @property
     def until_ns(self) -> int:
+        """When the fault is to be healed (UTC nanoseconds)."""
         return self.due_ns + round(self.event.heal_after * NS)
 
 
 @dataclass(order=True)
 class Action:
-    """What is to be done when it is due."""
+    """One step of the injector's schedule. Steps that are due at the same time run in the order of `number`."""
 
     due_ns: int
     number: int
@@ -89,11 +93,11 @@ class Action:
 
 
 class Injector:
-    """Does what is due in the order of its moments, and never waits for a host in doing so.
+    """Carries out the steps of a plan in the order of their due times. Its main thread never waits for a host.
 
     Each strike is prepared in advance and checked again just before it is due. If preparation is late, only that strike
     is late. A thread pool prepares and checks strikes; its threads run at this thread's real-time priority. Proofs and
-    heals run on a queue for each host or service: one after the other for one host, in parallel for several.
+    heals run on one thread for each host or service (its target), so those of one target never overlap.
 
     `arrival` is `infra.services.startup.arrival`. `aborted` tells whether a request to stop is an abort.
     """
@@ -110,29 +114,32 @@ class Injector:
         self.driver, self.handle, self.journal = driver, handle, journal
         self.arrival, self.aborted = arrival, aborted
         self.awaited: list[threading.Thread] = []
-        self.blows: Counter[tuple[str, Effect]] = Counter()
+        self.strike_counts: Counter[tuple[str, Effect]] = Counter()
         self.holds: Holds[int] = Holds(plan.get("max_down"))
-        self.lanes: dict[str, ThreadPoolExecutor] = defaultdict(partial(ThreadPoolExecutor, 1))
-        self.aiming = ThreadPoolExecutor(min(len(handle.hosts) + 1, MOST_AIMING), initializer=take_precedence)
-        self.aimed: dict[Blow, Future[Strike]] = {}
-        self.healing: dict[str, Future[None]] = {}  # of each lane the last heal
-        self.beside: list[Future[None]] = []
+        self.threads: dict[str, ThreadPoolExecutor] = defaultdict(partial(ThreadPoolExecutor, 1))
+        threads = min(len(handle.hosts) + 1, MOST_THREADS)
+        self.preparation = ThreadPoolExecutor(threads, initializer=take_precedence)
+        self.prepared: dict[PlannedStrike, Future[Strike]] = {}
+        self.healing: dict[str, Future[None]] = {}  # by target, its latest heal
+        self.background: list[Future[None]] = []
         self.stopping = False
         self._numbers = count()
-        self._next_look_s = 0.0
+        self._next_check_s = 0.0
         self.queue: list[Action] = []
         for fault, event in enumerate(map(FaultEvent.from_json, plan["events"])):
             due_ns = plan["window_start_ns"] + round(event.at * NS)
             for host in event.targets:
-                self._on_the_way(Blow(next(self._numbers), due_ns, fault, host, event), AIM_AHEAD_NS, self._aim)
+                planned = PlannedStrike(next(self._numbers), due_ns, fault, host, event)
+                self._schedule(planned, PREPARE_AHEAD_NS, self._prepare)
 
     def request_stop(self, *_: object) -> None:
+        """Have `run` heal everything and return; a signal handler."""
         self.stopping = True
 
     def run(self) -> None:
-        """Returns when every fault has been injected and healed, or when it was asked to stop and all is healed.
+        """Run the plan. Returns when every fault is healed: at the end of the plan, or early if asked to stop.
 
-        Raises the first thing that went wrong, after everything was healed.
+        Raises the first failure, but heals everything first.
         """
         self.journal.write("armed", faults=len(self.queue))
         threading.Thread(target=self._note_clocks, daemon=True).start()
@@ -140,7 +147,7 @@ class Injector:
             self._carry_out()
         finally:
             self._heal_all()
-            failures = [failure for future in self.beside if (failure := future.exception())]
+            failures = [failure for future in self.background if (failure := future.exception())]
             for failure in [sys.exception(), *failures]:
                 if failure is not None:
                     self.journal.write("failed", error=" ".join(str(failure).split()))
@@ -151,30 +158,30 @@ class Injector:
     def _carry_out(self) -> None:
         while self.queue and self._wait_until(self.queue[0].due_ns):
             heapq.heappop(self.queue).act()
-            self._look_beside()
-        while self._is_busy_beside() and not self.stopping:
-            self._look_beside()
-            time.sleep(JOIN_LOOK_S)
+            self._check_background()
+        while self._is_busy_in_background() and not self.stopping:
+            self._check_background()
+            time.sleep(JOIN_POLL_S)
 
-    def _is_busy_beside(self) -> bool:
-        """A heal that is done may have begun to wait for an arrival: looked at in this order, nothing slips through."""
-        return not all(future.done() for future in self.beside) or any(t.is_alive() for t in self.awaited)
+    def _is_busy_in_background(self) -> bool:
+        """Whether a proof, a heal or a wait for an arrival goes on. Heals come first, because they start such waits."""
+        return not all(future.done() for future in self.background) or any(t.is_alive() for t in self.awaited)
 
     def _heal_all(self) -> None:
-        """Undo what is held; also when the plan went wrong. What one host refuses keeps no other from its heal."""
+        """Undo every hold, also after a failure. If a host cannot be healed, the others still are."""
         if self.stopping and self.aborted():
             self.journal.write("aborted")
         self.stopping = True
         for hold in self.holds:
             self._heal(hold)
-        for pool in (self.aiming, *self.lanes.values()):
+        for pool in (self.preparation, *self.threads.values()):
             pool.shutdown()
-        for aimed in self.aimed.values():
-            if aimed.exception() is None:
-                aimed.result().close()
+        for prepared in self.prepared.values():
+            if prepared.exception() is None:
+                prepared.result().close()
 
     def _note_clocks(self) -> None:
-        """Connects to all hosts, which is also why it is done: none must be waited for later."""
+        """Journal the clock of each host. This also connects to all hosts, so that no strike waits for a connection."""
         for host, clock in self.driver.clocks(self.handle).items():
             fields = {"offset_ns": clock.offset_ns, "uncertainty_ns": clock.uncertainty_ns}
             self.journal.write("clock", host=host, **fields)
@@ -182,72 +189,74 @@ class Injector:
     def _at(self, due_ns: int, number: int, act: Callable[..., None], *arguments: Any) -> None:
         heapq.heappush(self.queue, Action(due_ns, number, partial(act, *arguments)))
 
-    def _on_the_way(self, blow: Blow, ahead_ns: int, act: Callable[..., None], *arguments: Any) -> None:
-        """The next thing to do for a blow, so long before it is due; of simultaneous ones in the order of the plan."""
-        self._at(blow.due_ns - ahead_ns, blow.number, act, blow, *arguments)
+    def _schedule(self, planned: PlannedStrike, ahead_ns: int, act: Callable[..., None], *arguments: Any) -> None:
+        """Schedule the next step of a strike `ahead_ns` before it is due; simultaneous steps keep the plan's order."""
+        self._at(planned.due_ns - ahead_ns, planned.number, act, planned, *arguments)
 
-    def _late(self, blow: Blow, act: Callable[..., None], *arguments: Any) -> None:
-        """What a blow waits for has not come: look again soon."""
-        self._at(time.time_ns() + AGAIN_NS, blow.number, act, blow, *arguments)
+    def _retry(self, planned: PlannedStrike, act: Callable[..., None], *arguments: Any) -> None:
+        """Try this step again soon, because what it waits for has not ended yet."""
+        self._at(time.time_ns() + RETRY_NS, planned.number, act, planned, *arguments)
 
-    def _aim(self, blow: Blow) -> None:
-        self.aimed[blow] = self.aiming.submit(self._once_healed, blow.lane, self._ready, blow)
-        self._on_the_way(blow, blow.look_ahead_ns, self._look)
+    def _prepare(self, planned: PlannedStrike) -> None:
+        strike = self.preparation.submit(self._once_healed, planned.target, self._prepared_strike, planned)
+        self.prepared[planned] = strike
+        self._schedule(planned, planned.recheck_ahead_ns, self._recheck)
 
-    def _ready(self, blow: Blow) -> Strike:
-        return self.driver.aim(self.handle, blow.host, blow.kind, blow.event.options.on(blow.host))
+    def _prepared_strike(self, planned: PlannedStrike) -> Strike:
+        return self.driver.prepare(self.handle, planned.host, planned.kind, planned.event.options.on(planned.host))
 
-    def _look(self, blow: Blow) -> None:
-        if not self.aimed[blow].done():
-            self._late(blow, self._look)
+    def _recheck(self, planned: PlannedStrike) -> None:
+        if not self.prepared[planned].done():
+            self._retry(planned, self._recheck)
             return
-        up = self.aiming.submit(self._once_healed, blow.lane, self.aimed[blow].result().refresh)
-        self._on_the_way(blow, SHOOT_AHEAD_NS, self._strike, up)
+        up = self.preparation.submit(self._once_healed, planned.target, self.prepared[planned].result().refresh)
+        self._schedule(planned, SHOOT_AHEAD_NS, self._strike, up)
 
-    def _once_healed(self, lane: str, act: Callable[..., Any], *arguments: Any) -> Any:
-        """Act on a host or service that nobody is healing."""
-        if healing := self.healing.get(lane):
+    def _once_healed(self, target: str, act: Callable[..., Any], *arguments: Any) -> Any:
+        """Act once the latest heal of this host or service has ended."""
+        if healing := self.healing.get(target):
             healing.result()
         return act(*arguments)
 
-    def _strike(self, blow: Blow, up: Future[bool]) -> None:
+    def _strike(self, planned: PlannedStrike, up: Future[bool]) -> None:
         if not up.done():
-            self._late(blow, self._strike, up)
+            self._retry(planned, self._strike, up)
             return
         is_up = up.result()
-        strike = self.aimed.pop(blow).result()
-        outcome = self.holds.outcome(blow.host, blow.kind) if is_up else Outcome.ABSORBED
-        if outcome is Outcome.INJECTED:
-            self._inject(blow, strike)
+        strike = self.prepared.pop(planned).result()
+        outcome = self.holds.outcome(planned.host, planned.kind) if is_up else StrikeOutcome.ABSORBED
+        if outcome is StrikeOutcome.INJECTED:
+            self._inject(planned, strike)
         else:
-            self._leave(blow, strike, outcome)
+            self._leave(planned, strike, outcome)
 
-    def _inject(self, blow: Blow, strike: Strike) -> None:
-        """It holds its host from before it goes out: one that fails half-way is undone as well."""
-        self._note(STRIKING, blow)
-        hold = Hold(blow.host, blow.kind, blow.fault, blow.until_ns)
-        self.blows[blow.host, blow.kind.effect] += 1
+    def _inject(self, planned: PlannedStrike, strike: Strike) -> None:
+        """Carry out a strike. Its hold is recorded first, so that a strike that fails half-way is undone, too."""
+        self._note(STRIKING, planned)
+        hold = Hold(planned.host, planned.kind, planned.fault, planned.until_ns)
+        self.strike_counts[planned.host, planned.kind.effect] += 1
         taken = self.holds.strike(hold)
-        strike.shoot(blow.due_ns)
+        strike.shoot(planned.due_ns)
         for ended in taken:
             self.journal.write("ended", fault=ended.fault, host=ended.host, kind=ended.kind)
         self._at(hold.until, next(self._numbers), self._heal_when_due, hold)
-        self.beside.append(self.lanes[blow.lane].submit(self._prove, blow, strike))
+        self.background.append(self.threads[planned.target].submit(self._prove, planned, strike))
 
-    def _prove(self, blow: Blow, strike: Strike) -> None:
-        self._note(Outcome.INJECTED, blow, **strike.fire().to_json())
+    def _prove(self, planned: PlannedStrike, strike: Strike) -> None:
+        self._note(StrikeOutcome.INJECTED, planned, **strike.fire().to_json())
 
-    def _leave(self, blow: Blow, strike: Strike, outcome: Outcome) -> None:
-        """A strike that comes to nothing; one that is absorbed may still hold its host for longer."""
+    def _leave(self, planned: PlannedStrike, strike: Strike, outcome: StrikeOutcome) -> None:
+        """Give up a strike that must not be carried out. If it is absorbed, it may prolong the hold on its host."""
         strike.close()
-        self._note(outcome, blow)
-        if outcome is Outcome.ABSORBED:
-            longer = self.holds.absorb(blow.host, blow.kind, blow.until_ns)
+        self._note(outcome, planned)
+        if outcome is StrikeOutcome.ABSORBED:
+            longer = self.holds.absorb(planned.host, planned.kind, planned.until_ns)
             if longer is not None:
                 self._at(longer.until, next(self._numbers), self._heal_when_due, longer)
 
-    def _note(self, event: str, blow: Blow, **proof: Any) -> None:
-        self.journal.write(event, fault=blow.fault, host=blow.host, kind=blow.kind, planned_ns=blow.due_ns, **proof)
+    def _note(self, event: str, planned: PlannedStrike, **proof: Any) -> None:
+        about: dict[str, Any] = {"fault": planned.fault, "host": planned.host, "kind": planned.kind}
+        self.journal.write(event, **about, planned_ns=planned.due_ns, **proof)
 
     def _heal_when_due(self, hold: Hold[int]) -> None:
         if self.holds.is_current(hold):
@@ -255,45 +264,48 @@ class Injector:
 
     def _heal(self, hold: Hold[int]) -> None:
         self.holds.release(hold)
-        blows, lane = self.blows[hold.host, hold.kind.effect], hold.kind.service or hold.host
-        self.healing[lane] = self.lanes[lane].submit(self._undo, hold, blows)
-        self.beside.append(self.healing[lane])
+        strikes, target = self.strike_counts[hold.host, hold.kind.effect], hold.kind.service or hold.host
+        self.healing[target] = self.threads[target].submit(self._undo, hold, strikes)
+        self.background.append(self.healing[target])
 
-    def _undo(self, hold: Hold[int], blows: int) -> None:
-        """Undo the last of so many blows of its effect on the host."""
+    def _undo(self, hold: Hold[int], strikes: int) -> None:
+        """Undo a hold; `strikes` is how often its effect had struck the host by then."""
         arrived = self.arrival(self.handle, hold.host, hold.kind)
         proof: Proof = self.driver.heal(self.handle, hold.host, hold.kind)
         self.journal.write("healed", fault=hold.fault, host=hold.host, kind=hold.kind, **proof.to_json())
         if arrived is not None:
-            thread = threading.Thread(target=self._await_arrival, args=(hold, blows, arrived), daemon=True)
+            thread = threading.Thread(target=self._await_arrival, args=(hold, strikes, arrived), daemon=True)
             thread.start()
-            self.awaited.append(thread)  # by lanes at once: none may take another's out
+            self.awaited.append(thread)  # only appended to, since several threads do so at once
 
-    def _await_arrival(self, hold: Hold[int], blows: int, arrived: Callable[[], bool]) -> None:
-        """Beside the lane, which the next strike may need: a worker takes seconds to join. The next may come first."""
+    def _await_arrival(self, hold: Hold[int], strikes: int, arrived: Callable[[], bool]) -> None:
+        """Journal that a host or service has its place again, unless the next strike of the same effect comes first.
+
+        A worker takes seconds to join. This runs in a thread of its own: the next strike may need that of the target.
+        """
         deadline = time.monotonic() + JOIN_LIMIT_S
         while not self.stopping and time.monotonic() < deadline:
-            if self.blows[hold.host, hold.kind.effect] > blows:
+            if self.strike_counts[hold.host, hold.kind.effect] > strikes:
                 return
             if arrived():
                 self.journal.write("joined", fault=hold.fault, host=hold.host, kind=hold.kind)
                 return
-            time.sleep(JOIN_LOOK_S)
+            time.sleep(JOIN_POLL_S)
 
-    def _look_beside(self) -> None:
-        """Now and then forget what has been done; what failed ends the plan."""
-        if time.monotonic() < self._next_look_s:
+    def _check_background(self) -> None:
+        """Drop background tasks that have ended. If one of them failed, the plan ends."""
+        if time.monotonic() < self._next_check_s:
             return
-        self._next_look_s = time.monotonic() + BESIDE_EACH_S
-        running = [future for future in self.beside if not future.done()]
-        failed = [future for future in self.beside if future.done() and future.exception()]
-        self.beside = running + failed
+        self._next_check_s = time.monotonic() + BACKGROUND_CHECK_S
+        running = [future for future in self.background if not future.done()]
+        failed = [future for future in self.background if future.done() and future.exception()]
+        self.background = running + failed
         self.stopping = self.stopping or bool(failed)
 
     def _wait_until(self, due_ns: int) -> bool:
-        """Sleep until then; False when asked to stop meanwhile."""
+        """Sleep until `due_ns`; returns False if the injector was asked to stop before that."""
         while not self.stopping and (left_ns := due_ns - time.time_ns()) > 0:
-            time.sleep(min(left_ns / 1e9, LONGEST_NAP_S))
+            time.sleep(min(left_ns / 1e9, LONGEST_SLEEP_S))
         return not self.stopping
 
 
@@ -304,10 +316,10 @@ def main() -> None:
     driver, journal = driver_for(handle), Journal(journal_path)
     journal.write(STANDING_BY)
     while not plan_path.exists():
-        time.sleep(PLAN_LOOK_S)
+        time.sleep(PLAN_POLL_S)
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
     injector = Injector(driver, handle, journal, plan, aborted=plan_path.with_name(ABORT_FILE).exists)
-    take_precedence()  # not before: where real time is rationed, importing the driver would use seconds of it up
+    take_precedence()  # after the imports, which would use up seconds of a limited real-time budget
     signal.signal(signal.SIGTERM, injector.request_stop)
     injector.run()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from chaos.clocks import clocks
 from chaos.events import FaultEvent, listed_events
 from experiments import documents
-from experiments.documents import Document
+from experiments.documents import DocumentKind
 from experiments.errors import BadInput, in_file
 from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
@@ -27,7 +27,7 @@ def load_fault_spec(path: str | Path) -> FaultSpec:
     Raises `BadInput` naming the field, its value and what is allowed.
     """
     document = read_mapping(Path(path), "faults", str(path))
-    documents.require(Document.FAULTS, document, "faults", str(path))
+    documents.require(DocumentKind.FAULTS, document, "faults", str(path))
     with in_file(str(path)):
         return with_trace(parse(FaultSpec, document, "faults"))
 

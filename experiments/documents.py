@@ -9,7 +9,7 @@ from typing import Any
 from experiments.errors import BadInput
 
 
-class Document(Enum):
+class DocumentKind(Enum):
     """What a user can write: in words, which fields it may have at the top, and what takes it."""
 
     EXPERIMENT = (
@@ -44,13 +44,13 @@ class Document(Enum):
 
     def fits(self, document: Mapping[Any, Any]) -> int:
         """How many fields of the document this kind has; an inventory's hosts are a list, a fault spec's are not."""
-        if "hosts" in document and isinstance(document["hosts"], list) is not (self is Document.INVENTORY):
+        if "hosts" in document and isinstance(document["hosts"], list) is not (self is DocumentKind.INVENTORY):
             return len(self.fields & document.keys() - {"hosts"})
         return len(self.fields & document.keys())
 
 
-def require(wanted: Document, document: Mapping[Any, Any], field: str, source: str) -> None:
+def require(wanted: DocumentKind, document: Mapping[Any, Any], field: str, source: str) -> None:
     """Raise `BadInput` about `field` for a document that is plainly of another kind than the one wanted."""
-    likeliest = max(Document, key=lambda kind: kind.fits(document))
+    likeliest = max(DocumentKind, key=lambda kind: kind.fits(document))
     if likeliest.fits(document) > wanted.fits(document):
         raise BadInput(field, source, f"{wanted.title}; this is {likeliest.title}, for {likeliest.taker}")

@@ -23,7 +23,7 @@ from paramiko.pkey import UnknownKeyType
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from experiments import documents
-from experiments.documents import Document
+from experiments.documents import DocumentKind
 from experiments.errors import BadInput, in_file
 from experiments.field_types import Spelling
 from experiments.parsing import Misfit, Spec, parse, read_json
@@ -164,7 +164,7 @@ def load(path: Path, field: str = "inventory") -> Inventory:
     Raises `BadInput` naming file, field, value and what is allowed, also for a private key that cannot be used.
     """
     document = read_json(path, field)
-    documents.require(Document.INVENTORY, document, field, str(path))
+    documents.require(DocumentKind.INVENTORY, document, field, str(path))
     with in_file(str(path)):
         inventory = parse(Inventory, document, "hosts")
         hosts = [_with_key(host, path.parent, f"hosts.{index}.key_file") for index, host in enumerate(inventory.hosts)]

@@ -20,7 +20,7 @@ from experiments.users import name_of, user_of
 
 log = logging.getLogger(__name__)
 LIMIT_S = 600.0
-TELL_AFTER_S, TELL_EACH_S, LOOK_EACH_S = 1.0, 10.0, 0.1
+TELL_AFTER_S, TELL_EACH_S, POLL_S = 1.0, 10.0, 0.1
 OWN, EVERYBODY = 0o600, 0o644  # modes: who may open a lock; only its owner may write to it
 MOST_TRIES = 100  # to open a lock that others make and remove meanwhile
 KERNEL_LIST = Path("/proc/locks")
@@ -83,7 +83,7 @@ def _acquire(path: Path, what: str, limit_s: float, operation: int, mode: int) -
         if now >= tell_at:
             tell_at = now + TELL_EACH_S
             log.warning("waiting for %s by %s, at most %.0f s more", what, holder, limit_s - (now - started))
-        time.sleep(LOOK_EACH_S)
+        time.sleep(POLL_S)
 
 
 def _open(path: Path, mode: int = OWN) -> int:

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from experiments import documents, spec
-from experiments.documents import Document
+from experiments.documents import DocumentKind
 from experiments.errors import BadInput, in_file
 from experiments.field_types import Spelling
 from experiments.parsing import Spec, parse, read_mapping
@@ -64,7 +64,7 @@ def load(source: str = "nightly") -> list[spec.Experiment]:
     path = MATRICES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else Path(source)
     known = ", ".join(sorted(path.stem for path in MATRICES.glob("*.yaml")))
     document = read_mapping(path, "matrix", source, f", or one of {known}")
-    documents.require(Document.MATRIX, document, "matrix", source)
+    documents.require(DocumentKind.MATRIX, document, "matrix", source)
     with in_file(source):
         return cells(parse(Matrix, document, "matrix"))
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from experiments import documents
-from experiments.documents import Document
+from experiments.documents import DocumentKind
 from experiments.engines import Engine, EngineSpec, Protocol, RecoveryMode, TriggerMode, check_engine
 from experiments.errors import BadInput, in_file
 from experiments.fault_misfits import misfits
@@ -193,7 +193,7 @@ def load(source: str = "wordcount", overrides: list[str] | None = None) -> Exper
     """
     path = EXAMPLES / f"{source}.yaml" if re.fullmatch(r"[a-z0-9-]+", source) else Path(source)
     document = read_mapping(path, "experiment", source, f", or one of {', '.join(available())}")
-    documents.require(Document.EXPERIMENT, document, "experiment", source)
+    documents.require(DocumentKind.EXPERIMENT, document, "experiment", source)
     for override in overrides or []:
         _apply(document, override)
     with in_file(source, set_elsewhere=[override.partition("=")[0] for override in overrides or []]):

@@ -1,5 +1,6 @@
 """Clusters: drivers that create, inspect and destroy hosts, and what hosts need to run: a JVM, jars, Spark, Kafka.
 
-`strikes` is what faults do to a host; which faults, and when, is the business of `chaos`. May import `experiments`;
-knows nothing of Airflow, workloads or results.
+`local`, `netns`, `docker` and `ssh` are the drivers; `remote` has the sessions and agents that the last three share.
+`services` is what runs on the hosts. `strikes` is what faults do to a host; `chaos` decides which faults, and when.
+May import `journal` and `experiments`; knows nothing of Airflow, workloads or results.
 """

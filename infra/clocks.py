@@ -19,6 +19,7 @@ class ClockOffset:
 
     @property
     def applied_ns(self) -> int:
+        """The offset that is used [ns]: 0 if the measured one is within its uncertainty."""
         return self.offset_ns if abs(self.offset_ns) > self.uncertainty_ns else 0
 
     def there(self, our_ns: int) -> int:

@@ -30,6 +30,8 @@ STORE, JOB = "store", "job"  # folders of a cluster's root: checkpoints, an own 
 
 @dataclass(frozen=True)
 class Host:
+    """A host of a cluster as it was planned; `address` is IPv4."""
+
     name: str
     address: str
     role: Role
@@ -51,10 +53,12 @@ class Handle:
 
     @property
     def workers(self) -> list[Host]:
+        """The hosts that run Spark workers; faults strike these."""
         return [host for host in self.hosts.values() if host.role is Role.WORKER]
 
     @property
     def gateway(self) -> Host:
+        """The host of broker, Spark master, query, generator, sampler and injector."""
         return next(host for host in self.hosts.values() if host.role is Role.GATEWAY)
 
     @property
@@ -63,6 +67,7 @@ class Handle:
         return Broker(self.broker, str(credentials.kafka_file(self.root)))
 
     def directory(self, host: str) -> Path:
+        """The folder of a host in the cluster's root."""
         return Path(self.root) / "hosts" / host
 
     @property
@@ -140,6 +145,8 @@ def _require(fits: bool, field_name: str) -> None:
 
 @dataclass(frozen=True)
 class HostState:
+    """What `inspect` found of a host: whether it is up, and how many processes it has."""
+
     name: str
     address: str
     up: bool
@@ -181,7 +188,7 @@ class Driver(Protocol):
         """Names of the services of the host that have a live process."""
         ...
 
-    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+    def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         """Make a fault of a host ready; raises `BadInput` for a host that is not of this cluster, or not of this kind.
 
         A fault of a service strikes the gateway, any other a worker.

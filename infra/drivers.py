@@ -39,4 +39,5 @@ def driver_of(name: ClusterDriver | str) -> Driver:
 
 
 def driver_for(handle: Handle) -> Driver:
+    """The driver that made the cluster of this handle; raises `EnvironmentFailure` if its package is missing."""
     return driver_of(handle.driver)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from infra.process_handles import Handles
+from infra.process_handles import ProcessHandles
 from infra.processes import MARK, ROOT, marks, members
 
 REPOSITORY = Path(__file__).parent.parent
@@ -87,8 +87,8 @@ def _leads_session(pid: int) -> bool:
 
 def _signal(mark: str, number: signal.Signals, wanted: Callable[[int], bool] = lambda pid: True) -> None:
     """Send a signal to those processes of a mark that are wanted, never to another one that has got the id of such."""
-    processes = Handles(mark)
+    processes = ProcessHandles(mark)
     try:
-        processes.signal(number, [pid for pid in processes.look() if wanted(pid)])
+        processes.signal(number, [pid for pid in processes.scan() if wanted(pid)])
     finally:
         processes.close()

@@ -19,14 +19,14 @@ from experiments.plain_files import read_plain
 from infra import disks, tokens
 from infra.cluster import HANDLE_FILE
 from infra.netns import namespaces
-from infra.process_handles import Handles
+from infra.process_handles import ProcessHandles
 from infra.processes import marked, owners
 
 IN_DOCKER = tokens.LETTERS["docker"]
 HERE = {tokens.LETTERS[driver] for driver in ("local", "netns", "docker")}  # those whose hosts are on this machine
 ROOT_USER = 0
 Cluster = tuple[str, int]  # its label and its user
-REMOVAL_LIMIT_S, LOOK_EACH_S = 10.0, 0.01
+REMOVAL_LIMIT_S, POLL_S = 10.0, 0.01
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def remove(label: str, uid: int | None = None) -> None:
         disks.remove(label)
 
 
-class Belongings(Handles):
+class Belongings(ProcessHandles):
     """The processes of a user's cluster: those that carry a mark of it, and those that live in its namespaces."""
 
     def __init__(self, label: str, uid: int) -> None:
@@ -176,11 +176,11 @@ class Belongings(Handles):
 def _end_processes(label: str, uid: int) -> None:
     processes, deadline = Belongings(label, uid), time.monotonic() + REMOVAL_LIMIT_S
     try:
-        while left := processes.look():
+        while left := processes.scan():
             if time.monotonic() > deadline:
                 numbers = ", ".join(map(str, left))
                 raise EnvironmentFailure(f"processes {numbers} of {label} survive SIGKILL", "look for them with ps")
             processes.signal(signal.SIGKILL)
-            time.sleep(LOOK_EACH_S)
+            time.sleep(POLL_S)
     finally:
         processes.close()

@@ -63,8 +63,8 @@ class LocalDriver:
         """Names of the services of the host that have a live process."""
         return launch.running(f"{handle.token}/{host}")
 
-    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
-        """Open handles on the host's processes; only a host of this cluster can be aimed at."""
+    def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+        """Open handles on the host's processes; raises `BadInput` for a host that is not of this cluster."""
         return ready(self._target(handle, host, kind), kind, options)
 
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:

@@ -1,6 +1,6 @@
-"""Handles on the processes of a mark, opened ahead of a strike.
+"""Handles on the processes of a mark, opened before a strike.
 
-A pidfd names a process for good: a process id that is used again is never hit.
+A pidfd always refers to the same process. So a signal never reaches another process that got the same id later.
 """
 
 from __future__ import annotations
@@ -14,37 +14,39 @@ from collections.abc import Collection
 from infra.processes import MARK, carries, members
 
 
-class Handles:
-    """The processes that carry a mark, or one below it, as far as they were seen; whoever makes it closes it."""
+class ProcessHandles:
+    """Open pidfds on the processes that carry a mark, or a mark below it. The caller closes them."""
 
     def __init__(self, mark: str) -> None:
         self.mark = mark
         self._open: dict[int, int] = {}
 
     def __len__(self) -> int:
-        """How many processes were aimed at, whether they live or not."""
+        """How many processes have a handle, including those that have ended."""
         return len(self._open)
 
     @property
     def pids(self) -> set[int]:
+        """The ids of the processes that have a handle."""
         return set(self._open)
 
     def find(self) -> list[int]:
-        """Ids of the processes that there are."""
+        """The ids of all processes that carry the mark now."""
         return members(self.mark)
 
     def belongs(self, pid: int) -> bool:
+        """Whether a process carries the mark."""
         return carries(pid, f"{MARK}={self.mark}".encode())
 
-    def look(self) -> list[int]:
-        """Aim at every process that there is; returns their ids."""
+    def scan(self) -> list[int]:
+        """Open handles on all processes that carry the mark now; returns their ids."""
         found = self.find()
         for pid in found:
-            self.aim_at(pid)
+            self.add(pid)
         return found
 
-    def aim_at(self, pid: int) -> bool:
-        """Aim at a process if it belongs to them."""
+    def add(self, pid: int) -> bool:
+        """Open a handle on a process if it carries the mark; returns whether it does."""
         if pid in self._open and not self._ended(pid):
             return True
         try:
@@ -58,7 +60,7 @@ class Handles:
         return pid in self._open
 
     def _ended(self, pid: int) -> bool:
-        """Whether the process aimed at has ended, and the id is another's now; closes the handle on it then."""
+        """Whether a process has ended, so that its id may belong to another; closes its handle if so."""
         try:
             signal.pidfd_send_signal(self._open[pid], 0)
         except ProcessLookupError:
@@ -67,12 +69,12 @@ class Handles:
         return False
 
     def forget_the_ended(self) -> None:
-        """Close the handles on processes that have ended."""
+        """Close the handles of processes that have ended."""
         for pid in list(self._open):
             self._ended(pid)
 
     def signal(self, number: signal.Signals, only: Collection[int] | None = None) -> None:
-        """Send a signal to all processes aimed at, or to these."""
+        """Send a signal to all processes that have a handle, or to those of `only`."""
         for pid, handle in self._open.items():
             if only is None or pid in only:
                 try:
@@ -81,7 +83,7 @@ class Handles:
                     continue
 
     def wait_for_their_end(self, within_s: float) -> None:
-        """Return when all processes aimed at have ended, or that time [s] is over."""
+        """Wait until all processes that have a handle have ended, for at most `within_s`."""
         waiting = set(self._open.values())
         deadline = time.monotonic() + within_s
         while waiting and (left_s := deadline - time.monotonic()) > 0:

@@ -26,7 +26,7 @@ STOPPED = frozenset("tT")  # states in /proc/PID/stat
 STILL = STOPPED | frozenset("DXZ")  # held in the kernel, which a stopped thread does not leave, or dead
 VSIZE, ENV_END = 20, 48  # positions in /proc/PID/stat, from the state on
 FIRST_IN_LINE = -20
-EXEC_LOOKS, EXEC_PAUSE_S = 1000, 0.0005
+EXEC_RETRIES, EXEC_PAUSE_S = 1000, 0.0005
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def _environment(pid: int) -> list[bytes]:
     none, too, tells that there is none.
     """
     path, settled = Path(f"/proc/{pid}/environ"), False
-    for _ in range(EXEC_LOOKS):
+    for _ in range(EXEC_RETRIES):
         try:
             entries = path.read_bytes()
         except OSError:

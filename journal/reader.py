@@ -60,7 +60,7 @@ class Digest(Protocol):
 DigestT = TypeVar("DigestT", bound=Digest)
 
 
-class Followed(Generic[DigestT]):
+class JournalFollower(Generic[DigestT]):
     """A journal that others write, taken into a digest as it grows; not for several threads at once.
 
     Each look reads on from the end of the last whole line that it knows. A journal that has become another (shorter, a
@@ -76,7 +76,7 @@ class Followed(Generic[DigestT]):
         self._identity, self._at, self._last_line, self._digest = identity, 0, b"", self._begin()
         self._amid_line = False  # what was read last is a piece of a line that is too long
 
-    def look(self) -> DigestT:
+    def poll(self) -> DigestT:
         """The digest of all that the journal holds by now; one that was never begun is empty."""
         try:
             with self._path.open("rb") as file:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from pydantic import AfterValidator, Field, model_validator
 
 from experiments import documents
-from experiments.documents import Document
+from experiments.documents import DocumentKind
 from experiments.errors import BadInput, in_file
 from experiments.parsing import Misfit, Spec, parse, read_json
 from experiments.repetition import repeated
@@ -208,7 +208,7 @@ class Topology:
 def load_topology(path: str | Path) -> Topology:
     """Load a topology from a JSON file; raises `BadInput` naming the field, its value and what is allowed."""
     document = read_json(Path(path), "topology")
-    documents.require(Document.TOPOLOGY, document, "topology", str(path))
+    documents.require(DocumentKind.TOPOLOGY, document, "topology", str(path))
     with in_file(str(path)):
         return parse_topology(document)
 

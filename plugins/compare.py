@@ -48,7 +48,7 @@ def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
     )
 
 
-def _pooled(runs: list[store.Run], rows: list[index.Row]) -> Pooled | None:
+def _pooled(runs: list[store.Run], rows: list[index.IndexRow]) -> Pooled | None:
     """The runs together against eq. 10, if they are of one experiment and all of them can be read."""
     same = len({row.experiment_digest for row in rows}) == 1 and rows[0].experiment_digest is not None
     return pooled(runs) if same and all(row.state == "done" for row in rows) else None

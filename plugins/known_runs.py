@@ -10,7 +10,7 @@ READING_S = 0.3  # that a page waits for runs which nobody has listed before
 READER = "aftershock-index"  # the thread that reads what a page did not wait for
 
 
-def known_runs() -> list[index.Row]:
+def known_runs() -> list[index.IndexRow]:
     """The row of every finished run, newest first; those that are not read yet are read by a thread meanwhile."""
     every = index.rows(READING_S)
     if unread_in(every):
@@ -18,6 +18,6 @@ def known_runs() -> list[index.Row]:
     return every
 
 
-def unread_in(rows: list[index.Row]) -> int:
+def unread_in(rows: list[index.IndexRow]) -> int:
     """How many of these runs are not read yet."""
     return sum(row.state == index.UNREAD for row in rows)

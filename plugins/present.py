@@ -12,7 +12,7 @@ import pandas as pd
 
 from results.damage import Damaged
 from results.runs.store import Run
-from results.summary.index import Row
+from results.summary.index import IndexRow
 from results.tables.schema import REAL, TABLES, WHOLE
 from results.verdict import WORST_FIRST
 
@@ -46,7 +46,7 @@ NOT_OF_THE_TESTBED = ("recovery", "trigger")  # which has a protocol instead
 
 
 @dataclass(frozen=True)
-class Cell:
+class ShownCell:
     """One value of a table: its text, and what the text leaves out."""
 
     text: str
@@ -54,17 +54,17 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class ShownTable:
     """The head of a result table, ready to be printed."""
 
     name: str
     numeric: dict[str, bool]  # by column
-    rows: list[list[Cell]]
+    rows: list[list[ShownCell]]
     count: int
     damage: str | None = None  # why it cannot be shown
 
 
-def details(row: Row) -> list[tuple[str, str]]:
+def details(row: IndexRow) -> list[tuple[str, str]]:
     """What was run, as labels and values."""
     known = row.facts | {"experiment": row.experiment, "machine": row.machine, "digest": row.experiment_digest}
     hidden = NOT_OF_THE_TESTBED if known.get("protocol") else ()
@@ -73,7 +73,7 @@ def details(row: Row) -> list[tuple[str, str]]:
     return [(label, cell("", value).text) for label, value in shown if value is not None] + times
 
 
-def tables(run: Run) -> list[Table]:
+def tables(run: Run) -> list[ShownTable]:
     """Every table that the run has, in the order of the schema, cut to the first rows."""
     return [_table(run, name) for name in TABLES if run.has(name)]
 
@@ -116,30 +116,30 @@ def figure_text(value: float | None, unit: str = "") -> str:
     return f"{f'{value:,.0f}' if abs(value) >= 1000 else f'{value:.4g}'} {unit}".rstrip()
 
 
-def cell(column: str, value: Any) -> Cell:
+def cell(column: str, value: Any) -> ShownCell:
     """Print one value: times as UTC, reals to six digits (exact value kept), nulls as a dash."""
     if value is None or value is pd.NA:
-        return Cell(MISSING, "not measured")
+        return ShownCell(MISSING, "not measured")
     if isinstance(value, bool):
-        return Cell("yes" if value else "no")
+        return ShownCell("yes" if value else "no")
     if column.endswith("_ns"):
-        return Cell(time_text(value), f"{value} ns")
+        return ShownCell(time_text(value), f"{value} ns")
     if isinstance(value, float):
-        return Cell(f"{value:.6g}", repr(value))
-    return Cell(str(value))
+        return ShownCell(f"{value:.6g}", repr(value))
+    return ShownCell(str(value))
 
 
-def _table(run: Run, name: str) -> Table:
+def _table(run: Run, name: str) -> ShownTable:
     numeric = {field.name: field.type in (WHOLE, REAL) for field in TABLES[name]}
     try:
         head, count = run.head(name, ROWS_SHOWN)
     except (Damaged, FileNotFoundError) as error:
-        return Table(name, {}, [], 0, str(error))
+        return ShownTable(name, {}, [], 0, str(error))
     rows = [
         [cell(column, value) for column, value in zip(head.columns, row, strict=True)]
         for row in head.itertuples(index=False, name=None)
     ]
-    return Table(name, {column: numeric.get(column, False) for column in head.columns}, rows, count)
+    return ShownTable(name, {column: numeric.get(column, False) for column in head.columns}, rows, count)
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

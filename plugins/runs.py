@@ -19,7 +19,7 @@ from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results.runs import store
 from results.summary import index
-from results.summary.findings import headline, surroundings
+from results.summary.findings import headline, machine_load
 from results.tables.reading import read_pieces
 from results.tables.schema import TABLES
 from results.verdict import WORST_FIRST
@@ -98,7 +98,7 @@ def show_run(request: Request, run: FinishedRun) -> HTMLResponse:
         run=row,
         details=present.details(row),
         headline=headline(run) if readable else None,
-        surroundings=surroundings(run),
+        machine_load=machine_load(run),
         judged=present.verdicts(run) if readable else [],
         ledger=charts.ledger(run) if readable else None,
         drawn=readable and bool(row.facts),

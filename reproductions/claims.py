@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from reproductions.plants import Plant
-from reproductions.reproduction import Check, holds
+from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import NotEnough, between
 
 CONFIDENCE = 0.95
@@ -94,7 +94,7 @@ def _limits(what: str, log: float, half: float) -> Ratio:
 
 def at_least(
     name: str, ratios: Callable[[pd.DataFrame], list[Ratio]], limit: float, expected: str, plant: Plant
-) -> Check:
+) -> ReproductionCheck:
     """Every ratio is `limit` or more, within its uncertainty: below for certain fails, too close to tell is unknown.
 
     So is what would be decided by the limits of single runs.

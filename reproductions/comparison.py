@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from reproductions.plants import Plant
-from reproductions.reproduction import Check, holds
+from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import NotEnough, between
 from results.views.style import BLUE, GREY, ORANGE, SKY, WIDTH_IN
 
@@ -75,7 +75,7 @@ def scarce(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["share"] < 1.0]
 
 
-def never_above(name: str, expected: str, plant: Plant) -> Check:
+def never_above(name: str, expected: str, plant: Plant) -> ReproductionCheck:
     """No value of any algorithm on any single problem is above the bound of that problem."""
     return holds(
         name,
@@ -90,7 +90,9 @@ def never_above(name: str, expected: str, plant: Plant) -> Check:
     )
 
 
-def mean_above(name: str, better: str, worse: str, optimum: str, expected: str, plant: Plant, fails: str = "") -> Check:
+def mean_above(
+    name: str, better: str, worse: str, optimum: str, expected: str, plant: Plant, fails: str = ""
+) -> ReproductionCheck:
     """The mean of one algorithm is above that of another at every point at which the optimum reaches anything."""
 
     def margins(table: pd.DataFrame) -> pd.DataFrame:
@@ -109,7 +111,7 @@ def mean_above(name: str, better: str, worse: str, optimum: str, expected: str, 
     )
 
 
-def often_optimal(name: str, algorithm: str, least: float, expected: str, plant: Plant) -> Check:
+def often_optimal(name: str, algorithm: str, least: float, expected: str, plant: Plant) -> ReproductionCheck:
     """An algorithm meets the optimum on at least this share of all problems: an error in all of its plans ends that."""
 
     def shares(table: pd.DataFrame) -> pd.DataFrame:
@@ -127,7 +129,7 @@ def often_optimal(name: str, algorithm: str, least: float, expected: str, plant:
     )
 
 
-def mean_rises(name: str, algorithms: Sequence[str], start: float, expected: str, plant: Plant) -> Check:
+def mean_rises(name: str, algorithms: Sequence[str], start: float, expected: str, plant: Plant) -> ReproductionCheck:
     """From a share of the resources on, more of them raise the mean of each algorithm at every step."""
 
     def steps(table: pd.DataFrame) -> pd.DataFrame:
@@ -144,7 +146,7 @@ def mean_rises(name: str, algorithms: Sequence[str], start: float, expected: str
     )
 
 
-def all_with_everything(name: str, algorithms: Sequence[str], expected: str, plant: Plant) -> Check:
+def all_with_everything(name: str, algorithms: Sequence[str], expected: str, plant: Plant) -> ReproductionCheck:
     """With all the resources each algorithm reaches 1: the one point of the curve that is known without a figure."""
     return holds(
         name,
@@ -158,7 +160,7 @@ def all_with_everything(name: str, algorithms: Sequence[str], expected: str, pla
 
 def better_setting(
     name: str, algorithm: str, better: str, worse: str, plant: Plant, by: float = ROUNDING, fails: str = ""
-) -> Check:
+) -> ReproductionCheck:
     """What a text says about the two settings of a panel: an algorithm reaches more in one, wherever it does in any."""
 
     def gains(table: pd.DataFrame) -> pd.DataFrame:

@@ -32,7 +32,7 @@ from reproductions.comparison import (
     summarize,
 )
 from reproductions.plants import InCode, Plant, put
-from reproductions.reproduction import Check, Progress, Reproduction, Size, holds
+from reproductions.reproduction import Progress, Reproduction, ReproductionCheck, Size, holds
 from results.checks.rules import between, pairs_equal
 from results.views.style import INK, SKY, new_figure
 
@@ -149,7 +149,7 @@ def _nothing_of_shared_by_more_than(most: int) -> InCode:
     return InCode(what, "models.recovery.operator_centric:operator_centric", change)
 
 
-def _best_density_is_close() -> Check:
+def _best_density_is_close() -> ReproductionCheck:
     def shortfall(table: pd.DataFrame) -> pd.DataFrame:
         means = by_algorithm(table)
         short = 1 - means[BEST_DENSITY] / means[OPTIMUM]
@@ -252,7 +252,7 @@ TRENDS = {  # what section 7.3 says of each panel
 }
 
 
-def _printed(column: str, paradigm: str, plant: Plant) -> Check:
+def _printed(column: str, paradigm: str, plant: Plant) -> ReproductionCheck:
     return holds(
         f"{paradigm}.{column}",
         lambda table: table[table["paradigm"] == paradigm],

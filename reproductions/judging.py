@@ -11,14 +11,14 @@ from typing import Any
 
 import pandas as pd
 
-from reproductions.reproduction import Check, Computed
+from reproductions.reproduction import Computed, ReproductionCheck
 from results.checks.rules import NotEnough, Rule
 from results.verdict import Verdict
 
 Row = dict[str, str | None]
 
 
-def judge(check: Check, evidence: Computed) -> Row:
+def judge(check: ReproductionCheck, evidence: Computed) -> Row:
     """The row of the verdicts: check, verdict, observed, expected, detail, and the error that the check must notice.
 
     Evidence that does not allow a verdict is unknown: `detail` says why.

@@ -36,21 +36,21 @@ def cells(experiments: Iterable[Experiment]) -> list[Cell]:
     one in which what the experiment asks for did not happen: a search that ended before anything had failed, a fault
     that was not injected, or one after which nothing recovered.
     """
-    found: dict[tuple[str | None, object], list[index.Row]] = {}
+    found: dict[tuple[str | None, object], list[index.IndexRow]] = {}
     for row in _usable():
         found.setdefault((row.experiment_digest, row.facts.get("seed")), []).append(row)
     keys = [(each, (experiment_digest(each), each.seed)) for each in experiments]
     return [Cell(each, _newest_as_asked(each, found.get(key, []))) for each, key in keys]
 
 
-def _newest_as_asked(experiment: Experiment, rows: Iterable[index.Row]) -> Run | None:
+def _newest_as_asked(experiment: Experiment, rows: Iterable[index.IndexRow]) -> Run | None:
     """The first of these runs of an experiment in which what it asks for has happened."""
     closed = (row for row in rows if _bracket_is_closed(experiment, row))
     runs = (store.finished(row.run_id) for row in closed)
     return next((run for run in runs if _faults_were_felt(run)), None)
 
 
-def _bracket_is_closed(experiment: Experiment, row: index.Row) -> bool:
+def _bracket_is_closed(experiment: Experiment, row: index.IndexRow) -> bool:
     """Whether a search has found a rate that is sustained and one that is not; true of what is no search."""
     found = (row.facts.get("sustainable_rate"), row.facts.get("unsustainable_rate"))
     return experiment.load.mode is not LoadMode.SUSTAINABLE or None not in found
@@ -87,7 +87,7 @@ def _search_s(experiment: Experiment) -> float:
     return experiment.load.probes * experiment.probe_s if searches else 0.0
 
 
-def _usable() -> list[index.Row]:
+def _usable() -> list[index.IndexRow]:
     """The runs, newest first, that a measurement on this machine can be taken from."""
     here = machine_class()
     return [r for r in index.rows() if (r.state, r.machine, r.schema_version) == ("done", here, SCHEMA_VERSION)]

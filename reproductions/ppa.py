@@ -18,7 +18,7 @@ from matplotlib.ticker import MultipleLocator
 from models.fidelity import Scorer, worst_case
 from models.replication import exact, greedy, structure_aware
 from models.replication.mc_trees import count_mc_trees
-from models.replication.parts import Kind
+from models.replication.parts import PartKind
 from models.replication.plan import ReplicationPlan
 from models.replication.random_topologies import TopologySpec, generate
 from models.topology import Inputs, Topology, parse_topology
@@ -62,7 +62,7 @@ PANELS = {
         "parallelism 1 to 10": TopologySpec(parallelism=(1, 10)),
         "parallelism 10 to 20": TopologySpec(parallelism=(10, 20)),
     },
-    "c": {"structured": TopologySpec(kind=Kind.STRUCTURED), "full": TopologySpec(kind=Kind.FULL)},
+    "c": {"structured": TopologySpec(kind=PartKind.STRUCTURED), "full": TopologySpec(kind=PartKind.FULL)},
     "d": {"no joins": TopologySpec(join_share=0.0), "50 % joins": TopologySpec(join_share=0.5)},
 }
 

@@ -17,7 +17,7 @@ from experiments.errors import BadInput
 from models.inputs import require_count
 from reproductions.catalogue import CATALOGUE
 from reproductions.judging import judge
-from reproductions.reproduction import Check, Computed, Progress, Reproduction
+from reproductions.reproduction import Computed, Progress, Reproduction, ReproductionCheck
 from results.checks.rules import NotEnough
 from results.runs.store import home, write_json
 from results.verdict import Verdict, worst
@@ -132,7 +132,7 @@ def _write(folder: Path, reproduction: Reproduction, table: pd.DataFrame) -> lis
     return ["parquet", "csv", "png", "svg"]
 
 
-def _row(check: Check, evidence: Computed) -> dict[str, str | None]:
+def _row(check: ReproductionCheck, evidence: Computed) -> dict[str, str | None]:
     judged = judge(check, evidence)
     return {column: judged.get(column) for column in COLUMNS}
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]  # (points done, points in all)
 
 
-class Kind(StrEnum):
+class ReproductionKind(StrEnum):
     """How a reproduction comes about: from formulas and simulations here, or from runs on a cluster."""
 
     COMPUTED = "C"
@@ -52,7 +52,7 @@ class Computed:
 
 
 @dataclass(frozen=True)
-class Check(TableCheck[Computed]):
+class ReproductionCheck(TableCheck[Computed]):
     """A check, and how large an error it must notice.
 
     plant  the error that turns its verdict from pass to fail; of a check that fails as things are, from fail to pass
@@ -80,13 +80,13 @@ class Reproduction:
     what: str
     compute: Callable[[int, Progress], pd.DataFrame]
     plot: Callable[[pd.DataFrame], Figure]
-    checks: tuple[Check, ...]
+    checks: tuple[ReproductionCheck, ...]
     size: Size | None = None
     needs: Callable[[int], Sequence[Experiment]] | None = None
 
     @property
-    def kind(self) -> Kind:
-        return Kind.COMPUTED if self.needs is None else Kind.MEASURED
+    def kind(self) -> ReproductionKind:
+        return ReproductionKind.COMPUTED if self.needs is None else ReproductionKind.MEASURED
 
     @property
     def paper(self) -> str:
@@ -105,7 +105,7 @@ def half_unit(printed: str) -> float:
 
 def as_printed(
     name: str, printed: str, unit: str, ours: Callable[[pd.DataFrame], float], plant: Plant, fails: str = ""
-) -> Check:
+) -> ReproductionCheck:
     """Our figure, taken from the table, rounds to the one that the paper prints; `fails` says why not, where known."""
 
     def compare(table: pd.DataFrame) -> pd.DataFrame:
@@ -132,10 +132,10 @@ def holds(
     expected: str,
     plant: Plant,
     fails: str = "",
-) -> Check:
+) -> ReproductionCheck:
     """Rules that a frame derived from the table must meet; what is expected tells why it fails, where that is known."""
     told = f"{expected}; fails, as known: {fails}" if fails else expected
-    return Check(
+    return ReproductionCheck(
         name=name,
         table="computed",
         subject=lambda evidence: _some_rows(subject(evidence.rows())),

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from models.utilization import optimal_interval, optimal_utilization, utilization
 from reproductions.plants import InCode, put, scaled
 from reproductions.printed import beside_printed, figure_at
-from reproductions.reproduction import Check, Progress, Reproduction, as_printed, holds
+from reproductions.reproduction import Progress, Reproduction, ReproductionCheck, as_printed, holds
 from reproductions.searching import highest
 from results.checks.rules import between, in_set
 from results.views.style import BLUE, GREEN, ORANGE, PAPER, new_figure
@@ -124,7 +124,7 @@ def _legend_above(axes: Axes) -> None:
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
 
 
-def _printed_maximum(system: str, name: str) -> tuple[Check, Check]:
+def _printed_maximum(system: str, name: str) -> tuple[ReproductionCheck, ReproductionCheck]:
     interval, best = PRINTED_BEST[system]
     return (
         as_printed(f"{name}.utilization", best, "", lambda table: _best(table, system)["utilization"], EQ_10_HIGHER),
@@ -134,7 +134,7 @@ def _printed_maximum(system: str, name: str) -> tuple[Check, Check]:
     )
 
 
-def _maximum_is_at_the_formula(*systems: str) -> Check:
+def _maximum_is_at_the_formula(*systems: str) -> ReproductionCheck:
     def distances(table: pd.DataFrame) -> pd.DataFrame:
         best = optimal_interval(RATE_PER_MIN, COST_MIN)
         return pd.DataFrame({"distance_min": [abs(_best(table, each)["interval_min"] - best) for each in systems]})

@@ -14,7 +14,7 @@ from models.gain import gain
 from models.utilization import daly, optimal_interval, optimal_utilization, utilization, zhuang
 from reproductions.plants import InCode, Plant, put, scaled
 from reproductions.printed import ROUNDS, beside_printed, figure_at
-from reproductions.reproduction import Check, Progress, Reproduction, as_printed, holds
+from reproductions.reproduction import Progress, Reproduction, ReproductionCheck, as_printed, holds
 from reproductions.searching import Floats, crossing, highest
 from results.checks.rules import between, in_set
 from results.views.style import BLUE, GREEN, INK, ORANGE, PAPER, RED, WIDTH_IN, new_figure
@@ -195,7 +195,7 @@ def _gain_scaled(factor: float) -> Plant:
     return scaled("the gain by eq. 10", "models.gain:gain", factor)
 
 
-def _system_checks() -> tuple[Check, ...]:
+def _system_checks() -> tuple[ReproductionCheck, ...]:
     """Each notices an error of its gain as soon as the digits that are printed can show it: of "0.5" 15 %."""
     noticed = {0.8475: 1.001, 0.1701: 1.03, 0.135: 0.992, 0.1161: 1.05, 0.0606: 1.15}
     found = []
@@ -208,7 +208,7 @@ def _system_checks() -> tuple[Check, ...]:
     return (*found, as_printed("default.optimal_at", PRINTED_DEFAULT, "per hour", default, plant))
 
 
-def _node_checks() -> tuple[Check, ...]:
+def _node_checks() -> tuple[ReproductionCheck, ...]:
     printed = [
         as_printed(
             f"gain.at_{n}_nodes",
@@ -237,7 +237,7 @@ def _node_checks() -> tuple[Check, ...]:
     )
 
 
-def _falls_with_cost(name: str, nodes: int, plant: Plant, fails: str = "") -> Check:
+def _falls_with_cost(name: str, nodes: int, plant: Plant, fails: str = "") -> ReproductionCheck:
     """What the text says without a limit: "As the checkpointing cost increases, percentage utilization ... reduces"."""
 
     def falls(table: pd.DataFrame) -> pd.DataFrame:
@@ -256,7 +256,7 @@ def _falls_with_cost(name: str, nodes: int, plant: Plant, fails: str = "") -> Ch
     )
 
 
-def _interval_checks() -> tuple[Check, ...]:
+def _interval_checks() -> tuple[ReproductionCheck, ...]:
     daly_longer = scaled("Daly", "models.utilization:daly", 1.03)
     without_recovery = InCode(
         "Daly and Zhuang without R",
@@ -311,7 +311,7 @@ def _growth(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"grows": (np.diff(wide, axis=0) > 0).ravel()})
 
 
-def _gain_checks() -> tuple[Check, ...]:
+def _gain_checks() -> tuple[ReproductionCheck, ...]:
     def gain_over(model: str) -> Callable[[pd.DataFrame], float]:
         return figure_at("gain_percent", model=model, failure_rate_per_hour=AT_PER_HOUR)
 

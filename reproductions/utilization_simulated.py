@@ -13,10 +13,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
-from models.simulation.simulate import Simulated, simulate
+from models.simulation.simulate import SimulatedUtilization, simulate
 from models.utilization import optimal_interval, utilization
 from reproductions.plants import InCode, scaled
-from reproductions.reproduction import Check, Progress, Reproduction, Size, holds
+from reproductions.reproduction import Progress, Reproduction, ReproductionCheck, Size, holds
 from results.checks.rules import between, in_set
 from results.views.style import BLUE, GREEN, ORANGE, WIDTH_IN
 
@@ -61,7 +61,9 @@ def simulated(depths: tuple[int, ...], runs: int, tell: Progress) -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def _simulate(rate: float, depth: int, interval: float, runs: int, seed: np.random.SeedSequence) -> Simulated:
+def _simulate(
+    rate: float, depth: int, interval: float, runs: int, seed: np.random.SeedSequence
+) -> SimulatedUtilization:
     return simulate(
         failure_rate=rate,
         checkpoint_cost=COST_MIN,
@@ -126,7 +128,7 @@ HOPS_AT_ONCE = InCode(
     "models.simulation.simulate:simulate",
     lambda sound: lambda **inputs: sound(**inputs | {"hop_delay": 0.0}),
 )
-AGREEMENT: tuple[Check, ...] = (
+AGREEMENT: tuple[ReproductionCheck, ...] = (
     holds(
         "means.beyond_3_standard_errors_not_again",
         lambda table: table,

@@ -1,4 +1,5 @@
-"""What a run showed: the run store, the table schemas, the checks with their verdicts, and the report.
+"""Results of runs: store (`runs`), schemas (`tables`), findings and metrics (`summary`), `predictions`, `checks`,
+comparisons (`regression`), and reports, charts and lists (`views`).
 
 May import `experiments` and `models`; knows nothing of Airflow, clusters or faults.
 """

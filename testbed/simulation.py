@@ -24,7 +24,7 @@ from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.effects import Delete, Grant, Order, Publish, Send, Store, Sweep, Tell, Write
 from testbed.core.frames import Frame, FrameReader, encode
 from testbed.core.layout import Layout
-from testbed.core.partition import Limits, Partition, Tally
+from testbed.core.partition import Partition, PartitionLimits, Tally
 from testbed.core.protocol import Protocol
 from testbed.operators import Source
 from testbed.stores.store import MemoryStore, UnreadableObject
@@ -32,7 +32,7 @@ from testbed.stores.store import MemoryStore, UnreadableObject
 Inputs = Mapping[str, Sequence[Sequence[pa.RecordBatch]]]
 
 
-class Moment(Enum):
+class CrashMoment(Enum):
     """When a fault strikes: at any step, or while something delicate is under way."""
 
     ANY = "any"
@@ -53,7 +53,7 @@ class Fault:
     spoils   and when everyone goes back, an object of the newest line has changed that the stable line can do without
     """
 
-    moment: Moment
+    moment: CrashMoment
     after: int
     suspicion: bool = False
     spoils: bool = False
@@ -68,7 +68,7 @@ class Observer:
 
 
 @dataclass
-class Outcome:
+class SimulationResult:
     """What came out: of the exactly-once sinks what was published, of the plain ones what was written, row by row.
 
     recoveries   all of them; `resumed` those that did not go back to the beginning
@@ -119,7 +119,7 @@ class Simulation:
         slots: int = 2,
         faults: Sequence[Fault] = (),
         spare_lines: int = 1,
-        limits: Limits | None = None,
+        limits: PartitionLimits | None = None,
         refusals: float = 0.0,
         timers: float = 0.2,
         observer: Observer | None = None,
@@ -127,10 +127,10 @@ class Simulation:
         """`inputs`: for each source and each of its partitions the batches; `refusals`: share of writes
         that the store refuses; `timers`: share of steps at which a timer may fire, too.
         """
-        self.layout, self.protocol, self.outcome = layout, protocol, Outcome()
+        self.layout, self.protocol, self.outcome = layout, protocol, SimulationResult()
         self.store = MemoryStore()
         self.coordinator = Coordinator(layout, protocol, slots, spare_lines)
-        self._inputs, self._limits = inputs, limits or Limits()
+        self._inputs, self._limits = inputs, limits or PartitionLimits()
         self._refusals, self._timers = refusals, timers
         self._observer = observer or Observer()
         self._random = Random(seed)
@@ -145,7 +145,7 @@ class Simulation:
         for _ in range(slots):
             self._join()
 
-    def run(self, most_steps: int = 20_000) -> Outcome:
+    def run(self, most_steps: int = 20_000) -> SimulationResult:
         """Until every record is processed and published. Raises `Stuck` if that doesn't come about."""
         while events := self._possible():
             self.outcome.steps += 1
@@ -282,14 +282,14 @@ class Simulation:
             data = self.store.objects[key]
             self.store.objects[key] = data[:-1] + bytes([data[-1] ^ 1])
 
-    def _is_moment(self, moment: Moment) -> bool:
+    def _is_moment(self, moment: CrashMoment) -> bool:
         partitions = [partition for worker in self._workers for partition in worker.partitions.values()]
         return {
-            Moment.ANY: lambda: True,
-            Moment.ALIGNING: lambda: any(partition.aligning for partition in partitions),
-            Moment.STORING: lambda: any(worker.storing for worker in self._workers),
-            Moment.RESTORING: lambda: self.coordinator.phase is Phase.RESTORING and self.coordinator.epoch > 1,
-            Moment.REPLAYING: lambda: any(partition.replaying for partition in partitions),
+            CrashMoment.ANY: lambda: True,
+            CrashMoment.ALIGNING: lambda: any(partition.aligning for partition in partitions),
+            CrashMoment.STORING: lambda: any(worker.storing for worker in self._workers),
+            CrashMoment.RESTORING: lambda: self.coordinator.phase is Phase.RESTORING and self.coordinator.epoch > 1,
+            CrashMoment.REPLAYING: lambda: any(partition.replaying for partition in partitions),
         }[moment]()
 
     def _lose_frames(self, worker: _Worker) -> None:

@@ -23,7 +23,7 @@ from confluent_kafka import Producer
 from experiments.workloads import read_workload
 from infra.broker import Broker
 from journal.writer import Journal
-from workloads.inputs import Input, Keys, Stream, sources
+from workloads.inputs import Input, Keys, TopicStream, sources
 from workloads.schedule import Schedule
 
 TICK_S = 0.02
@@ -42,7 +42,7 @@ class Feed:
         self.sent = self.delivered = self.failed = 0
         self._producer = Producer({**broker.for_librdkafka(), **SETTINGS})
 
-    def follow(self, stream: Stream) -> None:
+    def follow(self, stream: TopicStream) -> None:
         """Go on with the same input under another schedule."""
         self.source, self.schedule, self._keys = stream.values, stream.schedule, stream.keys
 

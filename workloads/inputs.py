@@ -26,7 +26,7 @@ INPUTS: dict[WorkloadName, Callable[..., Input]] = {
 
 
 @dataclass(frozen=True)
-class Stream:
+class TopicStream:
     """What one topic is sent, and when; records have a key only where their source has."""
 
     topic: str
@@ -36,7 +36,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Source:
+class TopicSource:
     """What one topic is sent, whatever the schedule; number `number` of so many topics that take turns."""
 
     topic: str
@@ -45,9 +45,9 @@ class Source:
     number: int = 0
     of: int = 1
 
-    def under(self, schedule: Schedule) -> Stream:
+    def under(self, schedule: Schedule) -> TopicStream:
         own = schedule.turn(self.number, self.of)
-        return Stream(self.topic, self.values(own), own, self.keys)
+        return TopicStream(self.topic, self.values(own), own, self.keys)
 
 
 def records(spec: GeneratedSpec, schedule: Schedule) -> Input:
@@ -55,20 +55,22 @@ def records(spec: GeneratedSpec, schedule: Schedule) -> Input:
     return INPUTS[spec.name](spec, schedule)
 
 
-def streams(spec: WorkloadSpec, schedule: Schedule) -> list[Stream]:
+def streams(spec: WorkloadSpec, schedule: Schedule) -> list[TopicStream]:
     """The input of any workload by topic; raises `BadInput` when the spec names what is not there."""
     return [source.under(schedule) for source in sources(spec)]
 
 
-def sources(spec: WorkloadSpec) -> list[Source]:
+def sources(spec: WorkloadSpec) -> list[TopicSource]:
     """What the topics of any workload are sent; those of an own job take turns, so that all together keep a schedule.
 
     Files of records are read here, whatever the schedules to come; raises `BadInput` for one that can't be.
     """
     if not isinstance(spec, OwnJobSpec):
-        return [Source(topic, partial(records, spec)) for topic in spec.input_topics]
+        return [TopicSource(topic, partial(records, spec)) for topic in spec.input_topics]
     turns = len(spec.inputs)
-    return [Source(topic, *_of(topic, each), number, turns) for number, (topic, each) in enumerate(spec.inputs.items())]
+    return [
+        TopicSource(topic, *_of(topic, each), number, turns) for number, (topic, each) in enumerate(spec.inputs.items())
+    ]
 
 
 def _of(topic: str, source: InputSpec) -> tuple[Callable[[Schedule], Input], Keys | None]:

@@ -36,7 +36,7 @@ Chosen: TypeAlias = tuple[NDArray[np.bool_], pa.RecordBatch]
 """Which of the events are of a kind, (events,), and those."""
 
 
-class Draw(IntEnum):
+class GraphDraw(IntEnum):
     """What a random number is for."""
 
     ORDER, LINK_START, LINK_END, SOURCE_NODE, LINK_TURN, SOURCE_TURN = (auto() for _ in range(6))
@@ -69,7 +69,7 @@ def _drawn(spec: ReachabilitySpec, start: int, stop: int) -> tuple[Integers, Int
     """Of each event the position, which 20 it is of, and its rank among them, which says what it does; (events,)."""
     positions = np.arange(start, stop, dtype=np.int64)
     cycle, place = np.divmod(positions, CYCLE)
-    rank = (place * SHUFFLE + below(bits(spec.stream_seed, Draw.ORDER, cycle), CYCLE)) % CYCLE
+    rank = (place * SHUFFLE + below(bits(spec.stream_seed, GraphDraw.ORDER, cycle), CYCLE)) % CYCLE
     return positions, cycle, rank
 
 
@@ -77,11 +77,13 @@ def _links(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> Chosen:
     early = (cycle < GROUP) & (rank >= FIRST_DELETED_LINK)  # nothing is there to delete
     created = rank < NEW_LINKS
     deleted = (rank >= FIRST_DELETED_LINK) & (rank < FIRST_DELETED_SOURCE) & ~early
-    targets = _deleted(spec, Draw.LINK_TURN, cycle, rank - FIRST_DELETED_LINK, DELETED_LINKS, NEW_LINKS)
+    targets = _deleted(spec, GraphDraw.LINK_TURN, cycle, rank - FIRST_DELETED_LINK, DELETED_LINKS, NEW_LINKS)
     spare = -1 - (cycle * (CYCLE - FIRST_DELETED_LINK) + rank - FIRST_DELETED_LINK)
     link = np.where(early, spare, np.where(created, cycle * NEW_LINKS + rank, targets))
     chosen = early | created | deleted
-    ends = [below(bits(spec.stream_seed, draw, link), spec.nodes) for draw in (Draw.LINK_START, Draw.LINK_END)]
+    ends = [
+        below(bits(spec.stream_seed, draw, link), spec.nodes) for draw in (GraphDraw.LINK_START, GraphDraw.LINK_END)
+    ]
     columns = (link, *ends, np.where(deleted, -1, 1))
     return chosen, pa.RecordBatch.from_arrays([pa.array(column[chosen]) for column in columns], schema=LINKS)
 
@@ -89,16 +91,16 @@ def _links(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> Chosen:
 def _sources(spec: ReachabilitySpec, cycle: Integers, rank: Integers) -> Chosen:
     created = (rank >= FIRST_SOURCE) & (rank < FIRST_DELETED_LINK)
     deleted = (rank >= FIRST_DELETED_SOURCE) & (cycle >= GROUP)
-    targets = _deleted(spec, Draw.SOURCE_TURN, cycle, rank - FIRST_DELETED_SOURCE, DELETED_SOURCES, NEW_SOURCES)
+    targets = _deleted(spec, GraphDraw.SOURCE_TURN, cycle, rank - FIRST_DELETED_SOURCE, DELETED_SOURCES, NEW_SOURCES)
     chosen = created | deleted
     root = np.where(created, cycle * NEW_SOURCES + rank - FIRST_SOURCE, targets)[chosen]
-    node = below(bits(spec.stream_seed, Draw.SOURCE_NODE, root), spec.nodes)
+    node = below(bits(spec.stream_seed, GraphDraw.SOURCE_NODE, root), spec.nodes)
     columns = (root, node, node.astype(str), np.where(deleted, -1, 1)[chosen])
     return chosen, pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=SOURCES)
 
 
 def _deleted(
-    spec: ReachabilitySpec, draw: Draw, cycle: Integers, number: Integers, deletions: int, creations: int
+    spec: ReachabilitySpec, draw: GraphDraw, cycle: Integers, number: Integers, deletions: int, creations: int
 ) -> Integers:
     """What is deleted, (events,): the n-th deletion of a group takes one of the group before, another for every n."""
     group = cycle // GROUP - 1

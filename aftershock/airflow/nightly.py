@@ -30,7 +30,7 @@ def cells(source: str, dag_run: str, attempt: int) -> list[Cell]:
     """The DAG runs that a matrix asks for; an attempt that is repeated asks for new ones."""
     from experiments import matrix
 
-    with tasks.told_in_one_line():
+    with tasks.failures_on_one_line():
         return [cell(experiment, dag_run, attempt) for experiment in matrix.load(source)]
 
 

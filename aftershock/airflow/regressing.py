@@ -17,7 +17,7 @@ def compare(experiment: str | None) -> list[Finding]:
     """Judge and record the latest runs of every experiment, or of the one that is named; a finding for each."""
     from results.regression.regress import regress
 
-    with tasks.told_in_one_line():
+    with tasks.failures_on_one_line():
         found = regress(experiment).document()
     log.info("recorded as %s: %s", found["regression_id"], found["verdict"])
     wanted = ("experiment", "verdict", "sentences")

@@ -24,7 +24,7 @@ def missing(
     from reproductions.measured import expected_s
     from reproductions.reproduce import missing_runs
 
-    with tasks.told_in_one_line():
+    with tasks.failures_on_one_line():
         experiments = missing_runs(id, size)
     known = [cell["conf"] for cell in asked_before or []]
     asked = [each for each in experiments if nightly.cell(each, dag_run, attempt)["conf"] not in known]
@@ -36,7 +36,7 @@ def reproduce(id: str, size: int | None) -> dict[str, Any]:
     """Rebuild a table or figure of a paper; returns its document. Fails unless all checks passed."""
     from reproductions import reproduce as reproductions
 
-    with tasks.told_in_one_line():
+    with tasks.failures_on_one_line():
         found = reproductions.reproduce(id, size=size)
     for verdict in found.verdicts:
         log.info("%-7s %s", verdict["verdict"], tasks.sentence(verdict))

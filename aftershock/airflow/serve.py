@@ -15,7 +15,7 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-from aftershock.airflow import litter, signals
+from aftershock.airflow import leftover_files, signals
 from aftershock.airflow.environment import (
     ADMIN,
     API_PORT,
@@ -31,7 +31,7 @@ from experiments.errors import EnvironmentFailure
 HOST = "127.0.0.1"
 READY_S = 120.0
 GRACE_S = 15.0
-LOOK_EACH_S = 0.1
+POLL_S = 0.1
 STABLE_S = 30.0  # a component that dies sooner cannot work here
 COMPONENTS = {
     "api-server": ["--host", HOST],
@@ -51,7 +51,7 @@ def serve(port: int = API_PORT) -> None:
     ensure_database(variables)
     admin_password()
     components = _Components(variables, port)
-    with litter.serving():
+    with leftover_files.serving():
         try:
             with signals.interrupting(), suppress(KeyboardInterrupt):
                 print("starting Airflow ...", file=sys.stderr, flush=True)
@@ -128,7 +128,7 @@ class _Components:
                 signals.signal_group(leader, signal.SIGTERM)
             deadline = time.monotonic() + GRACE_S
             while self._running() and time.monotonic() < deadline:
-                time.sleep(LOOK_EACH_S)
+                time.sleep(POLL_S)
             for leader in self.leaders:
                 signals.signal_group(leader, signal.SIGKILL)
             for leader in self.leaders:

@@ -27,7 +27,7 @@ ERROR = "error"  # the XCom key under which a failed task leaves its one-line re
 
 
 @contextmanager
-def told_in_one_line() -> Iterator[None]:
+def failures_on_one_line() -> Iterator[None]:
     """Fail the task with the line of an error that a user can understand."""
     try:
         yield
@@ -44,7 +44,7 @@ def begin(params: dict[str, Any], dag_run: str) -> str:
     from results.runs import store
 
     run_id = params.get("run_id")
-    with told_in_one_line():
+    with failures_on_one_line():
         by_command = run_id is not None and lease.state_of(store.live_directory(run_id)) is lease.Lease.HELD
         return steps.begin(trigger_form.fold(params), run_id, None if by_command else dag_run)
 
@@ -58,7 +58,7 @@ def run_step(name: str, run: str) -> None:
 
     log.info("%s ...%s", name, f" (usually {USUAL_S[name]} s or more)" if name in USUAL_S else "")
     started = time.monotonic()
-    with told_in_one_line():
+    with failures_on_one_line():
         getattr(steps, name)(run)
     log.info("%s done in %.1f s", name, time.monotonic() - started)
 

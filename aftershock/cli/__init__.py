@@ -1,4 +1,4 @@
-"""The commands of the command line, a module each: `add` declares the words of a call, the rest carries it out.
+"""The command line: one module for each command. `add` declares its arguments, the rest carries it out.
 
-What a command needs is imported when it runs, so that a call does not wait for what it does not use.
+A command imports what it needs when it runs. So a call does not wait for imports that it does not use.
 """

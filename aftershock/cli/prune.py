@@ -51,13 +51,13 @@ def prune(arguments: argparse.Namespace) -> int:
 
 def _remove(run_id: str, dag_run: str | None, dry_run: bool) -> list[str]:
     """Remove a run and its logs, unless that is only tried; returns the logs' paths, relative to the home."""
-    from aftershock.airflow import litter
+    from aftershock.airflow import leftover_files
     from results.runs import store
 
     if dry_run:
-        return [str(path.relative_to(store.home())) for path in litter.logs_of(run_id, dag_run)]
+        return [str(path.relative_to(store.home())) for path in leftover_files.logs_of(run_id, dag_run)]
     store.remove(run_id)
-    return litter.remove_logs(run_id, dag_run)
+    return leftover_files.remove_logs(run_id, dag_run)
 
 
 def _check(arguments: argparse.Namespace) -> None:

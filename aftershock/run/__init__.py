@@ -1,5 +1,6 @@
-"""The steps of a run: what each does on the cluster, what a live run is, and how its end is made sure of.
+"""The steps of a run, in order (`steps`), and what they need.
 
-`steps` has them in order. `live_run` is the run that they work on, `followed` its journals. The steps call `query`,
-`own_job`, `batch_job` and `sustainable`; `derive` makes the results from the raw logs, `ending` ends the run.
+`live_run` is the run that the steps work on; `run_journals` follows its journals. `query`, `own_job`, `batch_job` and
+`sustainable` do the work of single steps. `derive` computes the results from the raw logs. `ending` ends the run, also
+after a failure, and `lease` tells whether anybody still works on it.
 """

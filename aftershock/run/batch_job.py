@@ -30,7 +30,7 @@ LOG = f"{JOB}.log"  # in raw/logs
 LIMIT_S = 900
 NO_SUBNET = 0
 POLL_S = 0.1
-LOOK_EACH_S = 1.0  # whether the job runs: that takes the processor time which the job needs
+LIVENESS_POLL_S = 1.0  # between checks whether the job runs; each takes CPU time from the job
 # Such a job mostly starts: what the second compiler makes of it only pays from some three million records on.
 JAVA = f"{spark.COLLECTOR} {spark.FIRST_COMPILER}"
 
@@ -54,7 +54,7 @@ def carry_out(stage: str, run: Run, *arguments: str, owner: Handle) -> None:
     looked = begun = time.monotonic()
     while not orders.finished(stage):
         now = time.monotonic()
-        if now - looked >= LOOK_EACH_S:
+        if now - looked >= LIVENESS_POLL_S:
             looked = now
             if not _runs(owner) and not orders.finished(stage):
                 raise _failure(stage, run)

@@ -30,16 +30,19 @@ def load() -> None:
 
 
 def predict(run: Run, experiment: Experiment) -> None:
+    """Write the tables with the predictions for a run (`results.predictions`)."""
     from results.predictions.tables import write_predictions
 
     write_predictions(run, experiment)
 
 
 def validate(run: Run, experiment: Experiment) -> None:
+    """Judge the run and write its verdicts (`results.checks`)."""
     checks.validate(run, experiment)
 
 
 def report(run: Run, experiment: Experiment) -> None:
+    """Write the report and the plots of a run (`results.views`)."""
     from results.views.report import write_report
 
     write_report(run, experiment)

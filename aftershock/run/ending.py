@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aftershock.run.gathering import gather_logs, remove_strange
-from aftershock.run.live_run import ABORTED, Bench
+from aftershock.run.live_run import ABORTED, LiveRun
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.locks import locked
 from infra import leftovers
@@ -28,57 +28,59 @@ def tear_down(run_id: str, error: str | None) -> str | None:
     path = lock_path(run_id)
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path, f"the teardown of run {run_id}", stays=False):
-        _end(Bench(run_id), error)
+        _end(LiveRun(run_id), error)
     return store.finished(run_id).status().state if store.is_finished(run_id) else None
 
 
 def lock_path(run_id: str) -> Path:
+    """The lock that the process holds that ends the run."""
     return store.live_directory(run_id).with_name(f".{run_id}.teardown")
 
 
 def failure_path(run_id: str) -> Path:
+    """The file in which a step notes why it failed."""
     return store.live(run_id).root / "failure.json"
 
 
-def _end(bench: Bench, error: str | None) -> None:
-    damage = _destroy(bench)
-    if bench.began:
-        _keep_logs(bench)
-        _remove_scratch(bench.run.root)
-        store.write_json(bench.run.root / "status.json", _final_status(bench, damage or error))
-        store.publish(bench.run)
-    live_directory = store.live_directory(bench.run_id)
+def _end(live: LiveRun, error: str | None) -> None:
+    damage = _destroy(live)
+    if live.began:
+        _keep_logs(live)
+        _remove_scratch(live.run.root)
+        store.write_json(live.run.root / "status.json", _final_status(live, damage or error))
+        store.publish(live.run)
+    live_directory = store.live_directory(live.run_id)
     store.discard(live_directory)
     if live_directory.exists():
-        remedy = f"look at what is in there, then `aftershock clean {bench.run_id}`"
+        remedy = f"look at what is in there, then `aftershock clean {live.run_id}`"
         raise EnvironmentFailure(f"{live_directory} cannot be removed", remedy)
 
 
-def _destroy(bench: Bench) -> str | None:
+def _destroy(live: LiveRun) -> str | None:
     """Destroy the cluster, if there is one; returns what is wrong with its handle.
 
     Of a damaged handle nothing but its place is known: all that names this place is removed.
     """
-    if not bench.provisioned:
+    if not live.provisioned:
         return None
     try:
-        handle = bench.handle
+        handle = live.handle
     except EnvironmentFailure as damage:
-        uid = bench.root.lstat().st_uid
+        uid = live.root.lstat().st_uid
         with startup.one_at_a_time():
-            for traces in leftovers.at(bench.root, uid):
+            for traces in leftovers.at(live.root, uid):
                 leftovers.remove(traces.label, uid)
         return damage.cause
     driver_for(handle).destroy(handle)
     return None
 
 
-def _keep_logs(bench: Bench) -> None:
+def _keep_logs(live: LiveRun) -> None:
     """Keep what the services on the hosts printed and wrote, as far as it is regular files."""
-    if not bench.root.is_dir():
+    if not live.root.is_dir():
         return
-    folder = bench.run.raw / "logs"
-    if problems := [*remove_strange(bench.run.raw), *gather_logs(bench.root, folder)]:
+    folder = live.run.raw / "logs"
+    if problems := [*remove_strange(live.run.raw), *gather_logs(live.root, folder)]:
         for problem in problems:
             log.warning("not kept: %s", problem)
         folder.mkdir(parents=True, exist_ok=True)
@@ -92,12 +94,12 @@ def _remove_scratch(folder: Path) -> None:
             path.unlink()
 
 
-def _final_status(bench: Bench, error: str | None) -> dict[str, Any]:
-    known = bench.run.known_status()
+def _final_status(live: LiveRun, error: str | None) -> dict[str, Any]:
+    known = live.run.known_status()
     if known.state == store.UNREADABLE:
         error = error or known.error
-    failure = _failure(bench.run_id)
-    error = ABORTED if bench.aborted else failure.get("error", error)
+    failure = _failure(live.run_id)
+    error = ABORTED if live.aborted else failure.get("error", error)
     outcome = {"state": "failed" if error else "done", "ended_ns": time.time_ns(), "error": error}
     exit_code = failure.get("exit_code", AftershockError.exit_code) if error else 0
     return {**known.to_json(), **outcome, "exit_code": exit_code}

@@ -18,7 +18,7 @@ class Held(NamedTuple):
     kind: FaultKind
 
 
-class Faults:
+class FaultState:
     """The injector's journal (an `journal.reader.Digest`): what faults hold, what was done, and how the injector is.
 
     injected, healed   how many strikes were proved, and undone

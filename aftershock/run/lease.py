@@ -15,6 +15,8 @@ from experiments.locks import is_free, locked
 
 
 class Lease(StrEnum):
+    """Whether a process that works on a run holds its lock: held, free, or there is no lock."""
+
     HELD = "held"
     FREE = "free"  # whoever worked on the run has died
     NONE = "none"

@@ -1,4 +1,4 @@
-"""The live run: where its files are, what it runs, and how a step waits for something on its cluster."""
+"""The live run: its files, its experiment and cluster, and how a step waits for an event on the cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from math import isinf
 from pathlib import Path
 from typing import Any
 
-from aftershock.run.followed import journals
+from aftershock.run.run_journals import journals
 from chaos.events import ABORT_FILE
 from experiments import spec
 from experiments.errors import AftershockError, EnvironmentFailure
@@ -31,8 +31,8 @@ LINE_EVERY_S = 10.0
 
 
 @dataclass(frozen=True)
-class Bench:
-    """One live run, found again by its id in every step."""
+class LiveRun:
+    """One live run. Each step makes its own object from the run's id, since steps run in different processes."""
 
     run_id: str
 
@@ -43,28 +43,32 @@ class Bench:
 
     @property
     def run(self) -> store.Run:
+        """The run's directory, as the run store knows it."""
         return store.live(self.run_id)
 
     @cached_property
     def experiment(self) -> spec.Experiment:
+        """The experiment that is run; raises `BadInput` for a document that is none."""
         return spec.validate(store.read_json(self.run.experiment_path))
 
     @cached_property
     def driver(self) -> Driver:
+        """The driver of the experiment's cluster."""
         return driver_of(self.experiment.cluster.driver)
 
     @property
     def began(self) -> bool:
-        """Whether there is a run to publish; one that was killed before its status was written has done nothing."""
+        """Whether there is a run to publish: it has a status or a cluster."""
         return self.provisioned or (self.run.root / "status.json").exists()
 
     @property
     def provisioned(self) -> bool:
-        """Whether the cluster has a handle, of whatever kind it may be."""
+        """Whether the cluster has a handle file, even a damaged one."""
         return os.path.lexists(self.root / HANDLE_FILE)
 
     @cached_property
     def handle(self) -> Handle:
+        """The cluster's handle; raises `EnvironmentFailure` if the file is damaged."""
         return Handle.load(self.root)
 
     @property
@@ -78,10 +82,11 @@ class Bench:
         return self.handle.orders
 
     def journal_path(self, name: str) -> Path:
+        """The file of a journal of this run."""
         return self.run.journal_path(name)
 
     def refuse_losses(self) -> None:
-        """Raises `EnvironmentFailure` if a journal is not whole: what is measured from it would be wrong."""
+        """Raises `EnvironmentFailure` if a journal lacks entries, because measurements from it would be wrong."""
         for path in sorted(self.run.raw.glob("*.jsonl")):
             count, why = losses(path)
             if count:
@@ -89,22 +94,23 @@ class Bench:
                 raise EnvironmentFailure(lack, "make room on the disk of the run, and run again")
 
     def spawn_module(self, service: str, module: str, *arguments: Path | str) -> None:
-        """Start a module of ours as a service on the gateway, unless it runs already."""
+        """Start a Python module of this project as a service on the gateway, unless it runs already."""
         if service not in self.running():
             command = [sys.executable, "-m", module, *map(str, arguments)]
             self.driver.spawn(self.handle, self.handle.gateway.name, service, command)
 
     def stop(self, service: str, limit_s: float) -> None:
+        """Stop a service of the gateway; it is killed after `limit_s`."""
         self.driver.stop(self.handle, self.handle.gateway.name, service, limit_s)
 
     @property
     def aborted(self) -> AftershockError | None:
-        """What ends the run, if someone has aborted it."""
+        """The error that ends the run if a user has aborted it, else None."""
         return AftershockError(ABORTED) if (self.run.raw / ABORT_FILE).exists() else None
 
     @property
     def step(self) -> str | None:
-        """The step that is going on, if one is; one whose process was killed counts until the next begins."""
+        """The name of the current step, or None. A step whose process was killed counts until the next one begins."""
         try:
             return store.read_json(self._step_path)["step"]
         except FileNotFoundError:
@@ -112,7 +118,7 @@ class Bench:
 
     @contextmanager
     def going_on(self, step: str) -> Iterator[None]:
-        """Within, a step of the run is going on; nothing is noted of a run that never began."""
+        """Note within this context that a step is going on; does nothing if the run has no directory."""
         if self.run.root.exists():
             store.write_json(self._step_path, {"step": step})
         try:
@@ -126,12 +132,12 @@ class Bench:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """What the injector was given; empty before it was."""
+        """The fault plan as the injector got it; empty before that."""
         path = self.run.raw / "plan.json"
         return store.read_json(path) if path.exists() else {}
 
     def dead_service(self, expected: set[str]) -> EnvironmentFailure | None:
-        """Why the run cannot go on, if one of these services of the gateway has died and no fault is to blame."""
+        """The failure to raise if one of these gateway services has died and no fault holds it down, else None."""
         missing = sorted(expected - self.running())
         if missing:
             with journals(self.run_id) as seen:
@@ -144,16 +150,16 @@ class Bench:
         return EnvironmentFailure(f"{missing[0]} on the gateway died ({why})", f"see {name} of the run")
 
     def _last_words(self, service: str) -> str | None:
-        """Why a service gave up, if it told its journal; of several lives the first, from which the others follow."""
+        """The error that a service wrote to its journal; the first one if it was restarted."""
         told = entries(self.journal_path(service))
         return next((str(entry["error"]) for entry in told if entry["event"] == "failed" and "error" in entry), None)
 
     def running(self) -> set[str]:
-        """The services of the gateway that run."""
+        """Names of the gateway's services that have a live process."""
         return self.driver.running(self.handle, self.handle.gateway.name)
 
     def dead_injector(self) -> EnvironmentFailure | None:
-        """Why faults are not injected as planned, if so."""
+        """The failure to raise if the injector failed or died, else None."""
         running = "injector" in self.running()
         with journals(self.run_id) as seen:
             return seen.faults.failure(running=running)
@@ -161,16 +167,17 @@ class Bench:
     def wait(
         self, what: str, met: Callable[[], bool], services: set[str], limit_s: float, usual_s: float | None = None
     ) -> None:
-        """Wait until `met()`, with a line of progress now and then; raises an `AftershockError` when it cannot come.
+        """Wait until `met()` is true, and log progress. Raises an `AftershockError` if the run is aborted, if one of
+        `services` dies, or after `limit_s`.
 
-        limit_s    after which it is given up
-        usual_s    about how long it takes where nothing disturbs it, if that is known
+        what     what is awaited, for log and error
+        usual_s  how long this usually takes [s], for the log
         """
         started = last_line = time.monotonic()
         while not met():
             if failure := self.aborted or self.dead_service(services):
                 if met() and not self.aborted:
-                    return  # a service may end right after what was waited for, as an injector without faults does
+                    return  # the service has ended right after the awaited event, as an injector without faults does
                 raise failure
             now = time.monotonic()
             if now - started > limit_s:
@@ -182,15 +189,16 @@ class Bench:
 
 
 def expectation(usual_s: float | None, limit_s: float) -> str:
-    """How long a wait may take, in words that follow how long it has taken so far."""
+    """The part of a progress line that says how long a wait usually takes, and when it is given up."""
     usual = "" if usual_s is None else f"; usually about {usual_s:.0f} s"
     return usual + ("" if isinf(limit_s) else f"; given up after {limit_s:.0f} s")
 
 
 def complaint(root: Path, path: str) -> str:
-    """The last line of a log below `root` that names an error, or else its last line; it may not belong to another.
+    """The last line of a log below `root` that names an error, or else its last line.
 
-    What runs on a host may have put anything in the log's place: that is told instead, and not read.
+    Programs on a host may have replaced the log by something else, such as a link. Then the refusal to read it is
+    returned instead.
     """
     try:
         text = read_end(root, path, root.lstat().st_uid).decode(errors="replace")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from aftershock.run.live_run import Bench
+from aftershock.run.live_run import LiveRun
 from experiments.spec import ClusterDriver
 from journal.reader import entries
 
@@ -13,12 +13,12 @@ NS = 1e9
 Entries = list[dict[str, Any]]
 
 
-def about_the_machine(bench: Bench) -> dict[str, Any]:
+def about_the_machine(live: LiveRun) -> dict[str, Any]:
     """For the run's status: `cores` of the gateway's machine and `others_cores` of them; nothing if nobody looked."""
-    plan, here = bench.plan, _on_the_machine(bench)
+    plan, here = live.plan, _on_the_machine(live)
 
     def inside(journal: str, event: str) -> Entries:
-        looks = (entry for entry in entries(bench.journal_path(journal)) if entry["event"] == event)
+        looks = (entry for entry in entries(live.journal_path(journal)) if entry["event"] == event)
         return [look for look in looks if plan["window_start_ns"] <= look["at_ns"] <= plan["window_end_ns"]]
 
     machine, samples = inside("machine", "machine"), inside("hosts", "sample")
@@ -26,10 +26,10 @@ def about_the_machine(bench: Bench) -> dict[str, Any]:
     return {} if others is None else {"cores": machine[-1]["cores"], "others_cores": round(others, 3)}
 
 
-def _on_the_machine(bench: Bench) -> list[str]:
+def _on_the_machine(live: LiveRun) -> list[str]:
     """The hosts that are on the machine that the sampler looks at, which is the gateway's."""
-    apart = bench.experiment.cluster.driver is ClusterDriver.SSH
-    return [bench.handle.gateway.name] if apart else list(bench.handle.hosts)
+    apart = live.experiment.cluster.driver is ClusterDriver.SSH
+    return [live.handle.gateway.name] if apart else list(live.handle.hosts)
 
 
 def others_cores(machine: Entries, hosts: list[Entries]) -> float | None:

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from aftershock.run.live_run import Bench
+from aftershock.run.live_run import LiveRun
 from aftershock.run.query import spark_conf
 from experiments.errors import BadInput
 from experiments.spec import Experiment
@@ -79,29 +79,29 @@ def _copy_topic(replay: str, path: Path, field: str) -> None:
     write(path, [value for _, value in found], [key for key, _ in found])
 
 
-def submit_command(bench: Bench) -> list[str]:
+def submit_command(live: LiveRun) -> list[str]:
     """Bring the job onto the cluster; returns the spark-submit that runs it there."""
-    experiment, handle = bench.experiment, bench.handle
-    job, folder = experiment.workload, folder_of(bench)
+    experiment, handle = live.experiment, live.handle
+    job, folder = experiment.workload, folder_of(live)
     stage(job, folder)
-    shutil.copytree(folder / PROGRAM, bench.run.raw / "job", dirs_exist_ok=True)
+    shutil.copytree(folder / PROGRAM, live.run.raw / "job", dirs_exist_ok=True)
     if job.oracle:
-        shutil.copy(job.oracle, bench.run.raw / ORACLE)
+        shutil.copy(job.oracle, live.run.raw / ORACLE)
     config = folder / "own-job.json"
-    values = placeholders(experiment, handle, bench.root / STORE / "checkpoint")
+    values = placeholders(experiment, handle, live.root / STORE / "checkpoint")
     arguments = [filled(argument, values) for argument in job.arguments]
     program, broker = staged(job, folder).program, handle.kafka.to_json()
     document = {"master": handle.master, "broker": broker, "program": program, "arguments": arguments}
     config.write_text(json.dumps(document), encoding="utf-8")
-    conf = job.conf | spark_conf(experiment, handle) | _logged(bench.run.raw / "spark-events")
+    conf = job.conf | spark_conf(experiment, handle) | _logged(live.run.raw / "spark-events")
     conf.setdefault("spark.sql.shuffle.partitions", str(experiment.engine.partitions))
     conf["spark.executorEnv.PYTHONPATH"] = f"{folder / PROGRAM}{os.pathsep}{GUARD}"
-    return spark.submit_command(handle.master, RUNNER, str(config), str(bench.journal_path("query")), conf=conf)
+    return spark.submit_command(handle.master, RUNNER, str(config), str(live.journal_path("query")), conf=conf)
 
 
-def folder_of(bench: Bench) -> Path:
+def folder_of(live: LiveRun) -> Path:
     """Where a run's own job is on its cluster."""
-    return bench.root / JOB
+    return live.root / JOB
 
 
 def placeholders(experiment: Experiment, handle: Handle, checkpoint: Path) -> dict[str, str]:

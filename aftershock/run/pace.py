@@ -53,7 +53,7 @@ class Batches(Pace):
             self.doing = f"batch {batch['batchId']} committed"
 
 
-class Dataflow(Pace):
+class DataflowPace(Pace):
     """Of the testbed, which reports where its sources are, and tells when all output up to a line is out.
 
     A protocol that never commits has no other measure than what was read.
@@ -86,5 +86,5 @@ class Dataflow(Pace):
 def pace_of(experiment: Experiment) -> Pace:
     """What to take the journal `query` of a run of this experiment into."""
     if experiment.engine.name is Engine.DATAFLOW:
-        return Dataflow(commits=experiment.engine.protocol_run is not Protocol.NONE)
+        return DataflowPace(commits=experiment.engine.protocol_run is not Protocol.NONE)
     return Batches(experiment.workload.input_topics)

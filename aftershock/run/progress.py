@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from aftershock.run.fault_state import Faults
-from aftershock.run.followed import journals
-from aftershock.run.live_run import Bench
+from aftershock.run.fault_state import FaultState
+from aftershock.run.live_run import LiveRun
+from aftershock.run.run_journals import journals
 
 RUNNING_SERVICES = {"broker", "spark-master", "query", "generator"}
 
@@ -23,6 +23,7 @@ class Progress:
 
     @property
     def ended(self) -> bool:
+        """Whether the measurement window is over."""
         return not self.left_s
 
 
@@ -31,17 +32,17 @@ def progress(run_id: str) -> Progress:
 
     Whoever looks again in the same process reads only what the journals have got since.
     """
-    bench = Bench(run_id)
-    window = bench.plan
+    live = LiveRun(run_id)
+    window = live.plan
     now_ns = time.time_ns()
     elapsed_ns = min(now_ns, window["window_end_ns"]) - window["window_start_ns"]
-    failure = bench.aborted or bench.dead_injector() or bench.dead_service(RUNNING_SERVICES)
-    clock = f"{max(elapsed_ns, 0) / 1e9:4.0f} s of {bench.experiment.window_s:.0f} s"
+    failure = live.aborted or live.dead_injector() or live.dead_service(RUNNING_SERVICES)
+    clock = f"{max(elapsed_ns, 0) / 1e9:4.0f} s of {live.experiment.window_s:.0f} s"
     with journals(run_id) as seen:
         line = f"{clock} | {seen.query.pace} | {_told(seen.faults, window)}"
     return Progress(line, max(window["window_end_ns"] - now_ns, 0) / 1e9, str(failure) if failure else None)
 
 
-def _told(faults: Faults, plan: dict[str, Any]) -> str:
+def _told(faults: FaultState, plan: dict[str, Any]) -> str:
     strikes = sum(len(event["targets"]) for event in plan["events"])
     return f"{faults.injected} of {strikes} faults, {faults.healed} undone"

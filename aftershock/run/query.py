@@ -57,9 +57,9 @@ def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path, even
 
 def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str) -> dict[str, Any]:
     """The testbed's job, from topic to topic; without checkpoints no output is ever safe, so it goes out at once."""
-    from testbed.core.partition import Limits
+    from testbed.core.partition import PartitionLimits
     from testbed.operators import Delivery
-    from testbed.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+    from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 
     engine = experiment.engine
     delivery = Delivery.PLAIN if engine.protocol_run is Protocol.NONE else Delivery.EXACTLY_ONCE
@@ -69,13 +69,13 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         protocol=engine.protocol_run.value,
         slots=experiment.cores,
         parallelism=engine.partitions,
-        input=InputSpec(InputKind.KAFKA, None, broker=handle.kafka),
+        input=JobInput(InputKind.KAFKA, None, broker=handle.kafka),
         output=OutputSpec(OutputKind.KAFKA, delivery, broker=handle.kafka),
         store=engine.objects_of(run_id) or str(store),
         store_endpoint=engine.store_endpoint,
         chaining=engine.chaining_run,
         checkpoint_interval_s=engine.checkpoint_interval_s,
-        limits=Limits(records_per_message=engine.records_per_message_run),
+        limits=PartitionLimits(records_per_message=engine.records_per_message_run),
     ).to_json()
 
 

@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar
 
 from aftershock.run import batch_job, derive, ending, own_job, sustainable
-from aftershock.run.followed import journals
-from aftershock.run.live_run import Bench
+from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine
 from aftershock.run.query import DRAIN_FILE, submission
+from aftershock.run.run_journals import journals
 from chaos.events import STANDING_BY
 from chaos.plan import plan
 from experiments import spec
@@ -58,11 +58,11 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def noted(*args: P.args, **kwargs: P.kwargs) -> R:
-        bench = Bench(str(args[0]))
+        live = LiveRun(str(args[0]))
         try:
-            if aborted := bench.aborted:
+            if aborted := live.aborted:
                 raise aborted
-            with bench.going_on(function.__name__):
+            with live.going_on(function.__name__):
                 return function(*args, **kwargs)
         except AftershockError as error:
             failure = {"step": function.__name__, "error": str(error), "exit_code": error.exit_code}
@@ -77,12 +77,12 @@ def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | No
     experiment = spec.validate(document)
     check(experiment)
     run_id = new_run_id(experiment) if run_id in (None, "") else store.check_run_id(run_id)
-    bench = Bench(run_id)
+    live = LiveRun(run_id)
     _open_for(run_id)
-    bench.run.raw.mkdir(parents=True)
+    live.run.raw.mkdir(parents=True)
     ran = experiment.model_copy(update={"engine": experiment.engine.filled_in})  # a later version may decide otherwise
-    store.write_json(bench.run.experiment_path, ran.model_dump(mode="json"))
-    store.write_json(bench.run.root / "status.json", _status(run_id, experiment, dag_run))
+    store.write_json(live.run.experiment_path, ran.model_dump(mode="json"))
+    store.write_json(live.run.root / "status.json", _status(run_id, experiment, dag_run))
     return run_id
 
 
@@ -117,17 +117,18 @@ def _refuse_what_cannot_be_injected(experiment: spec.Experiment, driver: Driver)
 
 
 def new_run_id(experiment: spec.Experiment) -> str:
+    """A new id: the experiment's name, the time (UTC), and four random hexadecimal digits."""
     return f"{experiment.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 @step
 def provision(run_id: str) -> dict[str, Any]:
     """Create the hosts with broker, Spark master and workers; returns the handle."""
-    bench = Bench(run_id)
-    workers = bench.experiment.cluster.workers
-    log.info("creating 1 gateway and %d workers (driver %s)", workers, bench.experiment.cluster.driver)
-    handle = bench.driver.provision(bench.experiment.cluster, run_id, bench.root)
-    shutil.copy(bench.root / "handle.json", bench.run.raw)
+    live = LiveRun(run_id)
+    workers = live.experiment.cluster.workers
+    log.info("creating 1 gateway and %d workers (driver %s)", workers, live.experiment.cluster.driver)
+    handle = live.driver.provision(live.experiment.cluster, run_id, live.root)
+    shutil.copy(live.root / "handle.json", live.run.raw)
     log.info("broker %s, Spark master %s, %d workers joined", handle.broker, handle.master, workers)
     return handle.to_json()
 
@@ -135,23 +136,23 @@ def provision(run_id: str) -> dict[str, Any]:
 @step
 def deploy(run_id: str) -> None:
     """Create the topics and start the query; under a saturating load it first measures its own service rate."""
-    bench = Bench(run_id)
-    experiment, partitions = bench.experiment, bench.experiment.engine.partitions
+    live = LiveRun(run_id)
+    experiment, partitions = live.experiment, live.experiment.engine.partitions
     topics = (*experiment.workload.input_topics, *filter(None, [experiment.workload.output_topic]))
-    kafka.create_topics(bench.handle.kafka, dict.fromkeys((*topics, *CALIBRATION_TOPICS), partitions))
-    (bench.run.raw / "spark-events").mkdir(exist_ok=True)
+    kafka.create_topics(live.handle.kafka, dict.fromkeys((*topics, *CALIBRATION_TOPICS), partitions))
+    (live.run.raw / "spark-events").mkdir(exist_ok=True)
     own = isinstance(experiment.workload, OwnJobSpec)
-    submit = own_job.submit_command(bench) if own else submission(experiment, bench.handle, bench.root, bench.run)
-    bench.spawn_module("query", "infra.services.supervisor", bench.journal_path("supervisor"), *submit)
+    submit = own_job.submit_command(live) if own else submission(experiment, live.handle, live.root, live.run)
+    live.spawn_module("query", "infra.services.supervisor", live.journal_path("supervisor"), *submit)
     if experiment.load.mode is LoadMode.SATURATING:
-        path = bench.gateway / "calibration.json"
+        path = live.gateway / "calibration.json"
         what = "the calibration of the query"
-        bench.wait(what, path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_CALIBRATION_S)
+        live.wait(what, path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_CALIBRATION_S)
         calibration = store.read_json(path)
         _check_calibration(experiment, calibration)
-        store.write_json(bench.run.raw / path.name, calibration)
-    is_ready = functools.partial(_query_told, bench, "ready")
-    bench.wait("the query to start", is_ready, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_START_S)
+        store.write_json(live.run.raw / path.name, calibration)
+    is_ready = functools.partial(_query_reported, live, "ready")
+    live.wait("the query to start", is_ready, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_START_S)
 
 
 def _check_calibration(experiment: spec.Experiment, calibration: dict[str, Any]) -> None:
@@ -165,51 +166,51 @@ def _check_calibration(experiment: spec.Experiment, calibration: dict[str, Any])
 @step
 def start_load(run_id: str) -> None:
     """Start the generator, with a search for its rate if that is wanted, and wait until the query runs steadily."""
-    bench = Bench(run_id)
-    engine, load = bench.experiment.engine, bench.experiment.load
+    live = LiveRun(run_id)
+    engine, load = live.experiment.engine, live.experiment.load
     saturating = load.mode is LoadMode.SATURATING
-    rate = store.read_json(bench.run.raw / "calibration.json")["load_rate"] if saturating else load.rate
+    rate = store.read_json(live.run.raw / "calibration.json")["load_rate"] if saturating else load.rate
     headstart_ns = round(HEADSTART_INTERVALS * engine.checkpoint_interval_s * 1e9) if saturating else 0
-    workload = bench.experiment.workload
+    workload = live.experiment.workload
     if isinstance(workload, OwnJobSpec):
-        workload = own_job.staged(workload, own_job.folder_of(bench))
+        workload = own_job.staged(workload, own_job.folder_of(live))
     schedule = Schedule(time.time_ns() - headstart_ns, rate, engine.partitions)
     config = {
-        "broker": bench.handle.kafka.to_json(),
+        "broker": live.handle.kafka.to_json(),
         "workload": workload.model_dump(mode="json"),
         "schedule": asdict(schedule),
     }
-    path = bench.orders / sustainable.LOAD_FILE
+    path = live.orders / sustainable.LOAD_FILE
     store.write_json(path, config)
     log.info("load: %.0f records/s (%s)", rate, load.mode.value)
-    bench.spawn_module("generator", "workloads.generator", path, bench.journal_path("generator"))
-    bench.spawn_module("sampler", "infra.services.sampler", bench.root, bench.journal_path("hosts"))
-    _await_steady(bench, 0)
+    live.spawn_module("generator", "workloads.generator", path, live.journal_path("generator"))
+    live.spawn_module("sampler", "infra.services.sampler", live.root, live.journal_path("hosts"))
+    _await_steady(live, 0)
     if load.mode is LoadMode.SUSTAINABLE:
-        _await_steady(bench, sustainable.find(bench, schedule))
+        _await_steady(live, sustainable.find(live, schedule))
 
 
-def _await_steady(bench: Bench, since_ns: int) -> None:
+def _await_steady(live: LiveRun, since_ns: int) -> None:
     services = QUERY_SERVICES | {"generator"}
-    what, usual_s = "the query to run steadily", STEADY_COMMITS * bench.experiment.engine.checkpoint_interval_s
-    bench.wait(what, lambda: _commits(bench, since_ns) >= STEADY_COMMITS, services, STEADY_LIMIT_S, usual_s)
+    what, usual_s = "the query to run steadily", STEADY_COMMITS * live.experiment.engine.checkpoint_interval_s
+    live.wait(what, lambda: _commits(live, since_ns) >= STEADY_COMMITS, services, STEADY_LIMIT_S, usual_s)
 
 
 @step
 def arm_faults(run_id: str) -> dict[str, int]:
     """Draw the fault plan, hand it to the injector, and open the measurement window."""
-    bench = Bench(run_id)
-    events = plan(bench.experiment.fault_spec, bench.experiment.seed) if bench.experiment.faults.can_fail else []
-    path = bench.run.raw / "plan.json"
-    bench.spawn_module("injector", "chaos.injector", bench.root, path, bench.journal_path("injector"))
-    bench.wait("the injector", lambda: _injector_told(bench, STANDING_BY), {"injector"}, ARMING_LIMIT_S)
+    live = LiveRun(run_id)
+    events = plan(live.experiment.fault_spec, live.experiment.seed) if live.experiment.faults.can_fail else []
+    path = live.run.raw / "plan.json"
+    live.spawn_module("injector", "chaos.injector", live.root, path, live.journal_path("injector"))
+    live.wait("the injector", lambda: _injector_reported(live, STANDING_BY), {"injector"}, ARMING_LIMIT_S)
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
-    window = {"window_start_ns": start_ns, "window_end_ns": start_ns + round(bench.experiment.window_s * 1e9)}
+    window = {"window_start_ns": start_ns, "window_end_ns": start_ns + round(live.experiment.window_s * 1e9)}
     store.write_json(
-        path, {**window, "max_down": bench.experiment.faults.max_down, "events": [event.to_json() for event in events]}
+        path, {**window, "max_down": live.experiment.faults.max_down, "events": [event.to_json() for event in events]}
     )
-    log.info("%d faults planned in a window of %.0f s", len(events), bench.experiment.window_s)
-    bench.wait("its aim", lambda: _injector_told(bench, "armed"), {"injector"}, ARMING_LIMIT_S)
+    log.info("%d faults planned in a window of %.0f s", len(events), live.experiment.window_s)
+    live.wait("the faults to be prepared", lambda: _injector_reported(live, "armed"), {"injector"}, ARMING_LIMIT_S)
     if time.time_ns() > start_ns:
         raise EnvironmentFailure(
             "the injector was not ready when the window opened", "run again on a less busy machine"
@@ -224,57 +225,57 @@ def stop(run_id: str) -> None:
     The testbed also brings out all that it has read, so that its output can be judged whole. Once nothing more is
     measured, the batch job starts beside the services that end.
     """
-    bench = Bench(run_id)
-    bench.stop("injector", HEALING_LIMIT_S)
-    if failure := bench.dead_injector():
+    live = LiveRun(run_id)
+    live.stop("injector", HEALING_LIMIT_S)
+    if failure := live.dead_injector():
         raise failure
-    end_ns = store.read_json(bench.run.raw / "plan.json")["window_end_ns"]
-    interval_s = bench.experiment.engine.checkpoint_interval_s
+    end_ns = store.read_json(live.run.raw / "plan.json")["window_end_ns"]
+    interval_s = live.experiment.engine.checkpoint_interval_s
     limit_s = LAST_BATCH_LIMIT_S + 2 * interval_s
-    bench.wait("the last batch of the window", lambda: _commits(bench, end_ns) > 0, QUERY_SERVICES, limit_s, interval_s)
-    if bench.experiment.engine.name is Engine.DATAFLOW:
-        (bench.orders / DRAIN_FILE).touch()
-        bench.wait("the last results", lambda: _query_told(bench, "finished"), QUERY_SERVICES, limit_s)
-    batch_job.start(bench.run, bench.handle)
+    live.wait("the last batch of the window", lambda: _commits(live, end_ns) > 0, QUERY_SERVICES, limit_s, interval_s)
+    if live.experiment.engine.name is Engine.DATAFLOW:
+        (live.orders / DRAIN_FILE).touch()
+        live.wait("the last results", lambda: _query_reported(live, "finished"), QUERY_SERVICES, limit_s)
+    batch_job.start(live.run, live.handle)
     for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
-        bench.stop(service, grace_s)
-    bench.refuse_losses()
-    store.write_json(bench.run.root / "status.json", bench.run.status().to_json() | about_the_machine(bench))
+        live.stop(service, grace_s)
+    live.refuse_losses()
+    store.write_json(live.run.root / "status.json", live.run.status().to_json() | about_the_machine(live))
 
 
 @step
 def collect(run_id: str) -> None:
     """Save what the broker holds: input and output; and the exact output, by the oracle."""
-    bench = Bench(run_id)
-    broker = bench.handle.kafka
-    batch_job.carry_out("archive", bench.run, broker.address, str(broker.credentials), owner=bench.handle)
+    live = LiveRun(run_id)
+    broker = live.handle.kafka
+    batch_job.carry_out("archive", live.run, broker.address, str(broker.credentials), owner=live.handle)
 
 
 @step
 def tabulate(run_id: str) -> None:
     """Turn the raw logs into the result tables, by a Spark batch job; a process that goes on loads the next steps."""
-    bench = Bench(run_id)
+    live = LiveRun(run_id)
     if os.environ.get(ONE_PROCESS):
         threading.Thread(target=derive.load, daemon=True).start()
-    derive.tabulate(bench.run, bench.handle)
+    derive.tabulate(live.run, live.handle)
 
 
 @step
 def predict(run_id: str) -> None:
     """Write what the models predict from the parameters measured in the run."""
-    derive.predict(Bench(run_id).run, Bench(run_id).experiment)
+    derive.predict(LiveRun(run_id).run, LiveRun(run_id).experiment)
 
 
 @step
 def validate(run_id: str) -> None:
     """Evaluate every check on the tables."""
-    derive.validate(Bench(run_id).run, Bench(run_id).experiment)
+    derive.validate(LiveRun(run_id).run, LiveRun(run_id).experiment)
 
 
 @step
 def report(run_id: str) -> None:
     """Write the plots and the report page."""
-    derive.report(Bench(run_id).run, Bench(run_id).experiment)
+    derive.report(LiveRun(run_id).run, LiveRun(run_id).experiment)
 
 
 def teardown(run_id: str, error: str | None = None) -> str | None:
@@ -301,17 +302,17 @@ def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None) -> di
     }
 
 
-def _query_told(bench: Bench, event: str) -> bool:
-    with journals(bench.run_id) as seen:
+def _query_reported(live: LiveRun, event: str) -> bool:
+    with journals(live.run_id) as seen:
         return event in seen.query.events
 
 
-def _injector_told(bench: Bench, event: str) -> bool:
-    with journals(bench.run_id) as seen:
+def _injector_reported(live: LiveRun, event: str) -> bool:
+    with journals(live.run_id) as seen:
         return event in seen.faults.events
 
 
-def _commits(bench: Bench, after_ns: int) -> int:
+def _commits(live: LiveRun, after_ns: int) -> int:
     """How often the query has committed something since."""
-    with journals(bench.run_id) as seen:
+    with journals(live.run_id) as seen:
         return seen.query.commits.since(after_ns)

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from aftershock.run.live_run import Bench
+from aftershock.run.live_run import LiveRun
 from aftershock.run.query import Reads
 from experiments.errors import EnvironmentFailure
-from journal.reader import Followed
+from journal.reader import JournalFollower
 from journal.writer import Journal
 from models.sustainable.lag import Judged, Sample, is_overwhelmed, judge
 from models.sustainable.search import Search
@@ -60,46 +60,48 @@ class Deliveries:
             self.refused = entry["failed"]
 
 
-class Looks:
+class LoadJournals:
     """What a run's journals say by now; followed, lest a search disturb the query the more the longer it takes."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._query = Followed(bench.journal_path("query"), partial(Reads, bench.experiment))
-        self._generator = Followed(bench.journal_path("generator"), Deliveries)
+    def __init__(self, live: LiveRun) -> None:
+        self._query = JournalFollower(live.journal_path("query"), partial(Reads, live.experiment))
+        self._generator = JournalFollower(live.journal_path("generator"), Deliveries)
 
     @property
     def read(self) -> Counts:
-        return self._query.look().counts
+        """How many records the query has read by when [ns]."""
+        return self._query.poll().counts
 
     @property
     def delivered(self) -> Counts:
-        return self._generator.look().counts
+        """How many records the broker had by when [ns]."""
+        return self._generator.poll().counts
 
     def refuse_losses(self) -> None:
         """Raises `EnvironmentFailure` if the broker refused records: what is due can then never be read."""
-        if refused := self._generator.look().refused:
+        if refused := self._generator.poll().refused:
             reason = f"the broker refused {refused:,} records, which the query can never read"
             raise EnvironmentFailure(reason, "see generator.log and the broker's logs of the run")
 
 
-def set_load(bench: Bench, schedule: Schedule) -> None:
+def set_load(live: LiveRun, schedule: Schedule) -> None:
     """Have the generator go on by this schedule."""
-    path = bench.orders / LOAD_FILE
+    path = live.orders / LOAD_FILE
     store.write_json(path, store.read_json(path) | {"schedule": asdict(schedule)})
 
 
-def find(bench: Bench, schedule: Schedule) -> int:
+def find(live: LiveRun, schedule: Schedule) -> int:
     """Search, then begin the load that the measurement window is to have; returns the moment of that [ns].
 
     `schedule` is what the generator follows until then. Raises `EnvironmentFailure` if no rate was sustained, if the
     query does not get on with what a probe left it, or the broker refuses records.
     """
-    load, journal, looks = bench.experiment.load, Journal(bench.journal_path("search")), Looks(bench)
+    load, journal, looks = live.experiment.load, Journal(live.journal_path("search")), LoadJournals(live)
     search = Search(load.rate, load.precision, load.probes)
     while search.end is None:
-        probe = _begin(bench, search.probes, _drained(bench, looks, schedule), search.rate)
+        probe = _begin(live, search.probes, _drained(live, looks, schedule), search.rate)
         schedule = probe.schedule
-        judged = _watch(bench, looks, probe, journal)
+        judged = _watch(live, looks, probe, journal)
         log.info("probe %d, %.0f records/s: %s, %s", probe.number, schedule.rate, judged.outcome.value, judged.why)
         search = search.after(judged.outcome)
     journal.write("found", low=search.low, high=search.high, end=search.end.value)
@@ -108,15 +110,15 @@ def find(bench: Bench, schedule: Schedule) -> int:
     if search.low is None:
         tried = f"{search.probes} probes from {load.rate:g} records/s on"
         raise EnvironmentFailure(f"no rate was sustained: {tried}", "set load.rate to what the query can surely do")
-    return _begin(bench, search.probes, _drained(bench, looks, schedule), load.share * search.low).started_ns
+    return _begin(live, search.probes, _drained(live, looks, schedule), load.share * search.low).started_ns
 
 
-def _drained(bench: Bench, looks: Looks, schedule: Schedule) -> Schedule:
+def _drained(live: LiveRun, looks: LoadJournals, schedule: Schedule) -> Schedule:
     """The schedule with its end, once the query has read all that it made due."""
     ended = schedule.ending(time.time_ns() + round(LEAD_S * NS))
-    set_load(bench, ended)
-    due = ended.due_count(ended.end_ns) - len(bench.experiment.workload.input_topics)  # each may owe the last one
-    still_s = max(STILL_S, STILL_INTERVALS * bench.experiment.engine.checkpoint_interval_s)
+    set_load(live, ended)
+    due = ended.due_count(ended.end_ns) - len(live.experiment.workload.input_topics)  # each may owe the last one
+    still_s = max(STILL_S, STILL_INTERVALS * live.experiment.engine.checkpoint_interval_s)
     moved_ns, known = ended.end_ns, -1
 
     def is_read() -> bool:
@@ -130,22 +132,22 @@ def _drained(bench: Bench, looks: Looks, schedule: Schedule) -> Schedule:
             raise EnvironmentFailure(reason, "load.rate is far above what the query does: lower it")
         return time.time_ns() > ended.end_ns and read >= due
 
-    bench.wait("the query to read what is left", is_read, SERVICES, inf)
+    live.wait("the query to read what is left", is_read, SERVICES, inf)
     return ended
 
 
-def _begin(bench: Bench, number: int, ended: Schedule, rate: float) -> Probe:
+def _begin(live: LiveRun, number: int, ended: Schedule, rate: float) -> Probe:
     started_ns = time.time_ns() + round(LEAD_S * NS)
     schedule = ended.then(started_ns, rate)
-    set_load(bench, schedule)
-    settle_s = max(SETTLE_INTERVALS * bench.experiment.engine.checkpoint_interval_s, SETTLE_S)
+    set_load(live, schedule)
+    settle_s = max(SETTLE_INTERVALS * live.experiment.engine.checkpoint_interval_s, SETTLE_S)
     watched_ns = started_ns + round(settle_s * NS)
-    return Probe(number, schedule, started_ns, watched_ns, watched_ns + round(bench.experiment.probe_s * NS))
+    return Probe(number, schedule, started_ns, watched_ns, watched_ns + round(live.experiment.probe_s * NS))
 
 
-def _watch(bench: Bench, looks: Looks, probe: Probe, journal: Journal) -> Judged:
+def _watch(live: LiveRun, looks: LoadJournals, probe: Probe, journal: Journal) -> Judged:
     """Wait until the probe is over, or the query overwhelmed, and judge it."""
-    rate, interval_s = probe.schedule.rate, bench.experiment.engine.checkpoint_interval_s
+    rate, interval_s = probe.schedule.rate, live.experiment.engine.checkpoint_interval_s
     seen = _seen(looks, probe)
 
     def is_over() -> bool:
@@ -154,22 +156,22 @@ def _watch(bench: Bench, looks: Looks, probe: Probe, journal: Journal) -> Judged
         return seen.ended_ns == probe.ended_ns or is_overwhelmed(rate, interval_s, seen.lag[-1][1])
 
     left_s = (probe.ended_ns - time.time_ns()) / NS
-    bench.wait(f"probe {probe.number}, {rate:,.0f} records/s", is_over, SERVICES, left_s + SLACK_S, left_s)
+    live.wait(f"probe {probe.number}, {rate:,.0f} records/s", is_over, SERVICES, left_s + SLACK_S, left_s)
     judged = judge(rate, interval_s, seen.lag, seen.unread)
     about = {"probe": probe.number, "rate": rate, "started_ns": probe.started_ns}
     journal.write("probe", **about, **seen.figures, **asdict(judged))
     return judged
 
 
-def _seen(looks: Looks, probe: Probe) -> Seen:
+def _seen(looks: LoadJournals, probe: Probe) -> ProbeRecords:
     """What a probe shows by now: in its window once that is over, from its start as long as it is not."""
     ended_ns = min(time.time_ns(), probe.ended_ns)
     watched_ns = probe.watched_ns if ended_ns == probe.ended_ns else probe.started_ns
-    return Seen(probe.schedule, watched_ns, ended_ns, looks.read, looks.delivered)
+    return ProbeRecords(probe.schedule, watched_ns, ended_ns, looks.read, looks.delivered)
 
 
 @dataclass(frozen=True)
-class Seen:
+class ProbeRecords:
     """What happened to the records of a schedule between two moments; counts `read` and `delivered` by moment [ns]."""
 
     schedule: Schedule

@@ -1,1 +1,1 @@
-"""What people do with live and dead runs: look at one, abort it, clean up what dead ones left."""
+"""Live and dead runs: the state of a live run, the abort of one, and the clean-up after dead ones."""

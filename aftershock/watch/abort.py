@@ -9,9 +9,9 @@ from typing import Any
 
 from aftershock.run import lease
 from aftershock.run.fault_state import Held
-from aftershock.run.followed import journals
 from aftershock.run.lease import Lease
-from aftershock.run.live_run import ABORTED, Bench
+from aftershock.run.live_run import ABORTED, LiveRun
+from aftershock.run.run_journals import journals
 from chaos.events import ABORT_FILE
 from experiments.errors import AftershockError, BadInput
 from infra.strikes.strike import Proof
@@ -57,37 +57,37 @@ def abort(run_id: str) -> Abortion:
     step that is going on ends when it looks, within seconds, or else with its work. A run that nobody works on any
     more is torn down here.
     """
-    bench = Bench(run_id)
-    if not (bench.run.root / "status.json").exists():
+    live = LiveRun(run_id)
+    if not (live.run.root / "status.json").exists():
         raise BadInput("run_id", run_id, f"a live run: {', '.join(store.all_live()) or 'there is none'}")
     began = time.monotonic()
-    store.write_json(bench.run.raw / ABORT_FILE, {"at_ns": time.time_ns(), "error": ABORTED})
-    held = _held(bench)
+    store.write_json(live.run.raw / ABORT_FILE, {"at_ns": time.time_ns(), "error": ABORTED})
+    held = _held(live)
     left: list[Held] = []
-    if bench.provisioned:
-        bench.stop("injector", HEALING_LIMIT_S)
-        remaining = _held(bench)
+    if live.provisioned:
+        live.stop("injector", HEALING_LIMIT_S)
+        remaining = _held(live)
         held = list(dict.fromkeys([*held, *remaining]))
-        left = _undo(bench, remaining)
+        left = _undo(live, remaining)
     seconds = time.monotonic() - began
     if lease.state_of(store.live_directory(run_id)) is Lease.FREE:
         from aftershock.run import steps  # here, since they take a second to import
 
         steps.teardown(run_id, ABORTED)
-    return Abortion(run_id, [each for each in held if each not in left], left, seconds, bench.step)
+    return Abortion(run_id, [each for each in held if each not in left], left, seconds, live.step)
 
 
-def _held(bench: Bench) -> list[Held]:
-    with journals(bench.run_id) as seen:
+def _held(live: LiveRun) -> list[Held]:
+    with journals(live.run_id) as seen:
         return seen.faults.held
 
 
-def _undo(bench: Bench, held: list[Held]) -> list[Held]:
+def _undo(live: LiveRun, held: list[Held]) -> list[Held]:
     """Undo faults, all at once; returns those that are left."""
 
     def heal(fault: Held) -> bool:
         try:
-            proof: Proof = bench.driver.heal(bench.handle, fault.host, fault.kind)
+            proof: Proof = live.driver.heal(live.handle, fault.host, fault.kind)
         except AftershockError:
             return False
         return proof.holds

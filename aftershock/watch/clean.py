@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from aftershock.airflow import litter, orchestrate
+from aftershock.airflow import leftover_files, orchestrate
 from aftershock.run import lease, steps
 from aftershock.run.lease import Lease
 from experiments.engines import EngineSpec
@@ -71,7 +71,9 @@ def clean(run_id: str | None = None) -> Cleaning:
     removed, kept, failed = _remove_traces(named)
     published, unpublished = _publish([run for run in _live_runs() if run == run_id or _is_free(run)])
     emptied, refused = _empty({*published, *([run_id] if run_id else [])} - unpublished.keys())
-    return Cleaning(removed, kept, published, emptied, litter.sweep(), [*failed, *unpublished.values(), *refused])
+    return Cleaning(
+        removed, kept, published, emptied, leftover_files.sweep(), [*failed, *unpublished.values(), *refused]
+    )
 
 
 def _remove_traces(named: Path | None) -> tuple[list[Traces], list[tuple[Traces, str]], list[EnvironmentFailure]]:

@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from aftershock.run.fault_state import Faults
-from aftershock.run.followed import Sample, Seen, journals
-from aftershock.run.live_run import Bench
+from aftershock.run.fault_state import FaultState
+from aftershock.run.live_run import LiveRun
 from aftershock.run.pace import Pace
+from aftershock.run.run_journals import JournalStates, Sample, journals
 from aftershock.watch.abort import abort
 from experiments.errors import AftershockError, BadInput
 from experiments.fault_kinds import Effect
@@ -42,20 +42,20 @@ def state_of(run_id: str) -> dict[str, Any]:
     elapsed_s, window_s, left_s; faults (planned, injected, healed); next_fault (in_s, kind, targets) or None;
     lag_records, committed_records, records_per_s (None where nothing was committed yet), doing (of `Pace`).
     """
-    bench = Bench(run_id)
+    live = LiveRun(run_id)
     if run_id not in store.all_live():
         raise BadInput("run_id", run_id, "a live run")
-    status, plan = bench.run.status(), bench.plan
+    status, plan = live.run.status(), live.plan
     with journals(run_id) as seen:
         now_ns = time.time_ns()
         return {
             **{name: getattr(status, name) for name in ("run_id", "experiment", "started_ns", "dag_run")},
-            "aborted": bench.aborted is not None,
-            "hosts": [vars(host) for host in _hosts(bench, seen, now_ns)],
-            **_clock(plan, bench.experiment.window_s, now_ns),
+            "aborted": live.aborted is not None,
+            "hosts": [vars(host) for host in _hosts(live, seen, now_ns)],
+            **_clock(plan, live.experiment.window_s, now_ns),
             "faults": _faults(plan, seen.faults),
             "next_fault": _next(plan, now_ns),
-            **_query(bench, seen.query.pace, min(now_ns, plan.get("window_end_ns", now_ns))),
+            **_query(live, seen.query.pace, min(now_ns, plan.get("window_end_ns", now_ns))),
         }
 
 
@@ -82,14 +82,14 @@ def _clock(plan: dict[str, Any], window_s: float, now_ns: int) -> dict[str, Any]
     return {"phase": phase, "elapsed_s": elapsed_s, "window_s": window_s, "left_s": window_s - elapsed_s}
 
 
-def _hosts(bench: Bench, seen: Seen, now_ns: int) -> list[LiveHost]:
-    if not bench.provisioned:
+def _hosts(live: LiveRun, seen: JournalStates, now_ns: int) -> list[LiveHost]:
+    if not live.provisioned:
         return []
     held = {held.host: held.kind.effect for held in seen.faults.held if held.kind.takes_the_host}
-    domains = bench.experiment.fault_spec.hosts
+    domains = live.experiment.fault_spec.hosts
     return [
         _host(name, host.role.value, tuple(domains.get(name, ())), held.get(name), seen.hosts.last.get(name), now_ns)
-        for name, host in bench.handle.hosts.items()
+        for name, host in live.handle.hosts.items()
     ]
 
 
@@ -104,7 +104,7 @@ def _host(
     return LiveHost(name, role, domains, "up", sample.cores, sample.rss_bytes)
 
 
-def _faults(plan: dict[str, Any], so_far: Faults) -> dict[str, int]:
+def _faults(plan: dict[str, Any], so_far: FaultState) -> dict[str, int]:
     planned = sum(len(event["targets"]) for event in plan.get("events", ()))
     return {"planned": planned, "injected": so_far.injected, "healed": so_far.healed}
 
@@ -117,9 +117,9 @@ def _next(plan: dict[str, Any], now_ns: int) -> dict[str, Any] | None:
     return None
 
 
-def _query(bench: Bench, pace: Pace, until_ns: int) -> dict[str, Any]:
+def _query(live: LiveRun, pace: Pace, until_ns: int) -> dict[str, Any]:
     """What the query has committed, and how many records were due by then, or in the window, and are not."""
-    path = bench.orders / "generator.json" if bench.provisioned else None
+    path = live.orders / "generator.json" if live.provisioned else None
     lag_records = None
     if path is not None and path.exists() and pace.committed_records is not None:
         schedule = Schedule(**store.read_json(path)["schedule"])

@@ -1,6 +1,6 @@
 from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 
-TOLD = {("nightly", "judge"), ("regression", "judge")}
+NOTIFIED = {("nightly", "judge"), ("regression", "judge")}
 MAIL = SmtpNotifier(
     to="streaming-team@example.org",
     from_email="aftershock@example.org",
@@ -10,5 +10,5 @@ MAIL = SmtpNotifier(
 
 
 def task_policy(task):
-    if (task.dag.dag_id, task.task_id) in TOLD:
+    if (task.dag.dag_id, task.task_id) in NOTIFIED:
         task.on_failure_callback = [*(task.on_failure_callback or []), MAIL]

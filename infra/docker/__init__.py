@@ -1,4 +1,4 @@
-"""The docker driver: hosts are containers of this machine, asked over exec streams; made and ended by its daemon.
+"""The docker driver: hosts are containers of this machine. The driver talks to their agents over `docker exec`.
 
 Imports the docker SDK, which the rest of `infra` does not.
 """

@@ -49,6 +49,7 @@ def containers_of(label: str) -> list[Container]:
 
 
 def networks_of(label: str) -> list[Network]:
+    """The networks of the cluster with this label."""
     with daemon.asking("list networks"):
         return daemon.client().networks.list(filters={"label": f"{CLUSTER_LABEL}={label}"})
 
@@ -135,6 +136,7 @@ def power_on(container: Container) -> int:
 
 
 def freeze(container: Container) -> None:
+    """Pause a container by its cgroup, and read its state again."""
     with daemon.asking(f"pause {container.name}"):
         container.pause()
         container.reload()
@@ -183,4 +185,5 @@ def join(container: Container, token: str, address: str) -> int:
 
 
 def is_joined(container: Container, token: str) -> bool:
+    """Whether a container is on the network of its cluster, by the state that was read last."""
     return network_of(token) in container.attrs["NetworkSettings"]["Networks"]

@@ -17,7 +17,7 @@ from experiments.spec import ClusterSpec
 from infra import leftovers
 from infra.cluster import Handle, Host
 from infra.docker import containers, control, creation, daemon, mounts
-from infra.docker.stream import Session
+from infra.docker.stream import ExecSession
 from infra.docker.strikes import COMPLETED, Completed, Disconnection, reached
 from infra.netns import namespaces
 from infra.processes import Usage
@@ -73,16 +73,16 @@ class DockerDriver(RemoteHosts):
         beside = super().usage(control.with_control(handle), control.NAME)
         return Usage(used.cpu_s + beside.cpu_s, used.rss_bytes + beside.rss_bytes)
 
-    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+    def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         """Ready the host's agent, and the daemon where that completes the strike.
 
         A container that is paused is let go on for it; its host's processes stay stopped, each by itself.
         """
         if kind.service:
-            return super().aim(handle, host, kind, options)
+            return super().prepare(handle, host, kind, options)
         worker = startup.struck(handle, host, kind)
         try:
-            strike = reached(handle, worker, partial(super().aim, handle, host, kind, options))
+            strike = reached(handle, worker, partial(super().prepare, handle, host, kind, options))
         except Refused:
             if kind is not FaultKind.PARTITION or options != PLAIN:
                 raise
@@ -119,13 +119,13 @@ class DockerDriver(RemoteHosts):
         leftovers.remove(handle.label)
 
 
-def _session(handle: Handle, host: Host, command: Sequence[str]) -> Session:
+def _session(handle: Handle, host: Host, command: Sequence[str]) -> ExecSession:
     container = containers.get(handle, host.name)
     if container.status == "exited":
         raise SwitchedOff(host.name)
     if container.status == "paused":
         raise StandsStill("it is paused")
-    return Session(container, command)
+    return ExecSession(container, command)
 
 
 def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:

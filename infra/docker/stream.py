@@ -21,7 +21,7 @@ CHUNK_BYTES = 65536
 SILENCE_S = 1.0  # after so long without an answer, the daemon is asked whether the container still runs
 
 
-class Session(JsonLines):
+class ExecSession(JsonLines):
     """A program in a container; one in a container that is paused, or ends, is lost."""
 
     def __init__(self, container: Container, command: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 A request to the daemon takes effect after 10 to 100 ms, as it comes; an agent strikes within a millisecond. So the
 moment of the fault is the agent's, and the proof that nothing is left of the host is the daemon's.
 
-A host may be paused at any moment between the aim of a further strike and its end; then its agent stands still, too.
+A host may be paused while a further strike on it is being prepared or carried out. Then its agent stands still, too.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Completed:
         self._inner.close()
 
 
-class PowerOff(Completed):
+class DockerPowerOff(Completed):
     """The container ends, and its address is gone; it has no process then, not even the agent."""
 
     def complete(self, container: Container) -> Mapping[str, int]:
@@ -102,7 +102,7 @@ class Pause(Completed):
         return {"containers awake": int(container.status != "paused"), "CPU clocks running": int(now_ns != then_ns)}
 
 
-class Partition(Completed):
+class DockerPartition(Completed):
     """The rules are kept where the container finds them when it starts again: they are its network's."""
 
     def complete(self, container: Container) -> Mapping[str, int]:
@@ -112,7 +112,7 @@ class Partition(Completed):
         return {}
 
 
-COMPLETED = {FaultKind.POWER_OFF: PowerOff, FaultKind.PAUSE: Pause, FaultKind.PARTITION: Partition}
+COMPLETED = {FaultKind.POWER_OFF: DockerPowerOff, FaultKind.PAUSE: Pause, FaultKind.PARTITION: DockerPartition}
 
 
 class Disconnection:

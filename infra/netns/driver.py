@@ -17,7 +17,7 @@ from experiments.spec import ClusterSpec
 from infra import disks, launch, leftovers, programs, tokens
 from infra.cluster import Handle, Host
 from infra.netns import namespaces
-from infra.netns.power import PowerOff
+from infra.netns.power import NetnsPowerOff
 from infra.processes import MACHINE, Usage, members, usage
 from infra.remote import ssh
 from infra.remote.hosts import RemoteHosts, SwitchedOff
@@ -62,11 +62,11 @@ class NetnsDriver(RemoteHosts):
         self.check(spec)
         return startup.provision(self, spec, root, lambda: lay_out(spec, run_id, root), partial(make_hosts, spec))
 
-    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+    def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         if kind is not FaultKind.POWER_OFF:
-            return super().aim(handle, host, kind, options)
+            return super().prepare(handle, host, kind, options)
         worker = startup.struck(handle, host, kind)
-        return PowerOff(handle.token, worker, on_cut=partial(self.forget, handle, worker))
+        return NetnsPowerOff(handle.token, worker, on_cut=partial(self.forget, handle, worker))
 
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:
         """As `Driver.heal`; the network of a host without power is reconnected from outside."""
@@ -115,7 +115,7 @@ def find_program(name: str) -> str:
 def _session(handle: Handle, host: Host, command: Sequence[str]) -> Session:
     if not namespaces.addresses_of(handle.token, host.name):
         raise SwitchedOff(host.name)
-    return ssh.Session(ssh.connect(login(handle), host.name, host.address), command)
+    return ssh.SshSession(ssh.connect(login(handle), host.name, host.address), command)
 
 
 def login(handle: Handle) -> ssh.Login:

@@ -15,21 +15,21 @@ from collections.abc import Callable
 
 from infra.cluster import Host
 from infra.netns import namespaces
-from infra.process_handles import Handles
+from infra.process_handles import ProcessHandles
 from infra.processes import MACHINE, MARK, carries, members, take_precedence
 from infra.remote import ssh
 from infra.strikes.strike import Proof, wait_until
 
-PROOF_LIMIT_S, LOOK_EACH_S = 5.0, 0.002
+PROOF_LIMIT_S, POLL_S = 5.0, 0.002
 COMMAND_LIMIT_S = 5.0
 ANSWER_LIMIT_S = 1.0
 
 
-class PowerOff:
+class NetnsPowerOff:
     """Implements `infra.strikes.strike.Strike` on a namespace and all that lives in it or carries the host's mark."""
 
     def __init__(self, token: str, host: Host, on_cut: Callable[[], None]) -> None:
-        """Aim at a host; `on_cut` is called when nothing reaches it any more."""
+        """Prepare the power-off of a host; `on_cut` is called when its interface is down."""
         self.token, self.host, self._on_cut = token, host, on_cut
         self.ports: set[int] = set()  # the address goes, and all ports with it
         self._fired_ns = 0
@@ -44,7 +44,7 @@ class PowerOff:
         self.refresh()
 
     def refresh(self) -> bool:
-        self._processes.look()
+        self._processes.scan()
         return bool(members(f"{self.token}/{self.host.name}"))
 
     def shoot(self, due_ns: int = 0) -> None:
@@ -65,9 +65,9 @@ class PowerOff:
             self.shoot()
         self._thread.join()
         deadline = time.monotonic() + limit_s
-        while (survivors := self._processes.look()) and time.monotonic() < deadline:
+        while (survivors := self._processes.scan()) and time.monotonic() < deadline:
             self._processes.signal(signal.SIGKILL)
-            time.sleep(LOOK_EACH_S)
+            time.sleep(POLL_S)
         done = {"processes killed": len(self._processes)}
         namespaces.unplug(self.token, self.host.name)
         addresses = namespaces.addresses_of(self.token, self.host.name)
@@ -80,7 +80,7 @@ class PowerOff:
         self._processes.close()
 
 
-class Inhabitants(Handles):
+class Inhabitants(ProcessHandles):
     """All processes in the namespace of a host, and those that carry its mark or that of its machine."""
 
     def __init__(self, token: str, host: str, spared: int) -> None:

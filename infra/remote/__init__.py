@@ -1,1 +1,1 @@
-"""Hosts that are asked over a session: the agent at the far end, the sessions, and what a driver does through them."""
+"""Drivers that work over sessions: the agent on each host, the sessions (SSH or exec), and the part they share."""

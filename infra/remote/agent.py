@@ -1,8 +1,8 @@
-"""The far end of a driver whose hosts are asked over sessions: does on its host what each line of its input asks.
+"""The agent of a host: carries out the requests of the driver there. Used by the drivers that work over sessions.
 
-The driver runs it as `python -m infra.remote.agent HOST ADDRESS DISK`. It answers each line with a line, and ends when
-its input ends. Its own mark is not that of its host, so a kill of the host spares the agent, which carries it out.
-The mark also tells it the token, which other users could read among its arguments.
+The driver runs it as `python -m infra.remote.agent HOST ADDRESS DISK`. Requests and answers are JSON lines. The agent
+ends when its input ends. It carries a mark of its own, not that of its host: so a kill of the host, which the agent
+carries out, does not kill the agent. The token is in the mark and not in the arguments, which other users can read.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra import disks, launch
 from infra.processes import MARK, members, take_precedence, usage
-from infra.strikes.ear import Ear, call
+from infra.strikes.datagrams import DatagramListener, send
 from infra.strikes.partition import rules_in_force
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import Strike
 
-PROOF_LOOK_S = 0.005
-SWITCH_INTERVAL_S = 0.0005  # between threads: a proof must not hold up a strike
+PROOF_POLL_S = 0.005
+SWITCH_INTERVAL_S = 0.0005  # Python's switch interval between threads, so that a proof does not delay a strike
 
 
 class Agent:
-    """What can be asked; every method takes the fields of a request and returns what is answered."""
+    """The requests: each method takes the fields of a request and returns the answer."""
 
     def __init__(self, host: str, address: str, disk: str) -> None:
         """`disk` is the folder of the host's work files, on which a disk of its own may be mounted."""
@@ -43,7 +43,7 @@ class Agent:
         self.strikes: dict[int, Strike] = {}
         self.proofs: dict[int, Future[dict[str, Any]]] = {}
         self.beside = ThreadPoolExecutor()
-        self.ears: dict[int, Ear] = {}
+        self.listeners: dict[int, DatagramListener] = {}
 
     def count(self) -> int:
         """How many processes the host has."""
@@ -58,21 +58,24 @@ class Agent:
         return time.time_ns()
 
     def running(self) -> list[str]:
+        """The names of the host's services that have a live process."""
         return sorted(launch.running(self.mark))
 
     def spawn(self, command: list[str], folder: str, log: str, variables: dict[str, str]) -> int:
+        """Start a command that carries a mark of the host, its output in `log`; returns the process id."""
         return launch.spawn(command, Path(folder), Path(log), variables)
 
     def stop(self, service: str, limit_s: float) -> None:
+        """Ask a service to end, and kill it after `limit_s`."""
         launch.stop(f"{self.mark}/{service}", limit_s)
 
     def empty_disk(self) -> None:
-        """Make the host's own disk as it was when it was new."""
+        """Delete everything on the host's own disk, if it has one."""
         if self.target.disk:
             disks.empty(Path(self.target.disk))
 
-    def aim(self, number: int, kind: str, options: dict[str, Any]) -> None:
-        """Make a strike ready, to be known by this number."""
+    def prepare(self, number: int, kind: str, options: dict[str, Any]) -> None:
+        """Prepare a strike; later requests refer to it by `number`."""
         take_precedence()
         self.strikes[number] = ready(self.target, FaultKind(kind), FaultOptions(**options))
 
@@ -83,14 +86,14 @@ class Agent:
         self.strikes[number].shoot(due_ns)
 
     def fire(self, number: int) -> dict[str, Any] | None:
-        """The proof, and beside it the ports that the strike should have closed; None while it is being proved.
+        """Complete a strike: its proof and the ports that it should have closed, or None while the proof goes on.
 
-        That goes on beside and is asked for again: some take seconds, and the next strike must not wait for them.
+        A proof can take seconds and must not delay the next strike. So it runs in a thread, and the driver asks again.
         """
         if number not in self.proofs:
             self.proofs[number] = self.beside.submit(_prove, self.strikes.pop(number))
         with suppress(TimeoutError):
-            proof = self.proofs[number].result(PROOF_LOOK_S)
+            proof = self.proofs[number].result(PROOF_POLL_S)
             del self.proofs[number]
             return proof
         return None
@@ -100,23 +103,24 @@ class Agent:
         self.strikes.pop(number).close()
 
     def undo(self, kind: str) -> dict[str, Any]:
+        """Undo a fault of this kind; returns the proof."""
         return undo(self.target, FaultKind(kind)).to_json()
 
     def listen(self) -> tuple[int, bool]:
-        """The port on which words are heard from now on, and whether this host drops packets of some."""
-        ear = Ear(self.target.address)
-        self.ears[ear.port] = ear
-        return ear.port, rules_in_force() > 0
+        """Listen for datagrams: returns the port, and whether this host has rules that drop packets."""
+        listener = DatagramListener(self.target.address)
+        self.listeners[listener.port] = listener
+        return listener.port, rules_in_force() > 0
 
     def call(self, word: str, to: list[tuple[str, int]], times: int) -> int:
-        """Send a word to addresses with ports."""
-        return call(self.target.address, word, to, times)
+        """Send a word in `times` datagrams to each address and port; returns how many left."""
+        return send(self.target.address, word, to, times)
 
     def heard(self, port: int) -> dict[str, int]:
-        """Which words came to the port, and how often; it is closed then."""
-        ear = self.ears.pop(port)
-        words = ear.heard()
-        ear.close()
+        """Close the port; returns how often each word arrived there."""
+        listener = self.listeners.pop(port)
+        words = listener.received()
+        listener.close()
         return words
 
 
@@ -125,11 +129,11 @@ def _prove(strike: Strike) -> dict[str, Any]:
     return {"proof": proof, "ports": sorted(strike.ports)}
 
 
-SILENT = {"shoot", "close", "leave"}  # no answer: the driver shoots at other hosts meanwhile
+SILENT = {"shoot", "close", "leave"}  # no answer, so that the driver need not wait before it strikes other hosts
 
 
 def serve(agent: Agent) -> None:
-    """Do what each line of the input asks, until it ends."""
+    """Carry out each line of the input, until it ends."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     for line in sys.stdin:
         request = json.loads(line)
@@ -140,7 +144,7 @@ def serve(agent: Agent) -> None:
 
 
 def _carry_out(agent: Agent, what: str, request: dict[str, Any]) -> dict[str, Any]:
-    """What came of a request: `{"done": ...}`, or `{"failed": reason}` when the system refused it."""
+    """The answer to a request: `{"done": ...}`, or `{"failed": reason}` if the system refused it."""
     try:
         return {"done": getattr(agent, what)(**request)}
     except OSError as error:

@@ -48,7 +48,7 @@ class _Taken(TypedDict):
 
 
 SHAPES = {  # by what was asked
-    "aim": None,
+    "prepare": None,
     "call": Whole,
     "claim": _Taken | None,
     "clock": int,

@@ -1,4 +1,4 @@
-"""What a driver does on hosts that are asked over a session, whatever carries it: spawn, stop, look, aim, heal.
+"""What a driver does on hosts that are asked over a session, whatever carries it: spawn, stop, inspect, strike, heal.
 
 An agent on each host (`infra.remote.agent`) carries requests out. A process keeps one session with each host, which all
 driver objects share, and connects again when a connection breaks. A host may have a clock of its own: its offset from
@@ -33,7 +33,7 @@ from infra.strikes.strike import Proof, Strike, wait_until
 
 ANSWER_LIMIT_S = 15.0
 ATTEMPTS = 3
-PROOF_LOOK_S = 0.02
+PROOF_POLL_S = 0.02
 # What a session runs: its first line is the mark, which must not be among the arguments, where all users could read it.
 MARKED = f"""IFS='"' read -r _ _ _ {MARK} _; export {MARK}; exec "$@\""""
 CLOCK_HOLDS_S = 30.0  # a clock that nobody disciplines is off by 50 ppm, so 1.5 ms after this
@@ -58,7 +58,7 @@ class Tried(NamedTuple):
 
 
 @dataclass
-class Link:
+class AgentLink:
     """A session with the agent of a host, and that host's clock."""
 
     session: Session
@@ -76,7 +76,7 @@ class RemoteHosts:
 
     def __init__(self, begin: Callable[[Handle, Host, Sequence[str]], Session]) -> None:
         self._begin = begin
-        self._links: dict[tuple[int, str, str], Link] = {}
+        self._links: dict[tuple[int, str, str], AgentLink] = {}
         self._locks: defaultdict[tuple[int, str, str], threading.Lock] = defaultdict(threading.Lock)
 
     def inspect(self, handle: Handle) -> list[HostState]:
@@ -126,7 +126,7 @@ class RemoteHosts:
     def usage(self, handle: Handle, host: str) -> Usage:
         return Usage(**self.ask(handle, handle.hosts[host], "usage"))
 
-    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+    def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         strike = RemotePartition if kind is FaultKind.PARTITION else RemoteStrike
         return strike(self, handle, startup.struck(handle, host, kind), kind, options)
 
@@ -193,14 +193,14 @@ class RemoteHosts:
             link.clock, link.measured = clock_behind(host, link.session), time.monotonic()
         return link.clock
 
-    def _link(self, handle: Handle, host: Host) -> Link:
+    def _link(self, handle: Handle, host: Host) -> AgentLink:
         """A fork must not speak on its parent's connection."""
         key = (os.getpid(), handle.token, host.name)
         with self._locks[key]:  # one for each host: none waits while another one does not answer
             found = self._links.get(key)
             if found is None or not found.session.alive:
                 session = self._open(handle, host)
-                found = self._links[key] = Link(session, clock_behind(host, session))
+                found = self._links[key] = AgentLink(session, clock_behind(host, session))
             return found
 
     def _open(self, handle: Handle, host: Host) -> Session:
@@ -244,7 +244,7 @@ class RemoteStrike:
             self._session = self._make_ready()
 
     def _make_ready(self) -> Session:
-        self._hosts.ask(self._handle, self._host, "aim", **self._request)
+        self._hosts.ask(self._handle, self._host, "prepare", **self._request)
         self._clock = self._hosts.clock(self._handle, self._host)
         return self._hosts.session(self._handle, self._host)
 
@@ -255,7 +255,7 @@ class RemoteStrike:
             return False
 
     def shoot(self, due_ns: int = 0) -> None:
-        """Never waits for the host: when the connection was lost, `fire` makes it again, aims, and strikes late."""
+        """Order the strike without waiting for the host. If the connection is lost, `fire` strikes late."""
         self._ordered_ns = max(due_ns, time.time_ns())
         if self._session:
             with suppress(Disconnected):
@@ -272,7 +272,7 @@ class RemoteStrike:
     def _prove(self) -> Proof:
         """Two proofs: the host's own, and that none of the ports it closed answers from outside."""
         while (found := self._ask("fire")) is None:
-            time.sleep(PROOF_LOOK_S)
+            time.sleep(PROOF_POLL_S)
         proof = self._clock.here(Proof(**found["proof"]))
         answering = self._answering(found["ports"])
         left = {**proof.left, "open ports": max(proof.left.get("open ports", 0), answering)}
@@ -285,11 +285,11 @@ class RemoteStrike:
 
     def close(self) -> None:
         if self._session:
-            with suppress(Disconnected):  # then the agent has ended, and the aim with it
+            with suppress(Disconnected):  # then the agent has ended, and the prepared strike with it
                 self._session.tell(do="close", number=self._number)
 
     def _ask(self, what: str) -> Any:
-        """Ask the agent that holds the aim; aim again when the connection to it was lost."""
+        """Ask the agent that prepared the strike. If the connection was lost, connect and prepare again."""
         if self._session:
             with suppress(Disconnected):
                 return self._answer(self._session, what)
@@ -318,6 +318,7 @@ def overtaken(fired_ns: int) -> Proof:
 
 
 def others(handle: Handle, host: Host) -> list[Host]:
+    """All hosts of the cluster but this one."""
     return [other for other in handle.hosts.values() if other.name != host.name]
 
 

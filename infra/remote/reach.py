@@ -1,4 +1,4 @@
-"""Which hosts reach which: tried with datagrams between their agents, counted where they arrive."""
+"""Which hosts reach which: their agents send each other datagrams and count those that arrive."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import Direction
 from infra.cluster import Handle, Host
 
-DATAGRAMS = 5  # of which any one that comes through tells: they may be lost where no rule drops them
-UNDER_WAY_S = 0.1  # after that a datagram counts as lost
+DATAGRAMS = 5  # several, because a network may lose one; a single arrival is enough
+UNDER_WAY_S = 0.1  # a datagram that takes longer counts as lost
 
 
 class Asks(Protocol):
@@ -24,9 +24,9 @@ class Asks(Protocol):
 
 @dataclass(frozen=True)
 class Reach:
-    """How many datagrams came to a host from each of some others, and how many went from it to each of them.
+    """How many datagrams a host received from each of some other hosts (`came`), and they from it (`went`).
 
-    `cut_off` are those of the others that drop packets themselves, so that nothing follows from a loss.
+    `cut_off` names those of the others that drop packets themselves: a loss there proves nothing.
     """
 
     came: Mapping[str, int]
@@ -34,12 +34,12 @@ class Reach:
     cut_off: frozenset[str]
 
     def through(self, cut: Direction) -> int:
-        """Datagrams that came through although their direction is cut."""
+        """How many datagrams arrived although their direction is cut."""
         incoming = sum(self.came.values()) if cut is not Direction.OUT else 0
         return incoming + (sum(self.went.values()) if cut is not Direction.IN else 0)
 
     def lost(self, cut: Direction | None) -> int:
-        """Others from or to which nothing came through although that direction is open; None: both are."""
+        """How many of the others exchanged nothing in a direction that is open; `cut` None: both are open."""
         ways = ([self.came] if cut in (Direction.OUT, None) else []) + (
             [self.went] if cut in (Direction.IN, None) else []
         )
@@ -47,25 +47,25 @@ class Reach:
 
 
 def between(hosts: Asks, handle: Handle, host: Host, others: Iterable[Host]) -> Reach:
-    """Try both ways between a host and each of some others; those that cannot be asked are left out."""
-    ears = {other: ear for other in others if (ear := _ear_of(hosts, handle, other))}
+    """Test both directions between a host and each of `others`. Hosts whose agent does not answer are left out."""
+    listeners = {other: listener for other in others if (listener := _listener_of(hosts, handle, other))}
     own_port, _ = hosts.ask(handle, host, "listen")
-    _call(hosts, handle, host, [(other.address, port) for other, (port, _) in ears.items()])
-    for other in ears:
+    _call(hosts, handle, host, [(other.address, port) for other, (port, _) in listeners.items()])
+    for other in listeners:
         with suppress(EnvironmentFailure):
             _call(hosts, handle, other, [(host.address, own_port)])
     time.sleep(UNDER_WAY_S)
     heard = hosts.ask(handle, host, "heard", port=own_port)
     went: dict[str, int] = {}
-    for other, (port, _) in ears.items():
-        with suppress(EnvironmentFailure):  # it has gone meanwhile, so it counts as one that cannot be asked
+    for other, (port, _) in listeners.items():
+        with suppress(EnvironmentFailure):  # its agent has ended meanwhile: left out, too
             went[other.name] = hosts.ask(handle, other, "heard", port=port).get(host.name, 0)
     came = {name: heard.get(name, 0) for name in went}
-    return Reach(came, went, frozenset(other.name for other, (_, cut_off) in ears.items() if cut_off))
+    return Reach(came, went, frozenset(other.name for other, (_, cut_off) in listeners.items() if cut_off))
 
 
-def _ear_of(hosts: Asks, handle: Handle, host: Host) -> tuple[int, bool] | None:
-    """The port on which the host hears from now on, and whether it drops packets itself; None: it cannot be asked."""
+def _listener_of(hosts: Asks, handle: Handle, host: Host) -> tuple[int, bool] | None:
+    """Have a host listen: its port, and whether it drops packets itself; None if its agent does not answer."""
     with suppress(EnvironmentFailure):
         return tuple(hosts.ask(handle, host, "listen"))
     return None

@@ -1,6 +1,6 @@
 """Connections to hosts over SSH: to a pinned host key only, with time limits, keepalive and retries.
 
-A `Session` over SSH is one as `infra.remote.session` describes it.
+A `SshSession` over SSH is one as `infra.remote.session` describes it.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _keep_alive(client: paramiko.SSHClient) -> None:
             transport.sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-class Session(JsonLines):
+class SshSession(JsonLines):
     """A program on a host, with a connection of its own."""
 
     lost_by = (OSError, EOFError, paramiko.SSHException)

@@ -1,1 +1,1 @@
-"""What runs on the hosts of a cluster: Kafka, Spark, their JVM and jars; how they start, stay up and are sampled."""
+"""The services of a cluster: Kafka, Spark, their JVM and jars; start-up, supervisor and sampler of resource usage."""

@@ -26,6 +26,7 @@ class Java:
 
     @property
     def launcher(self) -> Path:
+        """The `java` program."""
         return self.home / "bin" / "java"
 
 

@@ -71,6 +71,7 @@ def format_options(config: Path) -> list[str]:
 
 
 def java_command(java: Path, jars: list[Path], main: str, *arguments: str, heap: str = HEAP) -> list[str]:
+    """The command that runs class `main` with these jars; `heap` is the JVM's -Xmx."""
     classpath = ":".join(str(jar) for jar in jars)
     options = ["-XX:+UseSerialGC", f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
     options += ["-Dorg.slf4j.simpleLogger.showDateTime=true"]

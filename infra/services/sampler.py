@@ -23,42 +23,43 @@ from infra.processes import machine_busy_s
 from journal.writer import Journal
 
 PERIOD_NS = 1_000_000_000
-LOOKS = 5
+READINGS = 5
 
 
 def next_deadline(start_ns: int, now_ns: int) -> int:
-    """The first whole number of periods after the start that is still to come: what was missed is skipped."""
+    """The next multiple of the period after the start [ns]; missed ones are skipped."""
     return start_ns + ((now_ns - start_ns) // PERIOD_NS + 1) * PERIOD_NS
 
 
 def sample(driver: Driver, handle: Handle, host: str, journal: Journal) -> None:
+    """Journal the CPU time [s] and memory [bytes] of a host; raises `EnvironmentFailure` if it does not answer."""
     now = driver.usage(handle, host)
     journal.write("sample", host=host, cpu_s=now.cpu_s, rss_bytes=now.rss_bytes)
 
 
 def sample_machine(journal: Journal) -> None:
-    """What the sampler itself uses is left out, as it is of its host."""
+    """Note how busy the machine is, without the CPU time of the sampler itself."""
     wall_ns, monotonic_ns = both_clocks()
     busy_s = machine_busy_s() - time.process_time()
     journal.write("machine", wall_ns, monotonic_ns=monotonic_ns, busy_s=busy_s, cores=os.cpu_count())
 
 
 def both_clocks() -> tuple[int, int]:
-    """Wall and monotonic clock at one moment [ns], by the closest of some looks: a pause amid one is no step."""
+    """Wall and monotonic clock at the same moment [ns]: the fastest of several readings, so that no pause is in it."""
 
-    def look() -> tuple[int, int, int]:
+    def read() -> tuple[int, int, int]:
         before_ns, wall_ns, after_ns = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
         return after_ns - before_ns, wall_ns, (before_ns + after_ns) // 2
 
-    _, wall_ns, monotonic_ns = min(look() for _ in range(LOOKS))
+    _, wall_ns, monotonic_ns = min(read() for _ in range(READINGS))
     return wall_ns, monotonic_ns
 
 
-def each_second(look: Callable[[], None], start_ns: int) -> None:
-    """Look each second, for good."""
+def each_second(take_sample: Callable[[], None], start_ns: int) -> None:
+    """Take a sample each second, without end; skip one if the host does not answer."""
     while True:
         with suppress(EnvironmentFailure):
-            look()
+            take_sample()
         now_ns = time.monotonic_ns()
         time.sleep((next_deadline(start_ns, now_ns) - now_ns) / 1e9)
 
@@ -67,10 +68,10 @@ def main() -> None:
     root, journal_path = map(Path, sys.argv[1:])
     handle, journal = Handle.load(root), Journal(journal_path)
     driver, start_ns = driver_for(handle), time.monotonic_ns()
-    looks = [partial(sample, driver, handle, host, journal) for host in handle.hosts]
-    looks.append(partial(sample_machine, Journal(journal_path.with_name("machine.jsonl"))))
-    for look in looks:
-        threading.Thread(target=each_second, args=(look, start_ns)).start()
+    samples = [partial(sample, driver, handle, host, journal) for host in handle.hosts]
+    samples.append(partial(sample_machine, Journal(journal_path.with_name("machine.jsonl"))))
+    for take_sample in samples:
+        threading.Thread(target=each_second, args=(take_sample, start_ns)).start()
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ def daemon_environment(handle: Handle, host: str) -> dict[str, str]:
 
 
 def master_command(gateway: Host) -> list[str]:
+    """The command of the Spark master on the gateway; its web page gets any free port."""
     program = str(home() / "bin" / "spark-class")
     options = ["--host", gateway.address, "--port", str(MASTER_PORT), "--webui-port", "0"]
     return [program, "org.apache.spark.deploy.master.Master", *options]

@@ -1,1 +1,1 @@
-"""The ssh driver: hosts are machines that exist, listed in an inventory, and claimed for one run at a time."""
+"""The ssh driver: hosts are machines that exist, listed in an inventory. A run claims them while it lasts."""

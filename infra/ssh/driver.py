@@ -23,7 +23,7 @@ from infra.remote.session import Session
 from infra.services import startup
 from infra.ssh import logins, survey
 from infra.ssh.logins import called, lay_out
-from infra.strikes.death import LOOK_EACH_S, PROOF_LIMIT_S, Death
+from infra.strikes.death import POLL_S, PROOF_LIMIT_S, Death
 
 log = logging.getLogger(__name__)
 LACKING = {FaultKind.POWER_OFF, FaultKind.DISK_FULL}
@@ -36,7 +36,7 @@ class SshDriver(RemoteHosts):
     agent = "infra.ssh.machine_agent"
 
     def __init__(self) -> None:
-        super().__init__(lambda handle, host, command: ssh.Session(logins.connect(handle, host), command))
+        super().__init__(lambda handle, host, command: ssh.SshSession(logins.connect(handle, host), command))
         self._surveys: dict[ClusterSpec, dict[str, survey.Survey]] = {}
 
     def check(self, spec: ClusterSpec) -> None:
@@ -48,7 +48,7 @@ class SshDriver(RemoteHosts):
         with tempfile.TemporaryDirectory(prefix="aftershock-check-") as folder:
             handle = lay_out(spec, "check", Path(folder))
             try:
-                found = self.at_once(handle, partial(survey.look, self))
+                found = self.at_once(handle, partial(survey.check, self))
             finally:
                 self.close(handle)
         self._surveys[spec] = dict(zip(handle.hosts, found, strict=True))
@@ -124,5 +124,5 @@ class SshDriver(RemoteHosts):
         session.tell(do="leave")
         deadline = time.monotonic() + PROOF_LIMIT_S
         while session.alive and time.monotonic() < deadline:
-            time.sleep(LOOK_EACH_S)
+            time.sleep(POLL_S)
         return int(session.alive)

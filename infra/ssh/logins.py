@@ -29,7 +29,7 @@ FIELD = "cluster.inventory"
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineLogin:
     """How to log in to a host of a cluster: from the controller at `address`, from the cluster itself at its own."""
 
     name: str  # in the inventory
@@ -93,19 +93,19 @@ def _write_logins(handle: Handle, chosen: dict[str, InventoryHost]) -> None:
     (folder / "known_hosts").write_text("".join(known), encoding="utf-8")
     _save(
         handle,
-        {n: Machine(h.name, h.address, h.port, h.user, str(h.key_file)) for n, h in chosen.items()},
+        {n: MachineLogin(h.name, h.address, h.port, h.user, str(h.key_file)) for n, h in chosen.items()},
     )
 
 
-def _save(handle: Handle, machines: dict[str, Machine]) -> None:
+def _save(handle: Handle, machines: dict[str, MachineLogin]) -> None:
     document = {name: asdict(machine) for name, machine in machines.items()}
     (_logins(handle) / "machines.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
 
 
-def machines_of(handle: Handle) -> dict[str, Machine]:
+def machines_of(handle: Handle) -> dict[str, MachineLogin]:
     """The machines of a cluster by the names of its hosts."""
     document: dict[str, Any] = json.loads((_logins(handle) / "machines.json").read_text(encoding="utf-8"))
-    return {name: Machine(**machine) for name, machine in document.items()}
+    return {name: MachineLogin(**machine) for name, machine in document.items()}
 
 
 def copy_keys(handle: Handle) -> None:
@@ -115,7 +115,7 @@ def copy_keys(handle: Handle) -> None:
         key = _logins(handle) / f"key-{name}"
         key.touch(mode=0o600)
         shutil.copyfile(machine.key, key)
-        copied[name] = Machine(**{**asdict(machine), "key": str(key)})
+        copied[name] = MachineLogin(**{**asdict(machine), "key": str(key)})
     _save(handle, copied)
 
 

@@ -29,6 +29,8 @@ OVER_THE_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "gluster
 
 
 class MachineAgent(Agent):
+    """The agent of a machine of an inventory: it strikes, spawns and undoes only while the run's claim is there."""
+
     def __init__(self, host: str, address: str, disk: str) -> None:
         super().__init__(host, address, disk)
         self.host = host
@@ -86,15 +88,16 @@ class MachineAgent(Agent):
         return {**left, "claims": int(self._has_claim())}
 
     def leave(self) -> None:
+        """End the agent."""
         sys.exit()
 
     def spawn(self, command: list[str], folder: str, log: str, variables: dict[str, str]) -> int:
         self._require_claim()
         return super().spawn(command, folder, log, variables)
 
-    def aim(self, number: int, kind: str, options: dict[str, Any]) -> None:
+    def prepare(self, number: int, kind: str, options: dict[str, Any]) -> None:
         self._require_claim()
-        super().aim(number, kind, options)
+        super().prepare(number, kind, options)
 
     def undo(self, kind: str) -> dict[str, Any]:
         self._require_claim()

@@ -1,4 +1,4 @@
-"""What a run needs of a machine that exists: looked for before anything is touched, the first thing missing told."""
+"""What a run needs of a machine that exists: checked before anything is changed there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from infra.services.jars import cache_folder
 from infra.services.jvm import find_java
 from infra.ssh.logins import called, connect
 
-LOOK_LIMIT_S = 10.0
+LIMIT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Survey:
     refusals: dict[str, str | None]
 
 
-def look(hosts: RemoteHosts, handle: Handle, host: Host) -> Survey:
-    """Look at a machine; raises `EnvironmentFailure` for the first thing that is missing there."""
+def check(hosts: RemoteHosts, handle: Handle, host: Host) -> Survey:
+    """Check a machine; raises `EnvironmentFailure` for the first thing that is missing there."""
     name = called(handle, host)
     _require_checkout(connect(handle, host), name)
     ports = gateway.GATEWAY_PORTS if host.role is Role.GATEWAY else ()
@@ -59,7 +59,7 @@ def _require_checkout(client: paramiko.SSHClient, name: str) -> None:
     paths = [sys.executable, str(REPOSITORY / "infra" / "ssh" / "machine_agent.py")]
     words = " ".join(map(shlex.quote, paths))
     try:
-        _, output, _ = client.exec_command(f'for f in {words}; do [ -r "$f" ] || echo "$f"; done', timeout=LOOK_LIMIT_S)
+        _, output, _ = client.exec_command(f'for f in {words}; do [ -r "$f" ] || echo "$f"; done', timeout=LIMIT_S)
         said = output.read().decode(errors="replace").splitlines()
     except (OSError, EOFError, paramiko.SSHException) as error:
         cause = f"{name} lets its user log in, but run nothing ({reason_of(error)})"

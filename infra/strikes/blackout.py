@@ -28,9 +28,9 @@ class Blackout(Death):
         self._interface = interface_of(address)
 
     def shoot(self, due_ns: int = 0) -> None:
-        """Darken the interface and kill the processes aimed at when it is due."""
+        """Take the interface down and kill the processes that have handles, at `due_ns`."""
         wait_until(due_ns)
-        with suppress(OSError):  # without CAP_NET_ADMIN the peers hear them die; a host off its network is dark already
+        with suppress(OSError):  # no CAP_NET_ADMIN (then peers see connections end), or no interface any more
             darken(self._interface)
         super().shoot(due_ns)
 

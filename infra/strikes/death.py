@@ -1,4 +1,4 @@
-"""Death of a host: every process of it is killed, at once or after it was asked to end, and none is left."""
+"""Death of a host: all its processes are killed, at once (`Death`) or after a grace period (`Termination`)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from infra.process_handles import Handles
+from infra.process_handles import ProcessHandles
 from infra.processes import listening
 from infra.strikes.strike import Proof, wait_until
 
-PROOF_LIMIT_S, LOOK_EACH_S = 5.0, 0.002
+PROOF_LIMIT_S, POLL_S = 5.0, 0.002
 GRACE_S = 3.0  # between SIGTERM and SIGKILL; short enough that an abort need not interrupt it
-LOOK_IN_GRACE_S = 0.25
+GRACE_POLL_S = 0.25
 
 
 def _nothing() -> Mapping[str, int]:
@@ -32,24 +32,26 @@ class Death:
         own_ports: frozenset[int] | None = None,
         clear: Callable[[], Mapping[str, int]] = _nothing,
     ) -> None:
-        """Aim at the host of that mark; it listens on `address`, where the spared ports are not of its processes.
+        """Prepare the death of the host whose processes carry `mark`.
 
-        Of a service that shares its host's address, `own_ports` are those that it may listen on. `clear` removes what
-        weaker faults left on the host's machine, so that it does not come back with it, and tells what of that is left.
+        address       on which the host listens
+        spared_ports  ports at that address that belong to the machine, not to the host
+        own_ports     for a service that shares its host's address: the ports that it may listen on
+        clear         removes what weaker faults left on the machine; returns counts of what could not be removed
         """
         self.address, self._spared, self._own, self._clear = address, spared_ports, own_ports, clear
-        self.ports: set[int] = set()  # on which it was seen to listen before it was shot at
-        self._processes = Handles(mark)
+        self.ports: set[int] = set()  # on which it was seen to listen before the strike
+        self._processes = ProcessHandles(mark)
         self._fired_ns: int | None = None
         self.refresh()
 
     def refresh(self) -> bool:
-        """Look again for processes of the host."""
-        return bool(self.look())
+        """Scan again; whether the host has any process."""
+        return bool(self.scan())
 
-    def look(self) -> list[int]:
-        """Aim at every process of the host that there is; returns their ids."""
-        found = self._processes.look()
+    def scan(self) -> list[int]:
+        """Open handles on all processes of the host, and note its open ports; returns the process ids."""
+        found = self._processes.scan()
         if self._fired_ns is None:
             self.ports.update(self._listening())
         return found
@@ -59,21 +61,21 @@ class Death:
         return found if self._own is None else found & self._own
 
     def shoot(self, due_ns: int = 0) -> None:
-        """Kill the processes aimed at when it is due, without a look at what came of it."""
+        """Kill the processes that have handles at `due_ns`; does not check the result."""
         self._fired_ns = wait_until(due_ns)
         self._processes.signal(signal.SIGKILL)
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
-        """Kill every process of the host, if it was not shot at yet, and prove it; stops looking after `limit_s`."""
+        """Kill all processes of the host until none is left, for at most `limit_s`; returns the proof."""
         if self._fired_ns is None:
             self.shoot()
         deadline = time.monotonic() + limit_s
         while True:
-            survivors, ports = self.look(), self._listening()
+            survivors, ports = self.scan(), self._listening()
             if not (survivors or ports) or time.monotonic() > deadline:
                 break
             self._processes.signal(signal.SIGKILL)
-            time.sleep(LOOK_EACH_S)
+            time.sleep(POLL_S)
         done = {"processes killed": len(self._processes)}
         left = {"survivors": len(survivors) + sum(self._clear().values()), "open ports": len(ports)}
         self.close()
@@ -84,18 +86,18 @@ class Death:
 
 
 class Termination(Death):
-    """SIGTERM; SIGKILL to what has not ended after a grace period. A process that was stopped goes on, to end."""
+    """SIGTERM, then SIGKILL to what survives the grace period. Stopped processes are continued so that they can end."""
 
     grace_s = GRACE_S
 
     def shoot(self, due_ns: int = 0) -> None:
-        """Ask the processes aimed at to end when it is due."""
+        """Send SIGTERM to the processes that have handles at `due_ns`."""
         self._fired_ns = wait_until(due_ns)
         self._processes.signal(signal.SIGTERM)
         self._processes.signal(signal.SIGCONT)
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
-        """Wait until all have ended or the grace period is over, then kill; tells how many of each there were."""
+        """Wait for the end of the processes or of the grace period, then kill; the proof counts both."""
         if self._fired_ns is None:
             self.shoot()
         ended = self._wait_for_their_end(told=self._processes.pids)
@@ -104,16 +106,16 @@ class Termination(Death):
         return replace(proof, done={"processes ended": ended, "processes killed": killed})
 
     def _wait_for_their_end(self, told: set[int]) -> int:
-        """Tell those that are born meanwhile, too; returns how many have ended."""
+        """Also send SIGTERM to processes that are born meanwhile; returns how many processes have ended."""
         deadline = time.monotonic() + self.grace_s
         self._clear()
         while True:
-            found = self.look()
+            found = self.scan()
             new = set(found) - told
             told |= new
             self._processes.signal(signal.SIGTERM, new)
             self._processes.signal(signal.SIGCONT)
             left_s = deadline - time.monotonic()
-            if not (found or self.look()) or left_s <= 0:  # who is born while the last one ends may escape one look
+            if not (found or self.scan()) or left_s <= 0:  # a single scan can miss a newborn process
                 return len(self._processes) - len(found)
-            self._processes.wait_for_their_end(min(left_s, LOOK_IN_GRACE_S))
+            self._processes.wait_for_their_end(min(left_s, GRACE_POLL_S))

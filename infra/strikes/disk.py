@@ -23,7 +23,7 @@ class FullDisk:
     """
 
     def __init__(self, mark: str, disk: Path) -> None:
-        """Aim at the disk of the host of that mark."""
+        """Prepare to fill the disk of the host whose processes carry `mark`."""
         self.mark, self.disk = mark, disk
         self.ports: set[int] = set()  # they stay open
         self._fired_ns: int | None = None
@@ -87,6 +87,7 @@ def _take(filler: Path) -> int:
 
 
 def fillers(disk: Path) -> list[Path]:
+    """The files with which a strike fills the disk."""
     return list(disk.glob(f"{FILLER}-*"))
 
 

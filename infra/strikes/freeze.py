@@ -1,4 +1,4 @@
-"""A host that stands still: every process of it is stopped, and goes on when it is thawed."""
+"""A paused host: all its processes are stopped with SIGSTOP, until they are thawed with SIGCONT."""
 
 from __future__ import annotations
 
@@ -6,50 +6,51 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
-from infra.process_handles import Handles
+from infra.process_handles import ProcessHandles
 from infra.processes import is_stopped, stands_still
 from infra.strikes.strike import Proof, wait_until
 
-PROOF_LIMIT_S, LOOK_EACH_S = 5.0, 0.002
+PROOF_LIMIT_S, POLL_S = 5.0, 0.002
 
 
 class Freeze:
     """Implements `infra.strikes.strike.Strike` on the processes of a mark: SIGSTOP."""
 
     def __init__(self, mark: str, *, throttler: str, clear: Callable[[], Mapping[str, int]]) -> None:
-        """Aim at the host of that mark, and at the `throttler` of that mark, which would thaw it again.
+        """Prepare the pause of the host whose processes carry `mark`.
 
-        `clear` removes what else made the host slow, too, and tells what of that is left.
+        throttler  mark of the host's throttler, which is killed because it would continue the processes
+        clear      removes what else slows the host; returns counts of what could not be removed
         """
         self.ports: set[int] = set()  # they stay open
-        self._processes, self._throttler, self._clear = Handles(mark), Handles(throttler), clear
+        self._processes, self._throttler, self._clear = ProcessHandles(mark), ProcessHandles(throttler), clear
         self._fired_ns: int | None = None
         self.refresh()
 
     def refresh(self) -> bool:
-        self._throttler.look()
-        return bool(self._processes.look())
+        self._throttler.scan()
+        return bool(self._processes.scan())
 
     def shoot(self, due_ns: int = 0) -> None:
-        """Stop the processes aimed at when it is due."""
+        """Stop the processes that have handles at `due_ns`."""
         self._fired_ns = wait_until(due_ns)
         self._throttler.signal(signal.SIGKILL)
         self._processes.signal(signal.SIGSTOP)
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
-        """Stop what there is until all of it stands still and none was born since.
+        """Stop processes until all stand still and no new one appears, for at most `limit_s`; returns the proof.
 
-        What is seen after all that was seen before stood still was born before that; so a look that finds nothing new
-        then ends it.
+        A stopped process starts no other. So once all known processes stand still, a scan that finds no new process
+        proves that there is none.
         """
         if self._fired_ns is None:
             self.shoot()
         deadline = time.monotonic() + limit_s
         uncleared = sum(self._clear().values())
         still: set[int] = set()
-        while not still.issuperset(found := self._processes.look()) and time.monotonic() < deadline:
+        while not still.issuperset(found := self._processes.scan()) and time.monotonic() < deadline:
             self._processes.signal(signal.SIGSTOP)
-            time.sleep(LOOK_EACH_S)
+            time.sleep(POLL_S)
             still = {pid for pid in found if stands_still(pid)}
         running = sum(not stands_still(pid) for pid in found)
         self.close()
@@ -62,15 +63,15 @@ class Freeze:
 
 
 def thaw(mark: str, *, limit_s: float = PROOF_LIMIT_S) -> Proof:
-    """Let the host of that mark go on, and prove it: `frozen` are the processes that were not seen to.
+    """Continue the processes of the host, and prove it; the proof's `frozen` counts those that stay stopped.
 
-    One look at each is enough: what stops it again after that is another fault's doing.
+    Each process is checked once: if it is stopped again after that, another fault did it.
     """
     fired_ns = time.time_ns()
     deadline = time.monotonic() + limit_s
-    processes, going = Handles(mark), set()
-    were_frozen = sum(is_stopped(pid) is True for pid in processes.look())
-    while (frozen := set(processes.look()) - going) and time.monotonic() < deadline:
+    processes, going = ProcessHandles(mark), set()
+    were_frozen = sum(is_stopped(pid) is True for pid in processes.scan())
+    while (frozen := set(processes.scan()) - going) and time.monotonic() < deadline:
         processes.signal(signal.SIGCONT, frozen)
         going.update(pid for pid in frozen if not is_stopped(pid))
     processes.close()

@@ -30,7 +30,7 @@ table {TABLE} {{
 NO_TABLE = f"table {TABLE}\ndelete table {TABLE}\n"  # the first line makes it, so that there is one to delete
 
 
-class Partition:
+class NetworkPartition:
     """Implements `infra.strikes.strike.Strike` on the machine's packets.
 
     Empty chains are made ahead, since it takes up to a fifth of a second to hook them in, and the program that will put
@@ -40,7 +40,7 @@ class Partition:
     def __init__(
         self, mark: str, peers: Collection[str], direction: Direction, machine_ports: Collection[int] = ()
     ) -> None:
-        """Aim at the host of that mark. `peers` are addresses; none: all but its own."""
+        """Prepare the partition of the host from `peers` (addresses; empty: from all others)."""
         self.mark = mark
         self.ports: set[int] = set()  # they stay open
         self._rules = rules(peers, Direction(direction), machine_ports)

@@ -10,7 +10,7 @@ from infra.services.supervisor import GO_ON, HOLD, PROGRAM
 from infra.strikes.death import Death
 from infra.strikes.strike import Proof
 
-RESUME_LIMIT_S, LOOK_EACH_S = 5.0, 0.02
+RESUME_LIMIT_S, POLL_S = 5.0, 0.02
 
 
 class ProgramDeath(Death):
@@ -31,6 +31,6 @@ def resume(service_mark: str) -> Proof:
     launch.tell(service_mark, GO_ON)
     deadline = time.monotonic() + RESUME_LIMIT_S
     while not (now := members(f"{service_mark}/{PROGRAM}")) and time.monotonic() < deadline:
-        time.sleep(LOOK_EACH_S)
+        time.sleep(POLL_S)
     started = 1 if now and not before else 0
     return Proof(fired_ns, time.time_ns(), {"services started": started}, {"services down": 0 if now else 1})

@@ -14,7 +14,7 @@ from infra.strikes.death import Death, Termination
 from infra.strikes.delay import Delay, undelay
 from infra.strikes.disk import FullDisk, make_room
 from infra.strikes.freeze import Freeze, thaw
-from infra.strikes.partition import Partition, reconnect
+from infra.strikes.partition import NetworkPartition, reconnect
 from infra.strikes.program_death import ProgramDeath, resume
 from infra.strikes.strike import Proof, Strike
 from infra.strikes.throttle import Throttle, end_throttlers
@@ -56,7 +56,7 @@ def ready(target: Target, kind: FaultKind, options: FaultOptions) -> Strike:
         case FaultKind.DISK_FULL if target.disk:
             return FullDisk(target.mark, Path(target.disk))
         case FaultKind.PARTITION:
-            return Partition(target.mark, options.peers, options.direction, target.machine_ports)
+            return NetworkPartition(target.mark, options.peers, options.direction, target.machine_ports)
         case FaultKind.BROKER_KILL | FaultKind.MASTER_KILL:
             service = str(kind.service)
             return Death(f"{target.mark}/{service}", target.address, own_ports=PORTS[service])

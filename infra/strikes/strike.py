@@ -25,6 +25,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
+        """Whether nothing contradicts the strike."""
         return not any(self.left.values())
 
     def to_json(self) -> dict[str, Any]:

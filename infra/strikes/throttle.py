@@ -18,14 +18,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from infra import launch
-from infra.process_handles import Handles
+from infra.process_handles import ProcessHandles
 from infra.processes import ROOT, is_stopped, members, take_precedence, thread_times
 from infra.strikes.strike import Proof, wait_until
 
 PERIOD_S = 0.1
-LOOK_AGAIN_AFTER_S = 1.0
+RESCAN_AFTER_S = 1.0
 PROOF_LIMIT_S, END_LIMIT_S = 5.0, 1.0
-OBSERVE_S, LOOK_EACH_S = 1.0, 0.0073  # ten periods, and looks at another point of each
+OBSERVE_S, POLL_S = 1.0, 0.0073  # ten periods, and looks at another point of each
 TOLERANCE = 0.05
 
 
@@ -120,9 +120,9 @@ def observe(mark: str, over_s: float = OBSERVE_S) -> Observed:
     began = time.monotonic()
     before = {pid: thread_times(pid) for pid in members(mark)}
     stopped: set[int] = set()
-    for number in range(1, round(over_s / LOOK_EACH_S) + 1):
+    for number in range(1, round(over_s / POLL_S) + 1):
         stopped.update(pid for pid in before.keys() - stopped if is_stopped(pid))
-        time.sleep(max(0.0, began + number * LOOK_EACH_S - time.monotonic()))
+        time.sleep(max(0.0, began + number * POLL_S - time.monotonic()))
     passed_s, shares = time.monotonic() - began, {}
     for pid, times in before.items():
         after = thread_times(pid)
@@ -133,8 +133,8 @@ def observe(mark: str, over_s: float = OBSERVE_S) -> Observed:
 
 def end_throttlers(throttler: str) -> int:
     """Kill the throttlers of that mark; returns how many are left, which none should be."""
-    handles = Handles(throttler)
-    if not handles.look():
+    handles = ProcessHandles(throttler)
+    if not handles.scan():
         return 0
     handles.signal(signal.SIGKILL)
     handles.wait_for_their_end(END_LIMIT_S)
@@ -143,22 +143,22 @@ def end_throttlers(throttler: str) -> int:
 
 
 class Herd:
-    """The processes of a mark for someone who looks often: what was no member of it is not looked at each time."""
+    """The processes of a mark, for frequent scans: a process that is no member is not checked each time."""
 
     def __init__(self, mark: str) -> None:
-        self._handles = Handles(mark)
+        self._handles = ProcessHandles(mark)
         self._known: set[str] = set()
-        self._looked_at_all = time.monotonic()
+        self._scanned_s = time.monotonic()
 
     def take_in(self) -> None:
-        """Aim at the processes that are new; from time to time at any, since an exec can make one a member."""
+        """Open handles on new processes; every `RESCAN_AFTER_S` check all, because an exec can make one a member."""
         now = time.monotonic()
-        if now > self._looked_at_all + LOOK_AGAIN_AFTER_S:
-            self._known, self._looked_at_all = set(), now
+        if now > self._scanned_s + RESCAN_AFTER_S:
+            self._known, self._scanned_s = set(), now
             self._handles.forget_the_ended()
         there = set(filter(str.isdigit, os.listdir("/proc")))
         for name in there - self._known:
-            self._handles.aim_at(int(name))
+            self._handles.add(int(name))
         self._known = there
 
     def stop(self) -> None:
@@ -168,6 +168,7 @@ class Herd:
         self._handles.signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
+        """Continue all processes that have handles."""
         self._handles.signal(signal.SIGCONT)
 
 

@@ -55,7 +55,7 @@ class Start(NamedTuple):
         return one[first], other[first]
 
 
-class Reach(NamedTuple):
+class PairBounds(NamedTuple):
     """Of all pairs of queries, (queries, queries): the highest priority within reach, and where to start from.
 
     bound   -inf for pairs that need not be extended, inf where nothing is known
@@ -105,14 +105,14 @@ class _Moment(NamedTuple):
         return Start(self.plan, self.rows.recovered[:, :-1], self.kinds)
 
 
-def unknown(of: Blocks, empty: Candidates) -> Reach:
+def unknown(of: Blocks, empty: Candidates) -> PairBounds:
     """Nothing known of any pair: all of them start at the beginning."""
     size = (of.priorities.size,) * 2
     beginning = Start(empty, of.incidence().toarray() > 0, np.arange(size[0]))
-    return Reach(np.full(size, np.inf), np.zeros(size, dtype=np.int16), [beginning])
+    return PairBounds(np.full(size, np.inf), np.zeros(size, dtype=np.int16), [beginning])
 
 
-def reach(of: Blocks, empty: Candidates, initial: Mask) -> Reach:
+def reach(of: Blocks, empty: Candidates, initial: Mask) -> PairBounds:
     """What is within reach of every pair; a query paired with itself stands for the query alone."""
     found = unknown(of, empty)
     for moment in _moments(of, found.starts[0]):
@@ -123,7 +123,7 @@ def reach(of: Blocks, empty: Candidates, initial: Mask) -> Reach:
     return found
 
 
-def _learn(of: Blocks, moment: _Moment, found: Reach, moved: Mask) -> None:
+def _learn(of: Blocks, moment: _Moment, found: PairBounds, moved: Mask) -> None:
     bound = _bound(of, moment)
     found.number[moved & (bound < np.inf)] = len(found.starts)
     np.minimum(found.bound, bound, out=found.bound)

@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Schedule:
+class RecoverySchedule:
     """The steps in the order of time, and the priority of every failed query by its name."""
 
     steps: tuple[Step, ...]
@@ -58,7 +58,7 @@ class Schedule:
         return math.fsum(step.plan.priority * max(until_s - step.at_s, 0.0) for step in self.steps)
 
 
-def incremental_schedule(problem: RecoveryProblem, arrivals: Iterable[Arrival], planner: Planner) -> Schedule:
+def incremental_schedule(problem: RecoveryProblem, arrivals: Iterable[Arrival], planner: Planner) -> RecoverySchedule:
     """Plan anew at every arrival for what is still failed; a query counts as recovered when its plan starts.
 
     The first step is at time 0 and has the problem's own capacity: what the nodes that are alive can take. Capacity
@@ -72,10 +72,10 @@ def incremental_schedule(problem: RecoveryProblem, arrivals: Iterable[Arrival], 
         plan = planner(left)
         steps.append(Step(arrival.at_s, plan))
         left = left.after(plan)
-    return Schedule(tuple(steps), _priorities(problem))
+    return RecoverySchedule(tuple(steps), _priorities(problem))
 
 
-def blocking_schedule(problem: RecoveryProblem, arrivals: Iterable[Arrival]) -> Schedule:
+def blocking_schedule(problem: RecoveryProblem, arrivals: Iterable[Arrival]) -> RecoverySchedule:
     """Everything in one step, when the last node has arrived; nothing if all nodes together are too small.
 
     Raises `BadInput` for a time or a capacity below 0 or not finite, and for capacities whose sum is not finite.
@@ -85,7 +85,7 @@ def blocking_schedule(problem: RecoveryProblem, arrivals: Iterable[Arrival]) -> 
     everything = np.ones(problem.costs.size, dtype=bool)
     enough = whole.cost(everything) <= whole.limit
     plan = whole.plan(everything & enough, optimal=enough)
-    return Schedule((Step(ordered[-1].at_s, plan),), _priorities(problem))
+    return RecoverySchedule((Step(ordered[-1].at_s, plan),), _priorities(problem))
 
 
 def _priorities(problem: RecoveryProblem) -> dict[str, float]:

@@ -38,7 +38,7 @@ class Faults:
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayResult:
     """What the replays measure within the window; the second index is that of the fault that began an outage.
 
     utilizations  (runs,)
@@ -68,7 +68,7 @@ class Replayed:
         return total
 
 
-def replay(work: Work, faults: Faults, window_s: float, since_s: Array) -> Replayed:
+def replay(work: Work, faults: Faults, window_s: float, since_s: Array) -> ReplayResult:
     """Replay [0, window_s] in every run at once; the run ends well at window_s.
 
     since_s  when the period or batch began that is under way as the window opens, 0 or before, (runs,)
@@ -103,11 +103,11 @@ class _Outages:
         self.ready_s = np.where(happens, struck_s + given.restarts_s[:, fault], self._window_s)
         self.up_s = np.where(happens, self.ready_s + given.warm_ups_s[:, fault], self._window_s)
 
-    def end(self, spell: Spell) -> Replayed:
+    def end(self, spell: Spell) -> ReplayResult:
         self._close(spell, np.full(self.up_s.shape, self._window_s), np.zeros(self.up_s.shape, dtype=bool))
         useful_s = sum(((span.end_s - span.start_s) * span.share for span in self._spans), np.zeros(self.up_s.shape))
         utilizations = np.maximum(useful_s, 0.0) / self._window_s
-        return Replayed(utilizations, self._down_s, self._warm_up_s, self._lost_s, self._spans)
+        return ReplayResult(utilizations, self._down_s, self._warm_up_s, self._lost_s, self._spans)
 
     def _close(self, spell: Spell, until_s: Array, struck: npt.NDArray[np.bool_]) -> None:
         """Charge what came between the last fault and now: recovery, warm-up if it was not cut short, and work."""

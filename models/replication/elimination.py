@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.replication.fidelity_expression import Kind, Node
+from models.replication.fidelity_expression import Node, NodeKind
 from models.replication.frontiers import (
     Frontier,
     Operation,
@@ -133,15 +133,15 @@ class Elimination:
 
     def _frontier(self, node: Node, parts: list[tuple[Frontier, float]], shared: Mapping[int, Shared]) -> Frontier:
         match node.kind:
-            case Kind.RANKED:
+            case NodeKind.RANKED:
                 return leaf(node.tasks, node.weights, self._budget)
-            case Kind.TASK if not parts:
+            case NodeKind.TASK if not parts:
                 return leaf(node.tasks, (1.0,), self._budget)
-            case Kind.TASK:
+            case NodeKind.TASK:
                 return gated(node.tasks[0], parts[0][0], self._budget)
-            case Kind.SUM:
+            case NodeKind.SUM:
                 return self._fold(np.add, parts, shared)
-            case Kind.PRODUCT:
+            case NodeKind.PRODUCT:
                 return self._fold(np.multiply, parts, shared)
 
     def _fold(
@@ -185,7 +185,9 @@ class _SharedNodes:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
         self._times_used = np.bincount([part for node in nodes for part in node.parts], minlength=len(nodes))
-        merged = {part for node in nodes if node.kind is Kind.SUM for part in node.parts if self._is_mergeable(part)}
+        merged = {
+            part for node in nodes if node.kind is NodeKind.SUM for part in node.parts if self._is_mergeable(part)
+        }
         self.parts: dict[int, list[tuple[int, int, float]]] = {}
         self.below: dict[int, int] = {}
         self._covered: dict[int, int] = {}
@@ -197,7 +199,7 @@ class _SharedNodes:
         self.required = self._all_required()
 
     def _is_mergeable(self, node: int) -> bool:
-        return self._nodes[node].kind is Kind.SUM and self._times_used[node] == 1
+        return self._nodes[node].kind is NodeKind.SUM and self._times_used[node] == 1
 
     def _add(self, number: int) -> None:
         parts = [(part, self._new_use(part), weight) for part, weight in self._flat(number)]
@@ -210,7 +212,7 @@ class _SharedNodes:
     def _flat(self, number: int) -> list[Part]:
         """The parts of a node with their weights; a sum that is used only in a sum is replaced by its parts."""
         node = self._nodes[number]
-        if node.kind is not Kind.SUM:
+        if node.kind is not NodeKind.SUM:
             return [(part, 1.0) for part in node.parts]
         found: list[Part] = []
         for part, weight in zip(node.parts, node.weights, strict=True):

@@ -20,7 +20,7 @@ import numpy as np
 from models.topology import Inputs, Operator, Partitioning, Stream, Topology
 
 
-class Kind(Enum):
+class NodeKind(Enum):
     """What the value of a node is."""
 
     TASK = auto()  # that of its one part (1 for a source task) if its task is replicated, else 0
@@ -33,7 +33,7 @@ class Kind(Enum):
 class Node:
     """A node of the expression; `parts` are the numbers of earlier nodes, `tasks` indices of the topology's tasks."""
 
-    kind: Kind
+    kind: NodeKind
     parts: tuple[int, ...] = ()
     weights: tuple[float, ...] = ()
     tasks: tuple[int, ...] = ()
@@ -65,7 +65,7 @@ class _Builder:
                 self._whole[operator.name] = self._ranked(operator, inputs)
                 return
         self._tasks[operator.name] = [
-            self._add(Node(Kind.TASK, tuple(inputs[i : i + 1]), tasks=(span.start + i,)))
+            self._add(Node(NodeKind.TASK, tuple(inputs[i : i + 1]), tasks=(span.start + i,)))
             for i in range(operator.parallelism)
         ]
 
@@ -73,7 +73,7 @@ class _Builder:
         rates = np.asarray(operator.output_rates)
         order = np.argsort(-rates, kind="stable")
         tasks = tuple((order + self._topology.span[operator.name].start).tolist())
-        alive = self._add(Node(Kind.RANKED, weights=tuple((rates[order] / rates.sum()).tolist()), tasks=tasks))
+        alive = self._add(Node(NodeKind.RANKED, weights=tuple((rates[order] / rates.sum()).tolist()), tasks=tasks))
         return self._product([*inputs[:1], alive])
 
     def _inputs(self, operator: Operator) -> list[int]:
@@ -125,10 +125,10 @@ class _Builder:
     def _sum(self, parts: Sequence[int], weights: Sequence[float]) -> int:
         if len(parts) == 1:
             return parts[0]
-        return self._add(Node(Kind.SUM, tuple(parts), tuple(float(weight) for weight in weights)))
+        return self._add(Node(NodeKind.SUM, tuple(parts), tuple(float(weight) for weight in weights)))
 
     def _product(self, parts: Sequence[int]) -> int:
-        return parts[0] if len(parts) == 1 else self._add(Node(Kind.PRODUCT, tuple(parts)))
+        return parts[0] if len(parts) == 1 else self._add(Node(NodeKind.PRODUCT, tuple(parts)))
 
     def _add(self, node: Node) -> int:
         self.nodes.append(node)

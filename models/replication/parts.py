@@ -17,7 +17,7 @@ import numpy.typing as npt
 from models.topology import Partitioning, Stream, Topology
 
 
-class Kind(StrEnum):
+class PartKind(StrEnum):
     """How the streams inside a topology are partitioned: none is Full, or all are."""
 
     STRUCTURED = "structured"
@@ -32,10 +32,10 @@ class Part:
     tasks: npt.NDArray[np.intp]
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> PartKind:
         """Full also for a single operator. Meaningful for the parts of `sub_topologies` only."""
         inside = self.topology.streams
-        return Kind.FULL if all(s.partitioning is Partitioning.FULL for s in inside) else Kind.STRUCTURED
+        return PartKind.FULL if all(s.partitioning is Partitioning.FULL for s in inside) else PartKind.STRUCTURED
 
 
 def part(whole: Topology, operators: Collection[str]) -> Part:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from experiments.errors import BadInput
 from models.inputs import require, require_count
-from models.replication.parts import Kind
+from models.replication.parts import PartKind
 from models.topology import Inputs, Partitioning, Topology, parse_topology
 
 
@@ -42,7 +42,7 @@ class TopologySpec:
 
     operators: tuple[int, int] = (5, 10)
     parallelism: tuple[int, int] = (1, 10)
-    kind: Kind = Kind.STRUCTURED
+    kind: PartKind = PartKind.STRUCTURED
     zipf_exponent: float = 0.1
     join_share: float = 0.0
     two_input_share: float = 0.5
@@ -52,8 +52,8 @@ class TopologySpec:
             low, high = getattr(self, field)
             require_count(f"{field}.low", low)
             require_count(f"{field}.high", high, low)
-        if not isinstance(self.kind, Kind):
-            raise BadInput("kind", self.kind, " or ".join(map(repr, Kind)))
+        if not isinstance(self.kind, PartKind):
+            raise BadInput("kind", self.kind, " or ".join(map(repr, PartKind)))
         require("zipf_exponent", self.zipf_exponent, 0 <= self.zipf_exponent <= 10, "a number from 0 to 10")
         for field in ("join_share", "two_input_share"):
             require(field, getattr(self, field), 0 <= getattr(self, field) <= 1, "a share from 0 to 1")
@@ -118,9 +118,9 @@ def _operator(index: int, rates: npt.NDArray[np.float64], joins: bool) -> dict[s
     return {"name": f"O{index + 1}", "parallelism": rates.size, "inputs": inputs, "output_rates": rates.tolist()}
 
 
-def _stream(source: int, target: int, parallelism: list[int], kind: Kind) -> dict[str, Any]:
+def _stream(source: int, target: int, parallelism: list[int], kind: PartKind) -> dict[str, Any]:
     up, down = parallelism[source], parallelism[target]
     partitioning = Partitioning.MERGE if up > down else Partitioning.SPLIT if up < down else Partitioning.ONE_TO_ONE
-    if kind is Kind.FULL:
+    if kind is PartKind.FULL:
         partitioning = Partitioning.FULL
     return {"from": f"O{source + 1}", "to": f"O{target + 1}", "partitioning": partitioning}

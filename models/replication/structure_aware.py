@@ -27,7 +27,7 @@ import numpy.typing as npt
 from models.fidelity import Scorer, worst_case
 from models.replication.branches import affordable
 from models.replication.full_topology import FullPlanner
-from models.replication.parts import Kind, Part, part, sub_topologies
+from models.replication.parts import Part, PartKind, part, sub_topologies
 from models.replication.plan import ReplicationPlan, require_budget
 from models.replication.smallest_tree import smallest_mc_tree
 from models.replication.structured_topology import StructuredPlanner
@@ -42,7 +42,7 @@ class _SubPlan:
 
     def __init__(self, sub_topology: Part) -> None:
         self.part = sub_topology
-        planner = FullPlanner if sub_topology.kind is Kind.FULL else StructuredPlanner
+        planner = FullPlanner if sub_topology.kind is PartKind.FULL else StructuredPlanner
         self._planner, self._scorer = planner(sub_topology.topology), Scorer(sub_topology.topology)
         self.replicated = np.zeros(sub_topology.tasks.size, dtype=bool)
         self._next = self.replicated

@@ -64,7 +64,7 @@ class Renewal(ABC):
 
 
 @dataclass(frozen=True)
-class Exponential(Renewal):
+class ExponentialTimes(Renewal):
     """Failures without memory, as the paper has them."""
 
     def draw(self, rng: np.random.Generator, shape: int | tuple[int, ...]) -> Times:
@@ -75,7 +75,7 @@ class Exponential(Renewal):
 
 
 @dataclass(frozen=True)
-class Weibull(Renewal):
+class WeibullTimes(Renewal):
     """Weibull gaps: a shape below 1 brings failures in clusters, 1 is exponential, above 1 they come with age.
 
     Raises `BadInput` unless 0.2 <= shape <= 100.
@@ -102,7 +102,7 @@ class Weibull(Renewal):
 
 
 @dataclass(frozen=True)
-class Lognormal(Renewal):
+class LognormalTimes(Renewal):
     """Gaps whose logarithm is normal with standard deviation sigma; sigma 0 is a failure every 1 / rate.
 
     Raises `BadInput` unless 0 <= sigma <= 2.5.

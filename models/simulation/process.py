@@ -24,7 +24,7 @@ NEGLIGIBLE = 1e-18  # of the window: a shorter period keeps all work at once, to
 
 
 @dataclass(frozen=True)
-class Process:
+class CheckpointProcess:
     """The process of section 4; times in any one unit, not validated.
 
     interval  T, the length of a period with its checkpoint; above checkpoint_cost

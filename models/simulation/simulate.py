@@ -11,18 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from models.inputs import require, require_count
-from models.simulation.laws import Exponential, FailureLaw
-from models.simulation.process import Process
+from models.simulation.laws import ExponentialTimes, FailureLaw
+from models.simulation.process import CheckpointProcess
 from models.utilization import check_inputs
 
 CHUNK = 16_384  # failures held at once: the few arrays of this size that a block needs fit a core's cache
 MOST_RUNS_AT_ONCE = CHUNK // 16
-PAPER_LAW = Exponential()
+PAPER_LAW = ExponentialTimes()
 LONGEST_WINDOW = 1e300  # failure times beyond it stay finite
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
+class SimulatedUtilization:
     """Utilization of each simulated run, (runs,), and what the paper plots of them."""
 
     utilizations: npt.NDArray[np.float64]
@@ -58,12 +58,12 @@ def simulate(
     failures: int = 2000,
     law: FailureLaw = PAPER_LAW,
     seed: int | np.random.SeedSequence,
-) -> Simulated:
+) -> SimulatedUtilization:
     """Simulate `runs` independent windows of failures / failure_rate each: `failures` is what a window has on average.
 
     The paper does not say how its runs begin and end. Here every window opens on a system that has long been running,
     and work at its end counts if it is kept later, so the mean is the long-run utilization without bias: eq. 10 under
-    `Exponential` failures. (A window from a fresh checkpoint to the last one that completes would have a relative
+    `ExponentialTimes` failures. (A window from a fresh checkpoint to the last one that completes would have a relative
     bias of (exp(L R) - L (R + (n - 1) delta) - L T / (1 - exp(-L T))) / failures.)
 
     Times are in any one unit, rates per that unit. Memory is bounded by CHUNK and the result. Raises `BadInput` as
@@ -84,10 +84,10 @@ def simulate(
     if not isinstance(seed, np.random.SeedSequence):
         require_count("seed", seed, 0)
     rng = np.random.default_rng(seed)
-    process = Process(interval, checkpoint_cost, recovery_time, (depth - 1) * hop_delay)
+    process = CheckpointProcess(interval, checkpoint_cost, recovery_time, (depth - 1) * hop_delay)
     parts = []
     for begin in range(0, runs, MOST_RUNS_AT_ONCE):
         count = min(MOST_RUNS_AT_ONCE, runs - begin)
         times = law.failures(rng, failure_rate, count, CHUNK // count)
         parts.append(process.utilizations(times, failures / failure_rate))
-    return Simulated(np.concatenate(parts))
+    return SimulatedUtilization(np.concatenate(parts))

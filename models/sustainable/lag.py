@@ -26,7 +26,7 @@ Sample = tuple[float, float]
 """A moment [s] and how many records were behind then."""
 
 
-class Outcome(StrEnum):
+class ProbeOutcome(StrEnum):
     SUSTAINED = "sustained"
     NOT_SUSTAINED = "not-sustained"
     VOID = "void"  # nothing is known of the query: the generator did not deliver what was due
@@ -37,7 +37,7 @@ class Outcome(StrEnum):
 class Judged:
     """One probe: `growth` of lag [records/s], None of too few samples; `lag` is its median in the window [records]."""
 
-    outcome: Outcome
+    outcome: ProbeOutcome
     why: str
     growth: float | None
     lag: float
@@ -99,12 +99,12 @@ def judge(rate: float, interval_s: float, lag: Sequence[Sample], unread: Sequenc
     left = _left(rate, interval_s, lag[-1][1])
     trouble = _unbounded(rate, interval_s, lag) or left
     if trouble is None and slope is None:
-        return Judged(Outcome.UNSEEN, f"fewer than {FEWEST_SAMPLES} commits", slope, level)
+        return Judged(ProbeOutcome.UNSEEN, f"fewer than {FEWEST_SAMPLES} commits", slope, level)
     if trouble is None:
-        return Judged(Outcome.SUSTAINED, "lag is bounded", slope, level)
+        return Judged(ProbeOutcome.SUSTAINED, "lag is bounded", slope, level)
     if fault := _unbounded(rate, interval_s, unread) or (left if unread[-1][1] > lag[-1][1] / 2 else None):
-        return Judged(Outcome.NOT_SUSTAINED, fault, slope, level)
-    return Judged(Outcome.VOID, f"{trouble}, but the query read what it was given", slope, level)
+        return Judged(ProbeOutcome.NOT_SUSTAINED, fault, slope, level)
+    return Judged(ProbeOutcome.VOID, f"{trouble}, but the query read what it was given", slope, level)
 
 
 def _left(rate: float, interval_s: float, lag: float) -> str | None:

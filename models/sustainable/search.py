@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import sqrt
 
-from models.sustainable.lag import Outcome
+from models.sustainable.lag import ProbeOutcome
 
 MOST_VOIDS = 2  # at one rate, one after the other: then it is no hiccup that nothing is seen of the query
 
@@ -41,7 +41,7 @@ class Search:
     high: float | None = None
     probes: int = 0
     voids: int = 0
-    untold: Outcome | None = None
+    untold: ProbeOutcome | None = None
 
     @property
     def rate(self) -> float:
@@ -56,16 +56,16 @@ class Search:
         if self.low is not None and self.high is not None and self.high <= self.low * (1 + self.precision):
             return End.CLOSED
         if self.voids >= MOST_VOIDS:
-            return End.COMMITS if self.untold is Outcome.UNSEEN else End.GENERATOR
+            return End.COMMITS if self.untold is ProbeOutcome.UNSEEN else End.GENERATOR
         return End.PROBES if self.probes >= self.most else None
 
-    def after(self, outcome: Outcome) -> Search:
+    def after(self, outcome: ProbeOutcome) -> Search:
         """The search once the probe at `rate` came to that."""
         told = replace(self, probes=self.probes + 1, voids=0)
         match outcome:
-            case Outcome.SUSTAINED:
+            case ProbeOutcome.SUSTAINED:
                 return replace(told, low=self.rate)
-            case Outcome.NOT_SUSTAINED:
+            case ProbeOutcome.NOT_SUSTAINED:
                 return replace(told, high=self.rate)
-            case Outcome.VOID | Outcome.UNSEEN:
+            case ProbeOutcome.VOID | ProbeOutcome.UNSEEN:
                 return replace(told, voids=self.voids + 1, untold=outcome)

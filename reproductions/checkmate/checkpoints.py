@@ -15,18 +15,18 @@ from reproductions.checkmate.measuring import (
     NAMES,
     UNC,
     Row,
-    Simulation,
+    SimulatedRows,
     by_query,
     complete,
     draw_by_workers,
     facts,
     measured,
 )
-from reproductions.checkmate.simulated import Simulated, simulated, simulated_at_least
+from reproductions.checkmate.simulated import SimulatedCell, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, mean_of_runs, ratio_of, samples
 from reproductions.measured import Cell
 from reproductions.plants import InRows, Plant, like_rows, put_in_rows
-from reproductions.reproduction import Check, holds
+from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import NotEnough, between
 
 ROUND = "round"  # the partition under which the table of checkpoints has the coordinator's rounds
@@ -52,7 +52,7 @@ def checkpoint_times(cell: Cell) -> Iterator[Row]:
         yield samples(stored["seconds"][(stored["partition"] == ROUND) == in_rounds])
 
 
-def simulated_times(cell: Simulated) -> Iterator[Row]:
+def simulated_times(cell: SimulatedCell) -> Iterator[Row]:
     """The same, simulated."""
     yield samples(pd.Series(cell.loaded().checkpoint_seconds, dtype=float))
 
@@ -64,7 +64,7 @@ def checkpoint_counts(cell: Cell) -> Iterator[Row]:
         yield validity(taken) | _printed(about["query"], about["protocol"])
 
 
-def simulated_counts(cell: Simulated) -> Iterator[Row]:
+def simulated_counts(cell: SimulatedCell) -> Iterator[Row]:
     """The same, simulated: of those stored before the failure, which lie beyond the line."""
     found = cell.loaded()
     counts = _counts(found.checkpoints, found.invalid)
@@ -119,14 +119,14 @@ def ratios_to_coordinated(rows: pd.DataFrame) -> list[Ratio]:
 AS_LONG = like_rows(("mean", "std"), COOR, CIC)
 
 
-def _well_above(query: str) -> Check:
+def _well_above(query: str) -> ReproductionCheck:
     def ratios(table: pd.DataFrame) -> list[Ratio]:
         return ratios_to_coordinated(by_query(table, query))
 
     return at_least(f"{query}.coordinated_well_above", ratios, WELL_ABOVE, WELL_ABOVE_TOLD, AS_LONG)
 
 
-def _simulated_well_above(query: str) -> Check:
+def _simulated_well_above(query: str) -> ReproductionCheck:
     def ratios(table: pd.DataFrame) -> list[tuple[str, float]]:
         means = complete(by_query(table, query), "mean").set_index("protocol")["mean"]
         return [(f"COOR / {other}", means[COOR] / means[other]) for other in (UNC, CIC)]
@@ -142,7 +142,9 @@ def _plot_times(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def _valid(query: str, protocols: tuple[str, ...], most: float, name: str, expected: str, plant: Plant) -> Check:
+def _valid(
+    query: str, protocols: tuple[str, ...], most: float, name: str, expected: str, plant: Plant
+) -> ReproductionCheck:
     def shares(table: pd.DataFrame) -> pd.DataFrame:
         rows = by_query(table, query)
         return complete(rows[rows["protocol"].isin(protocols)], "checkpoints", "invalid", "invalid_share")
@@ -150,7 +152,7 @@ def _valid(query: str, protocols: tuple[str, ...], most: float, name: str, expec
     return holds(f"{query}.{name}", shares, [between("invalid_share", 0, most)], _counts_told, expected, plant)
 
 
-def _some_invalid(query: str) -> Check:
+def _some_invalid(query: str) -> ReproductionCheck:
     """Where the paper has 2 to 4 % there are some; none of a few shows nothing."""
 
     def counts(table: pd.DataFrame) -> pd.DataFrame:
@@ -206,7 +208,7 @@ REPRODUCTIONS = (
         of_cell=checkpoint_times,
         plot=_plot_times,
         checks=tuple(_well_above(query) for query in SHUFFLED),
-        simulation=Simulation(
+        simulation=SimulatedRows(
             simulated(PROTOCOLS, simulated_times), tuple(_simulated_well_above(query) for query in SHUFFLED)
         ),
     ),
@@ -217,6 +219,6 @@ REPRODUCTIONS = (
         of_cell=checkpoint_counts,
         plot=_plot_counts,
         checks=COUNT_CHECKS,
-        simulation=Simulation(simulated(PROTOCOLS, simulated_counts), COUNT_CHECKS),
+        simulation=SimulatedRows(simulated(PROTOCOLS, simulated_counts), COUNT_CHECKS),
     ),
 )

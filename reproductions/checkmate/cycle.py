@@ -15,7 +15,7 @@ from reproductions.checkmate.measuring import CIC, COOR, LOOKS, UNC, Row, comple
 from reproductions.checkmate.recoveries import recovery_times
 from reproductions.measured import Cell
 from reproductions.plants import put_in_rows
-from reproductions.reproduction import Check, holds
+from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import NotEnough, between, in_set
 from results.views.style import WIDTH_IN
 
@@ -60,7 +60,7 @@ def refusal(protocol: Protocol) -> str | None:
     return None
 
 
-def _exact(protocol: str) -> Check:
+def _exact(protocol: str) -> ReproductionCheck:
     def found(table: pd.DataFrame) -> pd.DataFrame:
         rows = complete(table[table["protocol"] == protocol], "exact", "lost", "duplicated", "wrong")
         if not (rows["exact"] > 0).all():
@@ -78,7 +78,7 @@ def _exact(protocol: str) -> Check:
     )
 
 
-def _few_invalid() -> Check:
+def _few_invalid() -> ReproductionCheck:
     return holds(
         "invalid.few",
         lambda table: complete(table[table["protocol"].isin((UNC, CIC))], "invalid_percent"),
@@ -89,7 +89,7 @@ def _few_invalid() -> Check:
     )
 
 
-def _refused() -> Check:
+def _refused() -> ReproductionCheck:
     def found(table: pd.DataFrame) -> pd.DataFrame:
         rows = table[table["protocol"] == COOR]
         return rows.assign(refused=[str(text).startswith("engine.protocol: ") for text in rows["refusal"]])

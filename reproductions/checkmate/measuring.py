@@ -15,7 +15,7 @@ from experiments.spec import Experiment
 from experiments.workloads import NexmarkSpec
 from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT
 from reproductions.measured import Cell, cells
-from reproductions.reproduction import Check, Computed, Progress, Reproduction, Size
+from reproductions.reproduction import Computed, Progress, Reproduction, ReproductionCheck, Size
 from results.checks.rules import NotEnough
 from results.views.style import BLUE, GREEN, GREY, ORANGE, WIDTH_IN
 
@@ -31,11 +31,11 @@ LOOKS: dict[str, dict[str, Any]] = {
 REPLICATES = Size("runs of each cell", default=1, paper=1)
 
 
-class Simulation(NamedTuple):
+class SimulatedRows(NamedTuple):
     """What is simulated beside what is measured: rows of the same table, and the checks that judge them alone."""
 
     rows: Callable[[Progress], list[Row]]
-    checks: tuple[Check, ...]
+    checks: tuple[ReproductionCheck, ...]
 
 
 def measured(
@@ -44,9 +44,9 @@ def measured(
     needs: Callable[[int], Sequence[Experiment]],
     of_cell: Callable[[Cell], Iterable[Row]],
     plot: Callable[[pd.DataFrame], Figure],
-    checks: tuple[Check, ...],
+    checks: tuple[ReproductionCheck, ...],
     finish: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
-    simulation: Simulation | None = None,
+    simulation: SimulatedRows | None = None,
 ) -> Reproduction:
     """A reproduction whose table has the rows that `of_cell` takes from the run of each experiment it needs.
 
@@ -74,7 +74,7 @@ def _none_of(runs: int) -> str:
     return f"none of its {runs} runs has been done on this machine with tables of this version"
 
 
-def _of_measured(check: Check) -> Check:
+def _of_measured(check: ReproductionCheck) -> ReproductionCheck:
     """The check, of the measured rows alone."""
 
     def part(table: pd.DataFrame) -> pd.DataFrame:
@@ -86,13 +86,13 @@ def _of_measured(check: Check) -> Check:
     return _of_part(check, part)
 
 
-def _of_simulated(check: Check) -> Check:
+def _of_simulated(check: ReproductionCheck) -> ReproductionCheck:
     """The check, of the simulated rows alone, and called so."""
     of_part = _of_part(check, lambda table: table[table["simulated"]])
     return replace(of_part, name=f"simulated.{check.name}", expected=lambda e: f"simulated: {check.expected(e)}")
 
 
-def _of_part(check: Check, part: Callable[[pd.DataFrame], pd.DataFrame]) -> Check:
+def _of_part(check: ReproductionCheck, part: Callable[[pd.DataFrame], pd.DataFrame]) -> ReproductionCheck:
     def subject(evidence: Computed) -> pd.DataFrame:
         return check.subject(replace(evidence, table=part(evidence.rows())))
 

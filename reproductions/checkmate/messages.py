@@ -16,16 +16,16 @@ from reproductions.checkmate.measuring import (
     NAMES,
     UNC,
     Row,
-    Simulation,
+    SimulatedRows,
     complete,
     draw_by_query,
     facts,
     measured,
 )
-from reproductions.checkmate.simulated import ON_WORKERS, Simulated, simulated
+from reproductions.checkmate.simulated import ON_WORKERS, SimulatedCell, simulated
 from reproductions.measured import Cell
 from reproductions.plants import InRows, scaled_rows
-from reproductions.reproduction import Check, holds
+from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import between
 from results.views.style import WIDTH_IN
 
@@ -53,7 +53,7 @@ def overhead(cell: Cell) -> Iterator[Row]:
         yield bound | {"message_overhead": float(found)} | _printed(about["query"], about["protocol"])
 
 
-def simulated_overhead(cell: Simulated) -> Iterator[Row]:
+def simulated_overhead(cell: SimulatedCell) -> Iterator[Row]:
     """The overhead at one record per message, as the paper has it, simulated."""
     found = {"records_per_message": 1, "message_overhead": cell.saturated().message_overhead}
     yield found | _printed(cell.query, SHORT[cell.protocol])
@@ -81,7 +81,7 @@ def _growth(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"growth": runs.last() - runs.first()}).reset_index()
 
 
-def _almost_nothing(protocol: str) -> Check:
+def _almost_nothing(protocol: str) -> ReproductionCheck:
     return holds(
         f"{protocol.lower()}.about_1",
         lambda table: _rows_of(table, (protocol,)),
@@ -92,7 +92,7 @@ def _almost_nothing(protocol: str) -> Check:
     )
 
 
-def _grows(fewer: int, more: int) -> Check:
+def _grows(fewer: int, more: int) -> ReproductionCheck:
     return holds(
         "cic.grows_with_workers",
         _growth,
@@ -105,7 +105,7 @@ def _grows(fewer: int, more: int) -> Check:
     )
 
 
-def _about(name: str, workers: int, bounds: tuple[float, float]) -> Check:
+def _about(name: str, workers: int, bounds: tuple[float, float]) -> ReproductionCheck:
     return holds(
         f"cic.{name}_at_one_record",
         lambda table: _rows_of(table, (CIC,), 1).query(f"workers == {workers}"),
@@ -137,7 +137,7 @@ REPRODUCTIONS = (
         of_cell=overhead,
         plot=_plot,
         checks=(_almost_nothing(COOR), _almost_nothing(UNC), _grows(1, WORKERS), _about("about_2", WORKERS, TWICE)),
-        simulation=Simulation(
+        simulation=SimulatedRows(
             simulated(PROTOCOLS, simulated_overhead),
             (
                 _almost_nothing(COOR),

@@ -19,17 +19,17 @@ from reproductions.checkmate.measuring import (
     NAMES,
     UNC,
     Row,
-    Simulation,
+    SimulatedRows,
     by_query,
     complete,
     draw_by_workers,
     measured,
 )
-from reproductions.checkmate.simulated import Simulated, simulated, simulated_at_least
+from reproductions.checkmate.simulated import SimulatedCell, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.measured import Cell
 from reproductions.plants import InRows, Plant, like_rows
-from reproductions.reproduction import Check, Reproduction, holds
+from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import NotEnough, between
 from results.summary.findings import EXECUTOR, PHASES
 from results.views.style import INK, WIDTH_IN
@@ -53,7 +53,7 @@ def recovery_times(cell: Cell) -> Iterator[Row]:
             yield row.to_dict() | {"own_s": row["restart_s"] - row[f"{EXECUTOR}_s"]}
 
 
-def simulated_restart(cell: Simulated) -> Iterator[Row]:
+def simulated_restart(cell: SimulatedCell) -> Iterator[Row]:
     """Until all have read what they need once their slots are there again [s]."""
     yield {"own_s": cell.loaded().restart_s}
 
@@ -88,10 +88,10 @@ def _latency_scaled(percentile: str, since_s: float, factor: float) -> InRows:
     return InRows(f"{percentile} x {factor:g} from second {since_s:g} on", change)
 
 
-def _latency_checks(percentile: str) -> tuple[Check, ...]:
+def _latency_checks(percentile: str) -> tuple[ReproductionCheck, ...]:
     def check(
         query: str, name: str, column: str, low: float | None, high: float | None, expected: str, plant: Plant
-    ) -> Check:
+    ) -> ReproductionCheck:
         return holds(
             f"{query}.{name}",
             lambda table: _around(table, query, percentile),
@@ -153,11 +153,11 @@ def restart_ratios(table: pd.DataFrame, other: str) -> Ratio:
     return mean_ratio(f"{other} / COOR", [(each[other], each[COOR]) for each in pairs])
 
 
-def _restarts_faster(other: str) -> Check:
+def _restarts_faster(other: str) -> ReproductionCheck:
     return at_least(_named(other), lambda table: [restart_ratios(table, other)], 1.0, _told(other), _faster(other))
 
 
-def _simulated_faster(other: str) -> Check:
+def _simulated_faster(other: str) -> ReproductionCheck:
     def ratios(table: pd.DataFrame) -> list[tuple[str, float]]:
         return [restart_ratios(table, other)[:2]]
 
@@ -204,7 +204,7 @@ REPRODUCTIONS = (
         of_cell=recovery_times,
         plot=_plot_restarts,
         checks=(_restarts_faster(UNC), _restarts_faster(CIC)),
-        simulation=Simulation(
+        simulation=SimulatedRows(
             simulated(PROTOCOLS, simulated_restart), (_simulated_faster(UNC), _simulated_faster(CIC))
         ),
     ),

@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 
 from models.checkpoint_graph import Execution, in_flight, invalid, orphans, record, recovery_line, rollback_steps
 from reproductions.plants import InCode
-from reproductions.reproduction import Check, Reproduction, holds
+from reproductions.reproduction import Reproduction, ReproductionCheck, holds
 from results.checks.rules import in_set, pairs_equal
 from results.views.style import BLUE, GREEN, GREY, INK, PAPER, RED, WIDTH_IN
 
@@ -175,7 +175,7 @@ DELAYED = InCode(
 )
 
 
-def _checks(timeline: Timeline, line: str) -> tuple[Check, ...]:
+def _checks(timeline: Timeline, line: str) -> tuple[ReproductionCheck, ...]:
     return (
         holds(
             "lines.as_expected",

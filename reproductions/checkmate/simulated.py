@@ -19,7 +19,7 @@ from experiments.workloads import NexmarkQuery, NexmarkSpec
 from reproductions.checkmate.experiments import QUERIES, RATE, SHORT, WORKERS, on_testbed
 from reproductions.checkmate.measuring import Row
 from reproductions.plants import Plant
-from reproductions.reproduction import Check, Progress, holds
+from reproductions.reproduction import Progress, ReproductionCheck, holds
 from results.checks.rules import between
 from testbed.protocols import by_name
 from testbed.scaling.costs import Costs
@@ -36,7 +36,7 @@ READ_SHARE = {  # of the events: of 50, one is a person, three are auctions, 46 
 TICK_S = 0.02  # so often the generator sends what is due, which is what a source then finds
 
 
-class Simulated(NamedTuple):
+class SimulatedCell(NamedTuple):
     """One cell: a query with a protocol on so many simulated workers."""
 
     query: NexmarkQuery
@@ -57,10 +57,10 @@ class Simulated(NamedTuple):
 
 
 def simulated(
-    protocols: Iterable[Protocol], of_cell: Callable[[Simulated], Iterable[Row]]
+    protocols: Iterable[Protocol], of_cell: Callable[[SimulatedCell], Iterable[Row]]
 ) -> Callable[[Progress], list[Row]]:
     """What makes the rows that `of_cell` takes from each query with each of these protocols; `simulated` is true."""
-    found = [Simulated(*cell) for cell in product(QUERIES, protocols, ON_WORKERS)]
+    found = [SimulatedCell(*cell) for cell in product(QUERIES, protocols, ON_WORKERS)]
 
     def rows(tell: Progress) -> list[Row]:
         made: list[Row] = []
@@ -74,7 +74,7 @@ def simulated(
 
 def simulated_at_least(
     name: str, ratios: Callable[[pd.DataFrame], Iterable[tuple[str, float]]], limit: float, expected: str, plant: Plant
-) -> Check:
+) -> ReproductionCheck:
     """Every ratio, each with what it is, is `limit` or more on each number of workers, as simulated."""
 
     def found(table: pd.DataFrame) -> pd.DataFrame:
@@ -92,7 +92,7 @@ def simulated_at_least(
     )
 
 
-def _facts(cell: Simulated) -> Row:
+def _facts(cell: SimulatedCell) -> Row:
     about = {"query": cell.query.value, "protocol": SHORT[cell.protocol], "workers": cell.workers}
     return about | {"replicate": 0, "run_id": None, "simulated": True}
 
@@ -103,17 +103,17 @@ def _costs(query: NexmarkQuery) -> Costs:
 
 
 @cache
-def _saturated(cell: Simulated) -> Saturated:
+def _saturated(cell: SimulatedCell) -> Saturated:
     return _deployment(cell, 1).saturated()
 
 
 @cache
-def _loaded(cell: Simulated) -> Loaded:
+def _loaded(cell: SimulatedCell) -> Loaded:
     rate = RATE / WORKERS * READ_SHARE[cell.query]
     return _deployment(cell, max(1, round(rate * TICK_S))).under(rate * cell.workers)
 
 
-def _deployment(cell: Simulated, records_per_message: int) -> Deployment:
+def _deployment(cell: SimulatedCell, records_per_message: int) -> Deployment:
     protocol = by_name(cell.protocol.value)
     return Deployment(_workload(cell.query), protocol, _costs(cell.query), cell.workers, records_per_message)
 

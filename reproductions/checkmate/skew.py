@@ -34,7 +34,7 @@ from reproductions.checkmate.recoveries import recovery_times
 from reproductions.claims import Ratio, at_least, mean_ratio, samples
 from reproductions.measured import Cell
 from reproductions.plants import like_rows
-from reproductions.reproduction import Check
+from reproductions.reproduction import ReproductionCheck
 from results.checks.rules import NotEnough
 from results.views.style import WIDTH_IN
 
@@ -67,7 +67,7 @@ def _skew_of(experiment: Experiment) -> Iterator[Row]:
             yield {"hot_share": experiment.workload.hot_sellers} | load
 
 
-def _worst(query: str, quantity: str, load: float) -> Check:
+def _worst(query: str, quantity: str, load: float) -> ReproductionCheck:
     def ratios(table: pd.DataFrame) -> list[Ratio]:
         rows = complete(by_query(table, query), "quantity")
         rows = rows[(rows["quantity"] == quantity) & (rows["load_share"] == load)]
@@ -108,7 +108,7 @@ def _draw_by_hot_share(axes: Axes, rows: pd.DataFrame, value: str) -> None:
     axes.set_xlim(-0.5, len(HOT_SHARES) - 0.5)
 
 
-def _lead_is_gone(other: str) -> Check:
+def _lead_is_gone(other: str) -> ReproductionCheck:
     def ratios(table: pd.DataFrame) -> list[Ratio]:
         rows = complete(table, "own_s")
         runs = rows.groupby(["query", "hot_share", "replicate"], sort=False)

@@ -15,17 +15,17 @@ from reproductions.checkmate.measuring import (
     NONE,
     UNC,
     Row,
-    Simulation,
+    SimulatedRows,
     by_query,
     complete,
     draw_by_workers,
     measured,
 )
-from reproductions.checkmate.simulated import Simulated, simulated, simulated_at_least
+from reproductions.checkmate.simulated import SimulatedCell, simulated, simulated_at_least
 from reproductions.claims import Ratio, at_least, mean_ratio
 from reproductions.measured import Cell
 from reproductions.plants import InRows, like_rows
-from reproductions.reproduction import Check, holds
+from reproductions.reproduction import ReproductionCheck, holds
 from results.checks.rules import between
 
 AS_MUCH = 1.0  # how far searches are off is in the limits of their ratio
@@ -40,7 +40,7 @@ def sustained(cell: Cell) -> Iterator[Row]:
         yield {"sustainable_rate": rate, "unsustainable_rate": float(failed.iat[0]) if len(failed) else math.nan}
 
 
-def simulated_rate(cell: Simulated) -> Iterator[Row]:
+def simulated_rate(cell: SimulatedCell) -> Iterator[Row]:
     """The highest rate that the cluster takes [records/s]."""
     yield {"sustainable_rate": cell.sustainable_rate()}
 
@@ -72,7 +72,7 @@ def _ratio(what: str, known: pd.DataFrame, over: str, under: str) -> Ratio:
     return Ratio(what, ratio, min(low, differing.low), max(high, differing.high))
 
 
-def _not_below(query: str, over: str, under: str) -> Check:
+def _not_below(query: str, over: str, under: str) -> ReproductionCheck:
     return at_least(
         f"{query}.{over.lower()}_not_below_{under.lower()}",
         lambda table: _ratios(table, query, over, under),
@@ -82,7 +82,7 @@ def _not_below(query: str, over: str, under: str) -> Check:
     )
 
 
-def _simulated_not_below(query: str, over: str, under: str) -> Check:
+def _simulated_not_below(query: str, over: str, under: str) -> ReproductionCheck:
     def ratios(table: pd.DataFrame) -> list[tuple[str, float]]:
         rates = complete(by_query(table, query), "sustainable_rate").set_index("protocol")["sustainable_rate"]
         return [(f"{over} / {under}", rates[over] / rates[under])]
@@ -97,7 +97,7 @@ def _simulated_not_below(query: str, over: str, under: str) -> Check:
     )
 
 
-def _collapses() -> Check:
+def _collapses() -> ReproductionCheck:
     """ "In higher parallelism" CIC "can reach an MST lower than 50% of the checkpoint-free": in one query at least."""
 
     def least(table: pd.DataFrame) -> pd.DataFrame:
@@ -132,7 +132,7 @@ REPRODUCTIONS = (
         finish=relative_to_none,
         plot=_plot,
         checks=tuple(_not_below(query, *pair) for query in QUERIES for pair in ORDER),
-        simulation=Simulation(
+        simulation=SimulatedRows(
             simulated(SHORT, simulated_rate),
             (*(_simulated_not_below(query, *pair) for query in QUERIES for pair in ORDER), _collapses()),
         ),

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from experiments.engines import Engine, Protocol
 from experiments.spec import Experiment, LoadMode
-from models.sustainable.lag import MOST_GROWTH, STUCK, Outcome, limit_s
+from models.sustainable.lag import MOST_GROWTH, STUCK, ProbeOutcome, limit_s
 from results.checks import evidence as derive
 from results.checks import replay_tables
 from results.checks.evidence import Evidence
@@ -100,7 +100,7 @@ def value_rules(table: str) -> list[Rule]:
     if table == "ledger":
         rules.append(in_set("class", *LEDGER_CLASSES))
     if table == "probes":
-        rules.append(in_set("verdict", *(outcome.value for outcome in Outcome)))
+        rules.append(in_set("verdict", *(outcome.value for outcome in ProbeOutcome)))
     if table == "faults":
         rules.append(in_set("outcome", *(outcome.value for outcome in FaultOutcome)))
     return rules

@@ -7,7 +7,7 @@ import pandas as pd
 from experiments.engines import RecoveryMode
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set
-from results.predictions.process import Process
+from results.predictions.process import MeasuredProcess
 from results.summary.findings import REPLAY_MODEL, took_effect
 
 ROUNDING_S = 0.01  # of sums over a window
@@ -128,10 +128,10 @@ def _clean(evidence: Evidence) -> list[int]:
     return [strike.fault for strike, _ in _process(evidence).clean]
 
 
-def _process(evidence: Evidence) -> Process:
+def _process(evidence: Evidence) -> MeasuredProcess:
     for name in ("runs", "faults", "ledger", "checkpoints"):
         evidence.rows(name, f"table {name} has no row")
-    return Process(evidence.run, evidence.experiment)
+    return MeasuredProcess(evidence.run, evidence.experiment)
 
 
 def _prediction(evidence: Evidence) -> pd.Series:

@@ -1,1 +1,1 @@
-"""Predictions for a run from what it measured: its process, its replay over the actual faults, and the long run."""
+"""Predictions from measurements: the process of a run, its replay over the actual faults, and eq. 10."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from models.simulation.simulate import simulate
 from models.utilization import utilization
-from results.predictions.process import Process
+from results.predictions.process import MeasuredProcess
 
 RUNS, SEED = 400, 20_190
 FAILURES = 200  # of each simulated window, on average
@@ -26,19 +26,19 @@ class _Inputs(NamedTuple):
     depth: int
 
 
-def eq_10(process: Process) -> float:
+def eq_10(process: MeasuredProcess) -> float:
     """Utilization in the long run, at the rate at which the run was struck and with the costs that it measured."""
     return float(utilization(*_inputs(process)))
 
 
-def bounds(process: Process) -> tuple[float, float]:
+def bounds(process: MeasuredProcess) -> tuple[float, float]:
     """Where the mean of the simulated process says that eq. 10 must be."""
     found = simulate(**_inputs(process)._asdict(), runs=RUNS, failures=FAILURES, seed=SEED)
     away = ERRORS * found.standard_error
     return found.mean - away, found.mean + away
 
 
-def _inputs(process: Process) -> _Inputs:
+def _inputs(process: MeasuredProcess) -> _Inputs:
     return _Inputs(
         failure_rate=process.struck_rate,
         checkpoint_cost=float(np.mean(process.costs_s)),

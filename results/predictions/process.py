@@ -18,7 +18,7 @@ ROUND = "round"  # stands for all partitions in the table of their checkpoints
 
 
 @dataclass(frozen=True)
-class Strike:
+class StruckFault:
     """A fault that took effect; seconds from the start of the window."""
 
     fault: int
@@ -34,7 +34,7 @@ class Strike:
 
 
 @dataclass(frozen=True)
-class Outage:
+class LedgerOutage:
     """What the ledger says of an outage, under the fault that began it; seconds."""
 
     fault: int
@@ -51,7 +51,7 @@ class Outage:
         return self.start_s + self.down_s
 
 
-class Process:
+class MeasuredProcess:
     """Measured costs and outages of one run."""
 
     def __init__(self, run: Run, experiment: Experiment) -> None:
@@ -120,18 +120,18 @@ class Process:
         return pd.DataFrame({"taken_s": complete_s - rows["seconds"].astype(float), "complete_s": complete_s})
 
     @cached_property
-    def strikes(self) -> list[Strike]:
+    def strikes(self) -> list[StruckFault]:
         """The faults that struck a host that was up, in the order of time."""
         found = took_effect(self._run.table("faults")).sort_values("actual_ns")
         return [self._strike(row) for _, row in found.iterrows()]
 
-    def _strike(self, row: pd.Series) -> Strike:
+    def _strike(self, row: pd.Series) -> StruckFault:
         struck_s = self._seconds(row["actual_ns"])
         back_s = struck_s if pd.isna(row["healed_ns"]) else max(struck_s, self._seconds(row["healed_ns"]))
-        return Strike(int(row["fault"]), row["kind"], row["targets"].count(",") + 1, struck_s, back_s)
+        return StruckFault(int(row["fault"]), row["kind"], row["targets"].count(",") + 1, struck_s, back_s)
 
     @cached_property
-    def outages(self) -> list[Outage]:
+    def outages(self) -> list[LedgerOutage]:
         """Every outage that the window saw, in the order of time."""
         caused = self._ledger[self._ledger["fault"].notna()]
         found = [self._outage(int(fault), rows) for fault, rows in caused.groupby("fault")]
@@ -146,13 +146,13 @@ class Process:
     def _ledger(self) -> pd.DataFrame:
         return self._run.table("ledger")
 
-    def _outage(self, fault: int, rows: pd.DataFrame) -> Outage:
+    def _outage(self, fault: int, rows: pd.DataFrame) -> LedgerOutage:
         """A fault that a batch outlived cost lost work only: it is an outage of no length."""
         seconds = rows.groupby("class")["seconds"].sum()
         down = rows[rows["class"] != "lost"]
         struck_s = next((strike.struck_s for strike in self.strikes if strike.fault == fault), 0.0)
         end_ns = None if down.empty else int(down["end_ns"].max())
-        return Outage(
+        return LedgerOutage(
             fault,
             struck_s if down.empty else self._seconds(down["start_ns"].min()),
             struck_s if end_ns is None else self._seconds(end_ns),
@@ -167,12 +167,12 @@ class Process:
         after = self._ledger[self._ledger["start_ns"] == at_ns]["class"]
         return len(after) > 0 and (not self.works_in_batches or after.iloc[-1] in AT_WORK)
 
-    def strikes_in(self, outage: Outage) -> list[Strike]:
+    def strikes_in(self, outage: LedgerOutage) -> list[StruckFault]:
         """The faults that struck during an outage, the one that began it included."""
         return [s for s in self.strikes if s.fault == outage.fault or outage.start_s <= s.struck_s < outage.end_s]
 
     @cached_property
-    def clean(self) -> list[tuple[Strike, Outage]]:
+    def clean(self) -> list[tuple[StruckFault, LedgerOutage]]:
         """The outages that one fault made and that led to useful work: what a recovery takes is known from them."""
         found = [(self.strikes_in(outage), outage) for outage in self.outages if outage.is_whole]
         return [(strikes[0], outage) for strikes, outage in found if len(strikes) == 1]

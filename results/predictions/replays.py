@@ -12,9 +12,9 @@ from experiments.loads import LoadMode
 from models.replay.draws import draw, means
 from models.replay.micro_batches import MicroBatches
 from models.replay.periods import Periods, Rounds
-from models.replay.process import Faults, Replayed, replay
+from models.replay.process import Faults, ReplayResult, replay
 from models.replay.work import Array, Work
-from results.predictions.process import Process, Strike
+from results.predictions.process import MeasuredProcess, StruckFault
 
 RUNS, SEED = 1000, 20_190
 PERCENTILES = (2.5, 97.5)
@@ -26,7 +26,7 @@ class Unreplayable(Exception):
 
 
 @dataclass(frozen=True)
-class Replay:
+class RunReplay:
     """The replays of one run; the columns of its arrays are the faults that struck, `strikes`, in their order.
 
     timed      the process with the recoveries as long as they were: what was lost, and what was useful
@@ -34,9 +34,9 @@ class Replay:
     warm_up_s  the same of the warm-up
     """
 
-    strikes: list[Strike]
+    strikes: list[StruckFault]
     window_s: float
-    timed: Replayed
+    timed: ReplayResult
     down_s: Array
     warm_up_s: Array
 
@@ -57,7 +57,7 @@ class Replay:
         return float(low), float(high)
 
 
-def replayed(struck: Process, costs: Process | None = None) -> Replay:
+def replay_run(struck: MeasuredProcess, costs: MeasuredProcess | None = None) -> RunReplay:
     """Replay the faults of a run `RUNS` times, with its own costs, or with those of another run of the same experiment.
 
     Chance decides when faults strike, and how long each recovery and each batch takes; all of it decides how far the
@@ -80,10 +80,10 @@ def replayed(struck: Process, costs: Process | None = None) -> Replay:
     work, since_s = _work(struck, source, rng)
     timed = replay(work, _as_they_went(struck), struck.window_s, since_s)
     down_s, warm_up_s = _predicted(struck, source, timed, rng)
-    return Replay(struck.strikes, struck.window_s, timed, down_s, warm_up_s)
+    return RunReplay(struck.strikes, struck.window_s, timed, down_s, warm_up_s)
 
 
-def _as_they_went(struck: Process) -> Faults:
+def _as_they_went(struck: MeasuredProcess) -> Faults:
     """The faults that struck, with the recoveries as long as they were.
 
     If a fault cut off the first batch after a recovery, the system was never at its usual pace: the warm-up lasts on.
@@ -101,7 +101,9 @@ def _as_they_went(struck: Process) -> Faults:
     return Faults(*(np.tile(column, (RUNS, 1)) for column in zip(*columns, strict=True)))
 
 
-def _predicted(struck: Process, source: Process, timed: Replayed, rng: np.random.Generator) -> tuple[Array, Array]:
+def _predicted(
+    struck: MeasuredProcess, source: MeasuredProcess, timed: ReplayResult, rng: np.random.Generator
+) -> tuple[Array, Array]:
     """Detection + restart, and warm-up, of every outage that one fault made and that the window saw the end of.
 
     Each is drawn from the outages of other faults, of its own kind if there are any; what it took itself is never used.
@@ -122,13 +124,13 @@ def _predicted(struck: Process, source: Process, timed: Replayed, rng: np.random
     return down_s, warm_up_s
 
 
-def _others(strike: Strike, source: Process, *, own: bool) -> list[int]:
+def _others(strike: StruckFault, source: MeasuredProcess, *, own: bool) -> list[int]:
     """The outages that may stand for that of a fault: not its own one; of the same kind rather than of another."""
     found = [i for i, (other, _) in enumerate(source.clean) if not (own and other.fault == strike.fault)]
     return [i for i in found if source.clean[i][0].kind == strike.kind] or found
 
 
-def _work(struck: Process, source: Process, rng: np.random.Generator) -> tuple[Work, Array]:
+def _work(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Generator) -> tuple[Work, Array]:
     """How the engine works, and since when it is at the work that is under way as the window opens."""
     engine, periods = struck.experiment.engine, max(1, round(struck.window_s / source.interval_s))
     costs_s = means(rng, source.costs_s, RUNS, periods)
@@ -149,7 +151,7 @@ def _work(struck: Process, source: Process, rng: np.random.Generator) -> tuple[W
     return work, np.full(RUNS, min(0.0, float(batches["start_s"].iloc[0])))
 
 
-def _periods(struck: Process, source: Process, costs_s: Array) -> Work:
+def _periods(struck: MeasuredProcess, source: MeasuredProcess, costs_s: Array) -> Work:
     """The testbed: rounds by its coordinator's clock, or periods of its partitions, which begin with each recovery."""
     protocol, load = struck.experiment.engine.protocol_run, _load(struck)
     if protocol is Protocol.NONE:
@@ -161,7 +163,7 @@ def _periods(struck: Process, source: Process, costs_s: Array) -> Work:
     return Periods(source.interval_s, costs_s, np.full(RUNS, source.store_s), load)
 
 
-def _load(struck: Process) -> float:
+def _load(struck: MeasuredProcess) -> float:
     """Seconds of work that come in a second; more than there is time for where the load saturates the query."""
     if struck.experiment.load.mode is LoadMode.SATURATING:
         return np.inf

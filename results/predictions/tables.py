@@ -12,8 +12,8 @@ from experiments.wording import on_one_line
 from models.uncertainty import Prediction, predict_run
 from results.damage import Damaged
 from results.predictions import long_run
-from results.predictions.process import Process, mean
-from results.predictions.replays import Replay, Unreplayable, replayed
+from results.predictions.process import MeasuredProcess, mean
+from results.predictions.replays import RunReplay, Unreplayable, replay_run
 from results.runs import store
 from results.runs.machine import experiment_digest
 from results.runs.store import Run
@@ -41,10 +41,10 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
     the rate of the law that the faults were drawn from says what another seed would give. A row that predicts nothing
     says why.
     """
-    process, measured = Process(run, experiment), float(measured_row(run)["utilization"])
+    process, measured = MeasuredProcess(run, experiment), float(measured_row(run)["utilization"])
     described = all(kind.loses_work for kind in experiment.faults.kinds)
     rows: list[dict[str, object]] = []
-    replay: Replay | None = None
+    replay: RunReplay | None = None
     if not described:
         rows.append({"model": UNDESCRIBED_MODEL, "why": UNDESCRIBED_MODEL})
     elif process.strikes:
@@ -64,27 +64,27 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
     return table.to_pandas()
 
 
-def _attempt(process: Process, costs: Process | None = None) -> tuple[Replay | None, str | None]:
+def _attempt(process: MeasuredProcess, costs: MeasuredProcess | None = None) -> tuple[RunReplay | None, str | None]:
     """The replay, or why there is none."""
     try:
-        return replayed(process, costs), None
+        return replay_run(process, costs), None
     except Unreplayable as lack:
         return None, str(lack)
 
 
-def _replay_row(model: str, replay: Replay | None, why: str | None) -> dict[str, object]:
+def _replay_row(model: str, replay: RunReplay | None, why: str | None) -> dict[str, object]:
     if replay is None:
         return {"model": model, "why": why}
     low, high = replay.bounds
     return {"model": model, "predicted": replay.predicted, "low": low, "high": high}
 
 
-def _with_costs_of_another(run: Run, experiment: Experiment, process: Process) -> list[dict[str, object]]:
+def _with_costs_of_another(run: Run, experiment: Experiment, process: MeasuredProcess) -> list[dict[str, object]]:
     """The replay with c and R of the last finished run of the same experiment under another seed, if there is one."""
     other = _another(run, experiment)
     if other is None:
         return []
-    costs = Process(other, experiment)
+    costs = MeasuredProcess(other, experiment)
     try:
         replay, why = _attempt(process, costs)
         inputs = _inputs(costs, process.struck_rate)
@@ -123,7 +123,7 @@ def _has_another_seed(other: Run, experiment: Experiment) -> bool:
     return row is not None and int(row["seed"]) != experiment.seed
 
 
-def _in_the_long_run(process: Process) -> list[dict[str, object]]:
+def _in_the_long_run(process: MeasuredProcess) -> list[dict[str, object]]:
     """Eq. 10 with the inputs of this run, and where the simulated mean of its own process says that it must be."""
     try:
         low, high = long_run.bounds(process)
@@ -140,7 +140,7 @@ def _law(experiment: Experiment) -> float:
     return faults.failure_rate * faults.duration_s / experiment.window_s
 
 
-def _eq_10(process: Process, model: str, failures: int | None, rate: float) -> dict[str, object]:
+def _eq_10(process: MeasuredProcess, model: str, failures: int | None, rate: float) -> dict[str, object]:
     try:
         found = _predict_run(process, failures, rate)
     except BadInput as refusal:
@@ -150,7 +150,7 @@ def _eq_10(process: Process, model: str, failures: int | None, rate: float) -> d
     return {"model": model, "why": why} | predicted | _inputs(process, rate)
 
 
-def _predict_run(process: Process, failures: int | None, rate: float) -> Prediction:
+def _predict_run(process: MeasuredProcess, failures: int | None, rate: float) -> Prediction:
     return predict_run(
         window_s=process.window_s,
         interval_s=process.interval_s,
@@ -164,7 +164,7 @@ def _predict_run(process: Process, failures: int | None, rate: float) -> Predict
     )
 
 
-def _inputs(process: Process, rate: float) -> dict[str, object]:
+def _inputs(process: MeasuredProcess, rate: float) -> dict[str, object]:
     return {
         "failure_rate": rate,
         "checkpoint_cost_s": mean(pd.Series(process.costs_s, dtype=float)),
@@ -175,7 +175,7 @@ def _inputs(process: Process, rate: float) -> dict[str, object]:
     }
 
 
-def _recoveries(process: Process, replay: Replay) -> list[tuple[object, ...]]:
+def _recoveries(process: MeasuredProcess, replay: RunReplay) -> list[tuple[object, ...]]:
     """Of every fault that began an outage, measured or replayed: what it took by both, and the difference."""
     measured = {outage.fault: outage for outage in process.outages}
     means = [each.mean(axis=0) for each in (replay.down_s, replay.warm_up_s, replay.timed.lost_s)]
@@ -189,7 +189,7 @@ def _recoveries(process: Process, replay: Replay) -> list[tuple[object, ...]]:
     return found
 
 
-def _useful_time(run: Run, process: Process, replay: Replay) -> list[tuple[object, ...]]:
+def _useful_time(run: Run, process: MeasuredProcess, replay: RunReplay) -> list[tuple[object, ...]]:
     """Useful time since the window opened, at whole seconds: measured by the ledger, and replayed."""
     step = max(1, round(process.window_s / MOST_POINTS))
     seconds = np.arange(0.0, int(process.window_s) + 1, step)

@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.errors import BadInput
 from results.predictions.pooled import pooled
-from results.regression.history import Row, row, stratified
+from results.regression.history import HistoryRow, row, stratified
 from results.regression.judging import overall
 from results.regression.regress import judge_splits
 from results.runs import store
@@ -46,7 +46,7 @@ def against(run_ids: Sequence[str], baseline_ids: Sequence[str]) -> dict[str, An
     }
 
 
-def _rows(run_ids: Sequence[str]) -> list[Row]:
+def _rows(run_ids: Sequence[str]) -> list[HistoryRow]:
     """Of each run what comparisons need; raises `BadInput` for one that is named twice or is not done."""
     found = [row(store.finished(run_id)) for run_id in run_ids]
     for place, one in enumerate(found):
@@ -57,7 +57,7 @@ def _rows(run_ids: Sequence[str]) -> list[Row]:
     return found
 
 
-def _differences(*sides: Sequence[Row]) -> list[str]:
+def _differences(*sides: Sequence[HistoryRow]) -> list[str]:
     every = [run for side in sides for run in side]
     facts: dict[str, set[object]] = {
         "experiment": {run.experiment_digest for run in every},

@@ -25,7 +25,7 @@ PINS = "baselines.yaml"
 
 
 @dataclass(frozen=True)
-class Row:
+class HistoryRow:
     """What comparisons need of a run; `facts` is its row of the table `runs`."""
 
     run_id: str
@@ -39,17 +39,17 @@ class Row:
     metrics: Mapping[str, float]
 
 
-def _rows(listed: Iterable[index.Row]) -> list[Row]:
+def _rows(listed: Iterable[index.IndexRow]) -> list[HistoryRow]:
     """Those of the listed runs that could be read."""
-    names = Row.__annotations__
+    names = HistoryRow.__annotations__
     read = (each for each in listed if each.state not in (UNREADABLE, index.UNREAD))
-    return [Row(**{name: getattr(each, name) for name in names}) for each in read]
+    return [HistoryRow(**{name: getattr(each, name) for name in names}) for each in read]
 
 
-def row(run: store.Run) -> Row:
+def row(run: store.Run) -> HistoryRow:
     """What comparisons need of one run; raises `Damaged` for one that cannot be read."""
     found = index.read_row(run)
-    return Row(**{name: getattr(found, name) for name in Row.__annotations__})
+    return HistoryRow(**{name: getattr(found, name) for name in HistoryRow.__annotations__})
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Series:
     experiment: str
     digest: str
     machine: str
-    runs: tuple[Row, ...]
+    runs: tuple[HistoryRow, ...]
 
 
 @dataclass(frozen=True)
@@ -69,16 +69,16 @@ class Split:
     `reseeded` if the seeds were changed: runs under other seeds ran other plans of faults, and are not compared with.
     """
 
-    strata: tuple[tuple[tuple[Row, ...], tuple[Row, ...]], ...]
+    strata: tuple[tuple[tuple[HistoryRow, ...], tuple[HistoryRow, ...]], ...]
     pinned: bool
     reseeded: bool = False
 
     @property
-    def candidates(self) -> list[Row]:
+    def candidates(self) -> list[HistoryRow]:
         return [run for candidates, _ in self.strata for run in candidates]
 
     @property
-    def baseline(self) -> list[Row]:
+    def baseline(self) -> list[HistoryRow]:
         return [run for _, baseline in self.strata for run in baseline]
 
 
@@ -87,13 +87,15 @@ def all_series(experiment: str | None = None, *, outdated: bool = False) -> list
     return series_of(index.rows(), experiment, outdated=outdated)
 
 
-def series_of(listed: Iterable[index.Row], experiment: str | None = None, *, outdated: bool = False) -> list[Series]:
+def series_of(
+    listed: Iterable[index.IndexRow], experiment: str | None = None, *, outdated: bool = False
+) -> list[Series]:
     """The histories of runs that are listed newest first, that of the latest runs first.
 
     Runs of older versions are in none: those that do not say what they ran or where, and unless `outdated` those whose
     tables are of another schema version, until they are computed again (`aftershock results recompute`).
     """
-    found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    found: dict[tuple[str, str, str], list[HistoryRow]] = defaultdict(list)
     for run in _rows(listed):
         comparable = run.state == "done" and (outdated or run.schema_version == SCHEMA_VERSION)
         if comparable and run.experiment_digest and run.machine and experiment in (None, run.experiment):
@@ -125,7 +127,7 @@ def split(series: Series, set_aside: Collection[str], pins: Mapping[str, Sequenc
     return Split(tuple(strata), bool(pinned), reseeded)
 
 
-def _comparable(runs: Sequence[Row]) -> tuple[list[Sequence[Row]], bool]:
+def _comparable(runs: Sequence[HistoryRow]) -> tuple[list[Sequence[HistoryRow]], bool]:
     """The runs under each seed that comes back run after run, or all together if none does; and if seeds were changed.
 
     A seed that has not been used lately is left out. Where that is true of all that came back, only the runs since then
@@ -134,7 +136,7 @@ def _comparable(runs: Sequence[Row]) -> tuple[list[Sequence[Row]], bool]:
     """
     often = _often(runs)
     lately = runs[-CANDIDATES * len(often) :]
-    used: list[Sequence[Row]] = [own for own in often if own[-1] in lately]
+    used: list[Sequence[HistoryRow]] = [own for own in often if own[-1] in lately]
     if not often:
         return [runs], False
     if not used:
@@ -144,11 +146,11 @@ def _comparable(runs: Sequence[Row]) -> tuple[list[Sequence[Row]], bool]:
     return ([*used, new], True) if runs[-1] in new else (used, False)
 
 
-def _often(runs: Sequence[Row]) -> list[list[Row]]:
+def _often(runs: Sequence[HistoryRow]) -> list[list[HistoryRow]]:
     return [own for own in _by_seed(runs).values() if len(own) >= OFTEN]
 
 
-def stratified(candidates: Sequence[Row], baseline: Sequence[Row]) -> Split:
+def stratified(candidates: Sequence[HistoryRow], baseline: Sequence[HistoryRow]) -> Split:
     """Two sets of runs, by seed if each seed has enough runs on both sides; else all of them are one stratum.
 
     Where a seed that comes back on one side is not on the other, a difference may be that of the seeds: nothing is
@@ -164,23 +166,23 @@ def stratified(candidates: Sequence[Row], baseline: Sequence[Row]) -> Split:
     return Split(tuple((tuple(runs), tuple(earlier)) for runs, earlier in strata), pinned=True)
 
 
-def _by_seed(runs: Sequence[Row]) -> dict[object, list[Row]]:
-    seeds: dict[object, list[Row]] = defaultdict(list)
+def _by_seed(runs: Sequence[HistoryRow]) -> dict[object, list[HistoryRow]]:
+    seeds: dict[object, list[HistoryRow]] = defaultdict(list)
     for run in runs:
         seeds[run.facts.get("seed")].append(run)
     return seeds
 
 
-def pair(metric: Metric, strata: Iterable[tuple[Sequence[Row], Sequence[Row]]]) -> Pair:
+def pair(metric: Metric, strata: Iterable[tuple[Sequence[HistoryRow], Sequence[HistoryRow]]]) -> Pair:
     """The values of one metric by stratum, where it was measured."""
     return Pair(metric, tuple((_values(metric, runs), _values(metric, baseline)) for runs, baseline in strata))
 
 
-def _values(metric: Metric, runs: Sequence[Row]) -> np.ndarray:
+def _values(metric: Metric, runs: Sequence[HistoryRow]) -> np.ndarray:
     return np.array([run.metrics[metric.name] for run in runs if metric.name in run.metrics], dtype=float)
 
 
-def stretches(runs: Sequence[Row]) -> list[list[Row]]:
+def stretches(runs: Sequence[HistoryRow]) -> list[list[HistoryRow]]:
     """The runs from one change of the seeds that come back to the next: within one, seeds and time are apart."""
     places = {run.run_id: place for place, run in enumerate(runs)}
     spans = [(places[own[0].run_id], places[own[-1].run_id]) for own in _often(runs)]
@@ -189,7 +191,7 @@ def stretches(runs: Sequence[Row]) -> list[list[Row]]:
     return [[run for _, run in stretch] for _, stretch in grouped]
 
 
-def levelled(metric: Metric, stretch: Sequence[Row]) -> np.ndarray:
+def levelled(metric: Metric, stretch: Sequence[HistoryRow]) -> np.ndarray:
     """The values of runs that measured a metric, on its scale, with the usual difference between seeds taken out."""
     values = on_scale(metric, _values(metric, stretch))
     usual = np.median(values)

@@ -13,7 +13,7 @@ from typing import Any
 from experiments.errors import BadInput
 from results.regression import history, records
 from results.regression.change_points import ChangePoint, change_points
-from results.regression.history import Row, Series, Split
+from results.regression.history import HistoryRow, Series, Split
 from results.regression.judging import Change, Judgement, from_scale, judge, margin, overall
 from results.regression.records import Regression
 from results.regression.wording import sentence
@@ -145,7 +145,7 @@ def worse_places(metric: Metric, found: Sequence[ChangePoint], end: int) -> Iter
             yield range(change.place, until)
 
 
-def _levels(series: Series, metric: Metric) -> list[tuple[list[Row], list[ChangePoint]]]:
+def _levels(series: Series, metric: Metric) -> list[tuple[list[HistoryRow], list[ChangePoint]]]:
     """The stretches of a history in which levels can be compared, each with the changes in it."""
     runs = [run for run in series.runs if metric.name in run.metrics][-LONGEST_HISTORY:]
     if metric.scale is Scale.COUNT:
@@ -156,7 +156,7 @@ def _levels(series: Series, metric: Metric) -> list[tuple[list[Row], list[Change
     ]
 
 
-def _change(metric: Metric, run: Row, change: ChangePoint) -> dict[str, Any]:
+def _change(metric: Metric, run: HistoryRow, change: ChangePoint) -> dict[str, Any]:
     worse = (change.after > change.before) == (metric.better is Better.LOWER)
     return {
         "metric": metric.name,

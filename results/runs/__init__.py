@@ -1,1 +1,1 @@
-"""The run store: directories of runs, their documents, their index, and how they are kept and exported."""
+"""The run store: one directory for each run, its JSON documents, retention and export."""

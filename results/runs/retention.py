@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 
-from results.runs.store import Status
+from results.runs.store import RunStatus
 
 DAY_NS = 86_400 * 10**9
 
 
 def removable(
-    runs: list[Status],
+    runs: list[RunStatus],
     keep: int | None,
     older_than_days: float | None,
     protected: Collection[str],
@@ -23,7 +23,7 @@ def removable(
     that is None says nothing against a run. Runs that failed are counted by themselves, so that they never push out
     one with results. What is protected stays.
     """
-    by_kind: dict[tuple[str | None, str], list[Status]] = defaultdict(list)
+    by_kind: dict[tuple[str | None, str], list[RunStatus]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: run.started_ns, reverse=True):
         by_kind[run.experiment, run.state].append(run)
     surplus = [run for group in by_kind.values() for run in group[keep or 0 :]]
@@ -32,5 +32,5 @@ def removable(
     return [run.run_id for run in oldest_first if run.run_id not in protected]
 
 
-def _age_days(run: Status, now_ns: int) -> float:
+def _age_days(run: RunStatus, now_ns: int) -> float:
     return (now_ns - (run.ended_ns or run.started_ns)) / DAY_NS

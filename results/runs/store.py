@@ -47,7 +47,7 @@ def check_run_id(run_id: str) -> str:
     return run_id
 
 
-class Status(Document):
+class RunStatus(Document):
     """What is known of a run without its tables, as its status.json says.
 
     state           "unreadable" for a run whose status cannot be read; `error` says why
@@ -73,7 +73,7 @@ class Status(Document):
     run_id: Name = ""
 
 
-class _WrittenStatus(Status):
+class _WrittenStatus(RunStatus):
     state: Literal["running", "done", "failed"]
 
 
@@ -132,14 +132,14 @@ class Run:
     def report(self) -> Path:
         return self.root / "report.html"
 
-    def status(self) -> Status:
+    def status(self) -> RunStatus:
         """What is known of the run without its tables.
 
         Raises `FileNotFoundError` for a run without a status, and `Damaged` for one that is not like that.
         """
         return read_document(self.root / "status.json", _WrittenStatus, self.run_id)
 
-    def known_status(self) -> Status:
+    def known_status(self) -> RunStatus:
         """The status, or of a run whose status cannot be read one of state "unreadable", whose `error` says why.
 
         `started_ns` is 0 then, `experiment` None.
@@ -151,7 +151,7 @@ class Run:
             )
         except (Damaged, FileNotFoundError) as error:
             why = str(error) if isinstance(error, Damaged) else "status.json is missing"
-        return Status(run_id=self.run_id, state=UNREADABLE, experiment=None, error=why, started_ns=0, ended_ns=None)
+        return RunStatus(run_id=self.run_id, state=UNREADABLE, experiment=None, error=why, started_ns=0, ended_ns=None)
 
     def experiment(self) -> dict[str, Any]:
         """The experiment as it was written: `load.mode` and `engine.name` are texts if they are there.

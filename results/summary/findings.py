@@ -227,7 +227,7 @@ def kills_with_recoveries(run: Run) -> pd.DataFrame:
     return joined
 
 
-def surroundings(run: Run) -> str | None:
+def machine_load(run: Run) -> str | None:
     """How busy others kept the machine during the window, in a sentence; None of a run that has not noted it."""
     status = run.known_status()
     cores, others = status.cores, status.others_cores

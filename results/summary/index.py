@@ -43,7 +43,7 @@ ABOUT = ("ended_ns", "error", "dag_run", "machine", "experiment_digest", "schema
 
 
 @dataclass(frozen=True)
-class Row:
+class IndexRow:
     """What lists show of one run.
 
     state     "done", "failed", "unreadable" (its status or a table cannot be read; `error` says why), or "not read yet"
@@ -84,7 +84,7 @@ class Row:
         return self.facts.get("protocol") or self.facts.get("recovery")
 
 
-def rows(limit_s: float = math.inf) -> list[Row]:
+def rows(limit_s: float = math.inf) -> list[IndexRow]:
     """The row of every finished run, newest first; only runs that the index does not know yet are read.
 
     With a limit no run is begun to be read after so long, the newest being the first; what is left is `UNREAD`. A run
@@ -93,7 +93,7 @@ def rows(limit_s: float = math.inf) -> list[Row]:
     return _rows(_entries(again=limit_s == math.inf), limit_s)
 
 
-def _rows(entries: _Entries, limit_s: float) -> list[Row]:
+def _rows(entries: _Entries, limit_s: float) -> list[IndexRow]:
     unread = _newest_first([_head(store.published(name)) for name in entries.stamps if name not in entries.kept])
     unread = entries.read(unread, time.monotonic() + limit_s)
     left = [row if row.state == UNREADABLE else replace(row, state=UNREAD) for row in unread]
@@ -117,7 +117,7 @@ class _Entries:
     known: dict[str, dict[str, Any]]  # what the file says
     stale: bool  # whether that is something else
 
-    def read(self, unread: list[Row], deadline_s: float) -> list[Row]:
+    def read(self, unread: list[IndexRow], deadline_s: float) -> list[IndexRow]:
         """Read these runs in their order until the deadline (of `time.monotonic`); returns those that are left."""
         kept_at_s = time.monotonic()
         with ThreadPoolExecutor(READERS) as readers:
@@ -133,7 +133,7 @@ class _Entries:
             self.keep()
         return unread
 
-    def _read_one(self, head: Row) -> tuple[str, dict[str, Any]]:
+    def _read_one(self, head: IndexRow) -> tuple[str, dict[str, Any]]:
         run = store.published(head.run_id)
         tables = _tables_stamp(run)  # as they were before they were read
         row = row_of(run)
@@ -164,11 +164,11 @@ def _holds(run_id: str, entry: dict[str, Any], *, again: bool) -> bool:
     return not again and entry.get("tables") == _tables_stamp(store.published(run_id))
 
 
-def _newest_first(found: list[Row]) -> list[Row]:
+def _newest_first(found: list[IndexRow]) -> list[IndexRow]:
     return sorted(found, key=lambda each: (each.started_ns, each.run_id), reverse=True)
 
 
-def row_of(run: Run) -> Row:
+def row_of(run: Run) -> IndexRow:
     """Read what lists show of a run; one that cannot be read has a row that says so."""
     head = _head(run)
     if head.state == UNREADABLE:
@@ -181,21 +181,21 @@ def row_of(run: Run) -> Row:
         return replace(head, state=UNREADABLE, error="a file of it is gone")
 
 
-def read_row(run: Run) -> Row:
+def read_row(run: Run) -> IndexRow:
     """As `row_of`, but raises `Damaged` for a run that cannot be read."""
     run.status()
     return _filled(_head(run), run)
 
 
-def _filled(head: Row, run: Run) -> Row:
+def _filled(head: IndexRow, run: Run) -> IndexRow:
     return replace(head, **_measured(ReadOnce.of(run)))
 
 
-def _head(run: Run) -> Row:
+def _head(run: Run) -> IndexRow:
     """What its status says of a run."""
     status = run.known_status()
     about: dict[str, Any] = {name: getattr(status, name) for name in ABOUT}
-    return Row(run.run_id, status.state, status.experiment, status.started_ns, **about)
+    return IndexRow(run.run_id, status.state, status.experiment, status.started_ns, **about)
 
 
 def _measured(run: Run) -> dict[str, Any]:
@@ -274,9 +274,9 @@ def _save(entries: dict[str, Any]) -> None:
         log.warning("the index of runs cannot be kept: %s", error)
 
 
-def _from_json(document: dict[str, Any]) -> Row:
+def _from_json(document: dict[str, Any]) -> IndexRow:
     """A row as `asdict` wrote it; raises `TypeError`, `LookupError` or `AttributeError` for anything else."""
-    row = Row(**document | {"utilization": Utilization(**document["utilization"])})
+    row = IndexRow(**document | {"utilization": Utilization(**document["utilization"])})
     used = row.utilization
     texts = (row.error, row.experiment, row.dag_run, row.machine, row.experiment_digest, used.model)
     wholes = (row.ended_ns, row.schema_version)

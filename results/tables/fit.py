@@ -19,19 +19,19 @@ LONGEST_TEXT = 100_000  # bytes
 Words = Mapping[str, type[StrEnum]]  # by column, where only some are allowed
 
 
-class Misfit(ValueError):
+class CellMisfit(ValueError):
     """A column is not as the schema has it; the message names the column."""
 
 
-class Missing(Misfit):
+class Missing(CellMisfit):
     """A column is not there."""
 
 
 def fit(table: pa.Table, schema: pa.Schema, words: Words) -> pa.Table:
-    """The table with the columns of the schema, and then those that the schema does not know; raises `Misfit`."""
+    """The table with the columns of the schema, and then those that the schema does not know; raises `CellMisfit`."""
     names = table.column_names
     if len(set(names)) < len(names):
-        raise Misfit("it has two columns of the same name")
+        raise CellMisfit("it has two columns of the same name")
     columns = {field.name: _column(table, field, words.get(field.name)) for field in schema}
     return pa.table(columns | {name: table[name] for name in names if name not in columns})
 
@@ -50,7 +50,7 @@ def _column(table: pa.Table, field: pa.Field, words: type[StrEnum] | None) -> pa
     elif pa.types.is_string(field.type):
         _require_text(column, field, words)
     if column.null_count and not field.nullable:
-        raise Misfit(f"{column.null_count:,} of its values of {field.name} are missing")
+        raise CellMisfit(f"{column.null_count:,} of its values of {field.name} are missing")
     return column
 
 
@@ -59,11 +59,11 @@ def _typed(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if column.type == field.type:
         return column
     if not _is_alike(column.type, field.type):
-        raise Misfit(f"its column {field.name} is of type {column.type}, not {field.type}")
+        raise CellMisfit(f"its column {field.name} is of type {column.type}, not {field.type}")
     try:
         return column.cast(field.type)
     except pa.ArrowInvalid:
-        raise Misfit(f"values of {field.name} do not fit into {field.type}") from None
+        raise CellMisfit(f"values of {field.name} do not fit into {field.type}") from None
 
 
 def _is_alike(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -87,15 +87,15 @@ def _require_between(column: pa.ChunkedArray, field: pa.Field, low: float, high:
     ends = pc.min_max(column).as_py()
     for end in ends.values():
         if end is not None and not low <= end <= high:
-            raise Misfit(f"{field.name} is {end} in a row, which is out of all bounds")
+            raise CellMisfit(f"{field.name} is {end} in a row, which is out of all bounds")
 
 
 def _require_text(column: pa.ChunkedArray, field: pa.Field, words: type[StrEnum] | None) -> None:
     if (pc.max(pc.binary_length(column)).as_py() or 0) > LONGEST_TEXT:
-        raise Misfit(f"a text of {field.name} is longer than {LONGEST_TEXT:,} bytes")
+        raise CellMisfit(f"a text of {field.name} is longer than {LONGEST_TEXT:,} bytes")
     if words is None:
         return
     allowed = pa.array(sorted(words), pa.string())
     odd = pc.unique(column.filter(pc.invert(pc.is_in(column, allowed)))).drop_null()
     if len(odd):
-        raise Misfit(f"{field.name} is {odd[0].as_py()!r} in a row; allowed: {', '.join(words)}")
+        raise CellMisfit(f"{field.name} is {odd[0].as_py()!r} in a row; allowed: {', '.join(words)}")

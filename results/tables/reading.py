@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from results.damage import Damaged, Outdated, regular_size
-from results.tables.fit import Misfit, Missing, Words, fit
+from results.tables.fit import CellMisfit, Missing, Words, fit
 
 MOST_ROWS = 20_000_000
 MOST_BYTES = 2**31
@@ -166,7 +166,7 @@ def _fitted(path: Path, table: pa.Table, schema: pa.Schema | None, words: Words)
     except Missing as lack:
         why = f"{lack}, as one of another version of the code does"
         raise Outdated(_owner(path), f"table {path.stem}", why, REMEDY) from None
-    except Misfit as misfit:
+    except CellMisfit as misfit:
         raise _damaged(path, str(misfit)) from None
 
 

@@ -39,7 +39,7 @@ class _Document(Document):
 
 
 @dataclass(frozen=True)
-class Reproduced:
+class StoredReproduction:
     """One table or figure of a paper; `lack` says why its verdicts cannot be read."""
 
     paper: str
@@ -61,14 +61,14 @@ class Reproduced:
         return [kind for kind in KINDS if self.file(kind)]
 
 
-def all_reproduced() -> list[Reproduced]:
+def all_reproduced() -> list[StoredReproduction]:
     """Everything that was reproduced, in the order of papers and figures."""
     folders = sorted((store.home() / "reproductions").glob("*/*/"))
     names = [(folder.parent.name, folder.name) for folder in folders]
     return [_read(paper, figure) for paper, figure in names if _is_reproduced(paper, figure)]
 
 
-def reproduced(paper: str, figure: str) -> Reproduced:
+def reproduced(paper: str, figure: str) -> StoredReproduction:
     """One table or figure; raises `BadInput` if it was not reproduced here."""
     if _is_reproduced(paper, figure):
         return _read(paper, figure)
@@ -84,12 +84,12 @@ def _verdicts(paper: str, figure: str) -> Path:
     return store.home() / "reproductions" / paper / figure / f"{paper}-{figure}.verdicts.json"
 
 
-def _read(paper: str, figure: str) -> Reproduced:
+def _read(paper: str, figure: str) -> StoredReproduction:
     path = _verdicts(paper, figure)
     try:
         document = read_document(path, _Document, f"{paper}/{figure}")
         verdicts = [verdict.to_json() for verdict in document.verdicts]
-        return Reproduced(paper, figure, path.parent, document.what, document.kind, document.verdict, verdicts)
+        return StoredReproduction(paper, figure, path.parent, document.what, document.kind, document.verdict, verdicts)
     except (Damaged, FileNotFoundError) as error:
         lack = f"{path.name} cannot be read ({error})"
-        return Reproduced(paper, figure, path.parent, figure, "", Verdict.UNKNOWN.value, [], lack)
+        return StoredReproduction(paper, figure, path.parent, figure, "", Verdict.UNKNOWN.value, [], lack)

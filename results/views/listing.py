@@ -9,12 +9,12 @@ from typing import Any
 
 from experiments.wording import on_one_line
 from results.runs import store
-from results.summary.index import Row
+from results.summary.index import IndexRow
 
 GAP = "  "
 
 
-def entry(row: Row) -> dict[str, Any]:
+def entry(row: IndexRow) -> dict[str, Any]:
     """What is known of a run without its tables (`Run.status`), and what lists show of it besides."""
     status = store.published(row.run_id).known_status().to_json()
     used = asdict(row.utilization)
@@ -28,7 +28,7 @@ def entry(row: Row) -> dict[str, Any]:
     }
 
 
-def listing(rows: list[Row], width: int) -> str:
+def listing(rows: list[IndexRow], width: int) -> str:
     """One line per run, in their order. The run's id stays whole; why it failed goes beyond the width, if it must."""
     if not rows:
         return "no run yet: start one with `aftershock benchmark`"
@@ -54,11 +54,11 @@ def _widest(title: str, texts: list[str]) -> int:
     return max(map(len, (title, *texts)))
 
 
-def _started(row: Row) -> str:
+def _started(row: IndexRow) -> str:
     return f"{datetime.fromtimestamp(row.started_ns / 1e9, UTC):%Y-%m-%d %H:%M}"
 
 
-def _utilization(row: Row) -> str:
+def _utilization(row: IndexRow) -> str:
     used = row.utilization
     return "-" if used.measured is None else f"{used.measured:.3f} ({_share(used.predicted)})"
 
@@ -67,7 +67,7 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-COLUMNS: dict[str, Callable[[Row], str]] = {
+COLUMNS: dict[str, Callable[[IndexRow], str]] = {
     "started (UTC)": _started,
     "state": lambda row: row.state,
     "verdict": lambda row: row.verdict.value if row.state == "done" else "-",

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from results.summary.index import Row
+from results.summary.index import IndexRow
 from results.verdict import WORST_FIRST
 
-SORTS: dict[str, Callable[[Row], Any]] = {
+SORTS: dict[str, Callable[[IndexRow], Any]] = {
     "started": lambda row: row.started_ns,
     "run": lambda row: row.run_id,
     "state": lambda row: row.state,
@@ -36,7 +36,7 @@ class Selection:
     since: date | None = None
     until: date | None = None
 
-    def takes(self, row: Row) -> bool:
+    def takes(self, row: IndexRow) -> bool:
         """Whether the list shows this run."""
         started = datetime.fromtimestamp(row.started_ns / 1e9, UTC).date()
         if (self.since and started < self.since) or (self.until and started > self.until):
@@ -45,7 +45,7 @@ class Selection:
         return all(getattr(self, name) in (None, getattr(row, name)) for name in names)
 
 
-def select(rows: Iterable[Row], wanted: Selection, sort: str = NEWEST_FIRST) -> list[Row]:
+def select(rows: Iterable[IndexRow], wanted: Selection, sort: str = NEWEST_FIRST) -> list[IndexRow]:
     """The runs that are wanted, by a name of `SORTS` (a hyphen before it reverses the order); unknown values last."""
     key = SORTS[sort.lstrip("-")]
     taken = [row for row in rows if wanted.takes(row)]
@@ -54,7 +54,7 @@ def select(rows: Iterable[Row], wanted: Selection, sort: str = NEWEST_FIRST) -> 
     return known + [row for row in taken if key(row) is None]
 
 
-def choices(rows: Iterable[Row]) -> dict[str, list[str]]:
+def choices(rows: Iterable[IndexRow]) -> dict[str, list[str]]:
     """The values that the runs have of each field by which a list is narrowed to one."""
     found: dict[str, set[str]] = {"experiment": set(), "engine": set(), "protocol": set()}
     for row in rows:

@@ -11,7 +11,7 @@ from typing import Any
 
 from results.regression.judging import Change
 from results.runs.store import Run
-from results.summary.index import Row
+from results.summary.index import IndexRow
 from results.summary.metrics import METRICS, Better, Metric, Scale
 from results.views.charts import ledger
 
@@ -28,7 +28,7 @@ class Compared:
     text: str | None
 
 
-def metric_table(rows: Sequence[Row]) -> dict[str, list[Compared]]:
+def metric_table(rows: Sequence[IndexRow]) -> dict[str, list[Compared]]:
     """For each metric that any of the runs measured, one entry per run."""
     measured = {name: [row.metrics.get(name) for row in rows] for name in METRICS}
     return {
@@ -51,18 +51,18 @@ def _compared(metric: Metric, base: float | None, value: float | None, *, first:
     return Compared(value, change, f"{by:+.1%}" if metric.scale is Scale.RATIO else f"{by:+.4g}")
 
 
-def differences(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[Any]]:
+def differences(rows: Sequence[IndexRow], names: Sequence[str]) -> dict[str, list[Any]]:
     """The facts of these names that are not the same in all runs, one value per run."""
     told = {name: [_fact(row, name) for row in rows] for name in names}
     return {name: values for name, values in told.items() if len(set(map(str, values))) > 1}
 
 
-def _fact(row: Row, name: str) -> Any:
+def _fact(row: IndexRow, name: str) -> Any:
     known = {"experiment": row.experiment, "machine": row.machine, "digest": row.experiment_digest}
     return known.get(name) or row.facts.get(name)
 
 
-def charts(runs: Sequence[Run], rows: Sequence[Row]) -> dict[str, Any]:
+def charts(runs: Sequence[Run], rows: Sequence[IndexRow]) -> dict[str, Any]:
     """What the comparison's charts show: shares of the ledgers [%] by class, measured and predicted utilization."""
     ledgers = {run.run_id: ledger(run) for run in runs}
     known = {run_id: each for run_id, each in ledgers.items() if each}

@@ -18,9 +18,9 @@ from results.summary.findings import (
     headline,
     kills_with_recoveries,
     ledger_seconds,
+    machine_load,
     number,
     quality_totals,
-    surroundings,
     table_or_empty,
     the_run,
     took_effect,
@@ -60,7 +60,7 @@ def summary(run: Run) -> str:
         _utilization(run),
         _advice(run),
     ]
-    parts += [_kills(run), _quality(run), textwrap.wrap(surroundings(run) or "", WIDTH), _verdicts(run)]
+    parts += [_kills(run), _quality(run), textwrap.wrap(machine_load(run) or "", WIDTH), _verdicts(run)]
     return "\n\n".join("\n".join(map(on_one_line, part)) for part in parts if part) + "\n"
 
 

@@ -27,7 +27,7 @@ from spark_jobs.tables import rows, testbed_tables
 from spark_jobs.tables.archive import committed_offsets
 from spark_jobs.tables.batches import Batch, batches, chains
 from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
-from spark_jobs.tables.ledger import Pace, Segment, ledger, pace, steady
+from spark_jobs.tables.ledger import Segment, UndisturbedPace, ledger, pace, steady
 from spark_jobs.tables.outages import Outage, moments, outages
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
 from spark_jobs.tables.recoveries import Recovery, by_batches, recoveries
@@ -122,7 +122,7 @@ class Logs:
         return [b for b in steady(self.batches, self.outages) if b.started_ns >= self.window[0]]
 
     @cached_property
-    def pace(self) -> Pace | None:
+    def pace(self) -> UndisturbedPace | None:
         return pace(self.undisturbed, self.real_time)
 
     @cached_property
@@ -193,7 +193,7 @@ class TestbedLogs(Logs):
         return self._outages(testbed_tables.as_query_journal(self.query))
 
     @cached_property
-    def pace(self) -> Pace | None:
+    def pace(self) -> UndisturbedPace | None:
         return testbed_tables.pace(self.undisturbed, self.segments)
 
     @cached_property

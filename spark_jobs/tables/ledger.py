@@ -23,7 +23,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Pace:
+class UndisturbedPace:
     """How fast undisturbed batches process: `rate` [records/ns].
 
     Real-time batches have a set length instead: whatever their records, they process for `length_ns`.
@@ -49,17 +49,21 @@ def first_after(batches: list[Batch], outage: Outage) -> Batch | None:
     return next((b for b in batches if outage.ready_ns and b.records and b.ended_ns > outage.ready_ns), None)
 
 
-def pace(steady_batches: list[Batch], real_time: bool) -> Pace | None:
+def pace(steady_batches: list[Batch], real_time: bool) -> UndisturbedPace | None:
     """The usual pace; None when too few batches ran undisturbed to tell."""
     if len(steady_batches) < FEWEST_STEADY:
         return None
     if real_time:
-        return Pace(None, median(batch.processing_ns for batch in steady_batches))
-    return Pace(median(batch.records / batch.processing_ns for batch in steady_batches))
+        return UndisturbedPace(None, median(batch.processing_ns for batch in steady_batches))
+    return UndisturbedPace(median(batch.records / batch.processing_ns for batch in steady_batches))
 
 
 def ledger(
-    window: tuple[int, int], batches: list[Batch], outages: list[Outage], usual: Pace | None, interval_ns: int
+    window: tuple[int, int],
+    batches: list[Batch],
+    outages: list[Outage],
+    usual: UndisturbedPace | None,
+    interval_ns: int,
 ) -> list[Segment]:
     """Contiguous segments that cover the window [start_ns, end_ns).
 
@@ -73,7 +77,9 @@ def ledger(
 
 
 class _Timeline:
-    def __init__(self, batches: list[Batch], outages: list[Outage], usual: Pace | None, interval_ns: int) -> None:
+    def __init__(
+        self, batches: list[Batch], outages: list[Outage], usual: UndisturbedPace | None, interval_ns: int
+    ) -> None:
         self.batches = sorted(batches, key=lambda b: b.started_ns)
         self.outages, self.usual, self.interval_ns = outages, usual, interval_ns
 

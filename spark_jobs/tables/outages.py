@@ -22,7 +22,7 @@ from experiments.spec import RecoveryMode
 AFTERMATH_NS = 120 * 10**9
 
 
-class Kind(IntEnum):
+class MomentKind(IntEnum):
     """In the order in which simultaneous events took place."""
 
     COMMIT = 0
@@ -37,7 +37,7 @@ class Kind(IntEnum):
 @dataclass(frozen=True)
 class Moment:
     at_ns: int
-    kind: Kind
+    kind: MomentKind
     fault: int | None = None
 
 
@@ -69,13 +69,13 @@ def moments(
     found = list(filter(None, map(_of_fault, injector)))
     for entry in query:
         if entry["event"] == "executors-lost":
-            found.append(Moment(entry["at_ns"], Kind.ALIVE if by_task else Kind.NOTICE))
+            found.append(Moment(entry["at_ns"], MomentKind.ALIVE if by_task else MomentKind.NOTICE))
         elif entry["event"] == "query-failed":
-            found.append(Moment(entry["at_ns"], Kind.NOTICE))
+            found.append(Moment(entry["at_ns"], MomentKind.NOTICE))
         elif entry["event"] == "ready":
-            found.append(Moment(entry["at_ns"], Kind.READY))
-    found += [Moment(e["at_ns"], Kind.NOTICE) for e in supervisor if e["event"] == "program-ended"]
-    found += [Moment(at_ns, Kind.ALIVE if by_task else Kind.COMMIT) for at_ns in committed_ns]
+            found.append(Moment(entry["at_ns"], MomentKind.READY))
+    found += [Moment(e["at_ns"], MomentKind.NOTICE) for e in supervisor if e["event"] == "program-ended"]
+    found += [Moment(at_ns, MomentKind.ALIVE if by_task else MomentKind.COMMIT) for at_ns in committed_ns]
     return sorted(found, key=lambda moment: (moment.at_ns, moment.kind))
 
 
@@ -83,16 +83,16 @@ def _of_fault(entry: dict[str, Any]) -> Moment | None:
     """What an entry of the injector's journal means for the query."""
     match entry["event"]:
         case "injected":
-            kind = Kind.DEATH if FaultKind(entry["kind"]).loses_work else Kind.TROUBLE
+            kind = MomentKind.DEATH if FaultKind(entry["kind"]).loses_work else MomentKind.TROUBLE
             return Moment(entry["fired_ns"], kind, entry["fault"])
         case "healed" | "ended" if not FaultKind(entry["kind"]).loses_work:
-            return Moment(entry["at_ns"], Kind.RELIEF, entry["fault"])
+            return Moment(entry["at_ns"], MomentKind.RELIEF, entry["fault"])
     return None
 
 
 @dataclass
-class _Troubles:
-    """The faults that may bring the query down, and since when it was last seen to work."""
+class _OutageCauses:
+    """Faults that lose no work by themselves but may make the query fail, and when the query last committed."""
 
     until: dict[int, int | None] = field(default_factory=dict)  # by fault: when its aftermath ends, None: in force
     since: dict[int, int] = field(default_factory=dict)
@@ -119,28 +119,28 @@ def outages(events: list[Moment]) -> list[Outage]:
     """Fold the moments into outages; the last one may still be open."""
     closed: list[Outage] = []
     current: Outage | None = None
-    troubles = _Troubles()
+    causes = _OutageCauses()
     for moment in events:
         match moment.kind:
-            case Kind.TROUBLE:
-                troubles.begin(moment)
-            case Kind.RELIEF:
-                troubles.end(moment)
-            case Kind.COMMIT:
-                troubles.committed_ns = moment.at_ns
-            case Kind.DEATH if current is None:
+            case MomentKind.TROUBLE:
+                causes.begin(moment)
+            case MomentKind.RELIEF:
+                causes.end(moment)
+            case MomentKind.COMMIT:
+                causes.committed_ns = moment.at_ns
+            case MomentKind.DEATH if current is None:
                 current = Outage(moment.fault, 1, moment.at_ns)
-            case Kind.DEATH:
+            case MomentKind.DEATH:
                 current = replace(current, faults=current.faults + 1)
-            case Kind.NOTICE if current is None:
-                current = troubles.outage(moment.at_ns)
-            case Kind.NOTICE if current.notice_ns is None:
+            case MomentKind.NOTICE if current is None:
+                current = causes.outage(moment.at_ns)
+            case MomentKind.NOTICE if current.notice_ns is None:
                 current = replace(current, notice_ns=moment.at_ns)
-            case Kind.READY if current is not None and current.notice_ns is not None:
+            case MomentKind.READY if current is not None and current.notice_ns is not None:
                 closed.append(replace(current, ready_ns=moment.at_ns))
-                current, troubles.committed_ns = None, moment.at_ns
-            case Kind.ALIVE:
-                troubles.committed_ns = moment.at_ns
+                current, causes.committed_ns = None, moment.at_ns
+            case MomentKind.ALIVE:
+                causes.committed_ns = moment.at_ns
                 if current is not None:
                     notice_ns = moment.at_ns if current.notice_ns is None else current.notice_ns
                     closed.append(replace(current, notice_ns=notice_ns, ready_ns=moment.at_ns))

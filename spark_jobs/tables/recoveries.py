@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spark_jobs.tables.batches import Batch
-from spark_jobs.tables.ledger import NS, Pace, Segment, first_after
+from spark_jobs.tables.ledger import NS, Segment, UndisturbedPace, first_after
 from spark_jobs.tables.outages import Outage
 
 LagAt = Callable[[int], float]
@@ -63,7 +63,9 @@ def recoveries(
     return _caught_up(found, batches, undisturbed, lag_at) if lag_at else found
 
 
-def by_batches(outage: Outage, batches: list[Batch], segments: list[Segment], usual: Pace | None) -> Recovery:
+def by_batches(
+    outage: Outage, batches: list[Batch], segments: list[Segment], usual: UndisturbedPace | None
+) -> Recovery:
     """Follow an outage to the commit of the batch that it cut off."""
     first = first_after(batches, outage)
     ready = outage.ready_ns

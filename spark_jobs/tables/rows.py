@@ -8,7 +8,7 @@ from typing import Any
 
 from chaos.events import FaultEvent
 from chaos.goodness import fit_to_laws, fit_to_plan
-from chaos.holds import Outcome
+from chaos.holds import StrikeOutcome
 from experiments.engines import Engine
 from experiments.spec import Experiment, LoadMode
 from results.tables.schema import FaultOutcome
@@ -32,7 +32,7 @@ def faults(plan: dict[str, Any], injector: list[dict[str, Any]]) -> list[Row]:
 
 def _fault(number: int, event: dict[str, Any], start_ns: int, entries: list[dict[str, Any]]) -> Row:
     planned_ns = start_ns + round(event["at"] * NS)
-    struck = [entry for entry in entries if entry["event"] == Outcome.INJECTED]
+    struck = [entry for entry in entries if entry["event"] == StrikeOutcome.INJECTED]
     healed = [entry for entry in entries if entry["event"] == "healed"]
     ends = {entry["host"]: entry["at_ns"] for entry in entries if entry["event"] in ("healed", "ended")}
     joined = {entry["host"]: entry["at_ns"] for entry in entries if entry["event"] == "joined"}

@@ -15,7 +15,7 @@ from typing import Any
 
 from experiments.workloads import INPUT
 from spark_jobs.tables.batches import Batch
-from spark_jobs.tables.ledger import FEWEST_STEADY, NS, Pace, Segment, clip, outage_segments
+from spark_jobs.tables.ledger import FEWEST_STEADY, NS, Segment, UndisturbedPace, clip, outage_segments
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.recoveries import Recovery
 from testbed.progress import events_read, offsets
@@ -217,10 +217,10 @@ def _merged(segments: Iterable[Segment]) -> list[Segment]:
     return found
 
 
-def pace(undisturbed: list[Batch], segments: list[Segment]) -> Pace | None:
+def pace(undisturbed: list[Batch], segments: list[Segment]) -> UndisturbedPace | None:
     """The usual pace: records by useful time of what no outage touched; None when too little is there to tell."""
     rates = [batch.records / ns for batch in undisturbed if (ns := _useful_ns(batch, segments))]
-    return Pace(median(rates)) if len(rates) >= FEWEST_STEADY else None
+    return UndisturbedPace(median(rates)) if len(rates) >= FEWEST_STEADY else None
 
 
 def _useful_ns(batch: Batch, segments: list[Segment]) -> int:

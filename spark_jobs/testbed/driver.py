@@ -72,7 +72,7 @@ class Stage(threading.Thread):
             self.failure = str(error)[:2000]
 
 
-class Watch:
+class ExecutorWatch:
     """Tells the journal of executors that come and go, and says when to stop: when the stage is over, or when the
     program was asked to."""
 
@@ -148,7 +148,7 @@ def run(spark: SparkSession, job: Job, journal: Journal, asked: Asked) -> None:
     secret = RunSecret.draw()
     server = Server(job, secret.token, spark.conf.get("spark.driver.host"), journal)
     stage = Stage(spark, job.to_json(), server.address, secret)
-    watch = Watch(spark, stage, server, journal, asked)
+    watch = ExecutorWatch(spark, stage, server, journal, asked)
     stage.start()
     try:
         ended = server.serve(watch.stopping)

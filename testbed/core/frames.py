@@ -28,7 +28,7 @@ class CorruptFrame(AftershockError):
     """The bytes of a frame are not what was sent."""
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """Data is numbered, logged and replayed. A marker stands between data for a checkpoint. Control is what a protocol
     sends along with the data and no operator sees, such as a punctuation or a part of a checkpoint."""
 
@@ -47,7 +47,7 @@ class Frame:
     batch          the records; None if there are none
     """
 
-    kind: Kind
+    kind: FrameKind
     epoch: int
     channel: int
     sequence: int
@@ -61,7 +61,7 @@ class Frame:
 
     def protocol_bytes(self) -> int:
         """The bytes that are there for the protocol's sake: markers and control whole, of data the piggyback."""
-        return len(self.piggyback) + (0 if self.kind is Kind.DATA else OVERHEAD_BYTES)
+        return len(self.piggyback) + (0 if self.kind is FrameKind.DATA else OVERHEAD_BYTES)
 
 
 def data_bytes(frame: Frame) -> int:
@@ -156,6 +156,6 @@ def _frame(fields: tuple[Any, ...], body: memoryview, schemas: Sequence[pa.Schem
     piggyback, payload = bytes(body[:piggyback_bytes]), body[piggyback_bytes:]
     try:
         batch = pa.ipc.read_record_batch(pa.py_buffer(payload), schemas[channel]) if payload_bytes else None
-        return Frame(Kind(kind), epoch, channel, sequence, watermark_ns, piggyback, batch)
+        return Frame(FrameKind(kind), epoch, channel, sequence, watermark_ns, piggyback, batch)
     except (pa.ArrowException, ValueError, IndexError, OSError, EOFError) as error:
         raise CorruptFrame(f"the frame {sequence} of channel {channel} can't be read: {error}") from error

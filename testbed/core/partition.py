@@ -17,7 +17,7 @@ import pyarrow as pa
 from experiments.errors import AftershockError, BadInput
 from testbed.core.control import Failure, Go, Published, Ready, Restore, Round, Stable, ToPartition
 from testbed.core.effects import Grant, PartitionEffect, Publish, Send, Tell, Write
-from testbed.core.frames import Frame, Kind, data_bytes
+from testbed.core.frames import Frame, FrameKind, data_bytes
 from testbed.core.graph import Element
 from testbed.core.layout import Channel, PartitionLayout, split_by_key
 from testbed.core.protocol import Protocol, Runtime
@@ -35,7 +35,7 @@ class ChannelGap(AftershockError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class PartitionLimits:
     """What bounds a partition's memory and its messages.
 
     frames_in_flight      the credit of a channel: frames sent and not yet processed
@@ -84,7 +84,7 @@ class Partition(Runtime):
         partitions: int,
         schemas: Sequence[pa.Schema],
         protocol: type[Protocol],
-        limits: Limits,
+        limits: PartitionLimits,
     ) -> None:
         self.layout, self.number, self.partitions = layout, layout.number, partitions
         self.inputs, self.outputs = layout.inputs, layout.outputs
@@ -220,7 +220,7 @@ class Partition(Runtime):
         if frame.epoch != self.epoch:
             self.tally.stale += 1
             return
-        if frame.kind is Kind.DATA:
+        if frame.kind is FrameKind.DATA:
             if frame.sequence <= self._arrived[frame.channel]:
                 self.tally.duplicates += 1
                 self._effects.append(Grant(frame.channel, self.epoch, 1))
@@ -287,14 +287,14 @@ class Partition(Runtime):
     def step(self, channel: int) -> None:
         """Process the frame at the head of a channel that is ready."""
         frame = self._queues[channel][0]
-        if frame.kind is Kind.DATA:
+        if frame.kind is FrameKind.DATA:
             self._protocol.on_message(frame)
             self._queues[channel].popleft()
             self._core.received[channel] = frame.sequence
             self._process(frame)
         else:
             self._queues[channel].popleft()
-            (self._protocol.on_marker if frame.kind is Kind.MARKER else self._protocol.on_control)(frame)
+            (self._protocol.on_marker if frame.kind is FrameKind.MARKER else self._protocol.on_control)(frame)
         self._effects.append(Grant(channel, self.epoch, 1))
 
     # What the protocol may ask.
@@ -313,7 +313,7 @@ class Partition(Runtime):
     def unblock(self) -> None:
         self._blocked.clear()
 
-    def send(self, kind: Kind, channel: Channel, content: bytes) -> None:
+    def send(self, kind: FrameKind, channel: Channel, content: bytes) -> None:
         sequence = self._core.sent[channel.id]
         self._post(Frame(kind, self.epoch, channel.id, sequence, self._core.watermark_ns, content))
 
@@ -404,7 +404,7 @@ class Partition(Runtime):
         self._announced[channel.id] = self._core.watermark_ns
         piggyback = self._protocol.before_send(channel)
         sequence, watermark_ns = self._core.sent[channel.id], self._core.watermark_ns
-        frame = Frame(Kind.DATA, self.epoch, channel.id, sequence, watermark_ns, piggyback, batch)
+        frame = Frame(FrameKind.DATA, self.epoch, channel.id, sequence, watermark_ns, piggyback, batch)
         if sequence % SIZED_EVERY == 1:
             self.tally.data_bytes += SIZED_EVERY * data_bytes(frame)
         if self._protocol.logs:

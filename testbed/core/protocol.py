@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from experiments.errors import BadInput
 from testbed.core.checkpoints import Line, Taken, last_common
-from testbed.core.frames import Frame, Kind
+from testbed.core.frames import Frame, FrameKind
 from testbed.core.layout import Channel, Layout
 from testbed.operators import Delivery, Sink
 
@@ -39,7 +39,7 @@ class Runtime(ABC):
         """Take from every input channel again."""
 
     @abstractmethod
-    def send(self, kind: Kind, channel: Channel, content: bytes) -> None:
+    def send(self, kind: FrameKind, channel: Channel, content: bytes) -> None:
         """Send a marker or control on an output channel, after all data so far. Neither is logged, nor sent again."""
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from experiments.errors import AftershockError
-from testbed.core.frames import Frame, Kind
+from testbed.core.frames import Frame, FrameKind
 from testbed.core.layout import Channel
 
 Piece = tuple[Channel, pa.RecordBatch | None]
@@ -61,7 +61,7 @@ class Reading:
         piggybacks = (each for count, piggyback in self.piggybacks for each in [piggyback] * count)
         for (channel, rows), piggyback in zip(pieces, piggybacks, strict=True):
             numbers[channel.id] += 1
-            yield Frame(Kind.DATA, epoch, channel.id, numbers[channel.id], self.watermark_ns, piggyback, rows)
+            yield Frame(FrameKind.DATA, epoch, channel.id, numbers[channel.id], self.watermark_ns, piggyback, rows)
 
 
 class Rereading:

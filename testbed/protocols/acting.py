@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from testbed.core.checkpoints import Checkpoint, last_common
-from testbed.core.frames import Frame, Kind
+from testbed.core.frames import Frame, FrameKind
 from testbed.core.layout import Channel
 from testbed.core.protocol import Protocol, Runtime
 
@@ -42,13 +42,13 @@ class Notes(Runtime):
     def unblock(self) -> None:
         self.blocked.clear()
 
-    def send(self, kind: Kind, channel: Channel, content: bytes) -> None:
+    def send(self, kind: FrameKind, channel: Channel, content: bytes) -> None:
         """Markers and control go nowhere here."""
 
-    def hear(self, channel: int, piggyback: bytes, kind: Kind = Kind.DATA) -> None:
+    def hear(self, channel: int, piggyback: bytes, kind: FrameKind = FrameKind.DATA) -> None:
         """A frame comes to the head of an input channel."""
         frame = Frame(kind, 0, channel, 1, 0, piggyback)
-        (self.protocol.on_message if kind is Kind.DATA else self.protocol.on_marker)(frame)
+        (self.protocol.on_message if kind is FrameKind.DATA else self.protocol.on_marker)(frame)
 
 
 def seen(protocol: type[Protocol]) -> dict[str, bool]:
@@ -69,7 +69,7 @@ def seen(protocol: type[Protocol]) -> dict[str, bool]:
 def _blocks(protocol: type[Protocol]) -> bool:
     """The channel on which the first marker of a round has come waits."""
     notes = Notes(protocol, 2)
-    notes.hear(0, NUMBER_1, Kind.MARKER)
+    notes.hear(0, NUMBER_1, FrameKind.MARKER)
     return notes.blocked == [0]
 
 
@@ -77,7 +77,7 @@ def _waits_for_all(protocol: type[Protocol]) -> bool:
     """The checkpoint of a round is taken when the last marker has come, and not before."""
     notes, taken = Notes(protocol, 2), []
     for channel in (0, 1):
-        notes.hear(channel, NUMBER_1, Kind.MARKER)
+        notes.hear(channel, NUMBER_1, FrameKind.MARKER)
         taken.append(len(notes.checkpoints))
     return taken == [0, 1]
 

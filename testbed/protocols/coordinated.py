@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from experiments.errors import BadInput
-from testbed.core.frames import Frame, Kind
+from testbed.core.frames import Frame, FrameKind
 from testbed.core.layout import Layout
 from testbed.core.protocol import Protocol, Runtime
 
@@ -52,4 +52,4 @@ class Coordinated(Protocol):
     def _take(self, number: int) -> None:
         self.runtime.checkpoint(number)
         for channel in self.runtime.outputs:
-            self.runtime.send(Kind.MARKER, channel, ROUND.pack(number))
+            self.runtime.send(FrameKind.MARKER, channel, ROUND.pack(number))

@@ -21,7 +21,7 @@ from testbed.operators import Delivery, Sink, Source
 from testbed.runtime.background import Background
 from testbed.runtime.job import Job
 from testbed.runtime.mesh import Mesh
-from testbed.runtime.messages import Kept, Peers, Status
+from testbed.runtime.messages import Kept, Peers, SlotStatus
 from testbed.runtime.sinks import Outlet, Superseded, outlet_of
 from testbed.runtime.sources import Feed, Read, feed_of
 from testbed.runtime.stillness import Counts
@@ -36,14 +36,14 @@ ReadBack: TypeAlias = tuple[dict[str, bytes], Rebuilt]
 
 
 class Timed(Partition):
-    """A partition that tells how long it takes to take its checkpoints."""
+    """A partition that reports the duration of each of its checkpoints [s] to `on_checkpoint_time`."""
 
-    spent_s: Callable[[float], None]
+    on_checkpoint_time: Callable[[float], None]
 
     def checkpoint(self, number: int | None = None, forced: bool = False) -> None:
         begun_s = time.perf_counter()
         super().checkpoint(number, forced)
-        self.spent_s(time.perf_counter() - begun_s)
+        self.on_checkpoint_time(time.perf_counter() - begun_s)
 
 
 class Hosted:
@@ -154,11 +154,11 @@ class Hosting:
         self._draining, self._interval_s = True, min(self._job.checkpoint_interval_s, DRAINING_INTERVAL_S)
         self._next_checkpoint_s = min(self._next_checkpoint_s, time.monotonic() + self._interval_s)
 
-    def status(self, idle_s: float = 0.0) -> Status:
+    def status(self, idle_s: float = 0.0) -> SlotStatus:
         """What there is to tell now; what was stored is told once."""
         kept, self._kept = tuple(self._kept), []
         here = [hosted.partition for hosted in self._hosted.values() if hosted.partition.epoch >= 0]
-        return Status(
+        return SlotStatus(
             self._peers.epoch,
             {each.number: vars(each.tally) for each in here},
             {each.number: each.position for each in here if isinstance(each.layout.element, Source)},
@@ -190,7 +190,7 @@ class Hosting:
         partition = Timed(
             layout, len(self._layout.partitions), self._schemas, self._job.protocol_class, self._job.limits
         )
-        partition.spent_s = self._on_taken
+        partition.on_checkpoint_time = self._add_checkpoint_time
         feed = feed_of(self._job, layout) if isinstance(layout.element, Source) else None
         self._hosted[number] = Hosted(partition, feed)
         return self._hosted[number]
@@ -272,7 +272,7 @@ class Hosting:
         self._carry_out(hosted)
         self._active[partition.number] = None
 
-    def _on_taken(self, seconds: float) -> None:
+    def _add_checkpoint_time(self, seconds: float) -> None:
         self._taking_s += seconds
 
     def _open_outlet(self, hosted: Hosted) -> None:

@@ -12,7 +12,7 @@ from experiments.workloads import read_workload
 from infra.broker import Broker
 from testbed.core.chaining import chained
 from testbed.core.layout import Layout, lay_out
-from testbed.core.partition import Limits
+from testbed.core.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.protocols import Protocol, by_name
 from testbed.queries import TestbedWorkload, dataflow
@@ -36,7 +36,7 @@ class OutputKind(Enum):
 
 
 @dataclass(frozen=True)
-class InputSpec:
+class JobInput:
     """The events at positions 0 to before `events` (None: without end).
 
     start_ns, rate   generated: event p is due at start_ns + p / rate, and not made before; a start long ago makes the
@@ -81,13 +81,13 @@ class Job:
     protocol: str
     slots: int
     parallelism: int
-    input: InputSpec
+    input: JobInput
     output: OutputSpec
     store: str
     chaining: bool = True
     checkpoint_interval_s: float = 5.0
     silence_limit_s: float = 5.0
-    limits: Limits = field(default_factory=Limits)
+    limits: PartitionLimits = field(default_factory=PartitionLimits)
     store_endpoint: str | None = None
 
     def __post_init__(self) -> None:
@@ -130,11 +130,11 @@ class Job:
         given, out = document["input"], document["output"]
         parts = {
             "workload": read_workload(document["workload"]),
-            "input": InputSpec(**{**given, "kind": InputKind(given["kind"]), "broker": _broker(given)}),
+            "input": JobInput(**{**given, "kind": InputKind(given["kind"]), "broker": _broker(given)}),
             "output": OutputSpec(
                 OutputKind(out["kind"]), Delivery(out["delivery"]), out["folder"], _broker(out), out["topic"]
             ),
-            "limits": Limits(**document["limits"]),
+            "limits": PartitionLimits(**document["limits"]),
         }
         return cls(**{**document, **parts})
 

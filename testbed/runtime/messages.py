@@ -68,7 +68,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Status:
+class SlotStatus:
     """A sign of life, with what the slot's partitions have counted.
 
     tallies    by partition the counts of `partition.Tally`
@@ -101,7 +101,7 @@ class Failed:
     error: str
 
 
-SlotMessage = Hello | Peers | Broken | Stop | Drain | Count | Status | Failed
+SlotMessage = Hello | Peers | Broken | Stop | Drain | Count | SlotStatus | Failed
 _KINDS = {kind.__name__: kind for kind in SlotMessage.__args__}
 
 

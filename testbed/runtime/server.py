@@ -28,7 +28,7 @@ from testbed.runtime.messages import (
     Hello,
     Peers,
     SlotMessage,
-    Status,
+    SlotStatus,
     Stop,
     decode,
     encode,
@@ -47,7 +47,7 @@ class Guest:
     """A connection that gave the greeting of the run, and the slot at its other end once it has said hello."""
 
     def __init__(self, server: Server, connection: socket.socket, name: str) -> None:
-        self.name, self.hello, self.status = name, None, Status(-1)
+        self.name, self.hello, self.status = name, None, SlotStatus(-1)
         self.heard_s = time.monotonic()
         self._server, self._blocks = server, BlockReader()
         self.link = Link(server.selector, connection, self._on_bytes, partial(server.lose, self, "connection ended"))
@@ -182,7 +182,7 @@ class Server:
             self._on_failed(guest, message)
         elif guest.hello is None:
             raise UnknownMessage("a slot's message from somebody who has not said hello")
-        elif isinstance(message, Status):
+        elif isinstance(message, SlotStatus):
             self._vetting.status(message)
             guest.status = message
             for each in message.kept:

@@ -28,7 +28,7 @@ LONGEST_ERROR = 1000
 CONNECT_S, RETRY_S, PATIENCE_S = 5.0, 0.2, 30.0
 
 
-class Session(Enum):
+class SessionState(Enum):
     """How the time with the coordinator stands: it goes on, it was cut off, or the run is over."""
 
     ON = "on"
@@ -45,7 +45,7 @@ class Slot:
         self._selector = selectors.DefaultSelector()
         self._results = Results(self._selector)
         self._threads = [Background(self._results, "store"), Background(self._results, "outlet")]
-        self._session, self._coordinator = Session.CUT_OFF, coordinator
+        self._session, self._coordinator = SessionState.CUT_OFF, coordinator
         layout = job.layout()
         schemas = [channel.schema for channel in layout.channels]
         self._mesh: Mesh = Mesh(
@@ -66,9 +66,9 @@ class Slot:
         with ExitStack() as leaving:
             leaving.callback(self._close)
             leaving.push(self._last_words)
-            while self._session is not Session.OVER:
+            while self._session is not SessionState.OVER:
                 self._meet()
-                while self._session is Session.ON:
+                while self._session is SessionState.ON:
                     self._turn()
                 self._hosting.close()
                 self._mesh.drop()
@@ -84,7 +84,7 @@ class Slot:
                     cause = f"the coordinator at {self._coordinator} can't be reached: {error}"
                     raise EnvironmentFailure(cause, "look at the driver program's log") from error
                 time.sleep(RETRY_S)
-        self._session, self._epoch = Session.ON, -1
+        self._session, self._epoch = SessionState.ON, -1
         self._blocks = BlockReader()
         self._link = Link(self._selector, connection, self._on_bytes, self._on_end)
         self._link.send(SLOT.of(self._token))
@@ -115,7 +115,7 @@ class Slot:
 
     def _on_message(self, message: SlotMessage) -> None:
         if isinstance(message, Stop):
-            self._session = Session.OVER
+            self._session = SessionState.OVER
         elif isinstance(message, Peers):
             self._epoch = message.epoch
             self._hosting.begin(message)
@@ -128,8 +128,8 @@ class Slot:
         self._say(Broken(self._epoch, slot))
 
     def _on_end(self) -> None:
-        if self._session is Session.ON:
-            self._session = Session.CUT_OFF
+        if self._session is SessionState.ON:
+            self._session = SessionState.CUT_OFF
 
     def _tell(self, partition: int, message: ToCoordinator) -> None:
         self._link.send(block(partition, encode_message(message)))
@@ -139,7 +139,7 @@ class Slot:
 
     def _last_words(self, kind: type | None, error: BaseException | None, _: object) -> None:
         """Spark would try the task again and again without a word of why."""
-        if error is not None and self._session is Session.ON:
+        if error is not None and self._session is SessionState.ON:
             self._say(_failure(error))
             self._link.flush()
 

@@ -14,7 +14,7 @@ from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from testbed.core.layout import PartitionLayout
 from testbed.queries import NS_PER_MS, TestbedWorkload
 from testbed.runtime.job import InputKind, Job
-from workloads.nexmark.stream import Stream, events_of
+from workloads.nexmark.stream import EventStream, events_of
 from workloads.reachability import events_of as graph_events
 from workloads.schedule import Schedule
 
@@ -84,10 +84,10 @@ def maker_of(spec: TestbedWorkload, schedule: Schedule, layout: PartitionLayout)
     return lambda start, stop: columns(events_of(stream, kind, start, stop), schema)
 
 
-def stream_of(spec: NexmarkSpec, schedule: Schedule) -> Stream:
+def stream_of(spec: NexmarkSpec, schedule: Schedule) -> EventStream:
     """The events of a workload under a schedule, as `workloads.nexmark.messages` has them."""
     hot = (spec.hot_auctions, spec.hot_bidders, spec.hot_sellers)
-    return Stream(spec.stream_seed, schedule, *hot, open_at_most_ms=spec.window_ms)
+    return EventStream(spec.stream_seed, schedule, *hot, open_at_most_ms=spec.window_ms)
 
 
 def columns(events: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from experiments.errors import AftershockError, EnvironmentFailure
 from testbed.core.layout import PartitionLayout
 from testbed.queries import as_messages
-from testbed.runtime.job import InputSpec, Job
+from testbed.runtime.job import Job, JobInput
 from testbed.runtime.sinks import Outlet, Superseded
 from testbed.runtime.sources import NS_PER_MS, Feed, Read
 from workloads.json_records import opening
@@ -89,7 +89,7 @@ class KafkaEvents(Feed):
 class _Reader(threading.Thread):
     """Reads a partition from an offset on, to before `end`; few batches wait to be taken."""
 
-    def __init__(self, topic: InputSpec, partition: int, offset: int, end: int | None) -> None:
+    def __init__(self, topic: JobInput, partition: int, offset: int, end: int | None) -> None:
         super().__init__(name=f"input-{partition}", daemon=True)
         self._consumer = Consumer({**topic.broker.for_librdkafka(), "group.id": "aftershock-dataflow", **READING})
         self._consumer.assign([TopicPartition(topic.topic, partition, offset)])

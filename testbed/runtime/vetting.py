@@ -11,7 +11,7 @@ from testbed.core.checkpoints import OUTSIDE, Checkpoint
 from testbed.core.control import Stored, ToCoordinator, ToPartition
 from testbed.core.layout import Layout
 from testbed.core.shapes import UnknownMessage
-from testbed.runtime.messages import Hello, Status
+from testbed.runtime.messages import Hello, SlotStatus
 
 KEY = re.compile(r"(?P<owner>.+)/(?:state|log)-\d+-\d+")  # as `snapshots` names objects
 MOST_NUMBERED = 1 << 16
@@ -34,7 +34,7 @@ class Vetting:
         if not 0 < port < MOST_NUMBERED:
             _refuse(f"the port {port}")
 
-    def status(self, status: Status) -> None:
+    def status(self, status: SlotStatus) -> None:
         kept = (each.partition for each in status.kept)
         for partitions in (status.tallies, status.positions, status.finished, kept):
             self._partitions(partitions)

@@ -26,7 +26,7 @@ from testbed.core.control import Go, Restore
 from testbed.core.effects import Grant, PartitionEffect, Send, Store
 from testbed.core.frames import Frame, FrameReader, data_bytes, encode
 from testbed.core.layout import Channel, Layout, Route, lay_out, split_by_key
-from testbed.core.partition import Limits, Partition
+from testbed.core.partition import Partition, PartitionLimits
 from testbed.core.protocol import Unprotected
 from testbed.operators import Delivery, Source
 from testbed.protocols import Protocol
@@ -105,7 +105,7 @@ class _Bench:
         self, spec: NexmarkSpec, layout: Layout, protocol: type[Protocol], store: ObjectStore, rows: int
     ) -> None:
         self._layout, self._store, self._block = layout, store, BLOCK_EVENTS[rows]
-        schemas, limits = [channel.schema for channel in layout.channels], Limits(records_per_message=rows)
+        schemas, limits = [channel.schema for channel in layout.channels], PartitionLimits(records_per_message=rows)
         count = len(layout.partitions)
         self._partitions = [Partition(p, count, schemas, protocol, limits) for p in layout.partitions]
         for partition, at in zip(self._partitions, initial_line(layout), strict=True):

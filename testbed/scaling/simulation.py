@@ -21,7 +21,7 @@ from itertools import count
 from typing import NamedTuple
 
 from testbed.core.checkpoints import Checkpoint, Line, initial_line, is_needed
-from testbed.core.frames import OVERHEAD_BYTES, Frame, Kind
+from testbed.core.frames import OVERHEAD_BYTES, Frame, FrameKind
 from testbed.core.layout import Channel, Layout, PartitionLayout, Route
 from testbed.core.protocol import Protocol, Runtime
 from testbed.operators import Source
@@ -30,7 +30,7 @@ from testbed.scaling.costs import Costs
 EPOCH = 1
 
 
-class Message(NamedTuple):
+class MessageGroup(NamedTuple):
     """`messages` of a channel that go as one, with so many records altogether."""
 
     frame: Frame
@@ -38,7 +38,7 @@ class Message(NamedTuple):
     rows: float
 
 
-class Size(NamedTuple):
+class ObjectSize(NamedTuple):
     """An object: messages in it, and bytes."""
 
     messages: float
@@ -94,9 +94,9 @@ class _Node(Runtime):
         self.inputs, self.outputs = layout.inputs, layout.outputs
         self.costs = cluster.costs.operators[layout.operator]
         self.is_source = isinstance(layout.element, Source)
-        self.queued: deque[Message] = deque()
-        self.waits: dict[int, deque[Message]] = {}
-        self.outbox: dict[int, deque[Message]] = {channel.id: deque() for channel in self.outputs}
+        self.queued: deque[MessageGroup] = deque()
+        self.waits: dict[int, deque[MessageGroup]] = {}
+        self.outbox: dict[int, deque[MessageGroup]] = {channel.id: deque() for channel in self.outputs}
         self.credit = {channel.id: cluster.credit for channel in self.outputs}
         self.sent = {channel.id: 0 for channel in self.outputs}
         self.received = {channel.id: 0 for channel in self.inputs}
@@ -121,9 +121,9 @@ class _Node(Runtime):
         self.spent_s += self.cluster.costs.checkpoint_s
         key, logged = f"{self.number}-{self.last}", self.logged
         log_key = f"log-{key}" if logged else None
-        sizes = {key: Size(0.0, self.costs.state_bytes.of(1, self.rows_since))}
+        sizes = {key: ObjectSize(0.0, self.costs.state_bytes.of(1, self.rows_since))}
         if log_key:
-            sizes[log_key] = Size(self.log_messages, self.log_bytes)
+            sizes[log_key] = ObjectSize(self.log_messages, self.log_bytes)
         self.rows_since, self.logged, self.log_messages, self.log_bytes = 0.0, {}, 0.0, 0.0
         sent, received = dict(self.sent), dict(self.received)
         taken = Checkpoint(self.number, self.last, EPOCH, sent, received, (key,), log_key, logged, forced)
@@ -137,9 +137,9 @@ class _Node(Runtime):
         for messages in reversed(waits.values()):
             self.queued.extendleft(reversed(messages))
 
-    def send(self, kind: Kind, channel: Channel, content: bytes) -> None:
+    def send(self, kind: FrameKind, channel: Channel, content: bytes) -> None:
         frame = Frame(kind, EPOCH, channel.id, self.sent[channel.id], 0, content)
-        self._send(channel, Message(frame, 1.0, 0.0))
+        self._send(channel, MessageGroup(frame, 1.0, 0.0))
 
     # What a worker does with it.
 
@@ -169,13 +169,13 @@ class _Node(Runtime):
             self.unsent -= not on_cycle
             self.cluster.post(self, waiting.popleft())
 
-    def _take(self, message: Message) -> None:
+    def _take(self, message: MessageGroup) -> None:
         frame = message.frame
         if self.cluster.is_remote(frame.channel):
             size = self._sizes(frame.channel, message)
             self.spent_s += self.cluster.costs.receive_s.of(message.messages, size)
-        if frame.kind is not Kind.DATA:
-            (self.protocol.on_marker if frame.kind is Kind.MARKER else self.protocol.on_control)(frame)
+        if frame.kind is not FrameKind.DATA:
+            (self.protocol.on_marker if frame.kind is FrameKind.MARKER else self.protocol.on_control)(frame)
             return
         self._hook(message.messages, self.protocol.on_message, frame)
         self.received[frame.channel] = frame.sequence
@@ -214,22 +214,22 @@ class _Node(Runtime):
             self.log_messages += messages
             self.log_bytes += self.costs.log_bytes.of(messages, rows) + len(piggyback) * messages
             self.spent_s += self.costs.log_s.of(messages, rows)
-        frame = Frame(Kind.DATA, EPOCH, channel.id, self.sent[channel.id], 0, piggyback)
-        self._send(channel, Message(frame, messages, rows))
+        frame = Frame(FrameKind.DATA, EPOCH, channel.id, self.sent[channel.id], 0, piggyback)
+        self._send(channel, MessageGroup(frame, messages, rows))
 
-    def _send(self, channel: Channel, message: Message) -> None:
+    def _send(self, channel: Channel, message: MessageGroup) -> None:
         totals, frame = self.cluster.totals, message.frame
         totals.protocol_bytes += frame.protocol_bytes() * message.messages
-        if frame.kind is Kind.DATA:
+        if frame.kind is FrameKind.DATA:
             totals.data_bytes += self.costs.sent_bytes.of(message.messages, message.rows)
         if self.cluster.is_remote(channel.id):
             self.spent_s += self.cluster.costs.send_s.of(message.messages, self._sizes(channel.id, message))
         self.outbox[channel.id].append(message)
         self.unsent += not channel.on_cycle
 
-    def _sizes(self, channel: int, message: Message) -> float:
+    def _sizes(self, channel: int, message: MessageGroup) -> float:
         """The bytes of a message, by the costs of who sends it."""
-        if message.frame.kind is not Kind.DATA:
+        if message.frame.kind is not FrameKind.DATA:
             return OVERHEAD_BYTES + len(message.frame.piggyback)
         sender = self.cluster.nodes[self.cluster.layout.channels[channel].sender]
         data_bytes = sender.costs.sent_bytes.of(message.messages, message.rows)
@@ -285,7 +285,7 @@ class Cluster:
         self.totals, self.now_s = Totals(), 0.0
         self.checkpoint_seconds: list[float] = []
         self.taken: list[list[Checkpoint]] = [[at] for at in initial_line(layout)]
-        self._stored: dict[str, Size] = {}
+        self._stored: dict[str, ObjectSize] = {}
         self.batch_records = float(load.records_per_message * group)
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._tick = count()
@@ -333,7 +333,7 @@ class Cluster:
         ends = self.layout.channels[channel]
         return self.nodes[ends.sender].layout.index != self.nodes[ends.receiver].layout.index
 
-    def post(self, sender: _Node, message: Message) -> None:
+    def post(self, sender: _Node, message: MessageGroup) -> None:
         channel = message.frame.channel
         receiver = self.nodes[self.layout.channels[channel].receiver]
         if self.is_remote(channel):
@@ -347,7 +347,7 @@ class Cluster:
         sender.post(channel)
         self._list(sender)
 
-    def store(self, node: _Node, taken: Checkpoint, sizes: dict[str, Size]) -> None:
+    def store(self, node: _Node, taken: Checkpoint, sizes: dict[str, ObjectSize]) -> None:
         """A worker writes one object after the other."""
         worker, begun_s = self._workers[node.layout.index], self.now_s
         seconds = self.costs.write_s.of(len(sizes), sum(each.size for each in sizes.values()))
@@ -364,7 +364,7 @@ class Cluster:
         node.due_s = self.now_s
         self._list(node)
 
-    def _arrive(self, receiver: _Node, message: Message) -> None:
+    def _arrive(self, receiver: _Node, message: MessageGroup) -> None:
         receiver.queued.append(message)
         self._list(receiver)
 
@@ -435,7 +435,7 @@ class Cluster:
                 start = partial(node.protocol.on_round, self._round)
                 self._at(self.now_s + self.costs.hop_s, partial(self._due, node, start))
 
-    def _on_stored(self, taken: Checkpoint, begun_s: float, sizes: dict[str, Size]) -> None:
+    def _on_stored(self, taken: Checkpoint, begun_s: float, sizes: dict[str, ObjectSize]) -> None:
         self.taken[taken.partition].append(taken)
         self._stored |= sizes
         if not self.protocol.in_rounds:

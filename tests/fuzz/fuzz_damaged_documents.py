@@ -43,7 +43,7 @@ def is_as_it_is_described(stored: Stored, _: Path) -> str:
             raise AssertionError(f"{known} runs are known")
         if stored.whole.known_status().state != "done":
             raise AssertionError("the other run is not done")
-        row = index.Row("victim", found.state, found.experiment, found.started_ns)
+        row = index.IndexRow("victim", found.state, found.experiment, found.started_ns)
         written([entry(row), time_text(found.ended_ns), listing([row], 80)])
         removable([found], 0, 1.0, (), 2**62)
         stored.victim.experiment().get("load", {}).get("mode", "").upper()

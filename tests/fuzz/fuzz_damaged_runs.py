@@ -11,7 +11,7 @@ from results.regression import history
 from results.runs import store
 from results.runs.retention import removable
 from results.summary import index
-from results.summary.findings import headline, surroundings
+from results.summary.findings import headline, machine_load
 from results.views import charts, side_by_side
 from results.views.document import document
 from results.views.listing import entry, listing
@@ -42,7 +42,7 @@ def is_shown(stored: Stored, _: Path) -> str:
     removable([run.known_status()], 0, None, (), 1)
     side_by_side.metric_table(rows)
     side_by_side.differences(rows, list(present.DETAILS))
-    written([present.details(row), surroundings(run), [asdict(each) for each in present.tables(run)]])
+    written([present.details(row), machine_load(run), [asdict(each) for each in present.tables(run)]])
     if row.state != index.UNREADABLE:
         written([headline(look), charts.charts(look), side_by_side.charts([look], [row])])
         present.verdicts(look)

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from experiments.workloads import NexmarkSpec
 from workloads.json_records import values
-from workloads.nexmark.stream import Events, Stream, events
+from workloads.nexmark.stream import Events, EventStream, events
 from workloads.schedule import Schedule
 
 
 def records(spec: NexmarkSpec, schedule: Schedule) -> Callable[[int, int], list[bytes]]:
     """The workload's input: values by position, due (and dated) by the schedule."""
     hot = (spec.hot_auctions, spec.hot_bidders, spec.hot_sellers)
-    stream = Stream(spec.stream_seed, schedule, *hot, open_at_most_ms=spec.window_ms)
+    stream = EventStream(spec.stream_seed, schedule, *hot, open_at_most_ms=spec.window_ms)
     return lambda start, stop: messages(events(stream, start, stop))
 
 

@@ -27,7 +27,7 @@ PRICE_BITS, FRACTION_BITS = 10, np.uint64(16)
 PRICES = np.array([round(100 * 10 ** (6 * i / 2**PRICE_BITS)) for i in range(2**PRICE_BITS + 1)], np.int64)
 
 
-class Draw(IntEnum):
+class NexmarkDraw(IntEnum):
     """What a random number is for: the same position draws another one for each."""
 
     NAME, PLACE, CARD, PERSON_EXTRA = auto(), auto(), auto(), auto()
@@ -36,7 +36,7 @@ class Draw(IntEnum):
 
 
 @dataclass(frozen=True)
-class Stream:
+class EventStream:
     """Which events: their seed, when they are due, and the share of hot items among those that events refer to.
 
     hot_auctions, hot_bidders   of the bids, this share (0 to 1) is for the hot auction, and by the hot bidder
@@ -74,12 +74,12 @@ class Events:
     bids: pa.RecordBatch
 
 
-def events(stream: Stream, start: int, stop: int) -> Events:
+def events(stream: EventStream, start: int, stop: int) -> Events:
     """The events at positions `start` to before `stop`, the same whatever range they are made in."""
     return Events(*(events_of(stream, kind, start, stop) for kind in ("persons", "auctions", "bids")))
 
 
-def events_of(stream: Stream, kind: str, start: int, stop: int) -> pa.RecordBatch:
+def events_of(stream: EventStream, kind: str, start: int, stop: int) -> pa.RecordBatch:
     """Those of one kind: persons, auctions or bids, in the columns of `Events`."""
     make, first, end = {
         "persons": (_persons, 0, 1),
@@ -91,61 +91,61 @@ def events_of(stream: Stream, kind: str, start: int, stop: int) -> pa.RecordBatc
     return make(stream, positions[(place >= first) & (place < end)])
 
 
-def _persons(stream: Stream, positions: Integers) -> pa.RecordBatch:
-    def draw(what: Draw) -> Bits:
+def _persons(stream: EventStream, positions: Integers) -> pa.RecordBatch:
+    def draw(what: NexmarkDraw) -> Bits:
         return bits(stream.seed, what, positions)
 
-    name, place = below(draw(Draw.NAME), len(words.NAMES)), below(draw(Draw.PLACE), len(words.CITIES))
+    name, place = below(draw(NexmarkDraw.NAME), len(words.NAMES)), below(draw(NexmarkDraw.PLACE), len(words.CITIES))
     return _batch(
         position=positions,
         id=FIRST_ID + positions // CYCLE,
         name=_text(name, words.NAMES),
         email=_text(name, words.ADDRESSES),
-        credit_card=10**15 + (draw(Draw.CARD) % np.uint64(9 * 10**15)).astype(np.int64),
+        credit_card=10**15 + (draw(NexmarkDraw.CARD) % np.uint64(9 * 10**15)).astype(np.int64),
         city=_text(place, words.CITIES),
         state=_text(place, words.STATES),
         date_time=stream.schedule.all_due_ms(positions),
-        extra=_filler(draw(Draw.PERSON_EXTRA), words.PERSON_EXTRA),
+        extra=_filler(draw(NexmarkDraw.PERSON_EXTRA), words.PERSON_EXTRA),
     )
 
 
-def _auctions(stream: Stream, positions: Integers) -> pa.RecordBatch:
-    def draw(what: Draw) -> Bits:
+def _auctions(stream: EventStream, positions: Integers) -> pa.RecordBatch:
+    def draw(what: NexmarkDraw) -> Bits:
         return bits(stream.seed, what, positions)
 
     cycle, place = np.divmod(positions, CYCLE)
-    item, initial_bid = below(draw(Draw.ITEM), len(words.ITEMS)), _price(draw(Draw.START_PRICE))
+    item, initial_bid = below(draw(NexmarkDraw.ITEM), len(words.ITEMS)), _price(draw(NexmarkDraw.START_PRICE))
     due_ms = stream.schedule.all_due_ms(positions)
     return _batch(
         position=positions,
         id=FIRST_ID + cycle * AUCTIONS_A_CYCLE + place - 1,
         item=_text(item, words.ITEMS),
-        description=_filler(draw(Draw.AUCTION_EXTRA) >> np.uint64(10), words.AUCTION_EXTRA),
+        description=_filler(draw(NexmarkDraw.AUCTION_EXTRA) >> np.uint64(10), words.AUCTION_EXTRA),
         initial_bid=initial_bid,
-        reserve=initial_bid + _price(draw(Draw.RESERVE)),
+        reserve=initial_bid + _price(draw(NexmarkDraw.RESERVE)),
         date_time=due_ms,
-        expires=due_ms + 1 + below(draw(Draw.DURATION), stream.longest_auction_ms),
-        seller=_person(draw(Draw.SELLER), stream.hot_sellers, cycle, 0),
-        category=FIRST_CATEGORY + below(draw(Draw.CATEGORY), CATEGORIES),
-        extra=_filler(draw(Draw.AUCTION_EXTRA), words.AUCTION_EXTRA),
+        expires=due_ms + 1 + below(draw(NexmarkDraw.DURATION), stream.longest_auction_ms),
+        seller=_person(draw(NexmarkDraw.SELLER), stream.hot_sellers, cycle, 0),
+        category=FIRST_CATEGORY + below(draw(NexmarkDraw.CATEGORY), CATEGORIES),
+        extra=_filler(draw(NexmarkDraw.AUCTION_EXTRA), words.AUCTION_EXTRA),
     )
 
 
-def _bids(stream: Stream, positions: Integers) -> pa.RecordBatch:
-    def draw(what: Draw) -> Bits:
+def _bids(stream: EventStream, positions: Integers) -> pa.RecordBatch:
+    def draw(what: NexmarkDraw) -> Bits:
         return bits(stream.seed, what, positions)
 
-    cycle, channel = positions // CYCLE, _channel(draw(Draw.CHANNEL))
+    cycle, channel = positions // CYCLE, _channel(draw(NexmarkDraw.CHANNEL))
     newest = cycle * AUCTIONS_A_CYCLE + AUCTIONS_A_CYCLE - 1
     return _batch(
         position=positions,
-        auction=_item(draw(Draw.AUCTION), stream.hot_auctions, newest, IN_FLIGHT_AUCTIONS, 0),
-        bidder=_person(draw(Draw.BIDDER), stream.hot_bidders, cycle, 1),
-        price=_price(draw(Draw.PRICE)),
+        auction=_item(draw(NexmarkDraw.AUCTION), stream.hot_auctions, newest, IN_FLIGHT_AUCTIONS, 0),
+        bidder=_person(draw(NexmarkDraw.BIDDER), stream.hot_bidders, cycle, 1),
+        price=_price(draw(NexmarkDraw.PRICE)),
         channel=_text(channel, words.CHANNELS),
         url=_text(channel, words.URLS),
         date_time=stream.schedule.all_due_ms(positions),
-        extra=_filler(draw(Draw.BID_EXTRA), words.BID_EXTRA),
+        extra=_filler(draw(NexmarkDraw.BID_EXTRA), words.BID_EXTRA),
     )
 
 

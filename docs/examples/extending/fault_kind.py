@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import time
 
-from infra.process_handles import Handles
+from infra.process_handles import ProcessHandles
 from infra.processes import members
 from infra.strikes.strike import Proof, wait_until
 
@@ -18,12 +18,12 @@ class FilesUp:
 
     def __init__(self, mark: str) -> None:
         self.ports: set[int] = set()  # those that are open stay open
-        self._processes = Handles(mark)
+        self._processes = ProcessHandles(mark)
         self._fired_ns: int | None = None
         self.refresh()
 
     def refresh(self) -> bool:
-        return bool(self._processes.look())
+        return bool(self._processes.scan())
 
     def shoot(self, due_ns: int = 0) -> None:
         self._fired_ns = wait_until(due_ns)
@@ -34,7 +34,7 @@ class FilesUp:
         """Limit whoever was born meanwhile, too; the proof is the kernel's account of the limits."""
         if self._fired_ns is None:
             self.shoot()
-        while new := [pid for pid in self._processes.look() if _limit(pid) not in (0, None)]:
+        while new := [pid for pid in self._processes.scan() if _limit(pid) not in (0, None)]:
             for pid in new:
                 _allow(pid, nothing=True)
         limits = [_limit(pid) for pid in self._processes.pids]

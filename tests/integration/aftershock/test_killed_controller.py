@@ -21,7 +21,7 @@ from infra.launch import REPOSITORY
 from infra.processes import members, owners
 from infra.services import startup
 from results.runs import store
-from tests.unit.blows import Blow, at_every_change
+from tests.unit.interruptions import Interruption, at_every_change
 from tests.unit.marked_processes import wait_for
 
 RUN = "run-1"
@@ -119,5 +119,5 @@ def provision() -> None:
 
 def test_a_controller_that_is_killed_at_a_change_of_files_leaves_what_clean_removes(home: Path) -> None:
     """Every third of the first forty changes; what starts later is in the test above."""
-    for _ in at_every_change(provision, home, Blow.KILL, range(1, 40, 3)):
+    for _ in at_every_change(provision, home, Interruption.KILL, range(1, 40, 3)):
         clean_up(home)

@@ -12,13 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from aftershock.airflow import litter
+from aftershock.airflow import leftover_files
 from aftershock.cli.program import main
 from aftershock.run import batch_job
 from aftershock.watch import clean
 from infra.processes import owners
 from results.runs import store
-from tests.unit.blows import Blow, at_every_change, places_of_changes
+from tests.unit.interruptions import Interruption, at_every_change, places_of_changes
 from tests.unit.marked_processes import wait_for
 from tests.unit.results import synthetic
 
@@ -94,12 +94,12 @@ def numbers(home, tmp_path, known):
     return [*range(1, BEFORE_THE_CHECKS + 1), 200, known["exchange"], known["exchange"] + 1]
 
 
-@pytest.mark.parametrize("blow", Blow)
-def test_a_run_whose_results_are_computed_again_is_the_old_one_or_the_new_one(home, tmp_path, blow, numbers):
+@pytest.mark.parametrize("interruption", Interruption)
+def test_a_run_whose_results_are_computed_again_is_the_old_one_or_the_new_one(home, tmp_path, interruption, numbers):
     before = shutil.copytree(home, tmp_path / "before")
-    for _ in at_every_change(recompute, home, blow, numbers):
+    for _ in at_every_change(recompute, home, interruption, numbers):
         check_that_it_is_whole(store.finished(RUN))
-        litter.sweep()
+        leftover_files.sweep()
         assert {path.name for path in home.iterdir()} <= {"runs", "logs"}
         assert [path.name for path in (home / "runs").iterdir()] == [RUN]
         put_back(home, before)
@@ -138,7 +138,7 @@ def test_the_job_of_a_recompute_whose_folder_was_swept_is_ended_by_clean_too(hom
     finally:
         command.kill()
         command.join()
-    assert litter.sweep() != []
+    assert leftover_files.sweep() != []
     assert len(processes_of(home)) == 2
     clean.clean()
     assert processes_of(home) == []

@@ -133,7 +133,7 @@ def test_the_sampler_sees_a_host_die(driver: LocalDriver, cluster: Handle, tmp_p
 
     wait_for(lambda: last("worker-1") is not None)
     assert last("worker-1")["rss_bytes"] > 0
-    driver.aim(cluster, "worker-1", FaultKind.KILL).fire()
+    driver.prepare(cluster, "worker-1", FaultKind.KILL).fire()
     wait_for(lambda: last("worker-1")["rss_bytes"] == last("worker-1")["cpu_s"] == 0)
     assert last("gateway")["cpu_s"] > 0
     driver.stop(cluster, "gateway", "sampler", 1)

@@ -23,7 +23,7 @@ def log(cluster: Handle, service: str) -> str:
 
 
 def kill(driver: LocalDriver, cluster: Handle, kind: FaultKind) -> Proof:
-    strike = driver.aim(cluster, GATEWAY, kind)
+    strike = driver.prepare(cluster, GATEWAY, kind)
     assert strike.refresh()
     return strike.fire()
 

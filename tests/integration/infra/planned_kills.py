@@ -15,14 +15,14 @@ KILLS, AHEAD_NS = 5, 50_000_000
 
 def assert_kills_wait_for_their_moment(driver: Driver, cluster: Handle) -> None:
     """Kill a process on worker-1 again and again, each at a planned moment; the worker is up again afterwards."""
-    driver.aim(cluster, "worker-1", FaultKind.KILL).fire()
+    driver.prepare(cluster, "worker-1", FaultKind.KILL).fire()
     for _ in range(KILLS):
         driver.spawn(cluster, "worker-1", "victim", ["sleep", "60"])
-        aim = driver.aim(cluster, "worker-1", FaultKind.KILL)
-        assert aim.refresh()
+        strike = driver.prepare(cluster, "worker-1", FaultKind.KILL)
+        assert strike.refresh()
         due_ns = time.time_ns() + AHEAD_NS
-        aim.shoot(due_ns)
-        proof = aim.fire()
+        strike.shoot(due_ns)
+        proof = strike.fire()
         assert proof.holds
         assert proof.fired_ns >= due_ns
         assert proof.done["processes killed"] >= 1

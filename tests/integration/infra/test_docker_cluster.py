@@ -80,10 +80,10 @@ def inside(cluster: Handle, host: str, *command: str) -> str:
 
 
 def strike(driver: DockerDriver, cluster: Handle, kind: FaultKind, **options: object) -> Proof:
-    aim = driver.aim(cluster, "worker-1", kind, FaultOptions(**options))
-    assert aim.refresh()
-    aim.shoot(time.time_ns())
-    return aim.fire()
+    strike = driver.prepare(cluster, "worker-1", kind, FaultOptions(**options))
+    assert strike.refresh()
+    strike.shoot(time.time_ns())
+    return strike.fire()
 
 
 def heal_twice(
@@ -122,7 +122,7 @@ def test_a_container_has_its_own_processes_and_disk_and_cannot_write_what_is_the
 
 def test_only_workers_of_the_cluster_are_aimed_at(driver: DockerDriver, cluster: Handle) -> None:
     for host in ("gateway", "worker-2", "worker-1/..", ""):
-        for act in (driver.aim, driver.heal):
+        for act in (driver.prepare, driver.heal):
             with pytest.raises(BadInput, match=f"a worker of run {cluster.run_id}: worker-1"):
                 act(cluster, host, FaultKind.KILL)
 
@@ -182,7 +182,7 @@ def test_a_paused_host_stands_still_and_is_still_struck_by_others(driver: Docker
 def test_a_host_that_is_paused_after_the_aim_of_another_strike_is_struck_by_it(
     driver: DockerDriver, cluster: Handle, lost: bool
 ) -> None:
-    kill, pause_again = (driver.aim(cluster, "worker-1", kind) for kind in (FaultKind.KILL, FaultKind.PAUSE))
+    kill, pause_again = (driver.prepare(cluster, "worker-1", kind) for kind in (FaultKind.KILL, FaultKind.PAUSE))
     assert strike(driver, cluster, FaultKind.PAUSE).holds
     if lost:
         driver.forget(cluster, cluster.hosts["worker-1"])
@@ -212,10 +212,10 @@ def test_a_host_that_is_paused_amid_an_aim_is_aimed_at_again(
         return make_ready(self)
 
     monkeypatch.setattr(RemoteStrike, "_make_ready", freeze_and_make_ready)
-    aim = driver.aim(cluster, "worker-1", FaultKind.KILL)
+    strike = driver.prepare(cluster, "worker-1", FaultKind.KILL)
     assert frozen
-    assert aim.refresh()
-    aim.close()
+    assert strike.refresh()
+    strike.close()
 
 
 def test_a_partition_whose_only_peer_stands_still_holds_by_its_rules_and_says_so(
@@ -252,7 +252,7 @@ def test_a_host_that_is_cut_off_stays_so_when_it_loses_its_power_meanwhile(
     assert not reached(cluster)
     joined = times_joined(cluster)
     assert strike(driver, cluster, FaultKind.POWER_OFF).holds
-    assert not driver.aim(cluster, "worker-1", FaultKind.KILL).refresh(), "what has no power cannot be struck"
+    assert not driver.prepare(cluster, "worker-1", FaultKind.KILL).refresh(), "what has no power cannot be struck"
     driver.heal(cluster, "worker-1", FaultKind.POWER_OFF)
     assert not reached(cluster), "the network is not the host's"
     heal_twice(driver, cluster, FaultKind.PARTITION, still={"peers tried": 1})
@@ -268,10 +268,10 @@ def test_without_nftables_the_daemon_takes_a_host_off_its_network(
         refused = driver.refusal(ONE_WORKER, FaultKind.PARTITION, FaultOptions(**options))
         assert "from all hosts, both ways" in refused
     assert driver.refusal(ONE_WORKER, FaultKind.PARTITION, FaultOptions()) is None
-    aim = Disconnection(driver, cluster, cluster.hosts["worker-1"])
-    assert aim.refresh()
-    aim.shoot(time.time_ns())
-    assert aim.fire().holds
+    strike = Disconnection(driver, cluster, cluster.hosts["worker-1"])
+    assert strike.refresh()
+    strike.shoot(time.time_ns())
+    assert strike.fire().holds
     assert not reached(cluster)
     assert driver.running(cluster, "worker-1") == {"spark-worker"}, "it runs, and can be asked"
     assert driver.heal(cluster, "worker-1", FaultKind.PARTITION).done == {"networks joined": 1}
@@ -290,10 +290,10 @@ def test_a_full_disk_is_the_hosts_own(driver: DockerDriver, cluster: Handle) -> 
 
 
 def test_a_service_of_the_gateway_is_killed_and_started_again(driver: DockerDriver, cluster: Handle) -> None:
-    aim = driver.aim(cluster, "gateway", FaultKind.MASTER_KILL)
-    assert aim.refresh()
-    aim.shoot(time.time_ns())
-    assert aim.fire().holds
+    strike = driver.prepare(cluster, "gateway", FaultKind.MASTER_KILL)
+    assert strike.refresh()
+    strike.shoot(time.time_ns())
+    assert strike.fire().holds
     assert driver.running(cluster, "gateway") == {"broker"}
     assert driver.heal(cluster, "gateway", FaultKind.MASTER_KILL).holds
     assert driver.running(cluster, "gateway") == {"broker", "spark-master"}

@@ -304,7 +304,7 @@ def test_a_broker_that_is_started_again_makes_the_controller_follow_no_link(
 
 
 def test_a_host_that_talks_without_end_is_a_host_that_is_lost(cluster: Handle) -> None:
-    session = stream.Session(containers.get(cluster, "worker-1"), ["sh", "-c", "yes | tr -d '\\n'"])
+    session = stream.ExecSession(containers.get(cluster, "worker-1"), ["sh", "-c", "yes | tr -d '\\n'"])
     with pytest.raises(Disconnected, match="it says much and gives no answer"):
         session.ask(60.0, do="count")
     assert not session.alive
@@ -318,7 +318,7 @@ from infra.cluster import Handle
 from infra.drivers import driver_for
 handle = Handle.load(Path(sys.argv[1]))
 driver, kind = driver_for(handle), FaultKind(sys.argv[2])
-strike = driver.aim(handle, sys.argv[3], kind)
+strike = driver.prepare(handle, sys.argv[3], kind)
 assert strike.refresh()
 strike.shoot()
 proof = strike.fire()

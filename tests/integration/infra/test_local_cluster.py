@@ -143,7 +143,7 @@ def test_a_killed_worker_leaves_no_process_and_no_port_and_comes_back(
     worker, before = busy_cluster.hosts["worker-1"], members(worker_mark(busy_cluster))
     assert {os.getpgid(pid) for pid in before} > {os.getsid(before[0])}, "pyspark's daemon made a group of its own"
     joined = times_joined(busy_cluster)
-    proof = driver.aim(busy_cluster, "worker-1", FaultKind.KILL).fire()
+    proof = driver.prepare(busy_cluster, "worker-1", FaultKind.KILL).fire()
     assert proof.done["processes killed"] >= len(before) >= 4, "worker, executor, pyspark's daemon and its worker"
     assert proof.holds
     assert (members(worker_mark(busy_cluster)), listening(worker.address)) == ([], [])
@@ -157,19 +157,19 @@ def test_a_worker_that_is_paused_and_slow_goes_on_and_ends_when_it_is_asked_to(
 ) -> None:
     mark, joined = worker_mark(busy_cluster), times_joined(busy_cluster)
     before = set(members(mark))
-    assert driver.aim(busy_cluster, "worker-1", FaultKind.PAUSE).fire().holds
+    assert driver.prepare(busy_cluster, "worker-1", FaultKind.PAUSE).fire().holds
     assert all(stands_still(pid) for pid in before)
     paused = usage(list(before)).cpu_s
     time.sleep(2)  # as long as the pause is to last
     assert usage(list(before)).cpu_s == paused
     assert driver.heal(busy_cluster, "worker-1", FaultKind.PAUSE).holds
-    slow = driver.aim(busy_cluster, "worker-1", FaultKind.SLOW, FaultOptions(cpu_share=0.3)).fire()
+    slow = driver.prepare(busy_cluster, "worker-1", FaultKind.SLOW, FaultOptions(cpu_share=0.3)).fire()
     assert slow.holds, slow
     assert slow.done["processes slowed"] >= 4, "worker, executor, pyspark's daemon and its worker"
     assert driver.heal(busy_cluster, "worker-1", FaultKind.SLOW).holds
     assert before <= set(members(mark)), "nobody died of it"
     assert times_joined(busy_cluster) == joined, "the master did not lose it"
-    ended = driver.aim(busy_cluster, "worker-1", FaultKind.TERMINATE).fire()
+    ended = driver.prepare(busy_cluster, "worker-1", FaultKind.TERMINATE).fire()
     assert (ended.holds, ended.done["processes killed"]) == (True, 0), ended
     assert members(mark) == []
     driver.heal(busy_cluster, "worker-1", FaultKind.TERMINATE)
@@ -184,7 +184,7 @@ def test_a_healed_worker_starts_with_an_empty_disk_and_one_that_is_up_is_left_al
     driver.heal(cluster, "worker-1", FaultKind.KILL)
     assert (len(list(lives.iterdir())), members(worker_mark(cluster))) == (before, pids)
     (lives / str(before) / "left-over").touch()
-    driver.aim(cluster, "worker-1", FaultKind.KILL).fire()
+    driver.prepare(cluster, "worker-1", FaultKind.KILL).fire()
     driver.heal(cluster, "worker-1", FaultKind.KILL)
     assert not (lives / str(before + 1) / "left-over").exists()
     assert len(list(lives.iterdir())) == before + 1
@@ -193,7 +193,7 @@ def test_a_healed_worker_starts_with_an_empty_disk_and_one_that_is_up_is_left_al
 @pytest.mark.parametrize("host", ["gateway", "worker-2", "worker-1/..", ""])
 def test_only_workers_of_the_cluster_are_aimed_at(driver: LocalDriver, cluster: Handle, host: str) -> None:
     before = set(members(f"{cluster.token}/gateway"))
-    for act in (driver.aim, driver.heal):
+    for act in (driver.prepare, driver.heal):
         with pytest.raises(BadInput, match=f"a worker of run {cluster.run_id}: worker-1") as refused:
             act(cluster, host, FaultKind.KILL)
         assert refused.value.value == host

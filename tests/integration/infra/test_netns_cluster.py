@@ -143,12 +143,12 @@ def test_a_host_that_does_not_answer_is_told(cluster: Handle, tmp_path: Path, mo
 
 def test_a_lost_connection_is_made_again(driver: NetnsDriver, cluster: Handle) -> None:
     before = driver.running(cluster, "worker-1")
-    aim = driver.aim(cluster, "worker-1", FaultKind.KILL)
-    assert aim.refresh()
+    strike = driver.prepare(cluster, "worker-1", FaultKind.KILL)
+    assert strike.refresh()
     (agent,) = members(f"{cluster.token}/machine/worker-1")
     os.kill(agent, 9)
     assert driver.running(cluster, "worker-1") == before
-    assert aim.refresh()
+    assert strike.refresh()
 
 
 def test_a_service_is_asked_to_end_and_killed_when_it_does_not(driver: NetnsDriver, cluster: Handle) -> None:
@@ -167,7 +167,7 @@ def test_a_killed_worker_leaves_no_process_and_no_port_and_comes_back(driver: Ne
     with socket.socket() as probe:
         assert probe.connect_ex((worker.address, ssh.PORT)) == 0
     before = listens(cluster, "worker-1")
-    proof = driver.aim(cluster, "worker-1", FaultKind.KILL).fire()
+    proof = driver.prepare(cluster, "worker-1", FaultKind.KILL).fire()
     assert proof.done["processes killed"] >= 1
     assert proof.holds
     assert members(f"{cluster.token}/worker-1") == []
@@ -186,7 +186,7 @@ def test_a_killed_worker_leaves_no_process_and_no_port_and_comes_back(driver: Ne
 
 def test_a_worker_without_power_joins_again_when_it_has_some(driver: NetnsDriver, cluster: Handle) -> None:
     joined = times_joined(cluster)
-    assert driver.aim(cluster, "worker-1", FaultKind.POWER_OFF).fire().holds
+    assert driver.prepare(cluster, "worker-1", FaultKind.POWER_OFF).fire().holds
     assert [state.up for state in driver.inspect(cluster)] == [True, False]
     assert driver.heal(cluster, "worker-1", FaultKind.POWER_OFF).holds
     wait_for(lambda: times_joined(cluster) == joined + 1, limit_s=60)
@@ -194,7 +194,7 @@ def test_a_worker_without_power_joins_again_when_it_has_some(driver: NetnsDriver
 
 @pytest.mark.parametrize("host", ["gateway", "worker-2", "worker-1/..", ""])
 def test_only_workers_of_the_cluster_are_aimed_at(driver: NetnsDriver, cluster: Handle, host: str) -> None:
-    for act in (driver.aim, driver.heal):
+    for act in (driver.prepare, driver.heal):
         with pytest.raises(BadInput, match=f"a worker of run {cluster.run_id}: worker-1"):
             act(cluster, host, FaultKind.KILL)
 

@@ -109,12 +109,12 @@ def test_a_host_without_power_has_vanished_without_a_word(
     driver: NetnsDriver, cluster: Handle, talk: Callable[..., None]
 ) -> None:
     token = cluster.token
-    aim = driver.aim(cluster, "worker-1", FaultKind.POWER_OFF)
-    assert aim.refresh()
+    strike = driver.prepare(cluster, "worker-1", FaultKind.POWER_OFF)
+    assert strike.refresh()
     due_ns = time.time_ns() + 2_000_000_000
-    aim.shoot(due_ns)
+    strike.shoot(due_ns)
     assert time.time_ns() < due_ns, "whoever orders it can order more before it is due"
-    proof = aim.fire()
+    proof = strike.fire()
     assert proof.fired_ns >= due_ns
     assert proof.left == {"survivors": 0, "addresses": 0, "answers": 0}
     assert proof.done["processes killed"] >= 4, "the worker, the echo, sshd, the agent"
@@ -126,16 +126,16 @@ def test_a_host_without_power_has_vanished_without_a_word(
 
 @cuts
 def test_a_host_without_power_is_known_to_be_down_at_once(driver: NetnsDriver, cluster: Handle) -> None:
-    waiting = driver.aim(cluster, "worker-1", FaultKind.KILL)
-    driver.aim(cluster, "worker-1", FaultKind.POWER_OFF).fire()
+    waiting = driver.prepare(cluster, "worker-1", FaultKind.KILL)
+    driver.prepare(cluster, "worker-1", FaultKind.POWER_OFF).fire()
     before = time.monotonic()
     assert [state.up for state in driver.inspect(cluster)] == [False, False, True, True]
     assert not waiting.refresh()
     waiting.close()
     for kind in (FaultKind.KILL, FaultKind.PARTITION, FaultKind.POWER_OFF):
-        aim = driver.aim(cluster, "worker-1", kind)
-        assert not aim.refresh()
-        aim.close()
+        strike = driver.prepare(cluster, "worker-1", kind)
+        assert not strike.refresh()
+        strike.close()
     assert time.monotonic() - before < ssh.CONNECT_LIMIT_S
 
 
@@ -143,7 +143,7 @@ def test_a_host_without_power_is_known_to_be_down_at_once(driver: NetnsDriver, c
 def test_power_brings_a_new_machine_and_a_second_heal_nothing(driver: NetnsDriver, cluster: Handle) -> None:
     disk = cluster.disk("worker-1")
     (disk / "left-over").touch()
-    driver.aim(cluster, "worker-1", FaultKind.POWER_OFF).fire()
+    driver.prepare(cluster, "worker-1", FaultKind.POWER_OFF).fire()
     first = driver.heal(cluster, "worker-1", FaultKind.POWER_OFF)
     alive = members(f"{cluster.token}/worker-1")
     second = driver.heal(cluster, "worker-1", FaultKind.POWER_OFF)
@@ -159,7 +159,7 @@ def test_power_brings_a_new_machine_and_a_second_heal_nothing(driver: NetnsDrive
 def test_a_partition_cuts_what_is_connected_but_not_ssh_and_ends_without_a_reset(
     driver: NetnsDriver, cluster: Handle, talk: Callable[..., None]
 ) -> None:
-    proof = driver.aim(cluster, "worker-1", FaultKind.PARTITION).fire()
+    proof = driver.prepare(cluster, "worker-1", FaultKind.PARTITION).fire()
     assert proof.done == {"rules": 2, "peers tried": 3}
     assert proof.left == {"rules missing": 0, "packets through": 0, "peers lost": 0}
     with pytest.raises(TimeoutError):
@@ -178,11 +178,11 @@ def test_one_direction_is_cut_from_some_hosts(
     driver: NetnsDriver, cluster: Handle, direction: Direction, came: int, went: int
 ) -> None:
     options = FaultOptions(peers=("gateway", "worker-2"), direction=direction)
-    aim = driver.aim(cluster, "worker-1", FaultKind.PARTITION, options)
-    assert aim.refresh()
+    strike = driver.prepare(cluster, "worker-1", FaultKind.PARTITION, options)
+    assert strike.refresh()
     due_ns = time.time_ns() + 50_000_000
-    aim.shoot(due_ns)
-    proof = aim.fire()
+    strike.shoot(due_ns)
+    proof = strike.fire()
     assert proof.fired_ns >= due_ns
     assert (proof.done, proof.holds) == ({"rules": 1, "peers tried": 2}, True)
     found = reached(driver, cluster)
@@ -201,21 +201,21 @@ def test_a_partition_that_does_not_hold_is_no_proof(
         return tried(*arguments)
 
     monkeypatch.setattr(reach, "between", heal_and_try)
-    proof = driver.aim(cluster, "worker-1", FaultKind.PARTITION, FaultOptions(peers=("worker-2",))).fire()
+    proof = driver.prepare(cluster, "worker-1", FaultKind.PARTITION, FaultOptions(peers=("worker-2",))).fire()
     assert proof.left == {"rules missing": 0, "packets through": 2 * KEPT, "peers lost": 0}
 
 
 @cuts
 def test_a_partition_strikes_though_its_chains_were_removed(driver: NetnsDriver, cluster: Handle) -> None:
-    aim, given_up = (driver.aim(cluster, "worker-1", FaultKind.PARTITION) for _ in range(2))
+    strike, given_up = (driver.prepare(cluster, "worker-1", FaultKind.PARTITION) for _ in range(2))
     given_up.close()
-    assert aim.fire().holds
+    assert strike.fire().holds
 
 
 @cuts
 def test_a_host_is_healed_though_another_one_drops_packets_too(driver: NetnsDriver, cluster: Handle) -> None:
     for name in ("worker-1", "worker-2"):
-        assert driver.aim(cluster, name, FaultKind.PARTITION).fire().holds
+        assert driver.prepare(cluster, name, FaultKind.PARTITION).fire().holds
     assert driver.heal(cluster, "worker-1", FaultKind.PARTITION).holds
     found = reached(driver, cluster)
     assert (found.came["worker-2"], found.went["worker-2"], found.cut_off) == (0, 0, {"worker-2"})
@@ -225,11 +225,11 @@ def test_a_host_is_healed_though_another_one_drops_packets_too(driver: NetnsDriv
 @cuts
 def test_a_partition_outlives_a_power_off_and_may_end_within_it(driver: NetnsDriver, cluster: Handle) -> None:
     inside = namespaces.inside(cluster.token, "worker-1")
-    assert driver.aim(cluster, "worker-1", FaultKind.PARTITION).fire().holds
-    driver.aim(cluster, "worker-1", FaultKind.POWER_OFF).fire()
+    assert driver.prepare(cluster, "worker-1", FaultKind.PARTITION).fire().holds
+    driver.prepare(cluster, "worker-1", FaultKind.POWER_OFF).fire()
     driver.heal(cluster, "worker-1", FaultKind.POWER_OFF)
     assert set(reached(driver, cluster).came.values()) == {CUT}
-    driver.aim(cluster, "worker-1", FaultKind.POWER_OFF).fire()
+    driver.prepare(cluster, "worker-1", FaultKind.POWER_OFF).fire()
     assert partition.rules_in_force(inside) == 2
     healed = driver.heal(cluster, "worker-1", FaultKind.PARTITION)
     assert (healed.done, healed.left, partition.rules_in_force(inside)) == ({"rules removed": 2}, {"rules": 0}, 0)
@@ -240,13 +240,13 @@ def test_an_aim_that_is_given_up_changes_nothing(driver: NetnsDriver, cluster: H
     inside = namespaces.inside(cluster.token, "worker-1")
     for held in (0, 2):
         for kind in (FaultKind.PARTITION, FaultKind.POWER_OFF):
-            aim = driver.aim(cluster, "worker-1", kind)
-            assert aim.refresh()
-            aim.close()
+            strike = driver.prepare(cluster, "worker-1", kind)
+            assert strike.refresh()
+            strike.close()
             assert driver.running(cluster, "worker-1") == {"spark-worker"}
         listed = subprocess.run([*inside, "nft", "list", "tables"], capture_output=True, text=True, check=True).stdout
         assert (partition.rules_in_force(inside), "aftershock" in listed) == (held, held > 0)
-        driver.aim(cluster, "worker-1", FaultKind.PARTITION).fire()
+        driver.prepare(cluster, "worker-1", FaultKind.PARTITION).fire()
 
 
 @pytest.mark.parametrize(
@@ -262,11 +262,11 @@ def test_what_strikes_processes_and_files_does_so_over_ssh(
     driver: NetnsDriver, cluster: Handle, kind: FaultKind, options: FaultOptions
 ) -> None:
     assert driver.refusal(netns.ClusterSpec(), kind, options) is None
-    aim = driver.aim(cluster, "worker-1", kind, options)
-    assert aim.refresh()
+    strike = driver.prepare(cluster, "worker-1", kind, options)
+    assert strike.refresh()
     due_ns = time.time_ns() + 50_000_000
-    aim.shoot(due_ns)
-    proof = aim.fire()
+    strike.shoot(due_ns)
+    proof = strike.fire()
     assert proof.holds, proof
     assert sum(proof.done.values()) > 0
     assert proof.fired_ns >= due_ns
@@ -285,7 +285,7 @@ def test_delayed_messages_are_refused_where_the_kernel_cannot_delay_them(driver:
 @pytest.mark.parametrize("kind", [kind for kind in FaultKind if kind.service is None])
 def test_no_fault_of_hosts_takes_the_gateway(driver: NetnsDriver, cluster: Handle, kind: FaultKind) -> None:
     before = namespaces.inhabitants(cluster.token, "gateway")
-    for act in (driver.aim, driver.heal):
+    for act in (driver.prepare, driver.heal):
         with pytest.raises(BadInput, match="target: 'gateway' is not usable; allowed: a worker of run"):
             act(cluster, "gateway", kind)
     assert set(before) <= set(namespaces.inhabitants(cluster.token, "gateway"))
@@ -294,8 +294,8 @@ def test_no_fault_of_hosts_takes_the_gateway(driver: NetnsDriver, cluster: Handl
 @cuts
 def test_a_cluster_is_destroyed_in_whatever_state_its_hosts_are(driver: NetnsDriver, tmp_path: Path) -> None:
     with sleeping_cluster(driver, tmp_path, workers=2) as handle:
-        driver.aim(handle, "worker-1", FaultKind.POWER_OFF).fire()
-        driver.aim(handle, "worker-2", FaultKind.PARTITION).fire()
+        driver.prepare(handle, "worker-1", FaultKind.POWER_OFF).fire()
+        driver.prepare(handle, "worker-2", FaultKind.PARTITION).fire()
         assert len(disks.of(handle.label)) == 2
     assert members(handle.token) == namespaces.of(handle.label) == disks.of(handle.label) == []
     assert not namespaces.has_uplink(handle.label)

@@ -213,7 +213,7 @@ def test_a_machine_that_another_run_has_is_refused(
 
 def test_a_killed_worker_is_dead_not_before_it_is_due_and_comes_back(driver: SshDriver, cluster: Handle) -> None:
     worker = cluster.hosts["worker-1"]
-    strike = driver.aim(cluster, "worker-1", FaultKind.KILL)
+    strike = driver.prepare(cluster, "worker-1", FaultKind.KILL)
     assert strike.refresh()
     due_ns = time.time_ns() + 50_000_000
     strike.shoot(due_ns)
@@ -232,7 +232,7 @@ def test_a_killed_worker_is_dead_not_before_it_is_due_and_comes_back(driver: Ssh
 def test_a_worker_is_paused_and_cut_off_with_proofs_and_healed(driver: SshDriver, cluster: Handle) -> None:
     kinds = [FaultKind.PAUSE] + ([] if partition.refusal() else [FaultKind.PARTITION])
     for kind in kinds:
-        proof = driver.aim(cluster, "worker-1", kind).fire()
+        proof = driver.prepare(cluster, "worker-1", kind).fire()
         assert proof.holds, (kind, proof)
         healed = driver.heal(cluster, "worker-1", kind)
         assert healed.holds, (kind, healed)
@@ -250,10 +250,10 @@ def test_nothing_is_struck_on_a_machine_without_this_runs_token(
             claim.write_text(found, encoding="utf-8")
         try:
             with pytest.raises(EnvironmentFailure, match=f"worker-1: .* this machine is {reason}, so nothing is done"):
-                driver.aim(cluster, "worker-1", FaultKind.KILL)
+                driver.prepare(cluster, "worker-1", FaultKind.KILL)
         finally:
             claim.write_text(ours, encoding="utf-8")
-    assert driver.aim(cluster, "worker-1", FaultKind.KILL).refresh()
+    assert driver.prepare(cluster, "worker-1", FaultKind.KILL).refresh()
 
 
 def test_a_destroyed_cluster_leaves_its_machines_as_they_were(
@@ -262,7 +262,7 @@ def test_a_destroyed_cluster_leaves_its_machines_as_they_were(
     driver.spawn(cluster, "worker-1", "deaf", ["sh", "-c", "trap '' TERM; while :; do sleep 0.2; done"])
     SshDriver().running(cluster, "worker-1")  # a process that has looked, as the sampler has, leaves an agent
     for kind in [FaultKind.PAUSE] + ([] if partition.refusal() else [FaultKind.PARTITION]):
-        assert driver.aim(cluster, "worker-1", kind).fire().holds
+        assert driver.prepare(cluster, "worker-1", kind).fire().holds
     driver.destroy(cluster)
     assert rules_in_force(there, "worker-1") == 0
     assert members(cluster.token) == []

@@ -14,7 +14,7 @@ from experiments.workloads import ReachabilitySpec
 from journal.reader import read_journal
 from journal.writer import Journal
 from testbed.operators import Delivery
-from testbed.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from testbed.runtime.secret import RunSecret
 from testbed.runtime.server import Server
 from testbed.runtime.slot import Slot
@@ -35,7 +35,7 @@ def job_of(protocol: str, root: Path) -> Job:
         protocol=protocol,
         slots=SLOTS,
         parallelism=SLOTS,
-        input=InputSpec(InputKind.GENERATED, EVENTS, time.time_ns() + 10**9, RATE),
+        input=JobInput(InputKind.GENERATED, EVENTS, time.time_ns() + 10**9, RATE),
         output=OutputSpec(OutputKind.FILES, delivery, str(root / "output")),
         store=str(root / "store"),
         checkpoint_interval_s=0.3,

@@ -21,7 +21,7 @@ from infra.services import kafka
 from journal.reader import read_journal
 from testbed.operators import Delivery
 from testbed.queries import as_messages
-from testbed.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from tests.integration.conftest import new_run_id
 from tests.integration.infra.strangers import assert_nothing_answers
 from tests.integration.spark_jobs.exact_results import exact, judged, messages_out
@@ -55,7 +55,7 @@ def job_of(protocol: str, query: NexmarkQuery, kind: InputKind, cluster: Handle,
         protocol=protocol,
         slots=2,
         parallelism=2,
-        input=InputSpec(kind, None, time.time_ns(), RATE, broker),
+        input=JobInput(kind, None, time.time_ns(), RATE, broker),
         output=OutputSpec(OutputKind.FILES if files else OutputKind.KAFKA, exact, str(root / "output"), broker),
         store=str(root / "store"),
         checkpoint_interval_s=0.5,
@@ -91,7 +91,7 @@ def strike_amid(driver: LocalDriver, cluster: Handle, journal: Path) -> dict[str
     """
     wait_for(lambda: len(happened(journal, "checkpoint")) >= CHECKPOINTS, LIMIT_S)
     assert_nothing_answers(cluster.token, at_least=12)  # coordinator and slots listen, too
-    assert driver.aim(cluster, "worker-1", FaultKind.KILL).fire().holds
+    assert driver.prepare(cluster, "worker-1", FaultKind.KILL).fire().holds
     wait_for(lambda: bool(happened(journal, "worker-lost")), LIMIT_S)
     driver.heal(cluster, "worker-1", FaultKind.KILL)
     wait_for(lambda: len(since_ready(journal)) >= CHECKPOINTS, LIMIT_S)

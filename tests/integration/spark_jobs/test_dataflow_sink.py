@@ -24,7 +24,7 @@ from infra.services import kafka
 from testbed.operators import Delivery, Sink, Source
 from testbed.queries import as_messages
 from testbed.runtime import topics
-from testbed.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from testbed.runtime.sinks import Superseded
 from testbed.runtime.sources import stream_of
 from testbed.runtime.topics import KafkaEvents, KafkaResults
@@ -67,7 +67,7 @@ def job_at(broker: Handle, name: str, parallelism: int) -> Job:
         protocol="coordinated",
         slots=1,
         parallelism=parallelism,
-        input=InputSpec(InputKind.KAFKA, None, broker=broker.kafka, topic=f"input-{name}"),
+        input=JobInput(InputKind.KAFKA, None, broker=broker.kafka, topic=f"input-{name}"),
         output=OutputSpec(OutputKind.KAFKA, Delivery.EXACTLY_ONCE, broker=broker.kafka, topic=f"output-{name}"),
         store=str(Path(broker.root) / "store"),
     )
@@ -222,7 +222,7 @@ def test_while_the_broker_is_away_sinks_and_a_reader_wait_and_then_all_is_out_on
     before = read(feed, 0, EVENTS)
 
     def outage() -> None:
-        assert driver.aim(broker, "gateway", FaultKind.BROKER_KILL).fire().holds
+        assert driver.prepare(broker, "gateway", FaultKind.BROKER_KILL).fire().holds
         driver.heal(broker, "gateway", FaultKind.BROKER_KILL)
 
     together = threading.Barrier(len(steps), outage)

@@ -37,7 +37,7 @@ def strike(job: Job, root: Path, kills: int, seed: int, variables: dict[str, str
         episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(kills)
     finally:
         rig.close()
-    assert sum(blow.kills for blow in episode.blows) >= kills
+    assert sum(injection.kills for injection in episode.injections) >= kills
     assert episode.own_deaths == 0
     assert episode.verdict.exact, episode.verdict
     return episode

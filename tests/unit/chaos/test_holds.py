@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chaos.composition import compose, down_shares, most_down
 from chaos.events import FaultEvent
-from chaos.holds import Hold, Holds, Outcome
+from chaos.holds import Hold, Holds, StrikeOutcome
 from chaos.injector import Injector
 from experiments.fault_kinds import GATEWAY, Effect, FaultKind
 from infra.cluster import Handle
@@ -44,13 +44,13 @@ def test_effect_against_effect(held, struck):
     first, second = Hold("a", held, 0, 10), Hold("a", struck, 1, 20)
     assert holds.strike(first) == []
     if held.effect in ABSORBED_IN[struck.effect]:
-        assert holds.outcome("a", struck) is Outcome.ABSORBED
+        assert holds.outcome("a", struck) is StrikeOutcome.ABSORBED
         longer = holds.absorb("a", struck, 20)
         assert longer == (Hold("a", held, 0, 20) if held.effect is struck.effect else None)
         assert holds.is_current(first) == (longer is None)
         assert holds.absorb("a", struck, 15) is None
     else:
-        assert holds.outcome("a", struck) is Outcome.INJECTED
+        assert holds.outcome("a", struck) is StrikeOutcome.INJECTED
         assert holds.strike(second) == ([first] if held.effect in ENDS[struck.effect] else [])
         assert holds.is_current(first) == (held.effect not in ENDS[struck.effect])
         assert holds.is_current(second)
@@ -60,15 +60,15 @@ def test_a_host_that_is_out_of_service_counts_once_against_max_down():
     holds = Holds(max_down=1)
     cut, paused = Hold("a", FaultKind.PARTITION, 0, 10), Hold("a", FaultKind.PAUSE, 1, 5)
     holds.strike(cut)
-    assert holds.outcome("a", FaultKind.PAUSE) is Outcome.INJECTED
+    assert holds.outcome("a", FaultKind.PAUSE) is StrikeOutcome.INJECTED
     holds.strike(paused)
     holds.release(paused)
-    assert holds.outcome("b", FaultKind.KILL) is Outcome.WITHHELD  # a is still cut off
-    assert holds.outcome("b", FaultKind.SLOW) is Outcome.INJECTED
-    assert holds.outcome("b", FaultKind.DISK_FULL) is Outcome.INJECTED
-    assert holds.outcome(GATEWAY, FaultKind.BROKER_KILL) is Outcome.INJECTED
+    assert holds.outcome("b", FaultKind.KILL) is StrikeOutcome.WITHHELD  # a is still cut off
+    assert holds.outcome("b", FaultKind.SLOW) is StrikeOutcome.INJECTED
+    assert holds.outcome("b", FaultKind.DISK_FULL) is StrikeOutcome.INJECTED
+    assert holds.outcome(GATEWAY, FaultKind.BROKER_KILL) is StrikeOutcome.INJECTED
     holds.release(cut)
-    assert holds.outcome("b", FaultKind.KILL) is Outcome.INJECTED
+    assert holds.outcome("b", FaultKind.KILL) is StrikeOutcome.INJECTED
 
 
 class SecondBySecond:
@@ -76,7 +76,7 @@ class SecondBySecond:
 
     def __init__(self, events: list[FaultEvent], max_down: int | None) -> None:
         self.until: dict[tuple[str, Effect], int] = {}
-        self.outcomes: dict[tuple[int, str], Outcome] = {}
+        self.outcomes: dict[tuple[int, str], StrikeOutcome] = {}
         self.ended = 0
         self.out: Counter[str] = Counter()
         self.most = 0
@@ -89,21 +89,21 @@ class SecondBySecond:
             self.out.update(out)
             self.most = max(self.most, len(out))
 
-    def _strike(self, event: FaultEvent, host: str, max_down: int | None) -> Outcome:
+    def _strike(self, event: FaultEvent, host: str, max_down: int | None) -> StrikeOutcome:
         effect, until = event.kind.effect, int(event.at + event.heal_after)
         held = {other for at_host, other in self.until if at_host == host}
         if held & ABSORBED_IN[effect]:
             if effect in held:
                 self.until[host, effect] = max(until, self.until[host, effect])
-            return Outcome.ABSORBED
+            return StrikeOutcome.ABSORBED
         taken = {at_host for at_host, other in self.until if other in OUT_OF_SERVICE}
         if max_down is not None and effect in OUT_OF_SERVICE and host not in taken and len(taken) >= max_down:
-            return Outcome.WITHHELD
+            return StrikeOutcome.WITHHELD
         for other in held & ENDS[effect]:
             del self.until[host, other]
             self.ended += 1
         self.until[host, effect] = until
-        return Outcome.INJECTED
+        return StrikeOutcome.INJECTED
 
 
 def _event(at: int, heal_after: int, kind: FaultKind, targets: set[str]) -> FaultEvent:
@@ -128,9 +128,9 @@ limits = st.none() | st.integers(1, 4)
 def test_a_composed_plan_is_that_of_the_second_by_second_model(events, max_down):
     naive, made = SecondBySecond(events, max_down), compose(events, max_down)
     found = {
-        **dict.fromkeys(made.struck, Outcome.INJECTED),
-        **dict.fromkeys(made.absorbed, Outcome.ABSORBED),
-        **dict.fromkeys(made.withheld, Outcome.WITHHELD),
+        **dict.fromkeys(made.struck, StrikeOutcome.INJECTED),
+        **dict.fromkeys(made.absorbed, StrikeOutcome.ABSORBED),
+        **dict.fromkeys(made.withheld, StrikeOutcome.WITHHELD),
     }
     assert found == naive.outcomes
     length_s = HORIZON_S + 20
@@ -149,7 +149,7 @@ class Unresisting:
     def clocks(self, handle):
         return {}
 
-    def aim(self, handle, host, kind, options):
+    def prepare(self, handle, host, kind, options):
         return self
 
     def heal(self, handle, host, kind):
@@ -188,15 +188,15 @@ def test_the_injector_does_what_the_composition_says(tmp_path, events, max_down,
     plan = {"window_start_ns": start_ns, "max_down": max_down, "events": [event.to_json() for event in events]}
     handle = Handle("run-1", "local", "token", str(tmp_path))
     injector = Injector(Unresisting(), handle, Journal(path), plan, arrival=lambda *_: None)
-    injector.aiming = AtOnce()
+    injector.preparation = AtOnce()
     injector.run()
     entries, made = read_journal(path), compose(events, max_down)
-    found = {outcome: [] for outcome in Outcome}
+    found = {outcome: [] for outcome in StrikeOutcome}
     for entry in entries:
         if entry["event"] in found:
             found[entry["event"]].append((entry["fault"], entry["host"]))
-    assert set(found[Outcome.INJECTED]) == made.struck
-    assert sorted(found[Outcome.ABSORBED]) == sorted(made.absorbed)
-    assert sorted(found[Outcome.WITHHELD]) == sorted(made.withheld)
+    assert set(found[StrikeOutcome.INJECTED]) == made.struck
+    assert sorted(found[StrikeOutcome.ABSORBED]) == sorted(made.absorbed)
+    assert sorted(found[StrikeOutcome.WITHHELD]) == sorted(made.withheld)
     count = Counter(entry["event"] for entry in entries)
     assert count["healed"] + count["ended"] == len(made.outages)

@@ -38,7 +38,7 @@ class SleepingHosts:
     def clocks(self, handle: Handle) -> dict[str, ClockOffset]:
         return {"worker-1": ClockOffset(-7, 3)}
 
-    def aim(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
+    def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
         return ready(Target(f"{handle.token}/{host}", handle.hosts[host].address), kind, options)
 
     def heal(self, handle: Handle, host: str, kind: FaultKind) -> Proof:

@@ -106,7 +106,7 @@ def test_the_notifier_of_the_docs_can_be_added_to_any_task():
             if policy["MAIL"] in task.on_failure_callback:
                 assert tasks.note_error in task.on_failure_callback
                 told.add((dag.dag_id, task.task_id))
-    assert told == policy["TOLD"]
+    assert told == policy["NOTIFIED"]
 
 
 def test_what_dags_name_without_importing_it_is_still_so(bag):

@@ -9,7 +9,7 @@ import pytest
 
 from chaos.plan import load_fault_spec
 from experiments import inventory, matrix, spec
-from experiments.documents import Document
+from experiments.documents import DocumentKind
 from experiments.errors import BadInput
 from experiments.faults import FaultSpec
 from experiments.inventory import Inventory
@@ -18,25 +18,27 @@ from experiments.spec import Experiment
 from models.topology import TopologyDocument, load_topology
 
 TEXTS = {
-    Document.EXPERIMENT: '{"name": "mine", "window_s": 60, "faults": {"processes": [{"rate": 0.1}]}}',
-    Document.MATRIX: '{"workloads": {}, "engines": {}, "protocols": {}, "faults": {}, "seeds": [1]}',
-    Document.FAULTS: '{"duration": 60, "hosts": {"a": ["rack"]}, "processes": [{"rate": 0.1}]}',
-    Document.DRAWN_PLAN: '{"events": [], "implied": {}, "drawn": {}}',
-    Document.INVENTORY: '{"hosts": [{"name": "a"}]}',
-    Document.TOPOLOGY: '{"operators": [], "streams": []}',
+    DocumentKind.EXPERIMENT: '{"name": "mine", "window_s": 60, "faults": {"processes": [{"rate": 0.1}]}}',
+    DocumentKind.MATRIX: '{"workloads": {}, "engines": {}, "protocols": {}, "faults": {}, "seeds": [1]}',
+    DocumentKind.FAULTS: '{"duration": 60, "hosts": {"a": ["rack"]}, "processes": [{"rate": 0.1}]}',
+    DocumentKind.DRAWN_PLAN: '{"events": [], "implied": {}, "drawn": {}}',
+    DocumentKind.INVENTORY: '{"hosts": [{"name": "a"}]}',
+    DocumentKind.TOPOLOGY: '{"operators": [], "streams": []}',
 }
-LOADERS: dict[Document, Callable[[Path], object]] = {
-    Document.EXPERIMENT: lambda path: spec.load(str(path)),
-    Document.MATRIX: lambda path: matrix.load(str(path)),
-    Document.FAULTS: load_fault_spec,
-    Document.INVENTORY: inventory.load,
-    Document.TOPOLOGY: load_topology,
+LOADERS: dict[DocumentKind, Callable[[Path], object]] = {
+    DocumentKind.EXPERIMENT: lambda path: spec.load(str(path)),
+    DocumentKind.MATRIX: lambda path: matrix.load(str(path)),
+    DocumentKind.FAULTS: load_fault_spec,
+    DocumentKind.INVENTORY: inventory.load,
+    DocumentKind.TOPOLOGY: load_topology,
 }
 
 
-@pytest.mark.parametrize("given", Document)
+@pytest.mark.parametrize("given", DocumentKind)
 @pytest.mark.parametrize("wanted", LOADERS)
-def test_what_is_another_kind_is_said_with_what_takes_it(tmp_path: Path, wanted: Document, given: Document) -> None:
+def test_what_is_another_kind_is_said_with_what_takes_it(
+    tmp_path: Path, wanted: DocumentKind, given: DocumentKind
+) -> None:
     path = tmp_path / "document.yaml"
     path.write_text(TEXTS[given], encoding="utf-8")
     try:
@@ -58,12 +60,12 @@ def test_a_field_that_is_written_wrongly_is_still_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "model"),
     [
-        (Document.EXPERIMENT, Experiment),
-        (Document.MATRIX, Matrix),
-        (Document.FAULTS, FaultSpec),
-        (Document.INVENTORY, Inventory),
-        (Document.TOPOLOGY, TopologyDocument),
+        (DocumentKind.EXPERIMENT, Experiment),
+        (DocumentKind.MATRIX, Matrix),
+        (DocumentKind.FAULTS, FaultSpec),
+        (DocumentKind.INVENTORY, Inventory),
+        (DocumentKind.TOPOLOGY, TopologyDocument),
     ],
 )
-def test_each_kind_is_known_by_the_fields_that_it_has(kind: Document, model: type) -> None:
+def test_each_kind_is_known_by_the_fields_that_it_has(kind: DocumentKind, model: type) -> None:
     assert kind.fields == set(model.model_fields)

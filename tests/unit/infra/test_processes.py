@@ -102,10 +102,10 @@ def test_a_process_that_left_its_session_and_group_does_not_escape(token):
 
 def test_processes_that_are_born_meanwhile_do_not_escape(token):
     shell = start(f"{token}/worker-1", "sh", "-c", BORN_ALL_THE_TIME)
-    aim = Death(f"{token}/worker-1", ADDRESS)
-    wait_for(lambda: set(members(token)) - {shell.pid} - set(aim.look()) == set())
+    strike = Death(f"{token}/worker-1", ADDRESS)
+    wait_for(lambda: set(members(token)) - {shell.pid} - set(strike.scan()) == set())
     time.sleep(0.1)
-    assert aim.fire().left["survivors"] == 0
+    assert strike.fire().left["survivors"] == 0
     assert members(token) == []
 
 
@@ -127,37 +127,37 @@ def test_a_port_that_stays_open_is_no_proof_and_its_foreign_owner_lives_on(token
 
 def test_aiming_finds_what_was_started_since(token):
     first = start(f"{token}/worker-1")
-    aim = Death(f"{token}/worker-1", ADDRESS)
+    strike = Death(f"{token}/worker-1", ADDRESS)
     second = start(f"{token}/worker-1")
-    assert set(aim.look()) == {first.pid, second.pid}
-    assert aim.fire().done["processes killed"] == 2
+    assert set(strike.scan()) == {first.pid, second.pid}
+    assert strike.fire().done["processes killed"] == 2
 
 
 def test_a_host_that_is_down_has_nothing_to_aim_at(token):
-    aim = Death(f"{token}/worker-1", ADDRESS)
-    assert aim.look() == []
-    proof = aim.fire()
+    strike = Death(f"{token}/worker-1", ADDRESS)
+    assert strike.scan() == []
+    proof = strike.fire()
     assert (proof.done["processes killed"], proof.left["survivors"], proof.left["open ports"]) == (0, 0, 0)
 
 
 def test_a_process_id_that_was_used_again_is_not_hit(token):
     first = start(f"{token}/worker-1")
-    aim = Death(f"{token}/worker-1", ADDRESS)
+    strike = Death(f"{token}/worker-1", ADDRESS)
     first.kill()
     first.wait()
     stranger = _with_id(first.pid, None)
-    aim.fire()
+    strike.fire()
     assert stranger.poll() is None
     stranger.kill()
 
 
 def test_a_new_process_of_the_host_is_hit_also_under_a_used_id(token):
     first = start(f"{token}/worker-1")
-    aim = Death(f"{token}/worker-1", ADDRESS)
+    strike = Death(f"{token}/worker-1", ADDRESS)
     first.kill()
     first.wait()
     successor = _with_id(first.pid, f"{token}/worker-1")
-    proof = aim.fire(limit_s=1.0)
+    proof = strike.fire(limit_s=1.0)
     assert proof.left["survivors"] == 0
     assert successor.wait(5) == -signal.SIGKILL
 

@@ -47,7 +47,7 @@ def stopped(host):
     return [pid for pid in members(host.mark) if is_stopped(pid)]
 
 
-def aim(host, kind, options=PLAIN):
+def prepare(host, kind, options=PLAIN):
     return ready(host, kind, options)
 
 
@@ -56,7 +56,7 @@ def aim(host, kind, options=PLAIN):
 
 def test_whoever_is_asked_to_end_does_so_by_itself(host):
     own, other = [start(f"{host.mark}/a") for _ in range(3)], start(f"{host.mark}0")
-    strike = aim(host, FaultKind.TERMINATE)
+    strike = prepare(host, FaultKind.TERMINATE)
     due_ns = time.time_ns() + 50_000_000
     strike.shoot(due_ns)
     proof = strike.fire()
@@ -74,7 +74,7 @@ def test_whoever_is_deaf_is_killed_after_the_grace_period(host, monkeypatch):
     monkeypatch.setattr(Termination, "grace_s", 2.0)
     deaf, polite = start(f"{host.mark}/deaf", "sh", "-c", DEAF), start(f"{host.mark}/polite")
     wait_for(lambda: _traps(deaf.pid))
-    proof = aim(host, FaultKind.TERMINATE).fire()
+    proof = prepare(host, FaultKind.TERMINATE).fire()
     assert (deaf.wait(5), polite.wait(5)) == (-signal.SIGKILL, -signal.SIGTERM)
     assert proof.proved_ns - proof.fired_ns >= 2e9
     assert proof.done["processes killed"] >= 1
@@ -98,14 +98,14 @@ def test_what_is_born_during_the_grace_period_is_asked_to_end_too(host, monkeypa
         "time.sleep(60)",
     )
     wait_for(lambda: "0000000000004" in Path(f"/proc/{parent.pid}/status").read_text().partition("SigCgt:")[2])
-    proof = aim(host, FaultKind.TERMINATE).fire()
+    proof = prepare(host, FaultKind.TERMINATE).fire()
     assert (proof.done, proof.holds) == ({"processes ended": 2, "processes killed": 0}, True)
 
 
 def test_a_frozen_host_hears_that_it_is_to_end(host):
     process = start(host.mark)
-    aim(host, FaultKind.PAUSE).fire()
-    proof = aim(host, FaultKind.TERMINATE).fire()
+    prepare(host, FaultKind.PAUSE).fire()
+    proof = prepare(host, FaultKind.TERMINATE).fire()
     assert proof.done == {"processes ended": 1, "processes killed": 0}
     assert process.wait(5) == -signal.SIGTERM
 
@@ -116,7 +116,7 @@ def test_a_frozen_host_hears_that_it_is_to_end(host):
 def test_every_process_stands_still_until_it_is_thawed(host):
     own = [start(f"{host.mark}/a", "sh", "-c", BUSY), start_python(f"{host.mark}/b", FROM_THREADS), start(host.mark)]
     other = start(f"{host.mark}0")
-    strike = aim(host, FaultKind.PAUSE)
+    strike = prepare(host, FaultKind.PAUSE)
     due_ns = time.time_ns() + 50_000_000
     strike.shoot(due_ns)
     proof = strike.fire()
@@ -135,7 +135,7 @@ def test_every_process_stands_still_until_it_is_thawed(host):
 def test_what_is_born_while_it_is_frozen_is_frozen(host):
     start_python(host.mark, BORN_ALL_THE_TIME)
     wait_for(lambda: len(members(host.mark)) > 2)
-    proof = aim(host, FaultKind.PAUSE).fire()
+    proof = prepare(host, FaultKind.PAUSE).fire()
     frozen = members(host.mark)
     assert proof.left == {"running": 0}
     assert len(frozen) == proof.done["processes frozen"]
@@ -151,8 +151,8 @@ def test_thawing_what_is_not_frozen_is_harmless(host):
 
 def test_a_frozen_host_can_be_killed(host):
     process = start(host.mark)
-    aim(host, FaultKind.PAUSE).fire()
-    proof = aim(host, FaultKind.KILL).fire()
+    prepare(host, FaultKind.PAUSE).fire()
+    proof = prepare(host, FaultKind.KILL).fire()
     assert (proof.done, proof.holds) == ({"processes killed": 1}, True)
     assert process.wait(5) == -signal.SIGKILL
 
@@ -168,7 +168,7 @@ def test_what_goes_on_running_is_told(host):
     waker = threading.Thread(target=wake)
     waker.start()
     try:  # at times it may be looked at between two signals
-        wait_for(lambda: aim(host, FaultKind.PAUSE).fire(limit_s=0.05).left == {"running": 1})
+        wait_for(lambda: prepare(host, FaultKind.PAUSE).fire(limit_s=0.05).left == {"running": 1})
     finally:
         on.set()
         waker.join()
@@ -181,7 +181,7 @@ def test_what_goes_on_running_is_told(host):
 def test_a_slow_host_gets_its_share_of_the_time(host, share):
     busy = start(f"{host.mark}/busy", "sh", "-c", BUSY)
     start(f"{host.mark}/idle")
-    strike = aim(host, FaultKind.SLOW, FaultOptions(cpu_share=share))
+    strike = prepare(host, FaultKind.SLOW, FaultOptions(cpu_share=share))
     assert stopped(host) == [], "not before it is due"
     strike.shoot(time.time_ns() + 50_000_000)
     before, began = usage([busy.pid]).cpu_s, time.monotonic()
@@ -199,7 +199,7 @@ def test_a_slow_host_gets_its_share_of_the_time(host, share):
 
 def test_new_processes_are_slow_as_well(host):
     start(host.mark)
-    aim(host, FaultKind.SLOW, SLOWED).fire()
+    prepare(host, FaultKind.SLOW, SLOWED).fire()
     later = [start(f"{host.mark}/later", "sh", "-c", BUSY) for _ in range(2)]
     wait_for(lambda: any(is_stopped(process.pid) for process in later))
     seen = observe(host.mark)
@@ -210,7 +210,7 @@ def test_new_processes_are_slow_as_well(host):
 
 def test_a_throttler_that_is_not_needed_ends(host):
     start(host.mark)
-    strike = aim(host, FaultKind.SLOW, SLOWED)
+    strike = prepare(host, FaultKind.SLOW, SLOWED)
     wait_for(lambda: len(members(host.throttler)) == 1)
     strike.close()
     assert members(host.throttler) == []
@@ -219,7 +219,7 @@ def test_a_throttler_that_is_not_needed_ends(host):
 
 def test_a_slow_host_whose_throttler_died_is_thawed_when_it_is_healed(host):
     start(host.mark)
-    aim(host, FaultKind.SLOW, FaultOptions(cpu_share=0.02)).fire()
+    prepare(host, FaultKind.SLOW, FaultOptions(cpu_share=0.02)).fire()
     (throttler,) = members(host.throttler)
     wait_for(lambda: bool(stopped(host)))
     os.kill(throttler, signal.SIGKILL)
@@ -231,7 +231,7 @@ def test_a_slow_host_whose_throttler_died_is_thawed_when_it_is_healed(host):
 
 def test_a_throttler_that_was_ended_too_early_is_started_again(host):
     start(host.mark)
-    strike = aim(host, FaultKind.SLOW, SLOWED)
+    strike = prepare(host, FaultKind.SLOW, SLOWED)
     undo(host, FaultKind.SLOW)  # of the fault before, while this one is made ready
     assert members(host.throttler) == []
     strike.shoot(0)
@@ -244,7 +244,7 @@ def test_a_throttler_that_was_ended_too_early_is_started_again(host):
 @pytest.mark.parametrize("kind", [FaultKind.PAUSE, FaultKind.KILL])
 def test_a_stronger_fault_at_the_same_moment_is_not_undone_by_the_proof_of_slowness(host, kind):
     process = start(f"{host.mark}/a", "sh", "-c", BUSY)
-    slow, stronger = aim(host, FaultKind.SLOW, SLOWED), aim(host, kind)
+    slow, stronger = prepare(host, FaultKind.SLOW, SLOWED), prepare(host, kind)
     slow.shoot(0)
     stronger.shoot(0)
     wait_for(lambda: members(host.throttler) == [] or process.poll() is not None)
@@ -258,8 +258,8 @@ def test_a_stronger_fault_at_the_same_moment_is_not_undone_by_the_proof_of_slown
 
 def test_a_pause_takes_the_place_of_slowness(host):
     start(host.mark, "sh", "-c", BUSY)
-    aim(host, FaultKind.SLOW, SLOWED).fire()
-    proof = aim(host, FaultKind.PAUSE).fire()
+    prepare(host, FaultKind.SLOW, SLOWED).fire()
+    proof = prepare(host, FaultKind.PAUSE).fire()
     assert (proof.done, proof.left) == ({"processes frozen": 1}, {"running": 0})
     assert members(host.throttler) == []
     assert set(observe(host.mark, LOOK_S).cpu_shares.values()) == {0}
@@ -270,8 +270,8 @@ def test_a_pause_takes_the_place_of_slowness(host):
 @pytest.mark.parametrize("kind", [FaultKind.KILL, FaultKind.TERMINATE])
 def test_a_host_that_died_while_it_was_slow_is_reborn_as_fast_as_ever(host, kind):
     start(host.mark, "sh", "-c", BUSY)
-    aim(host, FaultKind.SLOW, FaultOptions(cpu_share=0.05)).fire()
-    assert aim(host, kind).fire().holds
+    prepare(host, FaultKind.SLOW, FaultOptions(cpu_share=0.05)).fire()
+    assert prepare(host, kind).fire().holds
     assert members(host.throttler) == []
     start(host.mark)
     assert observe(host.mark, LOOK_S).stopped == set()
@@ -280,7 +280,7 @@ def test_a_host_that_died_while_it_was_slow_is_reborn_as_fast_as_ever(host, kind
 def test_a_slow_host_can_be_thawed_meanwhile(host):
     """As when its pause ends at the moment at which it becomes slow."""
     start(host.mark)
-    aim(host, FaultKind.SLOW, FaultOptions(cpu_share=0.05)).fire()
+    prepare(host, FaultKind.SLOW, FaultOptions(cpu_share=0.05)).fire()
     assert undo(host, FaultKind.PAUSE).left == {"frozen": 0}
     assert len(observe(host.mark, LOOK_S).stopped) == 1, "the throttler goes on"
     undo(host, FaultKind.SLOW)
@@ -288,7 +288,7 @@ def test_a_slow_host_can_be_thawed_meanwhile(host):
 
 def test_a_host_that_is_down_has_nothing_to_strike(host):
     for kind in (FaultKind.TERMINATE, FaultKind.PAUSE, FaultKind.SLOW):
-        strike = aim(host, kind, SLOWED)
+        strike = prepare(host, kind, SLOWED)
         assert not strike.refresh()
         strike.close()
     assert members(host.throttler) == []
@@ -297,7 +297,7 @@ def test_a_host_that_is_down_has_nothing_to_strike(host):
 def test_a_strike_that_was_shot_at_a_host_that_died_meanwhile_holds(host):
     process = start(host.mark)
     for kind in (FaultKind.TERMINATE, FaultKind.PAUSE, FaultKind.SLOW):
-        strike = aim(host, kind, SLOWED)
+        strike = prepare(host, kind, SLOWED)
         process.kill()
         process.wait()
         strike.shoot(0)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from journal.reader import LONGEST_LINE, Followed, losses, read_journal
+from journal.reader import LONGEST_LINE, JournalFollower, losses, read_journal
 from journal.writer import LOST, Journal
 
 WRITES = """
@@ -87,26 +87,26 @@ def followed(tmp_path):
     journal = Journal(tmp_path / "log.jsonl")
     for number in range(3):
         journal.write("tick", number=number)
-    return Followed(tmp_path / "log.jsonl", Numbers)
+    return JournalFollower(tmp_path / "log.jsonl", Numbers)
 
 
 def test_a_followed_journal_is_read_on_from_where_the_last_look_ended(tmp_path, followed):
-    assert followed.look().found == [0, 1, 2]
-    assert followed.look().found == [0, 1, 2]
+    assert followed.poll().found == [0, 1, 2]
+    assert followed.poll().found == [0, 1, 2]
     Journal(tmp_path / "log.jsonl").write("tick", number=3)
-    assert followed.look().found == [0, 1, 2, 3]
+    assert followed.poll().found == [0, 1, 2, 3]
     assert Numbers.taken == 4
 
 
 def test_a_line_is_taken_in_when_it_is_whole(tmp_path, followed):
     with (tmp_path / "log.jsonl").open("ab", buffering=0) as file:
         file.write(b'{"event": "tick", "at_ns": 1, "num')
-        assert followed.look().found == [0, 1, 2]
+        assert followed.poll().found == [0, 1, 2]
         file.write(b'ber": 3}\n')
-        assert followed.look().found == [0, 1, 2, 3]
+        assert followed.poll().found == [0, 1, 2, 3]
         file.write(b'{"event": "\xc3')  # a writer was killed amid a letter
     Journal(tmp_path / "log.jsonl").write("tick", number=4)
-    assert followed.look().found == [0, 1, 2, 3, 4]
+    assert followed.poll().found == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("line", ['{"event": "tick", "at_ns": 1}', "5", '["tick"]', '"tick"'])
@@ -114,31 +114,31 @@ def test_an_entry_that_cannot_be_used_is_left_out_and_said_once(tmp_path, follow
     with (tmp_path / "log.jsonl").open("a") as file:
         file.write(line + "\n")
     Journal(tmp_path / "log.jsonl").write("tick", number=3)
-    assert followed.look().found == [0, 1, 2, 3]
-    assert followed.look().found == [0, 1, 2, 3]
+    assert followed.poll().found == [0, 1, 2, 3]
+    assert followed.poll().found == [0, 1, 2, 3]
     (said,) = caplog.messages
     assert str(tmp_path / "log.jsonl") in said
 
 
 @pytest.mark.parametrize("again", [1, 3, 5])
 def test_a_journal_that_was_truncated_and_written_again_is_taken_in_anew(tmp_path, followed, again):
-    followed.look()
+    followed.poll()
     os.truncate(tmp_path / "log.jsonl", 0)
     journal = Journal(tmp_path / "log.jsonl")
     for number in range(again):
         journal.write("tick", number=10 + number)
-    assert followed.look().found == [10 + number for number in range(again)]
+    assert followed.poll().found == [10 + number for number in range(again)]
 
 
 def test_a_journal_that_was_replaced_is_taken_in_anew(tmp_path, followed):
-    followed.look()
+    followed.poll()
     text = (tmp_path / "log.jsonl").read_bytes()
     (tmp_path / "new.jsonl").write_bytes(text + b'{"event": "tick", "at_ns": 1, "number": 7}\n')
     (tmp_path / "new.jsonl").rename(tmp_path / "log.jsonl")
-    assert followed.look().found == [0, 1, 2, 7]
+    assert followed.poll().found == [0, 1, 2, 7]
     assert Numbers.taken == 3 + 4
     (tmp_path / "log.jsonl").unlink()
-    assert followed.look().found == []
+    assert followed.poll().found == []
 
 
 @pytest.fixture
@@ -260,15 +260,15 @@ def test_a_line_that_is_no_entry_is_passed_over(tmp_path, line):
 
 @pytest.mark.parametrize("surplus", [1, LONGEST_LINE])
 def test_a_line_that_is_too_long_is_skipped_and_not_read_again_and_again(tmp_path, followed, surplus):
-    followed.look()
+    followed.poll()
     path = tmp_path / "log.jsonl"
     with path.open("ab", buffering=0) as file:
         file.write(b'{"event": "tick", "at_ns": 1, "number": 7, "x": "' + b"x" * (LONGEST_LINE + surplus))
-        assert followed.look().found == [0, 1, 2]
+        assert followed.poll().found == [0, 1, 2]
         assert path.stat().st_size - followed._at <= LONGEST_LINE
         file.write(b'"}\n')
     Journal(path).write("tick", number=3)
-    assert followed.look().found == numbers(path) == [0, 1, 2, 3]
+    assert followed.poll().found == numbers(path) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("fields", [{}, {"count": "x", "error": "e"}, {"count": 1}, {"count": -1, "error": "e"},

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.errors import BadInput
-from models.replication.parts import Kind
+from models.replication.parts import PartKind
 from models.replication.random_topologies import TopologySpec, generate
 from models.topology import Inputs, Partitioning
 
@@ -17,7 +17,7 @@ specs = st.builds(
     lambda low, more, tasks, spread, kind, exponent, joins, two: TopologySpec(
         (low, low + more), (tasks, tasks + spread), kind, exponent, joins, two
     ),
-    *(st.integers(1, 8), st.integers(0, 5), st.integers(1, 8), st.integers(0, 8), st.sampled_from(Kind)),
+    *(st.integers(1, 8), st.integers(0, 5), st.integers(1, 8), st.integers(0, 8), st.sampled_from(PartKind)),
     *(st.sampled_from([0.0, 0.1, 1.0, 10.0]), st.floats(0, 1), st.floats(0, 1)),
 )
 seeds = st.integers(0, 2**32)
@@ -33,7 +33,7 @@ def test_fits_its_specification(spec, seed):
     topology = generate(np.random.default_rng(seed), spec)
     assert spec.operators[0] <= len(topology.operators) <= spec.operators[1]
     assert all(spec.parallelism[0] <= o.parallelism <= spec.parallelism[1] for o in topology.operators)
-    assert all((s.partitioning is Partitioning.FULL) == (spec.kind is Kind.FULL) for s in topology.streams)
+    assert all((s.partitioning is Partitioning.FULL) == (spec.kind is PartKind.FULL) for s in topology.streams)
 
 
 @settings(max_examples=40, deadline=None)
@@ -86,7 +86,7 @@ def test_the_same_seed_draws_the_same():
 def test_settings_are_compared_on_the_same_shapes():
     base = drawn(11)
     skeleton = [(o.name, o.parallelism) for o in base.operators], [s.name for s in base.streams]
-    for other in (drawn(11, kind=Kind.FULL), drawn(11, zipf_exponent=0.0), drawn(11, join_share=0.5)):
+    for other in (drawn(11, kind=PartKind.FULL), drawn(11, zipf_exponent=0.0), drawn(11, join_share=0.5)):
         assert ([(o.name, o.parallelism) for o in other.operators], [s.name for s in other.streams]) == skeleton
 
 

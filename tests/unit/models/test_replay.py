@@ -8,7 +8,7 @@ import pytest
 from models import partial_rollback
 from models.replay.micro_batches import MicroBatches
 from models.replay.periods import Periods, Rounds
-from models.replay.process import Faults, Replayed, replay
+from models.replay.process import Faults, ReplayResult, replay
 from models.utilization import utilization
 
 ONE = np.ones(1)
@@ -24,11 +24,11 @@ def periods(*, cost_s=1.0, lag_s=0.5, load=1.0, interval_s=10.0) -> Periods:
     return Periods(interval_s, cost_s * ONE, lag_s * ONE, load)
 
 
-def replayed(work, given: Faults, window_s=100.0, since_s=-3.0) -> Replayed:
+def replayed(work, given: Faults, window_s=100.0, since_s=-3.0) -> ReplayResult:
     return replay(work, given, window_s, since_s * ONE)
 
 
-def of(found: Replayed) -> tuple[list[float], list[float], list[float]]:
+def of(found: ReplayResult) -> tuple[list[float], list[float], list[float]]:
     """Down, warm-up and lost of the one run."""
     return found.down_s[0].tolist(), found.warm_up_s[0].tolist(), found.lost_s[0].tolist()
 
@@ -144,7 +144,7 @@ def test_each_fault_takes_a_share_of_its_own():
 
 
 def test_equal_shares_are_as_one_share_for_all():
-    def found(lost_shares) -> Replayed:
+    def found(lost_shares) -> ReplayResult:
         lengths_s = np.array([9.0, 11.0, 8.0])
         work = MicroBatches(
             ONE, lengths_s, interval_s=10.0, commits_s=np.array([9.0, 29.5, 38.0]), lost_shares=lost_shares

@@ -12,9 +12,9 @@ from experiments.errors import BadInput
 from models.fidelity import Scorer, worst_case
 from models.replication.elimination import Elimination, OutOfTime
 from models.replication.exact import plan
-from models.replication.fidelity_expression import Kind, fidelity_expression
+from models.replication.fidelity_expression import NodeKind, fidelity_expression
 from models.replication.greedy import plan as greedy_plan
-from models.replication.parts import Kind as TopologyKind
+from models.replication.parts import PartKind
 from models.replication.random_topologies import TopologySpec, generate
 from models.replication.structure_aware import plan as structure_aware_plan
 from tests.unit.models.small_topologies import build, optima, topologies
@@ -114,7 +114,7 @@ def test_out_of_time_the_bound_still_holds(topology, budget, most_cells):
     assert not found.optimal or reached == pytest.approx(best, rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", TopologyKind)
+@pytest.mark.parametrize("kind", PartKind)
 @pytest.mark.parametrize("joins", [0.0, 0.5])
 def test_is_never_below_a_heuristic_on_the_papers_random_topologies(kind, joins):
     spec, rng = TopologySpec(kind=kind, join_share=joins), np.random.default_rng(14)
@@ -193,13 +193,13 @@ def test_the_expression_is_the_output_fidelity(topology, bits):
     for node in fidelity_expression(topology):
         parts = [values[part] for part in node.parts]
         match node.kind:
-            case Kind.TASK:
+            case NodeKind.TASK:
                 values.append((parts[0] if parts else 1.0) * replicated[node.tasks[0]])
-            case Kind.RANKED:
+            case NodeKind.RANKED:
                 values.append(sum(w for w, task in zip(node.weights, node.tasks, strict=True) if replicated[task]))
-            case Kind.SUM:
+            case NodeKind.SUM:
                 values.append(np.dot(node.weights, parts))
-            case Kind.PRODUCT:
+            case NodeKind.PRODUCT:
                 values.append(np.prod(parts))
     assert values[-1] == pytest.approx(fidelity(topology, replicated), rel=1e-12)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from experiments.errors import BadInput
 from models.fidelity import score
 from models.replication.greedy import plan
-from models.replication.parts import Kind
+from models.replication.parts import PartKind
 from models.replication.random_topologies import TopologySpec, generate
 from models.topology import parse_topology
 from tests.unit.models.small_topologies import build
@@ -66,7 +66,7 @@ def test_ties_go_to_the_earlier_task():
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from(Kind), st.sampled_from([0.0, 0.5]), st.floats(0, 1))
+@given(st.integers(0, 10**6), st.sampled_from(PartKind), st.sampled_from([0.0, 0.5]), st.floats(0, 1))
 def test_no_task_left_out_hurts_more_than_one_taken(seed, kind, join_share, share):
     topology = generate(np.random.default_rng(seed), TopologySpec(parallelism=(1, 5), kind=kind, join_share=join_share))
     budget = round(share * len(topology.tasks))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.replication.parts import Kind, part, sub_topologies
+from models.replication.parts import PartKind, part, sub_topologies
 from models.topology import Partitioning, Topology, parse_topology
 from tests.unit.models.mixed_topologies import mixed_topology, topology_of
 
@@ -26,14 +26,14 @@ def test_two_chains_with_full_between_as_in_figure_4():
     )
     found = sub_topologies(topology)
     assert names(found) == [{"O4", "O5", "O6"}, {"O1", "O2", "O3"}]
-    assert [p.kind for p in found] == [Kind.STRUCTURED] * 2
+    assert [p.kind for p in found] == [PartKind.STRUCTURED] * 2
 
 
 def test_a_structured_and_a_full_topology_are_one_part_each():
     structured = topology_of({"O1": 4, "O2": 2, "O3": 2}, ["O1 merge O2", "O2 one-to-one O3"])
     full = topology_of({"O1": 4, "O2": 2, "O3": 2}, ["O1 full O2", "O2 full O3"])
-    assert [p.kind for p in sub_topologies(structured)] == [Kind.STRUCTURED]
-    assert [p.kind for p in sub_topologies(full)] == [Kind.FULL]
+    assert [p.kind for p in sub_topologies(structured)] == [PartKind.STRUCTURED]
+    assert [p.kind for p in sub_topologies(full)] == [PartKind.FULL]
     assert names(sub_topologies(structured)) == names(sub_topologies(full)) == [{"O1", "O2", "O3"}]
 
 

@@ -11,7 +11,7 @@ from experiments.errors import BadInput
 from models.fidelity import Scorer, score
 from models.replication import exact, greedy, structure_aware
 from models.replication.branches import affordable
-from models.replication.parts import Kind
+from models.replication.parts import PartKind
 from models.replication.random_topologies import TopologySpec, generate
 from tests.unit.models.mixed_topologies import mixed_topology, topology_of
 from tests.unit.models.small_topologies import topologies
@@ -235,7 +235,7 @@ def test_a_task_of_every_operator_always_buys_some_output(seed):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from(Kind), st.sampled_from([0.0, 0.2, 0.5]), st.floats(0.05, 0.95))
+@given(st.integers(0, 10**6), st.sampled_from(PartKind), st.sampled_from([0.0, 0.2, 0.5]), st.floats(0.05, 0.95))
 def test_what_is_left_of_the_budget_could_not_help(seed, kind, joins, share):
     """Two more tasks at the most are tried, each pair of them."""
     spec = TopologySpec((3, 8), (1, 5), kind, join_share=joins)
@@ -273,7 +273,7 @@ def test_is_near_the_optimum_of_small_topologies():
     assert np.mean(ratios) > 0.9
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(PartKind))
 @pytest.mark.parametrize("joins", [0.0, 0.5])
 def test_beats_greedy_on_the_average_at_every_ratio(kind, joins):
     spec = TopologySpec(parallelism=(1, 6), kind=kind, join_share=joins)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from experiments.errors import BadInput
 from models.fidelity import Scorer
 from models.replication.mc_trees import count_mc_trees
-from models.replication.parts import Kind, part, sub_topologies
+from models.replication.parts import PartKind, part, sub_topologies
 from models.replication.random_topologies import TopologySpec, generate
 from models.replication.units import boundaries, connected, units
 from tests.unit.models.mixed_topologies import mixed_topology, topology_of
@@ -126,7 +126,7 @@ def test_a_unit_has_no_more_segments_than_its_sources_widest_paths(topology):
 @pytest.mark.parametrize("seed", range(60))
 def test_units_part_the_operators_and_boundaries_are_all_streams_between_them(seed):
     for found in sub_topologies(mixed_topology(np.random.default_rng(seed), most_operators=7, tree=False)):
-        if found.kind is Kind.FULL:
+        if found.kind is PartKind.FULL:
             continue
         units_of = [unit.operators for unit in units(found.topology)]
         assert sorted(name for names in units_of for name in names) == sorted(found.topology.operator)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from experiments.errors import BadInput
-from models.simulation.laws import Correlated, Exponential, Lognormal, Weibull
+from models.simulation.laws import Correlated, ExponentialTimes, LognormalTimes, WeibullTimes
 
 GAPS = 200_000
 SIGMAS = 4.5  # a fixed seed and some 50 comparisons in this file: a chance of 4e-4 that a right law fails
-RENEWALS = [Exponential(), Weibull(0.7), Weibull(3.0), Lognormal(0.0), Lognormal(1.0)]
+RENEWALS = [ExponentialTimes(), WeibullTimes(0.7), WeibullTimes(3.0), LognormalTimes(0.0), LognormalTimes(1.0)]
 CORRELATED = [Correlated(0.4, 5), Correlated(0.4, 5, 3.0), Correlated(1.0, 3, 40.0), Correlated(0.5, 1, 2.0)]
 
 
@@ -36,9 +36,9 @@ def test_gaps_have_mean_1_and_the_variance_of_the_law(law, variance):
 
 
 def test_weibull_of_shape_1_and_the_median_of_the_lognormal():
-    draws = Weibull(1.0).draw(np.random.default_rng(2), 5)
-    assert draws == pytest.approx(Exponential().draw(np.random.default_rng(2), 5))
-    above = (Lognormal(1.5).draw(np.random.default_rng(3), GAPS) > exp(-(1.5**2) / 2)).mean()
+    draws = WeibullTimes(1.0).draw(np.random.default_rng(2), 5)
+    assert draws == pytest.approx(ExponentialTimes().draw(np.random.default_rng(2), 5))
+    above = (LognormalTimes(1.5).draw(np.random.default_rng(3), GAPS) > exp(-(1.5**2) / 2)).mean()
     assert above == pytest.approx(0.5, abs=SIGMAS * 0.5 / np.sqrt(GAPS))
 
 
@@ -132,8 +132,8 @@ def test_the_size_of_a_block_does_not_change_the_law():
 @pytest.mark.parametrize(
     ("law", "field", "arguments"),
     [
-        *[(Weibull, "shape", (value,)) for value in (0.0, -1.0, 0.19, 101.0, np.nan, np.inf)],
-        *[(Lognormal, "sigma", (value,)) for value in (-0.1, 2.6, np.nan)],
+        *[(WeibullTimes, "shape", (value,)) for value in (0.0, -1.0, 0.19, 101.0, np.nan, np.inf)],
+        *[(LognormalTimes, "sigma", (value,)) for value in (-0.1, 2.6, np.nan)],
         *[(Correlated, "domain_share", (value, 4)) for value in (-0.1, 1.1, np.nan)],
         *[(Correlated, "domain_size", (0.5, value)) for value in (0, 1.5)],
         *[(Correlated, "spread", (0.5, 4, value)) for value in (-1.0, np.nan, np.inf)],

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from experiments.errors import BadInput
-from models.simulation.laws import Correlated, Exponential, Lognormal, Weibull
-from models.simulation.process import Process
+from models.simulation.laws import Correlated, ExponentialTimes, LognormalTimes, WeibullTimes
+from models.simulation.process import CheckpointProcess
 from models.simulation.reference import simulate_event_by_event
 from models.simulation.simulate import simulate
 from models.utilization import optimal_interval, utilization
@@ -21,7 +21,14 @@ from models.utilization import optimal_interval, utilization
 # 1 in 160, at 3 with 1 in 4.
 SIGMAS = 4.0
 WINDOW = 100.0
-LAWS = [Exponential(), Weibull(0.6), Weibull(4.0), Lognormal(1.2), Lognormal(0.0), Correlated(0.5, 4, 0.0)]
+LAWS = [
+    ExponentialTimes(),
+    WeibullTimes(0.6),
+    WeibullTimes(4.0),
+    LognormalTimes(1.2),
+    LognormalTimes(0.0),
+    Correlated(0.5, 4, 0.0),
+]
 LAWS += [Correlated(0.5, 4, 15.0), Correlated(0.9, 6, 200.0)]
 
 
@@ -35,7 +42,7 @@ def one_run(times, **changes):
 
 
 def process(*, hop_delay, depth, **given):
-    return Process(delay=(depth - 1) * hop_delay, **given)
+    return CheckpointProcess(delay=(depth - 1) * hop_delay, **given)
 
 
 @pytest.mark.parametrize(
@@ -151,13 +158,15 @@ def test_a_short_window_is_as_unbiased_as_a_long_one(failures, hop_delay, depth)
 
 def survival(law):
     """P[gap > x] for gaps of mean 1."""
-    if isinstance(law, Weibull):
+    if isinstance(law, WeibullTimes):
         mean = stats.weibull_min(law.shape).mean()
         return stats.weibull_min(law.shape, scale=1 / mean).sf
     return stats.lognorm(law.sigma, scale=np.exp(-(law.sigma**2) / 2)).sf
 
 
-@pytest.mark.parametrize("law", [Weibull(0.6), Weibull(4.0), Lognormal(0.5), Lognormal(1.2)], ids=str)
+@pytest.mark.parametrize(
+    "law", [WeibullTimes(0.6), WeibullTimes(4.0), LognormalTimes(0.5), LognormalTimes(1.2)], ids=str
+)
 @pytest.mark.parametrize(("hop_delay", "depth"), [(0.0, 1), (3.0, 4)])
 def test_other_laws_meet_the_mean_number_of_periods_between_failures(law, hop_delay, depth):
     """U = L (T - c) sum over k of P[gap > R + (n - 1) delta + k T]: what eq. 10 sums for the exponential law."""
@@ -173,7 +182,7 @@ def test_other_laws_meet_the_mean_number_of_periods_between_failures(law, hop_de
 def test_failures_like_clockwork_keep_the_same_periods_between_any_two():
     """A failure every 50: up for 42 of them, of which 2 periods of 15 are kept, with 12 of work each."""
     given = {"failure_rate": 0.02, "checkpoint_cost": 3.0, "recovery_time": 8.0, "interval": 15.0}
-    result = simulate(**given, law=Lognormal(0.0), failures=7, runs=50, seed=1)
+    result = simulate(**given, law=LognormalTimes(0.0), failures=7, runs=50, seed=1)
     assert result.utilizations == pytest.approx(24 / 50)
 
 
@@ -207,7 +216,7 @@ def test_limits():
 def test_a_window_without_failures():
     """Up since the last failure, and until the next, far beyond the window: every period is kept."""
     given = {"checkpoint_cost": 1.0, "recovery_time": 10.0, "interval": 4.0, "hop_delay": 3.0, "depth": 4}
-    rare = Exponential().failures(np.random.default_rng(0), 1e-9, 20, 1)
+    rare = ExponentialTimes().failures(np.random.default_rng(0), 1e-9, 20, 1)
     assert process(**given).utilizations(rare, 1000.0).tolist() == [0.75] * 20
 
 
@@ -232,7 +241,7 @@ def test_the_seed_decides_and_spawned_seeds_are_independent():
     assert len({mean(7), mean(8), mean(first), mean(second)}) == 4
 
 
-@pytest.mark.parametrize("law", [Exponential(), Correlated(0.5, 4, 20.0)], ids=str)
+@pytest.mark.parametrize("law", [ExponentialTimes(), Correlated(0.5, 4, 20.0)], ids=str)
 @pytest.mark.parametrize(("runs", "failures"), [(250, 100), (3000, 30)])
 def test_memory_is_bounded_by_the_chunk(law, runs, failures):
     def peak(failures):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from models.sustainable.lag import (
     MOST_GROWTH,
     MOST_SAMPLES,
-    Outcome,
+    ProbeOutcome,
     _slopes,
     _thinned,
     grows,
@@ -21,7 +21,12 @@ from models.sustainable.lag import (
 from models.sustainable.search import End, Search
 
 INTERVAL_S = 1.0
-SUSTAINED, NOT_SUSTAINED, VOID, UNSEEN = Outcome.SUSTAINED, Outcome.NOT_SUSTAINED, Outcome.VOID, Outcome.UNSEEN
+SUSTAINED, NOT_SUSTAINED, VOID, UNSEEN = (
+    ProbeOutcome.SUSTAINED,
+    ProbeOutcome.NOT_SUSTAINED,
+    ProbeOutcome.VOID,
+    ProbeOutcome.UNSEEN,
+)
 CAPACITIES, PRECISIONS = st.floats(1.0, 1e6), st.floats(0.005, 0.5)
 
 
@@ -49,7 +54,9 @@ def test_whatever_the_probes_say_the_bracket_only_narrows_and_nothing_above_a_fa
 ):
     def outcome(rate):
         noisy = rate * chance.uniform(0.5, 2)
-        return chance.choice([VOID, SUSTAINED if noisy <= capacity else NOT_SUSTAINED, chance.choice(list(Outcome))])
+        return chance.choice(
+            [VOID, SUSTAINED if noisy <= capacity else NOT_SUSTAINED, chance.choice(list(ProbeOutcome))]
+        )
 
     states, tried = searched(Search(first, precision, most), outcome)
     assert len(tried) <= most

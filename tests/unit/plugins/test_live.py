@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from aftershock.run import followed
+from aftershock.run import run_journals
 from aftershock.watch import live
 from experiments import spec
 from journal.writer import Journal
@@ -100,8 +100,10 @@ def test_a_host_is_not_up_before_something_says_so(browser: TestClient):
 def test_a_request_reads_only_what_has_come_since_the_last(browser: TestClient, monkeypatch: pytest.MonkeyPatch):
     address, read = f"/aftershock/live/{LIVE}/state.json", []
     assert browser.get(address).json()["committed_records"] == 1000
-    taken = followed.Samples.take
-    monkeypatch.setattr(followed.Samples, "take", lambda self, entry: read.append(entry["host"]) or taken(self, entry))
+    taken = run_journals.Samples.take
+    monkeypatch.setattr(
+        run_journals.Samples, "take", lambda self, entry: read.append(entry["host"]) or taken(self, entry)
+    )
     browser.get(address)
     assert read == []
     at_ns = time.time_ns() + 3601 * 10**9

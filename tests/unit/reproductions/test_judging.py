@@ -8,7 +8,7 @@ import pytest
 
 from reproductions.judging import RULES, judge
 from reproductions.plants import InRows
-from reproductions.reproduction import Check, Computed, holds
+from reproductions.reproduction import Computed, ReproductionCheck, holds
 from results.checks import judge as great_expectations
 from results.checks import rules
 from results.checks.rules import Rule, between, in_set, pairs_equal, present
@@ -50,7 +50,7 @@ def by_great_expectations(rule: Rule, folder) -> tuple[object, object]:
 def test_both_judges_say_the_same(rule: Rule, tmp_path) -> None:
     """`holds` would ask for values as well; here each rule is alone."""
     about = {"name": "it", "table": "it", "observed": str, "expected": str, "plant": InRows("nothing", lambda t: t)}
-    asked = Check(subject=lambda evidence: TABLE, rules=lambda evidence: [rule], **about)
+    asked = ReproductionCheck(subject=lambda evidence: TABLE, rules=lambda evidence: [rule], **about)
     row = judge(asked, Computed("it", TABLE))
     assert (row["verdict"], row["detail"]) == by_great_expectations(rule, tmp_path)
 

@@ -16,13 +16,13 @@ from reproductions.checkmate.recoveries import recovery_times
 from reproductions.judging import judge
 from reproductions.measured import Cell
 from reproductions.reproduce import Reproduced, missing_runs, reproduce
-from reproductions.reproduction import Check, Computed, Kind
+from reproductions.reproduction import Computed, ReproductionCheck, ReproductionKind
 from results.checks.rules import NotEnough
 from tests.unit.reproductions.checkmate_shapes import QUERIES, SHAPES, SIMULATED, Shape, sustaining
 from tests.unit.reproductions.runs import checkpoints, ns, put_run
 
 SIZES = {"checkmate/fig-08": 2, "checkmate/fig-12": 2}  # where one run of a cell decides nothing
-MEASURED = [id for id, found in CATALOGUE.items() if found.kind is Kind.MEASURED]
+MEASURED = [id for id, found in CATALOGUE.items() if found.kind is ReproductionKind.MEASURED]
 CHECKS = [pytest.param(id, check, id=f"{id} {check.name}") for id in MEASURED for check in CATALOGUE[id].checks]
 
 
@@ -74,7 +74,7 @@ def test_the_papers_shape_passes(id, tmp_path):
 
 
 @pytest.mark.parametrize(("id", "check"), CHECKS)
-def test_a_check_notices_the_error_that_it_names(id: str, check: Check, found_in) -> None:
+def test_a_check_notices_the_error_that_it_names(id: str, check: ReproductionCheck, found_in) -> None:
     """In runs of the paper's shape, or in simulated rows of it."""
     simulated = check.name.startswith("simulated.")
     sound = Computed(id, SIMULATED[id]) if simulated else found_in(id, SHAPES[id])

@@ -13,7 +13,7 @@ from reproductions import utilization_gains
 from reproductions.catalogue import CATALOGUE
 from reproductions.judging import judge
 from reproductions.plants import InCode, InRows, put, scaled
-from reproductions.reproduction import Check, Computed, Kind, holds
+from reproductions.reproduction import Computed, ReproductionCheck, ReproductionKind, holds
 from results.checks.rules import between
 from tests.unit.reproductions.planting import plant
 from tests.unit.reproductions.small import SMALL
@@ -23,9 +23,9 @@ EVERY = [(found, check) for found in CATALOGUE.values() for check in found.check
 
 def computed() -> Iterator[object]:
     """Each check of what is computed; one that the panels of a figure share, with the first of them."""
-    seen: list[Check] = []
+    seen: list[ReproductionCheck] = []
     for found, check in EVERY:
-        if found.kind is Kind.COMPUTED and not any(check is each for each in seen):
+        if found.kind is ReproductionKind.COMPUTED and not any(check is each for each in seen):
             seen.append(check)
             yield pytest.param(found.id, check, id=f"{found.id} {check.name}")
 
@@ -36,12 +36,14 @@ def table_of(id: str, error: InCode | None) -> pd.DataFrame:
     return CATALOGUE[id].compute(SMALL.get(id, 1), lambda done, total: None)
 
 
-def verdict(id: str, check: Check, error: InCode | None = None) -> str:
+def verdict(id: str, check: ReproductionCheck, error: InCode | None = None) -> str:
     return str(judge(check, Computed(id, table_of(id, error)))["verdict"])
 
 
 @pytest.mark.parametrize(("id", "check"), list(computed()))
-def test_a_check_notices_what_it_says_that_it_does(id: str, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_notices_what_it_says_that_it_does(
+    id: str, check: ReproductionCheck, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sound, planted = ("fail", "pass") if check.fails else ("pass", "fail")
     assert verdict(id, check) == sound
     plant(monkeypatch, check.plant)
@@ -49,7 +51,7 @@ def test_a_check_notices_what_it_says_that_it_does(id: str, check: Check, monkey
 
 
 def test_every_check_names_its_error_in_the_code_if_it_is_computed_and_in_the_rows_if_it_is_measured() -> None:
-    kinds = {Kind.COMPUTED: InCode, Kind.MEASURED: InRows}
+    kinds = {ReproductionKind.COMPUTED: InCode, ReproductionKind.MEASURED: InRows}
     assert [check.name for found, check in EVERY if not isinstance(check.plant, kinds[found.kind])] == []
     assert [check.name for _, check in EVERY if not check.plant.what.strip()] == []
     with pytest.raises(TypeError, match="plant"):

@@ -7,11 +7,11 @@ import pytest
 
 from reproductions.catalogue import CATALOGUE
 from reproductions.printed import ROUNDS, UNEXPLAINED, beside_printed, figure_at
-from reproductions.reproduction import Kind
+from reproductions.reproduction import ReproductionKind
 from results.checks.rules import NotEnough
 from tests.unit.reproductions.small import SMALL
 
-COMPUTED = [id for id, found in CATALOGUE.items() if found.kind is Kind.COMPUTED and id not in SMALL]
+COMPUTED = [id for id, found in CATALOGUE.items() if found.kind is ReproductionKind.COMPUTED and id not in SMALL]
 
 
 def reasons(table: pd.DataFrame) -> list[str | None]:

@@ -14,7 +14,7 @@ from reproductions import reproduce as module
 from reproductions.catalogue import CATALOGUE
 from reproductions.plants import InRows
 from reproductions.reproduce import Reproduced, find, reproduce, teller
-from reproductions.reproduction import Kind, as_printed, half_unit
+from reproductions.reproduction import ReproductionKind, as_printed, half_unit
 from results.verdict import Verdict
 from tests.unit.reproductions.small import SMALL
 
@@ -33,7 +33,7 @@ TABLES = sorted(COMPUTED_ROWS)
 
 
 def test_the_catalogue_has_every_row_of_its_kind():
-    of_kind = {kind: {id for id, found in CATALOGUE.items() if found.kind == kind} for kind in Kind}
+    of_kind = {kind: {id for id, found in CATALOGUE.items() if found.kind == kind} for kind in ReproductionKind}
     assert of_kind == {"C": COMPUTED_ROWS, "M": MEASURED_ROWS}
     assert all(found.id == id and found.checks for id, found in CATALOGUE.items())
     assert {found.paper for found in CATALOGUE.values()} == {"utilization", "checkmate", "ppa", "incremental"}

@@ -80,7 +80,9 @@ def test_a_removed_run_is_gone(home):
 
 def status(run_id, days_ago, experiment="words", state="done"):
     ended_ns = NOW_NS - days_ago * DAY_NS
-    return store.Status(run_id=run_id, experiment=experiment, state=state, started_ns=ended_ns - 9, ended_ns=ended_ns)
+    return store.RunStatus(
+        run_id=run_id, experiment=experiment, state=state, started_ns=ended_ns - 9, ended_ns=ended_ns
+    )
 
 
 RUNS = [

@@ -15,7 +15,7 @@ from results.regression import records
 from results.runs import exchange, store
 from results.summary import index
 from results.tables import schema
-from tests.unit.blows import Blow, at_every_change
+from tests.unit.interruptions import Interruption, at_every_change
 from tests.unit.results.regression.past import write_run
 
 OLD, NEW, OTHER = 6000.0, 7000.0, 5000.0
@@ -54,7 +54,7 @@ def listed():
     return {row.run_id: row.metrics["service_rate"] for row in rows}
 
 
-def litter(home):
+def leftover_files(home):
     """What is in the home besides its folders, the index and its locks."""
     known = {"runs", "regressions", "live", "runs-index.json", "runs-index.lock", "runs-index.saving"}
     inside = [path.name for folder in ("runs", "regressions") for path in (home / folder).glob("*")]
@@ -80,41 +80,41 @@ def keep():
     records.keep(DOCUMENT, TABLES)
 
 
-@pytest.mark.parametrize("blow", Blow)
+@pytest.mark.parametrize("interruption", Interruption)
 @pytest.mark.parametrize("at_once", [True, False], ids=["exchange", "three-steps"])
-def test_a_run_that_is_replaced_is_the_old_one_or_the_new_one(home, monkeypatch, blow, at_once):
+def test_a_run_that_is_replaced_is_the_old_one_or_the_new_one(home, monkeypatch, interruption, at_once):
     if not at_once:
         monkeypatch.setattr(store, "exchange", exchange.in_three_steps)
     two_runs(home)
-    for _ in at_every_change(replace, home, blow):
+    for _ in at_every_change(replace, home, interruption):
         with store.scratch():  # whatever needs one next
             pass
         assert listed() in ({"run-1": OLD, "run-2": OTHER}, {"run-1": NEW, "run-2": OTHER})
-        assert litter(home) == set()
+        assert leftover_files(home) == set()
         two_runs(home)
     replace()
     assert listed() == {"run-1": NEW, "run-2": OTHER}
-    assert litter(home) == set()
+    assert leftover_files(home) == set()
 
 
-@pytest.mark.parametrize("blow", Blow)
-def test_a_run_that_is_removed_is_there_whole_or_gone(home, blow):
+@pytest.mark.parametrize("interruption", Interruption)
+def test_a_run_that_is_removed_is_there_whole_or_gone(home, interruption):
     two_runs(home)
-    for _ in at_every_change(remove, home, blow):
+    for _ in at_every_change(remove, home, interruption):
         assert listed() in ({"run-1": OLD, "run-2": OTHER}, {"run-2": OTHER})
         if store.is_finished("run-1"):
             remove()
         with store.scratch():
             pass
         assert listed() == {"run-2": OTHER}
-        assert litter(home) == set()
+        assert leftover_files(home) == set()
         two_runs(home)
 
 
-@pytest.mark.parametrize("blow", Blow)
-def test_a_comparison_is_recorded_whole_or_not_at_all(home, blow):
+@pytest.mark.parametrize("interruption", Interruption)
+def test_a_comparison_is_recorded_whole_or_not_at_all(home, interruption):
     two_runs(home)
-    for _ in at_every_change(keep, home, blow):
+    for _ in at_every_change(keep, home, interruption):
         found = records.documents()
         assert found in ([], [DOCUMENT])
         for regression in records.all_recorded():
@@ -124,28 +124,28 @@ def test_a_comparison_is_recorded_whole_or_not_at_all(home, blow):
         with store.scratch():
             pass
         assert records.documents() == [DOCUMENT]
-        assert litter(home) == set()
+        assert leftover_files(home) == set()
         two_runs(home)
 
 
-@pytest.mark.parametrize("blow", Blow)
+@pytest.mark.parametrize("interruption", Interruption)
 @pytest.mark.parametrize("list_them", [index.rows, index.complete])
-def test_the_index_says_what_the_runs_say(home, blow, list_them):
+def test_the_index_says_what_the_runs_say(home, interruption, list_them):
     two_runs(home)
-    for number in at_every_change(list_them, home, blow):
+    for number in at_every_change(list_them, home, interruption):
         write_run(f"later-{number}", number, facts={"service_rate": OTHER})
         everything = {"run-1": OLD, "run-2": OTHER, f"later-{number}": OTHER}
         assert listed() == everything
         assert set(json.loads((home / "runs-index.json").read_text())["runs"]) == set(everything)
-        assert litter(home) == set()
+        assert leftover_files(home) == set()
         two_runs(home)
 
 
-@pytest.mark.parametrize("blow", Blow)
-def test_a_document_is_the_old_one_or_the_new_one(home, blow):
+@pytest.mark.parametrize("interruption", Interruption)
+def test_a_document_is_the_old_one_or_the_new_one(home, interruption):
     path, old, new = home / "document.json", {"a": "x" * 9000}, {"a": "y" * 9000}
     seen = []
-    for _ in at_every_change(lambda: store.write_json(path, new), home, blow):
+    for _ in at_every_change(lambda: store.write_json(path, new), home, interruption):
         seen.append(store.read_json(path) if path.exists() else None)
         store.write_json(path, old)
     assert seen[-1] == new
@@ -164,7 +164,7 @@ def test_two_commands_at_once_leave_a_whole_run_or_none(home, monkeypatch, code,
         assert found.pop("run-2") == OTHER
         assert found in ({"run-1": NEW}, {})
         assert remove in (code, other) or found
-        assert litter(home) == set()
+        assert leftover_files(home) == set()
         two_runs(home)
 
 
@@ -193,4 +193,4 @@ def test_a_scratch_folder_that_somebody_uses_is_left_alone(home):
         with store.scratch() as second:
             assert first != second
         assert (first / "work").exists()
-    assert litter(home) == set()
+    assert leftover_files(home) == set()

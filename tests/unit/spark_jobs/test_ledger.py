@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from experiments.spec import RecoveryMode
 from spark_jobs.tables.batches import Batch
-from spark_jobs.tables.ledger import NS, Pace, ledger, pace, steady
-from spark_jobs.tables.outages import Kind, Moment, Outage, moments, outages
+from spark_jobs.tables.ledger import NS, UndisturbedPace, ledger, pace, steady
+from spark_jobs.tables.outages import Moment, MomentKind, Outage, moments, outages
 from spark_jobs.tables.recoveries import by_batches, recoveries
 
 INTERVAL_NS = 10 * NS
@@ -50,7 +50,7 @@ def test_a_batch_that_a_fault_cuts_off_is_lost_from_its_start():
 
 def test_what_cold_executors_take_longer_is_warm_up():
     cut = outage(0, 16, 16.5, 22)
-    usual = Pace(rate=1000 / (8 * NS))
+    usual = UndisturbedPace(rate=1000 / (8 * NS))
     found = ledger((0, 40 * NS), [batch(0, 0, 9), batch(1, 22, 34), batch(2, 34, 43)], [cut], usual, INTERVAL_NS)
     assert classes(found)["restart"] == pytest.approx(5.5)
     assert classes(found)["warm-up"] == pytest.approx(3)
@@ -64,7 +64,7 @@ def test_a_fault_while_idle_loses_no_work():
 
 
 def test_a_batch_that_outlives_a_fault_does_its_lost_work_again():
-    usual = Pace(rate=1000 / (8 * NS))
+    usual = UndisturbedPace(rate=1000 / (8 * NS))
     survived = outage(0, 4, 4.2, 4.2)  # recovery by task: ready at once
     found = ledger((0, 12 * NS), [batch(0, 0, 12)], [survived], usual, INTERVAL_NS)
     assert classes(found) == {"lost": 3, "useful": 8, "checkpoint": 1}
@@ -95,7 +95,7 @@ def timelines(draw):
 @given(timelines(), st.integers(0, 60), st.integers(1, 120), st.booleans())
 def test_the_classes_add_up_to_the_window_exactly(timeline, start_s, length_s, with_pace):
     made, cuts = timeline
-    usual = Pace(rate=1000 / (8 * NS)) if with_pace else None
+    usual = UndisturbedPace(rate=1000 / (8 * NS)) if with_pace else None
     window = (start_s * NS, (start_s + length_s) * NS)
     found = ledger(window, made, cuts, usual, INTERVAL_NS)
     assert found[0].start_ns == window[0]
@@ -128,18 +128,23 @@ def test_real_time_batches_follow_at_once_and_one_that_a_fault_cuts_off_is_lost_
 
 
 def test_a_fault_before_the_restart_extends_the_outage():
-    events = [(10, Kind.DEATH, 0), (11, Kind.NOTICE, None), (14, Kind.DEATH, 1), (20, Kind.READY, None)]
+    events = [
+        (10, MomentKind.DEATH, 0),
+        (11, MomentKind.NOTICE, None),
+        (14, MomentKind.DEATH, 1),
+        (20, MomentKind.READY, None),
+    ]
     found = outages([Moment(at * NS, kind, fault) for at, kind, fault in events])
     assert found == [outage(0, 10, 11, 20, faults=2)]
 
 
 def test_a_query_that_fails_by_itself_is_an_outage_without_a_fault():
-    found = outages([Moment(5 * NS, Kind.NOTICE), Moment(9 * NS, Kind.READY)])
+    found = outages([Moment(5 * NS, MomentKind.NOTICE), Moment(9 * NS, MomentKind.READY)])
     assert found == [outage(None, 5, 5, 9, faults=0)]
 
 
 def test_an_outage_that_is_still_open_has_no_end():
-    assert outages([Moment(5 * NS, Kind.DEATH, 3)]) == [outage(3, 5, None, None)]
+    assert outages([Moment(5 * NS, MomentKind.DEATH, 3)]) == [outage(3, 5, None, None)]
 
 
 def test_moments_of_the_journals_by_recovery_mode():
@@ -150,11 +155,17 @@ def test_moments_of_the_journals_by_recovery_mode():
     ]
     injector = [{"event": "injected", "fired_ns": 5, "fault": 0, "kind": "kill"}, {"event": "absorbed", "fault": 1}]
     by_query = moments(query, [], injector, RecoveryMode.QUERY, [8, 10])
-    assert [m.kind for m in by_query] == [Kind.DEATH, Kind.NOTICE, Kind.COMMIT, Kind.READY, Kind.COMMIT]
+    assert [m.kind for m in by_query] == [
+        MomentKind.DEATH,
+        MomentKind.NOTICE,
+        MomentKind.COMMIT,
+        MomentKind.READY,
+        MomentKind.COMMIT,
+    ]
     by_task = moments(query[:1], [], injector, RecoveryMode.TASK, [6])
-    assert [(m.at_ns, m.kind) for m in by_task] == [(5, Kind.DEATH), (6, Kind.ALIVE), (7, Kind.ALIVE)]
+    assert [(m.at_ns, m.kind) for m in by_task] == [(5, MomentKind.DEATH), (6, MomentKind.ALIVE), (7, MomentKind.ALIVE)]
     ended = moments([], [{"event": "program-ended", "at_ns": 4}], [], RecoveryMode.QUERY, [])
-    assert ended == [Moment(4, Kind.NOTICE)]
+    assert ended == [Moment(4, MomentKind.NOTICE)]
 
 
 def struck(fault, kind, at_s):
@@ -234,7 +245,7 @@ def test_by_task_a_query_that_failed_is_down_until_it_is_ready():
 
 def test_phases_of_a_recovery():
     made, cuts = [batch(0, 0, 9), batch(1, 22, 34), batch(2, 34, 43)], [outage(0, 16, 16.5, 22)]
-    usual = Pace(rate=1000 / (8 * NS))
+    usual = UndisturbedPace(rate=1000 / (8 * NS))
     segments = ledger((0, 43 * NS), made, cuts, usual, INTERVAL_NS)
     (found,) = recoveries(cuts, by(made, segments, usual), made, steady(made, cuts), None)
     _, fault, faults, *_moments, detect, restart, restore, catch_up, lost, executor = found.row(0)

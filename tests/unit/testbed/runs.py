@@ -5,7 +5,7 @@ from random import Random
 
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
-from testbed.simulation import Fault, Moment, Simulation
+from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.small_flows import laid_out
 
 FAULT_TOLERANT = ("coordinated", "uncoordinated", "communication-induced")
@@ -28,11 +28,13 @@ def oracle(flow):
 def faults(flow, protocol, seed, most=4):
     """One fault or more, of every kind; the first at a moment that comes for certain."""
     random = Random(seed)
-    special = Moment.ALIGNING if protocol == "coordinated" else Moment.REPLAYING
-    drawn = [Fault(Moment.ANY, random.randrange(WITHIN[flow]), random.random() < 0.2)]
+    special = CrashMoment.ALIGNING if protocol == "coordinated" else CrashMoment.REPLAYING
+    drawn = [Fault(CrashMoment.ANY, random.randrange(WITHIN[flow]), random.random() < 0.2)]
     for _ in range(random.randrange(most)):
-        moment = random.choice((Moment.ANY, Moment.STORING, Moment.RESTORING, Moment.RESTORING, special))
-        after = random.randrange(WITHIN[flow] if moment is Moment.ANY else 12)
+        moment = random.choice(
+            (CrashMoment.ANY, CrashMoment.STORING, CrashMoment.RESTORING, CrashMoment.RESTORING, special)
+        )
+        after = random.randrange(WITHIN[flow] if moment is CrashMoment.ANY else 12)
         drawn.append(Fault(moment, after, random.random() < 0.2))
     return drawn
 

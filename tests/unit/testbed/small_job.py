@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from testbed.operators import Delivery
-from testbed.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 
 HERE = "127.0.0.1"
 JOB = Job(
@@ -13,7 +13,7 @@ JOB = Job(
     protocol="coordinated",
     slots=2,
     parallelism=3,
-    input=InputSpec(InputKind.GENERATED, 10_001, rate=5000.0),
+    input=JobInput(InputKind.GENERATED, 10_001, rate=5000.0),
     output=OutputSpec(OutputKind.FILES, Delivery.EXACTLY_ONCE, "output"),
     store="store",
 )

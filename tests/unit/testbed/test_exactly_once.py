@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.core.partition import Limits
+from testbed.core.partition import PartitionLimits
 from testbed.operators import Delivery
 from tests.unit.testbed.runs import CASES, FAULT_TOLERANT, faults, oracle, simulated
 
@@ -32,7 +32,7 @@ def test_every_kind_of_dataflow_with_crashes_and_a_store_that_refuses(flow, prot
 
 @pytest.mark.parametrize(("flow", "protocol"), CASES)
 def test_one_record_a_message_and_one_frame_of_credit(flow, protocol):
-    limits = Limits(frames_in_flight=1, records_per_message=1, changes_per_full=2)
+    limits = PartitionLimits(frames_in_flight=1, records_per_message=1, changes_per_full=2)
     for seed in range(2):
         outcome = simulated(flow, protocol, seed, limits=limits).run()
         assert outcome.published == oracle(flow), f"seed {seed}"

@@ -15,7 +15,7 @@ from journal.writer import Journal
 from testbed.core.checkpoints import Checkpoint
 from testbed.core.control import Go, NotStored, Published, Ready, Stored, Unreadable, encode_message
 from testbed.runtime import messages
-from testbed.runtime.messages import SLOT, Broken, Failed, Hello, Kept, Status, Stop
+from testbed.runtime.messages import SLOT, Broken, Failed, Hello, Kept, SlotStatus, Stop
 from testbed.runtime.secret import RunSecret
 from testbed.runtime.server import Server
 from testbed.runtime.slot import Slot
@@ -42,7 +42,7 @@ def reported(message):
 
 
 HELLO = told(Hello((HERE, 1), 0, 0))
-STATUS = json.loads(messages.encode(Status(1)))[1]
+STATUS = json.loads(messages.encode(SlotStatus(1)))[1]
 STRANGERS = {
     "a wrong token": SLOT.of(secrets.token_bytes(32)) + HELLO,
     "half a character": plain("Hello", token="\ud800", address=[HERE, 1], task=0, attempt=0),
@@ -55,7 +55,7 @@ GUESTS = {
     "a hundred thousand brackets": block(NO_PARTITION, b"[" * 100_000),
     "a block too long": BLOCK.pack(LONGEST_BLOCK + 1, NO_PARTITION),
     "half a character": plain("Failed", error="\ud800"),
-    "a status before a hello": told(Status(1)),
+    "a status before a hello": told(SlotStatus(1)),
     "a report before a hello": reported(Ready(0, 1)),
     "nonsense": b"\xff" * 100,
     "an address that is a name": told(Hello(("localhost", 1), 0, 0)),
@@ -65,11 +65,11 @@ GUESTS = {
 }
 JOINED = {
     "a second hello": HELLO,
-    "a status with a list for a dictionary": plain("Status", **STATUS | {"tallies": []}),
-    "a status of a partition that is none": told(Status(1, {99: {}})),
-    "a place of a partition that is none": told(Status(1, {}, {-1: 0})),
-    "a checkpoint of a partition that is none": told(Status(1, kept=(Kept(99, 1, 0.1, 1, False),))),
-    "no number for CPU time": plain("Status", **STATUS | {"cpu_s": float("nan")}),
+    "a status with a list for a dictionary": plain("SlotStatus", **STATUS | {"tallies": []}),
+    "a status of a partition that is none": told(SlotStatus(1, {99: {}})),
+    "a place of a partition that is none": told(SlotStatus(1, {}, {-1: 0})),
+    "a checkpoint of a partition that is none": told(SlotStatus(1, kept=(Kept(99, 1, 0.1, 1, False),))),
+    "no number for CPU time": plain("SlotStatus", **STATUS | {"cpu_s": float("nan")}),
     "an empty report": block(0, b"{}"),
     "a report of a partition that is none": reported(Ready(99, 1)),
     "another's order": reported(Go(1)),
@@ -149,7 +149,7 @@ def test_who_says_nothing_is_cut_off(run, monkeypatch):
 
 GOOD = [
     HELLO,
-    told(Status(1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12)),
+    told(SlotStatus(1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12)),
     told(Broken(1, 0)),
     *map(reported, (Ready(0, 1), Unreadable(0, 1, "bids.0/state-1-1"), NotStored(0, 1, 1), Published(6, 1))),
 ]

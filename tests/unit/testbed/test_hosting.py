@@ -16,7 +16,7 @@ from testbed.core.control import Go, NotStored, Ready, Restore, Unreadable
 from testbed.core.effects import Publish
 from testbed.operators import Delivery, Sink, Source
 from testbed.runtime import hosting
-from testbed.runtime.job import InputKind, InputSpec, OutputKind, OutputSpec
+from testbed.runtime.job import InputKind, JobInput, OutputKind, OutputSpec
 from testbed.runtime.sinks import Outlet, Superseded
 from testbed.runtime.wire import turn
 from testbed.stores.store import DirectoryStore, MemoryStore
@@ -64,7 +64,7 @@ class HeardSlot(LoneSlot):
             protocol="uncoordinated",
             checkpoint_interval_s=0.1,
             store=str(folder / "store"),
-            input=InputSpec(InputKind.GENERATED, None, rate=5000.0),
+            input=JobInput(InputKind.GENERATED, None, rate=5000.0),
             output=OutputSpec(OutputKind.NOWHERE, delivery),
         )
         super().__init__(job, lambda _, told: self.told.append(told))

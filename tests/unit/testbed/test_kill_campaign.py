@@ -159,7 +159,7 @@ def campaign(tmp_path, ends):
 
 def test_a_run_that_is_over_before_its_last_kill_was_not_struck_by_it(tmp_path):
     episode = campaign(tmp_path, ends=True).run(kills=2)
-    assert [blow.kills for blow in episode.blows] == [1, 1]
+    assert [injection.kills for injection in episode.injections] == [1, 1]
     assert episode.verdict.lost == episode.verdict.compared > 0, "judged by where the end has the sources"
 
 

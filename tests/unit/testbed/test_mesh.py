@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from testbed.core.effects import Grant
-from testbed.core.frames import CorruptFrame, Frame, Kind, encode
+from testbed.core.frames import CorruptFrame, Frame, FrameKind, encode
 from testbed.runtime.entrance import GREETING_LIMIT_S
 from testbed.runtime.mesh import PEER, Mesh
 from testbed.runtime.messages import Peers
@@ -61,7 +61,7 @@ def pair():
 
 
 def frame(epoch, sequence):
-    return Frame(Kind.DATA, epoch, 0, sequence, 0, b"", rows(sequence))
+    return Frame(FrameKind.DATA, epoch, 0, sequence, 0, b"", rows(sequence))
 
 
 def test_frames_go_over_in_order_and_credit_comes_back(pair):

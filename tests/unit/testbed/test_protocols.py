@@ -6,7 +6,7 @@ import numpy as np
 
 from models.checkpoint_graph import Execution, on_z_cycle, recovery_line
 from testbed.core.checkpoints import Checkpoint, initial_line, last_common, rollback_propagation
-from testbed.core.frames import Frame, Kind
+from testbed.core.frames import Frame, FrameKind
 from testbed.core.graph import Dataflow
 from testbed.core.layout import lay_out
 from testbed.protocols import PROTOCOLS, Runtime
@@ -44,7 +44,7 @@ def ping_pong(protocol, exchanges):
         sender, receiver = players[turn % 2], players[1 - turn % 2]
         piggyback = sender.protocol.before_send(numbered(channels[sender.number], receiver.number))
         sent_in = sender.interval
-        receiver.protocol.on_message(Frame(Kind.DATA, 1, 0, turn, 0, piggyback))
+        receiver.protocol.on_message(Frame(FrameKind.DATA, 1, 0, turn, 0, piggyback))
         messages.append((sender.number, sent_in, receiver.number, receiver.interval))
         receiver.protocol.on_timer()
     columns = np.array(messages).T

@@ -10,13 +10,18 @@ from testbed.core.layout import lay_out
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.reachability import reachability
-from testbed.simulation import Fault, Moment, Simulation
+from testbed.simulation import CrashMoment, Fault, Simulation
 from workloads.reachability import events_of, reachable
 
 SPEC = ReachabilitySpec(nodes=700, stream_seed=3)
 EVENTS, BATCH, PARTITIONS = 800, 100, 2
 ACYCLIC_ONLY = "coordinated"
-FAULTS = (Fault(Moment.ANY, 150), Fault(Moment.STORING, 20), Fault(Moment.RESTORING, 3), Fault(Moment.ANY, 200))
+FAULTS = (
+    Fault(CrashMoment.ANY, 150),
+    Fault(CrashMoment.STORING, 20),
+    Fault(CrashMoment.RESTORING, 3),
+    Fault(CrashMoment.ANY, 200),
+)
 
 
 def inputs():

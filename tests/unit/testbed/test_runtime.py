@@ -16,8 +16,8 @@ from testbed.core.shapes import UnknownMessage
 from testbed.queries import as_messages
 from testbed.runtime import messages
 from testbed.runtime.background import Background, Results
-from testbed.runtime.job import InputKind, InputSpec, Job
-from testbed.runtime.messages import Broken, Failed, Hello, Kept, Peers, Status, Stop
+from testbed.runtime.job import InputKind, Job, JobInput
+from testbed.runtime.messages import Broken, Failed, Hello, Kept, Peers, SlotStatus, Stop
 from testbed.runtime.sinks import Files, published
 from testbed.runtime.sources import Generated, columns, stream_of
 from testbed.runtime.wire import BLOCK, LONGEST_BLOCK, BlockReader, WireError, block, turn
@@ -41,7 +41,7 @@ def test_a_job_survives_its_way_to_the_slots(job):
         ({"protocol": "none"}, "delivery"),
         ({"workload": NexmarkSpec(query=NexmarkQuery.Q5)}, "workload.query"),
         ({"workload": ReachabilitySpec()}, "protocol of reachability"),
-        ({"input": InputSpec(InputKind.GENERATED, None, rate=0)}, "input.rate"),
+        ({"input": JobInput(InputKind.GENERATED, None, rate=0)}, "input.rate"),
     ],
 )
 def test_a_job_that_cannot_run_is_refused(change, named):
@@ -119,7 +119,7 @@ def test_a_block_that_nobody_would_send_is_refused():
         Broken(1, 2),
         Stop(),
         Failed("why"),
-        Status(1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12),
+        SlotStatus(1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12),
     ],
 )
 def test_a_message_of_a_slot_survives_its_way(message):

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from workloads.nexmark.counters import bits
 from workloads.nexmark.messages import messages
-from workloads.nexmark.stream import ACTIVE_PERSONS, HOT_EVERY, IN_FLIGHT_AUCTIONS, Stream, events
+from workloads.nexmark.stream import ACTIVE_PERSONS, HOT_EVERY, IN_FLIGHT_AUCTIONS, EventStream, events
 from workloads.schedule import Schedule
 
 START_NS = 1_795_173_799_675_000_000
 POSITIONS = st.integers(0, 10**12)
-STREAM = Stream(7, Schedule(START_NS, 25_000.0, 4))
+STREAM = EventStream(7, Schedule(START_NS, 25_000.0, 4))
 MANY = 200_000
 
 
@@ -36,7 +36,7 @@ def creation(batch, ids):
 @given(POSITIONS, st.integers(0, 300), st.integers(0, 150), st.integers(0, 2**64 - 1))
 @settings(max_examples=20, deadline=None)
 def test_a_part_is_the_same_whatever_it_was_made_with(start, before, length, seed):
-    stream = Stream(seed, Schedule(START_NS, 12_345.6))
+    stream = EventStream(seed, Schedule(START_NS, 12_345.6))
     low = max(0, start - before)
     alone = messages(events(stream, start, start + length))
     assert alone == messages(events(stream, low, start + length + 77))[start - low : start - low + length]
@@ -101,7 +101,7 @@ def test_what_an_event_refers_to_exists_already_and_is_not_old(many, kind, field
 def test_the_share_of_hot_items(share, kind, field, option, per_cycle, beside, alive):
     """Within five standard deviations of a binomial law, whose chance includes that a cold draw is the hot item."""
     first = 10**6 // 50 * 50
-    batch = getattr(events(Stream(3, **{option: share}), first, first + MANY), kind)
+    batch = getattr(events(EventStream(3, **{option: share}), first, first + MANY), kind)
     newest = (column(batch, "position") // 50 + 1) * per_cycle - 1
     hot = 1000 + np.minimum(newest // HOT_EVERY * HOT_EVERY + beside, newest)
     found, n = int((column(batch, field) == hot).sum()), batch.num_rows
@@ -111,7 +111,7 @@ def test_the_share_of_hot_items(share, kind, field, option, per_cycle, beside, a
 
 def test_cold_items_are_even_over_those_alive():
     first = 10**6 // 50 * 50
-    bids = events(Stream(3, hot_auctions=0.0), first, first + MANY).bids
+    bids = events(EventStream(3, hot_auctions=0.0), first, first + MANY).bids
     age = (column(bids, "position") // 50 + 1) * 3 - 1 - (column(bids, "auction") - 1000)
     counts = np.bincount(age, minlength=IN_FLIGHT_AUCTIONS)
     expected = bids.num_rows / IN_FLIGHT_AUCTIONS
@@ -134,13 +134,13 @@ def test_values_lie_in_their_ranges(many):
 def test_event_time_is_when_the_record_is_due(position, rate):
     schedule = Schedule(START_NS, rate, 3)
     assert schedule.all_due_ms(np.array([position]))[0] == schedule.due_ms(position)
-    made = events(Stream(1, schedule), position, position + 1)
+    made = events(EventStream(1, schedule), position, position + 1)
     (time_ms,) = [column(b, "date_time")[0] for b in (made.persons, made.auctions, made.bids) if b.num_rows]
     assert time_ms == schedule.due_ms(position)
 
 
 def test_seeds_differ_in_every_field_that_is_drawn(many):
-    other = events(Stream(8, STREAM.schedule), 0, MANY)
+    other = events(EventStream(8, STREAM.schedule), 0, MANY)
     fixed = {"position", "id", "date_time"}
     for kind in ("persons", "auctions", "bids"):
         ours, theirs = getattr(many, kind), getattr(other, kind)

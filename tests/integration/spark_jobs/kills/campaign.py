@@ -15,8 +15,8 @@ from tests.integration.spark_jobs.kills.rig import Rig
 from tests.integration.spark_jobs.kills.watching import Entry, Stage, Standing, Watch
 
 POLL_S = 0.0005
-LONGEST_DELAY_S = 0.5  # of a blow at random
-MOMENT_LIMIT_S = 6.0  # a moment that has not come by then is let go, and the blow falls all the same
+LONGEST_DELAY_S = 0.5  # of an injection at random
+MOMENT_LIMIT_S = 6.0  # a moment that has not come by then is let go, and the injection falls all the same
 NOTICE_LIMIT_S = 1.0
 PAUSE_SHARE, ALL_SHARE, REPLACED_SHARE = 0.08, 0.06, 0.5
 
@@ -30,13 +30,13 @@ class Means(Enum):
 
 
 @dataclass(frozen=True)
-class Blow:
+class Injection:
     """What fell when, on how many, aimed at which moment, and which it hit."""
 
     at_ns: int
     means: Means
     victims: int
-    aim: Moment
+    target: Moment
     hit: Moment
 
     @property
@@ -46,12 +46,12 @@ class Blow:
 
 @dataclass(frozen=True)
 class Episode:
-    """A run from its beginning to its end, with all blows, and what of its output was wrong.
+    """A run from its beginning to its end, with all injections, and what of its output was wrong.
 
     own_deaths   how many slots ended though nobody struck them
     """
 
-    blows: list[Blow]
+    injections: list[Injection]
     verdict: Verdict
     journal: list[Entry]
     own_deaths: int
@@ -62,7 +62,7 @@ class Stuck(Exception):
 
 
 class Campaign:
-    """Blows on one run, seeded: the same aims in the same order; when they fall is the machine's affair.
+    """Injections on one run, seeded: same targets, same order; their times depend on the machine.
 
     `limit_s` is how long a recovery, or the end of the run, may take.
     """
@@ -76,45 +76,45 @@ class Campaign:
     def run(self, kills: int) -> Episode:
         """So many kills at least, then the end of the run, amid which there is one more if it does not come sooner."""
         while self._killed < kills:
-            self._blow(self._random.choice(self._moments))
+            self._inject(self._random.choice(self._moments))
         self._rest(checkpoints=0)
         self._rig.drain()
         self._strike(Moment.RUNNING, Means.KILL)
         positions = self._end()["positions"]
         self._watch.close()
-        return Episode(self._blows(), judged(self._rig.job, positions), self._watch.entries, self._rig.own_deaths)
+        return Episode(self._injections(), judged(self._rig.job, positions), self._watch.entries, self._rig.own_deaths)
 
-    # One blow.
+    # One injection.
 
-    def _blow(self, aim: Moment) -> None:
-        if aim in AMID_RECOVERY and self._watch.stage is Stage.RUNNING and self._watch.stored:
+    def _inject(self, target: Moment) -> None:
+        if target in AMID_RECOVERY and self._watch.stage is Stage.RUNNING and self._watch.stored:
             self._strike(Moment.RUNNING, Means.KILL)  # so that there is a recovery
-        if aim not in AMID_RECOVERY:
+        if target not in AMID_RECOVERY:
             self._rest(checkpoints=self._random.randrange(3 * len(self._rig.job.layout().partitions)))
-        self._strike(aim, self._means(aim))
+        self._strike(target, self._means(target))
 
-    def _means(self, aim: Moment) -> Means:
+    def _means(self, target: Moment) -> Means:
         drawn = self._random.random()
-        if self._rig.can_pause and drawn < PAUSE_SHARE and aim not in AMID_RECOVERY:
+        if self._rig.can_pause and drawn < PAUSE_SHARE and target not in AMID_RECOVERY:
             return Means.PAUSE
         return Means.KILL_ALL if drawn > 1 - ALL_SHARE else Means.KILL
 
-    def _strike(self, aim: Moment, means: Means) -> None:
-        candidates = self._wait_for(aim) or self._rig.victims()
+    def _strike(self, target: Moment, means: Means) -> None:
+        candidates = self._wait_for(target) or self._rig.victims()
         if not candidates or self._watch.end:
             return
         losses, at_ns = self._watch.losses, time.time_ns()
         victim = self._random.choice(candidates)
         if means is Means.PAUSE:
-            self._note(at_ns, means, [victim], aim, self._pause(victim))
+            self._note(at_ns, means, [victim], target, self._pause(victim))
         else:
             victims = self._rig.victims() if means is Means.KILL_ALL else [victim]
-            self._note(at_ns, means, victims, aim, self._rig.kill(victims))
+            self._note(at_ns, means, victims, target, self._rig.kill(victims))
             self._killed += len(victims)
             self._go_on(until=lambda: self._watch.losses > losses, limit_s=NOTICE_LIMIT_S)
 
-    def _note(self, at_ns: int, means: Means, victims: list[Any], aim: Moment, seen: list[Moment]) -> None:
-        self._struck.append((at_ns, means, len(victims), aim, seen))
+    def _note(self, at_ns: int, means: Means, victims: list[Any], target: Moment, seen: list[Moment]) -> None:
+        self._struck.append((at_ns, means, len(victims), target, seen))
 
     def _pause(self, victim: Any) -> list[Moment]:
         """Until it was given up, and a while longer: into the others' recovery, or beyond it."""
@@ -126,25 +126,25 @@ class Campaign:
         self._rig.resume(victim)
         return seen
 
-    def _wait_for(self, aim: Moment) -> list[Any] | None:
+    def _wait_for(self, target: Moment) -> list[Any] | None:
         """Whom to strike, if the moment tells."""
-        if aim is Moment.RUNNING:
+        if target is Moment.RUNNING:
             self._go_on(until=lambda: False, limit_s=self._random.uniform(0, LONGEST_DELAY_S))
             return None
         found: list[Any] | None = None
 
         def has_come() -> bool:
             nonlocal found
-            if aim in AMID_RECOVERY:
+            if target in AMID_RECOVERY:
                 stages = {Moment.SHORT: Stage.SHORT, Moment.RESTORING: Stage.RESTORING}
-                return self._watch.stage is stages.get(aim, Stage.RUNNING)
-            if aim is Moment.ALIGNING and not self._rig.sees_alignment:
+                return self._watch.stage is stages.get(target, Stage.RUNNING)
+            if target is Moment.ALIGNING and not self._rig.sees_alignment:
                 return self._watch.stage is Stage.RUNNING and self._watch.in_round
-            found = self._rig.is_now(aim)
+            found = self._rig.is_now(target)
             return found is not None
 
         self._go_on(until=has_come, limit_s=MOMENT_LIMIT_S)
-        if aim in AMID_RECOVERY:
+        if target in AMID_RECOVERY:
             time.sleep(self._random.uniform(0, 0.02))  # into the moment, not only to its beginning
         return found
 
@@ -187,15 +187,17 @@ class Campaign:
             raise Stuck(f"not at its end in {self._limit_s:g} s")
         return self._watch.end
 
-    def _blows(self) -> list[Blow]:
+    def _injections(self) -> list[Injection]:
         standing, entries = Standing(self._rig.job.slots), sorted(self._watch.entries, key=lambda each: each["at_ns"])
-        blows, taken = [], 0
-        for at_ns, means, victims, aim, seen in self._struck:
+        injections, taken = [], 0
+        for at_ns, means, victims, target, seen in self._struck:
             while taken < len(entries) and entries[taken]["at_ns"] <= at_ns:
                 standing.take(entries[taken])
                 taken += 1
             if standing.end:
                 break  # it missed: the output was complete
             amid_round = [Moment.ALIGNING] if not self._rig.sees_alignment and standing.in_round else []
-            blows.append(Blow(at_ns, means, victims, aim, moment_at(standing, at_ns, [*seen, *amid_round])))
-        return blows
+            injections.append(
+                Injection(at_ns, means, victims, target, moment_at(standing, at_ns, [*seen, *amid_round]))
+            )
+        return injections

@@ -50,13 +50,13 @@ def recoveries(journal: Iterable[Entry]) -> Iterator[Recovery]:
 
 
 def detections(episode: Episode) -> Iterator[float]:
-    """From each kill until the next loss that was noticed [s], unless another blow came first."""
+    """From each kill until the next loss that was noticed [s], unless another injection came first."""
     lost = [entry["at_ns"] for entry in episode.journal if entry["event"] == "worker-lost"]
-    ends = [blow.at_ns for blow in episode.blows[1:]] + [2**63]
-    for blow, end_ns in zip(episode.blows, ends, strict=True):
-        noticed = next((at_ns for at_ns in lost if blow.at_ns <= at_ns < end_ns), None)
-        if noticed and blow.means is not Means.PAUSE:
-            yield (noticed - blow.at_ns) / NS
+    ends = [injection.at_ns for injection in episode.injections[1:]] + [2**63]
+    for injection, end_ns in zip(episode.injections, ends, strict=True):
+        noticed = next((at_ns for at_ns in lost if injection.at_ns <= at_ns < end_ns), None)
+        if noticed and injection.means is not Means.PAUSE:
+            yield (noticed - injection.at_ns) / NS
 
 
 def checkpoints(journal: Iterable[Entry]) -> tuple[int, int, int]:
@@ -77,11 +77,11 @@ def checkpoints(journal: Iterable[Entry]) -> tuple[int, int, int]:
 
 def table(protocol: str, query: str, episodes: list[Episode]) -> str:
     """As Markdown: kills by moment, verdict, times, checkpoints."""
-    blows = [blow for episode in episodes for blow in episode.blows]
+    injections = [injection for episode in episodes for injection in episode.injections]
     kills: Counter[Moment] = Counter()
-    for blow in blows:
-        kills[blow.hit] += blow.kills
-    pauses = sum(blow.means is Means.PAUSE for blow in blows)
+    for injection in injections:
+        kills[injection.hit] += injection.kills
+    pauses = sum(injection.means is Means.PAUSE for injection in injections)
     journals = [episode.journal for episode in episodes]
     found = [each for journal in journals for each in recoveries(journal)]
     stored, invalid, size = (sum(column) for column in zip(*map(checkpoints, journals), strict=True))

@@ -50,7 +50,7 @@ class Hosts(Rig):
         return list(self._strikes)
 
     def revive(self) -> None:
-        """Start what is down, and aim at what is up: to find a host's processes takes longer than a moment lasts."""
+        """Start hosts that are down, and prepare strikes on the others, since that takes longer than a moment lasts."""
         if time.monotonic() < self._next_look_s:
             return
         for host in (each.name for each in self._cluster.workers):
@@ -58,7 +58,7 @@ class Hosts(Rig):
                 self._strikes[host].refresh()
             else:
                 self._driver.heal(self._cluster, host, FaultKind.KILL)
-                self._strikes[host] = self._driver.aim(self._cluster, host, FaultKind.KILL)
+                self._strikes[host] = self._driver.prepare(self._cluster, host, FaultKind.KILL)
             self._processes[host] = {pid: _command(pid) for pid in members(f"{self._cluster.token}/{host}")}
         self._ended = PROGRAM not in self._driver.running(self._cluster, "gateway")
         self._next_look_s = time.monotonic() + LOOK_S

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
-from testbed.core.partition import Limits
+from testbed.core.partition import PartitionLimits
 from testbed.operators import Delivery
-from testbed.runtime.job import InputKind, InputSpec, Job, OutputKind, OutputSpec
+from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from tests.integration.spark_jobs.kills.moments import Moment
 
 CYCLIC = ReachabilitySpec().name
@@ -28,12 +28,12 @@ def job_of(query: str, protocol: str, seed: int, root: Path, slots: int, kills: 
         protocol=protocol,
         slots=slots,
         parallelism=slots,
-        input=InputSpec(InputKind.GENERATED, None, start_ns, CYCLIC_RATE if cyclic else RATE),
+        input=JobInput(InputKind.GENERATED, None, start_ns, CYCLIC_RATE if cyclic else RATE),
         output=OutputSpec(OutputKind.FILES, Delivery.EXACTLY_ONCE, str(root / "output")),
         store=str(root / "store"),
         checkpoint_interval_s=0.5,
         silence_limit_s=3.0,
-        limits=Limits(records_per_message=16, frames_in_flight=4),
+        limits=PartitionLimits(records_per_message=16, frames_in_flight=4),
     )
 
 

@@ -12,7 +12,7 @@ REPLAYED_NS = 50_000_000
 
 
 class Moment(Enum):
-    """What is under way when the blow falls.
+    """What is under way when the injection falls.
 
     RUNNING      nothing of the following
     ALIGNING     a partition that is aligning a round holds channels back; on hosts, any time amid a round

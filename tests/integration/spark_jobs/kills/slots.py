@@ -32,7 +32,7 @@ def coordinate(
 ) -> None:
     """What the driver program does, but for Spark: ends when told to, by files beside the journal.
 
-    Once all output is out it waits for that, its slots with it, so that a blow that comes late finds somebody.
+    Once all output is out it waits for that, its slots with it, so that an injection that comes late finds somebody.
     """
     os.environ |= variables
     job, drain, stop = Job.from_json(document), journal.with_name("drain"), journal.with_name("stop")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aftershock.run.fault_state import GRACE_NS, Faults, Held
+from aftershock.run.fault_state import GRACE_NS, FaultState, Held
 from experiments.fault_kinds import FaultKind
 
 S = 10**9
@@ -13,7 +13,7 @@ def entry(event, at_s, kind="broker-kill"):
 
 
 def taken(*journal):
-    faults = Faults()
+    faults = FaultState()
     for each in journal:
         faults.take(each)
     return faults

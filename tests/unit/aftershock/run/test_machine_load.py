@@ -3,7 +3,7 @@
 import pytest
 
 from aftershock.run import steps
-from aftershock.run.live_run import Bench
+from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine, others_cores
 from infra.cluster import Handle, Host, Role
 from journal.writer import Journal
@@ -36,49 +36,49 @@ def test_what_the_hosts_used_is_not_of_others(machine, hosts, others):
 
 
 @pytest.fixture
-def bench(tmp_path, monkeypatch):
+def live(tmp_path, monkeypatch):
     """A run whose cluster used 0.75 cores on the gateway and a worker in its window, and more beside it."""
     monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
-    bench = Bench(steps.begin({"name": "mine", "window_s": 2}, "run-1"))
-    bench.root.mkdir(parents=True)
+    live = LiveRun(steps.begin({"name": "mine", "window_s": 2}, "run-1"))
+    live.root.mkdir(parents=True)
     roles = {"gateway": Role.GATEWAY, "worker-1": Role.WORKER}
     hosts = {name: Host(name, "127.0.1.1", role, 1, 640) for name, role in roles.items()}
-    Handle("run-1", "local", "s0-0123456789abcdef", str(bench.root), hosts).save()
+    Handle("run-1", "local", "s0-0123456789abcdef", str(live.root), hosts).save()
     window = {"window_start_ns": START_NS + NS, "window_end_ns": START_NS + 3 * NS}
-    store.write_json(bench.run.raw / "plan.json", window)
-    samples = Journal(bench.journal_path("hosts"))
+    store.write_json(live.run.raw / "plan.json", window)
+    samples = Journal(live.journal_path("hosts"))
     for second, (gateway_s, worker_s) in enumerate([(0, 0), (9, 9), (9.25, 9.5), (9.5, 10), (99, 99)]):
         for host, cpu_s in (("gateway", gateway_s), ("worker-1", worker_s)):
             samples.write("sample", START_NS + second * NS, host=host, cpu_s=cpu_s, rss_bytes=1)
-    return bench
+    return live
 
 
-def note(bench):
-    machine = Journal(bench.journal_path("machine"))
+def note(live):
+    machine = Journal(live.journal_path("machine"))
     for second, busy_s in enumerate([0, 50, 51, 52, 500]):
         machine.write("machine", START_NS + second * NS, busy_s=busy_s, cores=2)
 
 
-def test_only_the_window_counts(bench):
-    note(bench)
-    assert about_the_machine(bench) == {"cores": 2, "others_cores": 0.25}
+def test_only_the_window_counts(live):
+    note(live)
+    assert about_the_machine(live) == {"cores": 2, "others_cores": 0.25}
 
 
-def test_of_machines_that_exist_only_the_gateway_s_is_looked_at(bench):
-    note(bench)
-    document = store.read_json(bench.run.root / "experiment.json")
+def test_of_machines_that_exist_only_the_gateway_s_is_looked_at(live):
+    note(live)
+    document = store.read_json(live.run.root / "experiment.json")
     document["cluster"] |= {"driver": "ssh"}
     document["faults"] |= {"hosts": {"worker-1": []}}
-    store.write_json(bench.run.root / "experiment.json", document)
-    assert about_the_machine(bench) == {"cores": 2, "others_cores": 0.75}
+    store.write_json(live.run.root / "experiment.json", document)
+    assert about_the_machine(live) == {"cores": 2, "others_cores": 0.75}
 
 
-def test_an_entry_that_is_no_look_is_passed_over(bench):
-    note(bench)
+def test_an_entry_that_is_no_look_is_passed_over(live):
+    note(live)
     for name in ("machine", "hosts"):
-        Journal(bench.journal_path(name)).write("entries-lost", START_NS + 2 * NS, count=1, error="full")
-    assert about_the_machine(bench) == {"cores": 2, "others_cores": 0.25}
+        Journal(live.journal_path(name)).write("entries-lost", START_NS + 2 * NS, count=1, error="full")
+    assert about_the_machine(live) == {"cores": 2, "others_cores": 0.25}
 
 
-def test_nothing_is_said_where_nobody_looked(bench):
-    assert about_the_machine(bench) == {}
+def test_nothing_is_said_where_nobody_looked(live):
+    assert about_the_machine(live) == {}

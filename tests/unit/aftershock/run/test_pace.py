@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aftershock.run.pace import Batches, Dataflow, Pace
+from aftershock.run.pace import Batches, DataflowPace, Pace
 
 
 def taken(pace: Pace, *entries: dict[str, Any]) -> Pace:
@@ -46,20 +46,23 @@ def test_a_loss_shows_until_the_next_batch():
 
 
 def test_before_anything_is_known_a_query_is_starting():
-    for pace in (Batches(("input",)), Dataflow(commits=True)):
+    for pace in (Batches(("input",)), DataflowPace(commits=True)):
         assert (pace.committed_records, pace.records_per_s, str(pace)) == (None, None, "starting")
 
 
 @pytest.mark.parametrize(("commits", "committed"), [(True, 300), (False, 900)])
 def test_of_the_testbed_what_is_out_counts_or_what_was_read_where_nothing_is_ever_committed(commits, committed):
     pace = taken(
-        Dataflow(commits=commits), report(1, 400), {"event": "committed", "positions": {"bids.0": 300}}, report(2, 900)
+        DataflowPace(commits=commits),
+        report(1, 400),
+        {"event": "committed", "positions": {"bids.0": 300}},
+        report(2, 900),
     )
     assert (pace.committed_records, str(pace)) == (committed, "epoch 1, 500 records/s")
 
 
 def test_the_rate_of_the_testbed_is_of_the_last_seconds_and_of_one_epoch():
-    pace = taken(Dataflow(commits=True), *(report(second / 2, 100 * second) for second in range(1, 40)))
+    pace = taken(DataflowPace(commits=True), *(report(second / 2, 100 * second) for second in range(1, 40)))
     assert pace.records_per_s == pytest.approx(200)
     taken(pace, report(20, 0, epoch=2, phase="restoring"))
     assert (pace.records_per_s, str(pace)) == (None, "recovering")
@@ -68,4 +71,4 @@ def test_the_rate_of_the_testbed_is_of_the_last_seconds_and_of_one_epoch():
 
 
 def test_the_testbed_that_waits_for_its_first_workers_is_starting():
-    assert str(taken(Dataflow(commits=True), report(1, 0, epoch=0, phase="waiting"))) == "starting"
+    assert str(taken(DataflowPace(commits=True), report(1, 0, epoch=0, phase="waiting"))) == "starting"

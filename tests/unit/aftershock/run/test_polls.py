@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from aftershock.run import progress, steps
-from aftershock.run.live_run import Bench
+from aftershock.run.live_run import LiveRun
 from aftershock.run.query import Commits
 from aftershock.watch import live
 from experiments import spec
@@ -21,10 +21,10 @@ NS = 10**9
 
 
 @pytest.fixture
-def bench(tmp_path, monkeypatch):
+def live_run(tmp_path, monkeypatch):
     monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
     write_live_run()
-    return Bench(LIVE)
+    return LiveRun(LIVE)
 
 
 @pytest.fixture
@@ -35,39 +35,41 @@ def parsed(monkeypatch):
     return lines
 
 
-def ask(bench):
+def ask(live_run):
     """Everything that is asked of the journals of a live run each time that somebody looks."""
     return (
-        steps._query_told(bench, "ready"),
-        steps._injector_told(bench, "armed"),
-        steps._commits(bench, 0),
-        str(bench.dead_injector()),
-        str(bench.dead_service({"broker"})),
+        steps._query_reported(live_run, "ready"),
+        steps._injector_reported(live_run, "armed"),
+        steps._commits(live_run, 0),
+        str(live_run.dead_injector()),
+        str(live_run.dead_service({"broker"})),
         str(progress.progress(LIVE)),
         live.state_of(LIVE)["faults"]["injected"],
     )
 
 
-def test_no_line_is_read_twice_however_often_and_by_whom_it_is_asked(bench, parsed):
-    Journal(bench.journal_path("injector")).write("striking", host="gateway", kind="broker-kill", fault=1)
-    first = ask(bench)
+def test_no_line_is_read_twice_however_often_and_by_whom_it_is_asked(live_run, parsed):
+    Journal(live_run.journal_path("injector")).write("striking", host="gateway", kind="broker-kill", fault=1)
+    first = ask(live_run)
     assert first[:3] == (False, False, 1)
     assert first[4] == "None"  # a fault holds the broker
-    Journal(bench.journal_path("query")).write("ready")
-    Journal(bench.journal_path("injector")).write("armed")
+    Journal(live_run.journal_path("query")).write("ready")
+    Journal(live_run.journal_path("injector")).write("armed")
     progressed = {"numInputRows": 5, "batchId": 8, "sources": []}
-    Journal(bench.journal_path("query")).write("progress", progress=progressed)
-    assert ask(Bench(LIVE))[:3] == (True, True, 2)
-    whole = [entry for path in bench.run.raw.glob("*.jsonl") for entry in path.read_bytes().splitlines(keepends=True)]
+    Journal(live_run.journal_path("query")).write("progress", progress=progressed)
+    assert ask(LiveRun(LIVE))[:3] == (True, True, 2)
+    whole = [
+        entry for path in live_run.run.raw.glob("*.jsonl") for entry in path.read_bytes().splitlines(keepends=True)
+    ]
     assert Counter(parsed) == Counter(whole)
 
 
-def test_an_injector_that_failed_is_dead_by_what_has_come_since_the_last_poll(bench):
-    Journal(bench.journal_path("injector")).write("disarmed")
-    assert bench.dead_injector() is None
-    Journal(bench.journal_path("injector")).write("failed", error="worker-1 does not answer")
-    Journal(bench.journal_path("injector")).write("failed", error="of no interest")
-    assert "the injector died (worker-1 does not answer)" in str(bench.dead_injector())
+def test_an_injector_that_failed_is_dead_by_what_has_come_since_the_last_poll(live_run):
+    Journal(live_run.journal_path("injector")).write("disarmed")
+    assert live_run.dead_injector() is None
+    Journal(live_run.journal_path("injector")).write("failed", error="worker-1 does not answer")
+    Journal(live_run.journal_path("injector")).write("failed", error="of no interest")
+    assert "the injector died (worker-1 does not answer)" in str(live_run.dead_injector())
 
 
 def committed(experiment, *found):
@@ -98,8 +100,8 @@ def test_of_the_testbed_lines_of_checkpoints_are_commits_or_reports_where_there_
     assert committed(document, *found).since(0) == count
 
 
-def test_a_whole_journal_is_read_one_entry_at_a_time(bench):
-    path = bench.journal_path("query")
+def test_a_whole_journal_is_read_one_entry_at_a_time(live_run):
+    path = live_run.journal_path("query")
     reading = entries(path)
     assert next(reading)["event"] == "progress"
     Journal(path).write("ready")

@@ -134,7 +134,7 @@ def test_teardown_a_second_time_changes_nothing():
 
 def test_only_a_run_with_a_handle_has_a_cluster_to_destroy():
     steps.begin(DOCUMENT, "run-1")
-    live_run = steps.Bench("run-1")
+    live_run = steps.LiveRun("run-1")
     assert not live_run.provisioned
     live_run.root.mkdir(parents=True)
     (live_run.root / HANDLE_FILE).touch()
@@ -154,31 +154,31 @@ def test_a_wait_is_told_with_what_it_may_take(monkeypatch, caplog, usual_s, limi
     looks = iter([False, True])
     monkeypatch.setattr(live_run, "LINE_EVERY_S", -1.0)
     monkeypatch.setattr(live_run, "POLL_S", 0.0)
-    monkeypatch.setattr(live_run.Bench, "dead_service", lambda *_: None)
+    monkeypatch.setattr(live_run.LiveRun, "dead_service", lambda *_: None)
     with caplog.at_level("INFO", logger="aftershock.run.live_run"):
-        live_run.Bench("run-1").wait("its aim", lambda: next(looks), set(), limit_s, usual_s)
-    assert caplog.messages == [f"waiting for its aim (0 s{told})"]
+        live_run.LiveRun("run-1").wait("the faults to be prepared", lambda: next(looks), set(), limit_s, usual_s)
+    assert caplog.messages == [f"waiting for the faults to be prepared (0 s{told})"]
 
 
 def test_a_service_that_ended_after_what_was_awaited_did_not_die(monkeypatch):
     """As the injector of a run without faults: armed, and gone before one looks whether it is still there."""
     steps.begin(DOCUMENT, "run-1")
-    live_run, looked = steps.Bench("run-1"), []
-    monkeypatch.setattr(steps.Bench, "dead_service", lambda *_: EnvironmentFailure("it died", "look"))
+    live_run, looked = steps.LiveRun("run-1"), []
+    monkeypatch.setattr(steps.LiveRun, "dead_service", lambda *_: EnvironmentFailure("it died", "look"))
 
     def armed_at(look):
         looked.append(look)
         return len(looked) == look
 
-    live_run.wait("its aim", lambda: armed_at(2), {"injector"}, 60.0)
+    live_run.wait("the faults to be prepared", lambda: armed_at(2), {"injector"}, 60.0)
     with pytest.raises(EnvironmentFailure, match="it died"):
-        live_run.wait("its aim", lambda: armed_at(-1), {"injector"}, 60.0)
+        live_run.wait("the faults to be prepared", lambda: armed_at(-1), {"injector"}, 60.0)
 
 
 @pytest.fixture
 def measured(home):
     """A run whose window is over, on a cluster of which no process runs any more, with its journals."""
-    live_run = steps.Bench(steps.begin(DOCUMENT, "run-1"))
+    live_run = steps.LiveRun(steps.begin(DOCUMENT, "run-1"))
     live_run.root.mkdir()
     startup.handle_of(ClusterSpec(), "run-1", live_run.root, letter="s", subnet=250, network="127.0.250").save()
     store.write_json(live_run.run.raw / "plan.json", {"window_start_ns": 1, "window_end_ns": 2})
@@ -236,13 +236,13 @@ def test_a_log_that_is_no_file_is_told_instead_of_read(tmp_path, kind):
 
 def test_a_service_that_gave_up_is_told_in_its_own_first_words(monkeypatch):
     steps.begin(DOCUMENT, "run-1")
-    live_run = steps.Bench("run-1")
+    live_run = steps.LiveRun("run-1")
     live_run.root.mkdir()
     startup.handle_of(ClusterSpec(), "run-1", live_run.root, letter="s", subnet=250, network="127.0.250").save()
     logs = live_run.gateway / "logs"
     logs.mkdir(parents=True)
     (logs / "query.log").write_text("Error: of no interest\n")
-    monkeypatch.setattr(steps.Bench, "running", lambda self: {"broker"})
+    monkeypatch.setattr(steps.LiveRun, "running", lambda self: {"broker"})
     assert "query on the gateway died (Error: of no interest)" in str(live_run.dead_service({"query"}))
     journal = Journal(live_run.journal_path("query"))
     journal.write("failed", error="an object can't be written at s3://nobody/runs: NoSuchBucket; look there")

@@ -9,7 +9,7 @@ from aftershock.run import steps
 from experiments.spec import Experiment
 from journal.writer import Journal
 from results.runs import store
-from tests.unit.blows import Blow, at_every_change
+from tests.unit.interruptions import Interruption, at_every_change
 
 DOCUMENT = {"name": "mine", "window_s": 30}
 
@@ -30,9 +30,9 @@ def end():
 
 def ready_to_end():
     begin()
-    bench = steps.Bench("run-1")
-    Journal(bench.journal_path("query")).write("ready")
-    logs = bench.root / "hosts" / "gateway" / "logs"
+    live = steps.LiveRun("run-1")
+    Journal(live.journal_path("query")).write("ready")
+    logs = live.root / "hosts" / "gateway" / "logs"
     logs.mkdir(parents=True)
     (logs / "query.log").write_text("a line\n")
 
@@ -47,9 +47,9 @@ def check_that_it_is_over(home):
         store.remove(run.run_id)
 
 
-@pytest.mark.parametrize("blow", Blow)
-def test_a_run_that_is_struck_as_it_begins_is_one_or_none(home, blow):
-    for _ in at_every_change(begin, home, blow):
+@pytest.mark.parametrize("interruption", Interruption)
+def test_a_run_that_is_struck_as_it_begins_is_one_or_none(home, interruption):
+    for _ in at_every_change(begin, home, interruption):
         assert store.all_finished() == []
         for run_id in store.all_live():
             assert store.live(run_id).status().state == "running"
@@ -58,10 +58,10 @@ def test_a_run_that_is_struck_as_it_begins_is_one_or_none(home, blow):
     begin()
 
 
-@pytest.mark.parametrize("blow", Blow)
-def test_a_run_that_is_struck_as_it_ends_is_live_or_finished(home, blow):
+@pytest.mark.parametrize("interruption", Interruption)
+def test_a_run_that_is_struck_as_it_ends_is_live_or_finished(home, interruption):
     ready_to_end()
-    for _ in at_every_change(end, home, blow):
+    for _ in at_every_change(end, home, interruption):
         if store.is_finished("run-1"):
             assert store.finished("run-1").status().state == "failed"
         else:

@@ -4,7 +4,7 @@ import pytest
 
 from aftershock.run import sustainable
 from aftershock.run.query import Reads
-from aftershock.run.sustainable import Seen
+from aftershock.run.sustainable import ProbeRecords
 from experiments.errors import EnvironmentFailure
 from experiments.spec import Experiment
 from journal.reader import read_journal
@@ -28,7 +28,7 @@ class Clock:
         return self.now_ns
 
 
-class SimulatedBench:
+class SimulatedRun:
     """A generator that delivers at most `delivers` records/s, and a query that reads at most `reads` of them.
 
     What both would do in a tick of half a second is reckoned when the run waits.
@@ -74,17 +74,17 @@ def clock(monkeypatch):
     return ticking
 
 
-def searched(bench):
+def searched(live):
     """The entries of the search's journal, and the load that it leaves."""
-    since_ns = sustainable.find(bench, bench.schedule)
-    schedule = Schedule(**store.read_json(bench.orders / "generator.json")["schedule"])
-    *probes, found = read_journal(bench.journal_path("search"))
+    since_ns = sustainable.find(live, live.schedule)
+    schedule = Schedule(**store.read_json(live.orders / "generator.json")["schedule"])
+    *probes, found = read_journal(live.journal_path("search"))
     return probes, found, schedule, since_ns
 
 
 @pytest.mark.parametrize("capacity", [130, 3000, 50_000])
 def test_the_capacity_of_a_query_is_bracketed(tmp_path, clock, capacity):
-    probes, found, schedule, since_ns = searched(SimulatedBench(tmp_path, clock, capacity))
+    probes, found, schedule, since_ns = searched(SimulatedRun(tmp_path, clock, capacity))
     assert found["end"] == "closed"
     assert found["low"] <= 1.02 * capacity, "growth below 2 % cannot be told from none"
     assert found["high"] >= capacity
@@ -100,14 +100,14 @@ def test_the_capacity_of_a_query_is_bracketed(tmp_path, clock, capacity):
 
 
 def test_the_records_of_all_probes_follow_each_other(tmp_path, clock):
-    bench = SimulatedBench(tmp_path, clock, 3000)
-    _, _, schedule, since_ns = searched(bench)
-    assert schedule.due_count(since_ns) == pytest.approx(bench.counts[-1][1], abs=1)
-    assert bench.counts[-1][1] == pytest.approx(bench.counts[-1][2])
+    live = SimulatedRun(tmp_path, clock, 3000)
+    _, _, schedule, since_ns = searched(live)
+    assert schedule.due_count(since_ns) == pytest.approx(live.counts[-1][1], abs=1)
+    assert live.counts[-1][1] == pytest.approx(live.counts[-1][2])
 
 
 def test_a_hopeless_probe_is_cut_short(tmp_path, clock):
-    probes, *_ = searched(SimulatedBench(tmp_path, clock, 3000, rate=100_000, precision=0.5))
+    probes, *_ = searched(SimulatedRun(tmp_path, clock, 3000, rate=100_000, precision=0.5))
     assert probes[0]["outcome"] == "not-sustained"
     assert probes[0]["ended_ns"] - probes[0]["started_ns"] < 7 * NS
     sustained = next(entry for entry in probes if entry["outcome"] == "sustained")
@@ -115,38 +115,38 @@ def test_a_hopeless_probe_is_cut_short(tmp_path, clock):
 
 
 def test_a_generator_that_delivers_less_leaves_the_bracket_open(tmp_path, clock):
-    probes, found, *_ = searched(SimulatedBench(tmp_path, clock, 50_000, delivers=3000))
+    probes, found, *_ = searched(SimulatedRun(tmp_path, clock, 50_000, delivers=3000))
     assert (found["low"], found["high"], found["end"]) == (2000, None, "generator")
     assert [entry["outcome"] for entry in probes[-2:]] == ["void", "void"]
 
 
 def test_a_query_that_reads_nothing_in_time_ends_the_run_in_one_line(tmp_path, clock):
     with pytest.raises(EnvironmentFailure, match="no rate was sustained: 2 probes from 1000 records/s on"):
-        sustainable.find(SimulatedBench(tmp_path, clock, 100, probes=2), Schedule(START_NS, 1000.0, 3))
+        sustainable.find(SimulatedRun(tmp_path, clock, 100, probes=2), Schedule(START_NS, 1000.0, 3))
 
 
 def test_a_query_that_reads_on_is_waited_for_however_long_it_takes(tmp_path, clock):
-    bench = SimulatedBench(tmp_path, clock, 100, rate=10_000, probes=2, precision=1)
+    live = SimulatedRun(tmp_path, clock, 100, rate=10_000, probes=2, precision=1)
     with pytest.raises(EnvironmentFailure, match="no rate was sustained: 2 probes"):
-        sustainable.find(bench, bench.schedule)
-    first, second = read_journal(bench.journal_path("search"))[:2]
+        sustainable.find(live, live.schedule)
+    first, second = read_journal(live.journal_path("search"))[:2]
     assert second["started_ns"] - first["ended_ns"] > 500 * NS
     assert second["lag_begin"] < 5000
 
 
 def test_a_query_that_reads_nothing_more_is_given_up_with_what_to_change(tmp_path, clock):
-    bench = SimulatedBench(tmp_path, clock, 0)
+    live = SimulatedRun(tmp_path, clock, 0)
     with pytest.raises(EnvironmentFailure, match="for 300 s the query has read none of the ") as failure:
-        sustainable.find(bench, Schedule(START_NS, 1000.0, 3))
+        sustainable.find(live, Schedule(START_NS, 1000.0, 3))
     assert "load.rate is far above what the query does" in str(failure.value)
     assert clock.now_ns - START_NS == pytest.approx(300 * NS, abs=5 * NS)
 
 
 def test_records_that_the_broker_refused_are_not_waited_for(tmp_path, clock):
-    bench = SimulatedBench(tmp_path, clock, 3000)
-    bench.failed = 1200
+    live = SimulatedRun(tmp_path, clock, 3000)
+    live.failed = 1200
     with pytest.raises(EnvironmentFailure, match="the broker refused 1,200 records"):
-        sustainable.find(bench, bench.schedule)
+        sustainable.find(live, live.schedule)
 
 
 def test_lag_counts_from_due_and_unread_from_delivered():
@@ -154,7 +154,7 @@ def test_lag_counts_from_due_and_unread_from_delivered():
     second = [START_NS + number * NS for number in range(6)]
     read = list(zip(second, (0, 50, 100, 150, 200, 250), strict=True))
     delivered = list(zip(second, (0, 60, 120, 180, 240, 300), strict=True))
-    seen = Seen(schedule, second[2], second[5], read, delivered)
+    seen = ProbeRecords(schedule, second[2], second[5], read, delivered)
     assert seen.lag == [(0, 100), (1, 150), (2, 200), (3, 250)]
     assert seen.unread == [(0, 20), (1, 30), (2, 40), (3, 50)]
     assert seen.figures == {
@@ -165,11 +165,11 @@ def test_lag_counts_from_due_and_unread_from_delivered():
 
 def test_the_end_counts_too_with_what_was_read_by_then():
     read = [(START_NS + second * NS, 90) for second in range(1, 6)] + [(START_NS + 11 * NS, 1000)]
-    seen = Seen(Schedule(START_NS, 100.0), START_NS + 2 * NS, START_NS + 10 * NS, read, [(START_NS, 0)])
+    seen = ProbeRecords(Schedule(START_NS, 100.0), START_NS + 2 * NS, START_NS + 10 * NS, read, [(START_NS, 0)])
     assert seen.lag == [(0, 110), (1, 210), (2, 310), (3, 410), (8, 910)]
 
 
-class StuckBench(SimulatedBench):
+class StuckRun(SimulatedRun):
     """A query of micro-batches, one a second, that is in time until it commits nothing more."""
 
     def __init__(self, folder, clock, until_s):
@@ -198,8 +198,8 @@ def test_a_query_that_stops_within_its_probe_has_not_sustained_it(tmp_path, cloc
     start_ns, end_ns = START_NS + 4 * NS, START_NS + 14 * NS
     probe = sustainable.Probe(0, Schedule(START_NS, 1000.0, 3), START_NS, start_ns, end_ns)
     journal = Journal(tmp_path / "search.jsonl")
-    bench = StuckBench(tmp_path, clock, until_s)
-    judged = sustainable._watch(bench, sustainable.Looks(bench), probe, journal)
+    live = StuckRun(tmp_path, clock, until_s)
+    judged = sustainable._watch(live, sustainable.LoadJournals(live), probe, journal)
     assert judged.outcome == outcome, judged.why
     (entry,) = read_journal(tmp_path / "search.jsonl")
     assert (entry["ended_ns"] < end_ns) == (until_s == 8)

@@ -7,7 +7,7 @@ import pytest
 from aftershock.cli.program import main
 from aftershock.run import steps
 from aftershock.run.lease import lease, lease_path
-from aftershock.run.live_run import Bench
+from aftershock.run.live_run import LiveRun
 from aftershock.watch.abort import DEAF_STEPS, abort
 from experiments.errors import AftershockError, BadInput
 from results.runs import store
@@ -31,7 +31,7 @@ def test_an_aborted_run_goes_no_further_and_is_published_as_failed():
     with pytest.raises(AftershockError, match="aborted by hand"):
         further_step("run-1")
     with pytest.raises(AftershockError, match="aborted by hand"):
-        Bench("run-1").wait("what never comes", lambda: False, set(), 60.0)
+        LiveRun("run-1").wait("what never comes", lambda: False, set(), 60.0)
     steps.teardown("run-1", error="observe: something that came of it")
     status = store.finished("run-1").status()
     assert (status.state, status.error, status.exit_code) == ("failed", "aborted by hand", 3)
@@ -85,7 +85,7 @@ def test_the_step_that_goes_on_is_told(capsys, name, told):
     aborting.__name__ = name
     steps.step(aborting)("run-1")
     assert capsys.readouterr().out.endswith(told)
-    assert (Bench("run-1").step, abort("run-1").rest) == (None, "")
+    assert (LiveRun("run-1").step, abort("run-1").rest) == (None, "")
 
 
 def test_the_steps_that_cannot_be_interrupted_are_steps():

@@ -72,7 +72,7 @@ def test_it_strikes_when_due_and_proves_the_death_but_spares_itself(agent, token
     victims = [start(f"{token}/h/a"), start_python(f"{token}/h/b", LISTENER)]
     wait_for(lambda: bool(listening(ADDRESS)))
     (port,) = listening(ADDRESS)
-    agent.ask("aim", number=7, kind="kill", options={})
+    agent.ask("prepare", number=7, kind="kill", options={})
     assert agent.ask("refresh", number=7) == {"done": True}
     due_ns = time.time_ns() + 150_000_000
     agent.tell("shoot", number=7, due_ns=due_ns)
@@ -85,8 +85,8 @@ def test_it_strikes_when_due_and_proves_the_death_but_spares_itself(agent, token
 
 def test_two_aims_at_one_host_are_kept_apart(agent, token):
     first = start(f"{token}/h/a")
-    agent.ask("aim", number=1, kind="kill", options={})
-    agent.ask("aim", number=2, kind="kill", options={})
+    agent.ask("prepare", number=1, kind="kill", options={})
+    agent.ask("prepare", number=2, kind="kill", options={})
     assert agent.fired(1)["proof"]["done"] == {"processes killed": 1}
     assert first.wait(5) == -signal.SIGKILL
     assert agent.ask("refresh", number=2) == {"done": False}
@@ -94,10 +94,10 @@ def test_two_aims_at_one_host_are_kept_apart(agent, token):
 
 def test_a_proof_that_takes_long_holds_up_no_strike(agent, token):
     start(f"{token}/h/a", "sh", "-c", "while :; do :; done")
-    agent.ask("aim", number=1, kind="slow", options={"cpu_share": 0.5})
+    agent.ask("prepare", number=1, kind="slow", options={"cpu_share": 0.5})
     agent.tell("shoot", number=1, due_ns=0)
     assert agent.ask("fire", number=1) == {"done": None}, "it looks on for a second"
-    agent.ask("aim", number=2, kind="pause", options={})
+    agent.ask("prepare", number=2, kind="pause", options={})
     due_ns = time.time_ns() + 100_000_000
     agent.tell("shoot", number=2, due_ns=due_ns)
     assert agent.ask("fire", number=1) == {"done": None}
@@ -116,7 +116,7 @@ def test_the_port_of_sshd_is_no_sign_of_life(token):
     wait_for(lambda: bool(listening(ADDRESS)))
     agent = Asked(token, listening(ADDRESS)[0])
     victim = start(f"{token}/h/a")
-    agent.ask("aim", number=1, kind="kill", options={})
+    agent.ask("prepare", number=1, kind="kill", options={})
     fired = agent.fired(1)
     agent.process.stdin.close()
     assert (fired["proof"]["left"], fired["ports"]) == (NOTHING, [])

@@ -16,7 +16,7 @@ from infra.ssh.machine_agent import MachineAgent
 
 PROOF = {"fired_ns": 1, "proved_ns": 2, "done": {"processes killed": 1}, "left": {"survivors": 0}}
 GOOD: dict[str, list[Any]] = {
-    "aim": [None],
+    "prepare": [None],
     "call": [5],
     "claim": [None, {"run_id": "run-1", "file": "/tmp/claim"}],
     "clock": [10**18],
@@ -75,7 +75,7 @@ def test_what_is_no_answer_at_all_is_the_same_error(answer: Any) -> None:
 
 def test_a_refusal_is_told_in_the_words_of_the_host() -> None:
     with pytest.raises(Refused, match="worker-1: nft: not permitted; mend that on the host and run again"):
-        answers.done("worker-1", "aim", {"failed": "nft: not permitted"})
+        answers.done("worker-1", "prepare", {"failed": "nft: not permitted"})
 
 
 class Parrot:

@@ -106,7 +106,7 @@ def test_a_strike_is_due_by_our_clock_whatever_the_hosts_own_says(hosts: RemoteH
     clock = hosts.clocks(handle)["worker-1"]
     assert abs(clock.offset_ns - AHEAD_NS) <= clock.uncertainty_ns < 100_000_000
     victim = start(f"{handle.token}/worker-1/a")
-    strike = hosts.aim(handle, "worker-1", FaultKind.KILL)
+    strike = hosts.prepare(handle, "worker-1", FaultKind.KILL)
     assert strike.refresh()
     due_ns = time.time_ns() + 300_000_000
     strike.shoot(due_ns)
@@ -120,7 +120,7 @@ def test_a_strike_is_due_by_our_clock_whatever_the_hosts_own_says(hosts: RemoteH
 
 def test_an_agent_that_has_died_is_replaced_and_its_aim_made_again(hosts: RemoteHosts, handle: Handle) -> None:
     victim = start(f"{handle.token}/worker-1/a")
-    strike = hosts.aim(handle, "worker-1", FaultKind.KILL)
+    strike = hosts.prepare(handle, "worker-1", FaultKind.KILL)
     before = hosts.session(handle, handle.hosts["worker-1"])
     before.process.kill()
     before.process.wait()
@@ -137,14 +137,14 @@ def test_a_loss_of_power_amid_a_strike_or_a_heal_loses_no_proof(
     hosts: RemoteHosts, handle: Handle, switched_off: set[str]
 ) -> None:
     start(f"{handle.token}/worker-1/a")
-    strike = hosts.aim(handle, "worker-1", FaultKind.TERMINATE)
+    strike = hosts.prepare(handle, "worker-1", FaultKind.TERMINATE)
     due_ns = time.time_ns()
     strike.shoot(due_ns)
     switch_off(hosts, handle, "worker-1", switched_off)
     proof, healed = strike.fire(), hosts.heal(handle, "worker-1", FaultKind.PAUSE)
     assert (proof.done, proof.left) == (healed.done, healed.left) == OVERTAKEN
     assert due_ns <= proof.fired_ns <= proof.proved_ns <= healed.fired_ns
-    strike = hosts.aim(handle, "worker-1", FaultKind.PAUSE)
+    strike = hosts.prepare(handle, "worker-1", FaultKind.PAUSE)
     assert not strike.refresh(), "a host without power is in no state to be struck"
     strike.close()
 
@@ -200,7 +200,7 @@ def test_what_a_host_uses_is_asked_of_its_agent(hosts: RemoteHosts, handle: Hand
 
 def test_no_argument_of_any_process_tells_the_token(hosts: RemoteHosts, handle: Handle) -> None:
     start_python(f"{handle.token}/worker-1/a", "import time\nwhile True: time.sleep(0.001)")
-    strike = hosts.aim(handle, "worker-1", FaultKind.SLOW, FaultOptions(cpu_share=0.5))
+    strike = hosts.prepare(handle, "worker-1", FaultKind.SLOW, FaultOptions(cpu_share=0.5))
     throttler = f"{handle.token}/machine/worker-1/throttler"
     wait_for(lambda: len(members(throttler)) == 1)
     shown = {path: arguments_of(path) for path in Path("/proc").glob("[0-9]*/cmdline")}

@@ -6,7 +6,7 @@ from experiments.fault_kinds import Direction
 from infra import programs
 from infra.remote.reach import Reach
 from infra.strikes import partition
-from infra.strikes.ear import Ear, call
+from infra.strikes.datagrams import DatagramListener, send
 from infra.strikes.partition import rules
 
 ADDRESS, OTHER = "127.0.251.8", "127.0.251.9"
@@ -34,16 +34,16 @@ def test_nothing_follows_from_what_a_host_loses_that_drops_packets_itself():
 
 
 def test_words_are_counted_by_who_called_and_only_once():
-    ear = Ear(ADDRESS)
-    assert call(OTHER, "worker-2", [(ADDRESS, ear.port)], 3) == 3
-    assert call(OTHER, "worker-3", [(ADDRESS, ear.port), (ADDRESS, ear.port)], 1) == 2
-    assert ear.heard() == {"worker-2": 3, "worker-3": 2}
-    assert ear.heard() == {}
-    ear.close()
+    listener = DatagramListener(ADDRESS)
+    assert send(OTHER, "worker-2", [(ADDRESS, listener.port)], 3) == 3
+    assert send(OTHER, "worker-3", [(ADDRESS, listener.port), (ADDRESS, listener.port)], 1) == 2
+    assert listener.received() == {"worker-2": 3, "worker-3": 2}
+    assert listener.received() == {}
+    listener.close()
 
 
 def test_what_the_system_refuses_to_send_is_not_sent():
-    assert call(OTHER, "worker-2", [("255.255.255.255", 9)], 3) == 0, "a broadcast, which nobody asked for"
+    assert send(OTHER, "worker-2", [("255.255.255.255", 9)], 3) == 0, "a broadcast, which nobody asked for"
 
 
 def test_a_machine_without_the_program_for_it_drops_nothing(monkeypatch, tmp_path):

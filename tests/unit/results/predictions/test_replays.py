@@ -14,8 +14,8 @@ from experiments.spec import Experiment
 from results.checks.catalogue import CHECKS
 from results.checks.evidence import Evidence
 from results.checks.judge import judge, open_context
-from results.predictions.process import Process
-from results.predictions.replays import Unreplayable, replayed
+from results.predictions.process import MeasuredProcess
+from results.predictions.replays import Unreplayable, replay_run
 from results.predictions.tables import write_predictions
 from results.runs.machine import experiment_digest
 from results.runs.store import Run, write_json
@@ -85,7 +85,7 @@ def lacking(run, table, change):
 )
 def test_what_a_replay_lacks_is_said(table, change, why):
     with pytest.raises(Unreplayable, match=why):
-        replayed(Process(lacking(simulated(1), table, change), EXPERIMENT))
+        replay_run(MeasuredProcess(lacking(simulated(1), table, change), EXPERIMENT))
 
 
 def test_a_query_that_failed_by_itself_is_not_replayed():
@@ -96,7 +96,7 @@ def test_a_query_that_failed_by_itself_is_not_replayed():
         return ledger
 
     with pytest.raises(Unreplayable, match="down once without a fault"):
-        replayed(Process(lacking(simulated(1), "ledger", without_a_fault), EXPERIMENT))
+        replay_run(MeasuredProcess(lacking(simulated(1), "ledger", without_a_fault), EXPERIMENT))
 
 
 def dataflow(**engine):
@@ -108,7 +108,7 @@ def dataflow(**engine):
 def test_at_a_set_rate_the_service_rate_must_be_known():
     run = lacking(simulated(1), "runs", lambda frame: frame.assign(load_rate=5.0, service_rate=pd.NA))
     with pytest.raises(Unreplayable, match="service rate is not known"):
-        replayed(Process(run, dataflow()))
+        replay_run(MeasuredProcess(run, dataflow()))
 
 
 def rounds_each(seconds: float) -> pd.DataFrame:
@@ -121,7 +121,7 @@ def rounds_each(seconds: float) -> pd.DataFrame:
 def test_on_the_testbed_a_fault_takes_what_came_after_the_last_round(protocol, low, high):
     run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds_each(2.0))
     run = lacking(run, "runs", lambda frame: frame.assign(load_rate=5.0, service_rate=5.0))
-    found = replayed(Process(run, dataflow(protocol=protocol)))
+    found = replay_run(MeasuredProcess(run, dataflow(protocol=protocol)))
     lost_s = found.timed.lost_s.mean(axis=0)
     assert low <= lost_s.min() < lost_s.max() <= high
     assert (lost_s.max() > 10.0) == (protocol == "none")
@@ -152,7 +152,7 @@ def test_in_mode_task_a_batch_that_outlives_its_hosts_does_their_share_again(hos
         targets=[",".join(f"worker-{each + 1}" for each in range(count)) for count in hosts],
     )
     engine = {"checkpoint_interval_s": INTERVAL_S, "recovery": "task"}
-    found = replayed(Process(type(run)(run.tables | tables), Experiment(engine=engine)))
+    found = replay_run(MeasuredProcess(type(run)(run.tables | tables), Experiment(engine=engine)))
     assert found.timed.lost_s.mean(axis=0) == pytest.approx(lost["seconds"].to_numpy())
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from results.runs import store
 from results.summary import index
-from results.summary.index import UNREAD, UNREADABLE, Row
+from results.summary.index import UNREAD, UNREADABLE, IndexRow
 from results.tables import reading
 from results.verdict import Verdict
 from results.views.selection import Selection, choices, select
@@ -32,7 +32,7 @@ def _index_file() -> Path:
 
 
 def _forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forbidden(run: store.Run) -> Row:
+    def forbidden(run: store.Run) -> IndexRow:
         raise AssertionError(f"{run.run_id} was read again")
 
     monkeypatch.setattr(index, "row_of", forbidden)
@@ -152,7 +152,7 @@ def test_what_another_has_read_meanwhile_is_not_lost(monkeypatch: pytest.MonkeyP
         write_failed_run(name, "no disk")
     row_of = index.row_of
 
-    def another_reads_meanwhile(run: store.Run) -> Row:
+    def another_reads_meanwhile(run: store.Run) -> IndexRow:
         monkeypatch.setattr(index, "row_of", row_of)
         write_failed_run("three", "no disk")
         index.rows()
@@ -305,9 +305,9 @@ def test_a_run_that_failed_never_counts_as_passed():
     assert row.verdict is Verdict.UNKNOWN
 
 
-def _row(run_id: str, day: int = 0, **facts: object) -> Row:
+def _row(run_id: str, day: int = 0, **facts: object) -> IndexRow:
     verdicts = {facts.pop("verdict"): 1} if "verdict" in facts else {}
-    return Row(run_id, "done", "wordcount", START_NS + day * DAY_NS, facts=facts, verdicts=verdicts)
+    return IndexRow(run_id, "done", "wordcount", START_NS + day * DAY_NS, facts=facts, verdicts=verdicts)
 
 
 ROWS = [

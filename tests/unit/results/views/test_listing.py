@@ -4,12 +4,12 @@ import re
 from dataclasses import replace
 
 from results.summary.findings import Utilization
-from results.summary.index import Row
+from results.summary.index import IndexRow
 from results.views.listing import listing
 
 START_NS = 1_790_000_000_000_000_000
 FACTS = {"engine": "dataflow", "protocol": "coordinated", "recovery": "query"}
-DONE = Row(
+DONE = IndexRow(
     "q1-20261122-021503-ab12",
     "done",
     "nexmark-q1",
@@ -18,7 +18,7 @@ DONE = Row(
     utilization=Utilization(0.4943, None, None, None, None),
     verdicts={"unknown": 1, "pass": 30},
 )
-FAILED = Row("mine-1", "failed", "mine", START_NS, error="the broker is gone; start it")
+FAILED = IndexRow("mine-1", "failed", "mine", START_NS, error="the broker is gone; start it")
 
 
 def columns(text):

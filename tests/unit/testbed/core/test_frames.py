@@ -27,8 +27,8 @@ from testbed.core.frames import (
     OVERHEAD_BYTES,
     CorruptFrame,
     Frame,
+    FrameKind,
     FrameReader,
-    Kind,
     decode_log,
     encode,
     log_parts,
@@ -40,10 +40,15 @@ SCHEMAS = [SCHEMA, SCHEMA]
 
 def data(sequence, rows=3, piggyback=b"clock"):
     batch = pa.record_batch({"key": list(range(rows)), "name": ["x" * sequence] * rows}, schema=SCHEMA)
-    return Frame(Kind.DATA, 4, 1, sequence, -(2**63), piggyback, batch)
+    return Frame(FrameKind.DATA, 4, 1, sequence, -(2**63), piggyback, batch)
 
 
-FRAMES = [data(1), data(2, rows=1), Frame(Kind.DATA, 4, 0, 3, 77), Frame(Kind.MARKER, 5, 1, 2, 2**63 - 1, b"round")]
+FRAMES = [
+    data(1),
+    data(2, rows=1),
+    Frame(FrameKind.DATA, 4, 0, 3, 77),
+    Frame(FrameKind.MARKER, 5, 1, 2, 2**63 - 1, b"round"),
+]
 
 
 @given(st.lists(st.integers(1, 400), max_size=8))
@@ -75,7 +80,7 @@ def test_a_changed_byte_is_never_taken_for_a_frame(draw):
 
 
 def test_a_frame_longer_than_any_is_refused_before_it_is_there():
-    header = HEADER.pack(MAGIC, Kind.DATA, 4, 1, 1, 0, 0, LONGEST)
+    header = HEADER.pack(MAGIC, FrameKind.DATA, 4, 1, 1, 0, 0, LONGEST)
     with pytest.raises(CorruptFrame, match=f"has {LONGEST + OVERHEAD_BYTES} bytes"):
         FrameReader(SCHEMAS).feed(header + bytes(4))
 

@@ -7,8 +7,8 @@ import pytest
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Ready, Restore, Round
 from testbed.core.effects import Grant, Send, Store, Tell
-from testbed.core.frames import Frame, Kind
-from testbed.core.partition import ChannelGap, Limits, Partition
+from testbed.core.frames import Frame, FrameKind
+from testbed.core.partition import ChannelGap, Partition, PartitionLimits
 from testbed.core.protocol import Protocol
 from testbed.protocols import PROTOCOLS
 from tests.unit.testbed.small_flows import events, laid_out
@@ -22,7 +22,7 @@ def started(name, flow="joined", protocol="uncoordinated", **limits):
     mine = next(each for each in layout.partitions if each.name == name)
     schemas = [channel.schema for channel in layout.channels]
     chosen = PROTOCOLS.get(protocol, protocol)
-    partition = Partition(mine, len(layout.partitions), schemas, chosen, Limits(**limits))
+    partition = Partition(mine, len(layout.partitions), schemas, chosen, PartitionLimits(**limits))
     partition.restore(Restore(1, initial_line(layout)[mine.number], (), 0), {})
     assert partition.take_effects() == [Tell(Ready(mine.number, 1))]
     partition.on_order(Go(1))
@@ -30,11 +30,11 @@ def started(name, flow="joined", protocol="uncoordinated", **limits):
 
 
 def data(channel, sequence, epoch=1):
-    return Frame(Kind.DATA, epoch, channel.id, sequence, 0, b"", events(1, batches=1)[0])
+    return Frame(FrameKind.DATA, epoch, channel.id, sequence, 0, b"", events(1, batches=1)[0])
 
 
 def marker(channel, sequence):
-    return Frame(Kind.MARKER, 1, channel.id, sequence, 0, ROUND_ONE)
+    return Frame(FrameKind.MARKER, 1, channel.id, sequence, 0, ROUND_ONE)
 
 
 def kinds(partition):
@@ -111,7 +111,7 @@ def test_a_channel_with_a_marker_waits_for_the_others():
     effects = partition.take_effects()
     (store,) = [effect for effect in effects if isinstance(effect, Store)]
     assert (store.checkpoint.number, store.checkpoint.received[first.id]) == (1, 1)
-    markers = [e.frame for e in effects if isinstance(e, Send) and e.frame.kind is Kind.MARKER]
+    markers = [e.frame for e in effects if isinstance(e, Send) and e.frame.kind is FrameKind.MARKER]
     assert {frame.channel for frame in markers} == {channel.id for channel in partition.outputs}
     assert partition.ready_channels() == [first.id]
 
@@ -132,7 +132,7 @@ def test_control_goes_between_data_past_the_operator():
 
         def on_timer(self):
             for channel in self.runtime.outputs:
-                self.runtime.send(Kind.CONTROL, channel, b"all before is there")
+                self.runtime.send(FrameKind.CONTROL, channel, b"all before is there")
 
         def on_control(self, frame):
             heard.append((self.runtime.number, frame.channel, frame.sequence, frame.piggyback))
@@ -143,7 +143,7 @@ def test_control_goes_between_data_past_the_operator():
         sender.on_input(batch, position)
         sender.on_timer()
     frames = [e.frame for e in sender.take_effects() if isinstance(e, Send) and e.frame.channel == channel.id]
-    assert [frame.kind for frame in frames] == [Kind.DATA, Kind.CONTROL] * 2
+    assert [frame.kind for frame in frames] == [FrameKind.DATA, FrameKind.CONTROL] * 2
     assert sender.tally.protocol_bytes == sum(2 * frames[1].protocol_bytes() for _ in sender.outputs)
     for frame in frames:
         receiver.on_frame(frame)
@@ -166,7 +166,7 @@ def test_channels_take_turns_and_those_of_a_cycle_go_first():
     assert partition.next_channel() is None
     visiting = started("visit.0", flow="cyclic")
     for channel in visiting.inputs:
-        visiting.on_frame(Frame(Kind.DATA, 1, channel.id, 1, 0))
+        visiting.on_frame(Frame(FrameKind.DATA, 1, channel.id, 1, 0))
     assert visiting.ready_channels() == [channel.id for channel in visiting.inputs if channel.on_cycle]
 
 

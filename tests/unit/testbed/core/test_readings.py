@@ -9,7 +9,7 @@ import pytest
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
 from testbed.core.effects import Send, Store
-from testbed.core.partition import Limits, Partition
+from testbed.core.partition import Partition, PartitionLimits
 from testbed.core.readings import SourceChanged
 from testbed.protocols import PROTOCOLS
 from testbed.runtime import topics
@@ -23,7 +23,7 @@ def source(flow="joined", name="left.0"):
     layout, _ = laid_out(flow)
     mine = next(each for each in layout.partitions if each.name == name)
     schemas = [channel.schema for channel in layout.channels]
-    protocol, limits = PROTOCOLS["communication-induced"], Limits(records_per_message=2)
+    protocol, limits = PROTOCOLS["communication-induced"], PartitionLimits(records_per_message=2)
     return Partition(mine, len(layout.partitions), schemas, protocol, limits), initial_line(layout)[mine.number]
 
 

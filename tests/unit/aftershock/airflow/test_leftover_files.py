@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aftershock.airflow import litter, orchestrate
+from aftershock.airflow import leftover_files, orchestrate
 from aftershock.cli import program
 from aftershock.run import ending, lease, steps
 from infra import leftovers
@@ -57,7 +57,7 @@ def test_what_a_killed_process_held_goes_once_it_is_dead(home, capsys):
     assert process.stdout.readline() == "ready\n"
     left = files(home)
     assert len(left) == 4
-    assert litter.sweep() == [], "its process lives"
+    assert leftover_files.sweep() == [], "its process lives"
     process.kill()
     process.wait()
     assert files(home) == left
@@ -72,7 +72,7 @@ def test_the_lock_of_a_run_that_is_there_stays(home):
     steps.begin({}, "run-1")
     lease.lease_path(store.live_directory("run-1")).touch()
     before = files(home)
-    assert litter.sweep() == []
+    assert leftover_files.sweep() == []
     assert files(home) == before
 
 
@@ -116,9 +116,9 @@ def test_logs_of_components_go_unless_somebody_serves(home):
     logs = home / "airflow" / "logs"
     components = {file(logs / "scheduler.log"), file(logs / "dag_processor" / "2026-11-22" / "x.log")}
     tasks = file(logs / "dag_id=benchmark" / "run_id=manual__1" / "task_id=begin" / "attempt=1.log")
-    with litter.serving(), litter.serving():
-        assert litter.sweep() == []
-    assert set(litter.sweep()) == {"airflow/logs/dag_processor", "airflow/logs/scheduler.log"}
+    with leftover_files.serving(), leftover_files.serving():
+        assert leftover_files.sweep() == []
+    assert set(leftover_files.sweep()) == {"airflow/logs/dag_processor", "airflow/logs/scheduler.log"}
     assert not any(path.exists() for path in components)
     assert tasks.exists()
 
@@ -128,7 +128,7 @@ def test_a_link_is_removed_and_not_what_it_leads_to(home, tmp_path):
     logs = home / "airflow" / "logs"
     logs.mkdir(parents=True)
     (logs / "triggerer").symlink_to(kept.parent)
-    assert litter.sweep() == ["airflow/logs/triggerer"]
+    assert leftover_files.sweep() == ["airflow/logs/triggerer"]
     assert kept.exists()
 
 

@@ -1,6 +1,6 @@
-"""What is left of runs and of `serve` beside their own folders: locks, scratch folders, databases, logs.
+"""Files that dead runs and a dead `serve` left outside their folders: locks, scratch folders, databases, logs.
 
-Whatever somebody may still use stays: its lock is held, its process lives, or its run is there.
+A file that may still be in use is kept: its lock is held, its process lives, or its run exists.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from aftershock.run.fault_state import Faults
+from aftershock.run.fault_state import FaultState
 from aftershock.run.pace import pace_of
 from aftershock.run.query import Commits
 from experiments import spec
 from experiments.spec import Experiment
-from journal.reader import Followed
+from journal.reader import JournalFollower
 from results.runs import store
 from results.runs.store import Run
 
@@ -67,46 +67,50 @@ class Query:
         self.pace.take(entry)
 
 
-class Watch:
+class RunJournals:
     """The followed journals of one run, for one thread at a time."""
 
     def __init__(self, run: Run) -> None:
         self.lock = Lock()
         self._run = run
-        self.injector = Followed(run.journal_path("injector"), Faults)
-        self.hosts = Followed(run.journal_path("hosts"), Samples)
+        self.injector = JournalFollower(run.journal_path("injector"), FaultState)
+        self.hosts = JournalFollower(run.journal_path("hosts"), Samples)
 
     @cached_property
-    def query(self) -> Followed[Query]:
+    def query(self) -> JournalFollower[Query]:
+        """The follower of the query's journal, which needs the experiment."""
         experiment = spec.validate(store.read_json(self._run.experiment_path))
-        return Followed(self._run.journal_path("query"), partial(Query, experiment))
+        return JournalFollower(self._run.journal_path("query"), partial(Query, experiment))
 
 
-class Seen:
+class JournalStates:
     """What the journals of a run say by now, each read on when it is first asked for; within `journals` only."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: RunJournals) -> None:
         self._watch = watch
 
     @cached_property
-    def faults(self) -> Faults:
-        return self._watch.injector.look()
+    def faults(self) -> FaultState:
+        """The state of faults and injector by now."""
+        return self._watch.injector.poll()
 
     @cached_property
     def hosts(self) -> Samples:
-        return self._watch.hosts.look()
+        """The latest sample of each host by now."""
+        return self._watch.hosts.poll()
 
     @cached_property
     def query(self) -> Query:
-        return self._watch.query.look()
+        """The progress of the query by now."""
+        return self._watch.query.poll()
 
 
 @contextmanager
-def journals(run_id: str) -> Iterator[Seen]:
+def journals(run_id: str) -> Iterator[JournalStates]:
     """What the journals of a live run say, which does not change before this is left."""
     watch = _watch(store.live_directory(run_id))
     with watch.lock:
-        yield Seen(watch)
+        yield JournalStates(watch)
 
 
 def forget() -> None:
@@ -115,5 +119,5 @@ def forget() -> None:
 
 
 @lru_cache(maxsize=MOST_WATCHED)
-def _watch(live: Path) -> Watch:
-    return Watch(store.live(live.name))
+def _watch(live: Path) -> RunJournals:
+    return RunJournals(store.live(live.name))

@@ -31,7 +31,7 @@ UNTOUCHED, STRUCK, REFUSED, BROKEN = 0, 10, 11, 12  # exit codes
 OUTLIVED = {UNTOUCHED, STRUCK, REFUSED}
 
 
-class Blow(Enum):
+class Interruption(Enum):
     """What befalls the code at a change.
 
     KILL   it is killed before the change
@@ -49,19 +49,21 @@ class Blow(Enum):
 def at_every_change(
     code: Callable[[], object],
     folder: Path,
-    blow: Blow | Callable[[], object],
+    interruption: Interruption | Callable[[], object],
     numbers: Iterable[int] = range(1, 10_000),
 ) -> Iterator[int]:
     """Run `code` again and again, struck at another of its changes each time, until it gets through.
 
     `numbers` are those of the changes, the first being 1; by default all. Yields after each strike.
-    A blow may also be a function: it is called in another process, while `code` waits.
+    A interruption may also be a function: it is called in another process, while `code` waits.
     Whoever iterates sets up what the code needs. Fails if the code ends in another way than by the strike, an `OSError`
     or an error for a user, or not within `LIMIT_S`.
     """
     for number in numbers:
-        ended = _run(code, folder, blow, number)
-        assert ended in _allowed(blow), f"it ended with {ended} when it was struck at its change {number} ({blow})"
+        ended = _run(code, folder, interruption, number)
+        assert ended in _allowed(interruption), (
+            f"it ended with {ended} when it was struck at its change {number} ({interruption})"
+        )
         yield number
         if ended == UNTOUCHED:
             return
@@ -87,28 +89,34 @@ def places_of_changes(code: Callable[[], object], folder: Path) -> list[str]:
     return found
 
 
-def _allowed(blow: Blow | Callable[[], object]) -> set[int]:
+def _allowed(interruption: Interruption | Callable[[], object]) -> set[int]:
     """How code may end; by the signal of the strike only, since any other one tells of a crash."""
-    by_signal = {Blow.KILL: {-signal.SIGKILL}, Blow.TEAR: {-signal.SIGXFSZ}}
-    return OUTLIVED | (by_signal.get(blow, set()) if isinstance(blow, Blow) else set())
+    by_signal = {Interruption.KILL: {-signal.SIGKILL}, Interruption.TEAR: {-signal.SIGXFSZ}}
+    return OUTLIVED | (by_signal.get(interruption, set()) if isinstance(interruption, Interruption) else set())
 
 
-def _run(code: Callable[[], object], folder: Path, blow: Blow | Callable[[], object], number: int) -> int:
+def _run(
+    code: Callable[[], object], folder: Path, interruption: Interruption | Callable[[], object], number: int
+) -> int:
     """Returns one of the exit codes, or a signal's as a negative number."""
     child = os.fork()
     if child == 0:
-        os._exit(_struck(code, folder, blow, number))
+        os._exit(_struck(code, folder, interruption, number))
     handle = os.pidfd_open(child)
     hangs = not select.select([handle], [], [], LIMIT_S)[0]
     os.close(handle)
     if hangs:
         os.kill(child, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert not hangs, f"the code did not end within {LIMIT_S} s when it was struck at its change {number} ({blow})"
+    assert not hangs, (
+        f"the code did not end within {LIMIT_S} s when it was struck at its change {number} ({interruption})"
+    )
     return status
 
 
-def _struck(code: Callable[[], object], folder: Path, blow: Blow | Callable[[], object], number: int) -> int:
+def _struck(
+    code: Callable[[], object], folder: Path, interruption: Interruption | Callable[[], object], number: int
+) -> int:
     from experiments.errors import AftershockError
 
     changes = 0
@@ -118,8 +126,13 @@ def _struck(code: Callable[[], object], folder: Path, blow: Blow | Callable[[], 
         if _counts(event, arguments, folder):
             changes += 1
             if changes == number:
-                _strike(blow)
-        if changes >= number and blow is Blow.NO_ROOM and event in GROWING and _is_new(event, arguments, folder):
+                _strike(interruption)
+        if (
+            changes >= number
+            and interruption is Interruption.NO_ROOM
+            and event in GROWING
+            and _is_new(event, arguments, folder)
+        ):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     sys.addaudithook(hook)
@@ -133,16 +146,16 @@ def _struck(code: Callable[[], object], folder: Path, blow: Blow | Callable[[], 
     return STRUCK if changes >= number else UNTOUCHED
 
 
-def _strike(blow: Blow | Callable[[], object]) -> None:
-    if not isinstance(blow, Blow):
-        assert _run(blow, Path("/"), Blow.KILL, NEVER) in OUTLIVED
-    elif blow is Blow.KILL:
+def _strike(interruption: Interruption | Callable[[], object]) -> None:
+    if not isinstance(interruption, Interruption):
+        assert _run(interruption, Path("/"), Interruption.KILL, NEVER) in OUTLIVED
+    elif interruption is Interruption.KILL:
         os.kill(os.getpid(), signal.SIGKILL)
-    elif blow is Blow.TEAR:
+    elif interruption is Interruption.TEAR:
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (TORN_AT, TORN_AT))
-    elif blow is Blow.FULL:
+    elif interruption is Interruption.FULL:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
 
 

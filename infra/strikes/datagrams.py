@@ -1,0 +1,48 @@
+"""UDP datagrams between hosts, which show whether packets get through: one side listens, the other sends."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+
+LONGEST_WORD = 100
+
+
+class DatagramListener:
+    """Counts the datagrams that arrive at a free port of `address`, by their text (a word)."""
+
+    def __init__(self, address: str) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)
+        self._socket.bind((address, 0))
+
+    @property
+    def port(self) -> int:
+        """The UDP port on which it listens."""
+        return self._socket.getsockname()[1]
+
+    def received(self) -> dict[str, int]:
+        """How often each word has arrived since the last call."""
+        words: Counter[str] = Counter()
+        with suppress(BlockingIOError):
+            while True:
+                words[self._socket.recv(LONGEST_WORD).decode(errors="replace")] += 1
+        return dict(words)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def send(address: str, word: str, to: Iterable[tuple[str, int]], times: int) -> int:
+    """Send `word` `times` times from `address` to each of `to` (address, port); returns how many datagrams left."""
+    sent = 0
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.bind((address, 0))
+        for target in to:
+            for _ in range(times):
+                with suppress(OSError):  # a packet filter of this host refuses it, or there is no route
+                    sender.sendto(word.encode(), tuple(target))
+                    sent += 1
+    return sent
