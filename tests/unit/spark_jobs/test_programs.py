@@ -1,4 +1,4 @@
-"""A program that Spark runs has its own folder first on Python's path: what stands there hides packages of that name."""
+"""Spark puts the folder of a program that it runs first on Python's path: modules there hide packages of their name."""
 
 from __future__ import annotations
 
