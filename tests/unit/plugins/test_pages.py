@@ -224,7 +224,7 @@ def test_the_comparison_holds_runs_of_one_experiment_against_eq_10_together(brow
     for seed in range(4):
         changes = {"runs": lambda rows, seed=seed: rows.assign(seed=seed)}
         run = synthetic.make_run(store.home() / "runs", run_id=f"run-{seed}", changes=changes)
-        store.write_json(run.root / "status.json", run.status() | {"experiment_digest": "d1"})
+        store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": "d1"})
     words = " ".join(
         get(browser, "/aftershock/compare?" + "&".join(f"run=run-{seed}" for seed in range(4))).words.split()
     )
@@ -239,5 +239,5 @@ def test_the_comparison_holds_runs_of_one_experiment_against_eq_10_together(brow
 def test_the_comparison_of_two_experiments_says_nothing_of_eq_10(browser: TestClient):
     for digest in ("d1", "d2"):
         run = synthetic.make_run(store.home() / "runs", run_id=f"run-{digest}")
-        store.write_json(run.root / "status.json", run.status() | {"experiment_digest": digest})
+        store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": digest})
     assert "eq. 10" not in get(browser, "/aftershock/compare?run=run-d1&run=run-d2").words
