@@ -36,6 +36,7 @@ def kill(at, host="a", cause=None, heal_after=0.0):
     return FaultEvent(at, cause or f"host {host} (process 0)", (host,), FaultKind.KILL, heal_after)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", LAWS)
 def test_a_plan_fits_the_law_that_it_was_drawn_from(name):
     """Over many seeds the probabilities are themselves uniform, and none is tiny."""

@@ -130,6 +130,7 @@ def test_a_pause_beside_losses_is_shorter_than_holds_that_add_up():
     assert toll.hosts_down - exact < loss * lost_s * pause * paused_s
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "processes",
     [

@@ -51,6 +51,7 @@ def parsed(file):
     return json.loads(ran.stdout.splitlines()[-1])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_parsing_is_fast_and_touches_nothing(file):
     found = parsed(file)
@@ -60,6 +61,7 @@ def test_parsing_is_fast_and_touches_nothing(file):
     assert found["cpu_s"] < 1  # of this process alone: a busy machine does not count
 
 
+@pytest.mark.extended
 def test_a_file_that_asks_a_database_or_a_server_would_be_seen(tmp_path):
     file = tmp_path / "careless.py"
     file.write_text(

@@ -8,6 +8,7 @@ from tests.fuzz.session import Session, inputs_wanted
 FUZZERS = fuzzers()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", FUZZERS)
 def test_no_input_gets_a_wrong_answer(name):
     session = Session(seed=1, inputs=inputs_wanted(FUZZERS[name].weight))

@@ -124,6 +124,7 @@ def test_steps_are_those_of_the_literal_algorithm_and_end_at_the_line(found):
     assert steps[-1] == recovery_line(found).tolist()
 
 
+@pytest.mark.extended
 @given(causal(most_operators=3))
 @settings(max_examples=300, deadline=None)
 def test_invalid_is_what_no_consistent_line_holds(found):
@@ -132,6 +133,7 @@ def test_invalid_is_what_no_consistent_line_holds(found):
     assert invalid(found).tolist() == [node not in held for node in nodes]
 
 
+@pytest.mark.extended
 @given(causal(most_operators=3))
 @settings(max_examples=300, deadline=None)
 def test_z_cycles_are_the_zigzag_paths_from_a_checkpoint_to_itself(found):
@@ -139,6 +141,7 @@ def test_z_cycles_are_the_zigzag_paths_from_a_checkpoint_to_itself(found):
     assert on_z_cycle(found).tolist() == [literal_z_cycle(found, *node) for node in nodes]
 
 
+@pytest.mark.extended
 @given(causal(closed=True))
 @settings(max_examples=300, deadline=None)
 def test_with_a_last_checkpoint_at_every_operator_invalid_means_on_a_z_cycle(found):

@@ -97,6 +97,7 @@ def test_rates_are_those_of_ticking_clocks(used):
     assert abs(hurt.mean() - CLOCKS.mean_hosts_lost(used)) <= 4 * error + 1e-12
 
 
+@pytest.mark.extended
 def test_lifetimes_are_those_of_ticking_clocks():
     """First deaths of two hosts after a fresh start, which is any time: the clocks have no memory."""
     deaths = {"a1": [], "a2": []}

@@ -83,6 +83,7 @@ def test_second_order_by_hand():
     assert partial.effective_period(1.0, 60.0, 2.0, 0.5) == pytest.approx(full.effective_period(1.0, 60.0, 2.0))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("share", [0.9, 0.5, 0.1, 1e-3])
 @pytest.mark.parametrize("load", [1e-12, 1e-6, 1e-2, 1.0, 50.0])
 def test_the_derivative_at_the_optimum_is_zero_at_50_digits(load, share):

@@ -121,6 +121,7 @@ def test_the_optimal_planners_agree_with_brute_force(problem):
     assert_proved(exact_with_bound(problem), best)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("costs", COSTS)
 @pytest.mark.parametrize("priorities", PRIORITIES)
 def test_exact_proves_what_it_says_over_many_magnitudes_and_for_tiny_differences(priorities, costs):
@@ -174,6 +175,7 @@ def test_exact_proves_the_plan_of_a_thousand_queries():
     assert found.upper_bound == found.plan.priority
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("spec", [QuerySpec(UniformSharing(3)), QuerySpec(UniformSharing(3), queries=300)])
 @pytest.mark.parametrize("unit", [1.0, 0.1, 1 / 3, 1e50])
 def test_exact_proves_whole_priorities_in_any_unit(spec, unit):
@@ -187,6 +189,7 @@ def test_exact_proves_whole_priorities_in_any_unit(spec, unit):
     assert found.plan.priority == pytest.approx(expected.plan.priority * unit, rel=1e-13, abs=0)
 
 
+@pytest.mark.extended
 @given(problems(), st.sampled_from(PLANNERS))
 @settings(max_examples=200, deadline=None)
 def test_every_plan_fits_and_counts_what_it_completes(problem, planner):
@@ -222,6 +225,7 @@ def test_extreme_amounts_do_no_harm(planner):
     assert np.isfinite(plan.priority)
 
 
+@pytest.mark.extended
 @given(problems())
 @settings(max_examples=150, deadline=None)
 def test_best_density_is_algorithm_3(problem):
@@ -237,6 +241,7 @@ def test_best_density_is_algorithm_3_on_larger_problems(seed):
     assert best_density(problem).priority == pytest.approx(literal(problem), rel=1e-12)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", range(4))
 def test_best_density_is_algorithm_3_where_it_leaves_pairs_out(seed):
     rng = np.random.default_rng(seed)
@@ -245,6 +250,7 @@ def test_best_density_is_algorithm_3_where_it_leaves_pairs_out(seed):
     assert best_density(problem).priority == pytest.approx(literal(problem), rel=1e-12)
 
 
+@pytest.mark.extended
 def test_what_is_said_to_be_within_reach_of_a_pair_is_what_it_reaches():
     assert sum(bounded_pairs(seed) for seed in range(20)) > 200
 
@@ -296,6 +302,7 @@ def test_a_query_is_dense_by_the_shares_of_its_partitions():
     assert (plans.cost[0].tolist(), plans.value.tolist()) == ([0, 1, 2], [3])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", range(200))
 def test_theorem_5_1_holds_with_all_single_queries_in_the_initial_set(seed):
     rng = np.random.default_rng(seed)
@@ -331,6 +338,7 @@ def test_exact_says_when_it_could_not_prove_its_optimum():
         exact(problem, time_limit_s=0.0)
 
 
+@pytest.mark.extended
 def test_best_density_of_three_hundred_queries_is_near_the_optimum():
     full = random_queries(QuerySpec(UniformSharing(3), queries=300), np.random.default_rng(6))
     problem = full.with_capacity(0.3 * full.capacity)

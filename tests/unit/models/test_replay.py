@@ -199,6 +199,7 @@ def test_over_poisson_faults_the_mean_of_the_replay_is_eq_10(hop_delay_s, depth)
     assert error < 0.001
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("lost_share", [1.0, 0.6, 0.2])
 def test_over_poisson_faults_batches_that_follow_at_once_meet_the_model_of_partial_rollback(lost_share):
     def make(runs: int) -> MicroBatches:

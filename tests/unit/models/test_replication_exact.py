@@ -47,6 +47,7 @@ def test_a_full_chain_balances_its_operators():
     assert found == pytest.approx([0, 0, 0, 1 / 8, 1 / 4, 1 / 2, 1])
 
 
+@pytest.mark.extended
 @settings(max_examples=120, deadline=None)
 @given(topologies(operators=6, parallelism=4, tasks=9, fan_out=3))
 def test_finds_what_trying_every_plan_finds(topology):
@@ -60,6 +61,7 @@ def test_finds_it_also_by_branch_and_bound(topology, most_cells):
     requires_the_optimum(topology, most_cells=most_cells)
 
 
+@pytest.mark.extended
 @settings(max_examples=150, deadline=None)
 @given(topologies(operators=7, parallelism=5, tasks=24), st.floats(0.2, 0.8), st.integers(30, 300))
 def test_on_larger_topologies_branch_and_bound_and_elimination_agree(topology, share, most_cells):
@@ -155,6 +157,7 @@ def diamond(width):
     )
 
 
+@pytest.mark.extended
 def test_stops_wherever_the_deadline_comes_and_its_bound_holds():
     """So little memory that it branches: the deadline comes within the first bound, later ones, and never."""
     topology = diamond(4)

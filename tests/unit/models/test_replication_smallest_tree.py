@@ -42,6 +42,7 @@ def test_any_task_will_do_for_a_full_stream_where_another_stream_needs_one():
     assert smallest(topology) == ["A.0", "B.0", "J.0"]
 
 
+@pytest.mark.extended
 @settings(max_examples=200, deadline=None)
 @given(topologies(operators=6, parallelism=4, tasks=12, fan_out=3))
 def test_is_as_small_as_any_tree(topology):

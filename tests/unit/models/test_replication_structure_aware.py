@@ -176,6 +176,7 @@ def test_has_output_on_any_topology_where_some_plan_has(seed, share):
     assert_output_where_some_plan_has(topology, int(share * len(topology.tasks)))
 
 
+@pytest.mark.extended
 @settings(max_examples=150, deadline=None)
 @given(topologies(operators=5, parallelism=4, tasks=12, fan_out=4), st.integers(1, 12))
 def test_has_output_on_dense_topologies_where_some_plan_has(topology, budget):
@@ -273,6 +274,7 @@ def test_is_near_the_optimum_of_small_topologies():
     assert np.mean(ratios) > 0.9
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", list(PartKind))
 @pytest.mark.parametrize("joins", [0.0, 0.5])
 def test_beats_greedy_on_the_average_at_every_ratio(kind, joins):

@@ -67,6 +67,7 @@ def test_times_ascend_from_before_the_opening_through_all_blocks(law, rows):
     assert np.isfinite(whole).all()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("law", [*RENEWALS, *CORRELATED, Correlated(1.0, 3, 1000.0)], ids=str)
 def test_the_window_holds_the_failures_of_the_rate_from_its_first_instant_on(law):
     """A steady state: as many in an interval right after the opening as the rate says, however short."""

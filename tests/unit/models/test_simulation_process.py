@@ -78,6 +78,7 @@ def test_a_free_checkpoint_makes_all_that_is_kept_useful():
 sixteenths = st.integers(0, 1600).map(lambda n: n / 16)  # sums, and hence ties, are exact
 
 
+@pytest.mark.extended
 @settings(max_examples=300, deadline=None)
 @given(
     times=st.lists(st.integers(-800, 2400).map(lambda n: n / 16), max_size=25),

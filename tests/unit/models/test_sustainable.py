@@ -169,6 +169,7 @@ def test_growth_is_the_slope_whatever_a_quarter_of_the_samples_say():
     assert growth(samples[:2]) is None
 
 
+@pytest.mark.extended
 def test_a_window_of_a_day_has_no_more_pairs_than_can_be_looked_at():
     lag = [(float(s), 40.0 * s + noise) for s, noise in enumerate(np.random.default_rng(2).exponential(500, 86_400))]
     assert len(_slopes(_thinned(lag))) < MOST_SAMPLES**2 / 2

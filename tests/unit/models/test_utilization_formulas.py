@@ -241,6 +241,7 @@ def assert_accurate(found, exact):
         assert abs(found / exact - 1) < ACCURACY
 
 
+@pytest.mark.extended
 @settings(max_examples=400, deadline=None)
 @given(st.floats(1e-9, 1e4), loads, st.floats(-6.0, 4.0), times, st.floats(0.0, 1e3), st.integers(1, 15_000))
 def test_every_formula_keeps_its_digits(rate, load, beyond, recovery_load, delay_load, depth):

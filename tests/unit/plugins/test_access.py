@@ -28,6 +28,7 @@ def test_no_schema_and_no_interactive_docs(browser: TestClient):
         assert browser.get(f"/aftershock/{name}").status_code == 404
 
 
+@pytest.mark.extended
 @every_route
 def test_anonymous_is_refused(anonymous: TestClient, address: str):
     response = anonymous.get(address)
@@ -36,18 +37,21 @@ def test_anonymous_is_refused(anonymous: TestClient, address: str):
     assert "/auth/login?next=" in response.text
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("address", [address for route, address in ADDRESSES.items() if route not in FORMS])
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"])
 def test_only_get_is_answered(browser: TestClient, address: str, method: str):
     assert browser.request(method, address).status_code == 405
 
 
+@pytest.mark.extended
 @every_route
 def test_a_made_up_token_is_refused(anonymous: TestClient, address: str):
     assert anonymous.get(address, headers={"Authorization": "Bearer made-up"}).status_code == 403
     assert anonymous.get(address, headers={"Cookie": "_token=made-up"}).status_code in (401, 403)
 
 
+@pytest.mark.extended
 @every_route
 def test_an_expired_token_is_refused(anonymous: TestClient, address: str, token: Callable[..., str]):
     expired = token(expires_in_s=-3600)
@@ -55,6 +59,7 @@ def test_an_expired_token_is_refused(anonymous: TestClient, address: str, token:
     assert anonymous.get(address, headers={"Cookie": f"_token={expired}"}).status_code == 401
 
 
+@pytest.mark.extended
 @every_route
 def test_a_user_without_a_role_is_refused(anonymous: TestClient, address: str, token: Callable[..., str]):
     response = anonymous.get(address, headers={"Authorization": f"Bearer {token(role=None)}"})
@@ -73,6 +78,7 @@ def test_a_bearer_token_works_as_for_airflows_api(anonymous: TestClient, token: 
     assert response.status_code == 200
 
 
+@pytest.mark.extended
 @every_route
 def test_security_headers(browser: TestClient, anonymous: TestClient, address: str):
     for client in (browser, anonymous):

@@ -29,6 +29,7 @@ def run(api_server: FastAPI, tmp_path: Path) -> Run:
     return run
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.parametrize(
     "name",
@@ -92,6 +93,7 @@ def test_files_of_unknown_types_are_not_served(browser: TestClient, run: Run):
     assert browser.get("/aftershock/runs/one/checks/script.js").status_code == 404
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("run_id", ["absent", "%2e%2e", "ONE", "one%2f..%2fone", "one%00", "a" * 300])
 def test_unknown_runs_are_not_found(browser: TestClient, run: Run, run_id: str):
     for rest in ("", "/report.html", "/plots/timeline.svg", "/checks/data_docs/index.html", "/tables/faults.csv"):

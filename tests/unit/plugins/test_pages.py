@@ -64,6 +64,7 @@ def test_list_is_newest_first_with_figures(browser: TestClient):
         assert words in page.words
 
 
+@pytest.mark.extended
 def test_long_lists_are_paged(browser: TestClient):
     for number in range(RUNS_PER_PAGE + 3):
         write_failed_run(f"run-{number:03d}", "no disk", started_ns=START_NS + number)

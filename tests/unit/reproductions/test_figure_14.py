@@ -13,6 +13,7 @@ def table():
     return ppa.compare("b", 2, lambda done, total: None)
 
 
+@pytest.mark.extended
 def test_as_printed_is_empty_where_it_gives_up_and_else_the_same(table):
     means = by_algorithm(table)
     gives_up = table.groupby(["setting", "share"])["nothing_as_printed_share"].first()

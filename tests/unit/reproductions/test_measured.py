@@ -77,6 +77,7 @@ def test_another_seed_is_another_run():
     assert measured.missing([FIRST, again]) == [again]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("experiment", EVERYTHING, ids=lambda experiment: experiment.name)
 def test_an_experiment_is_the_same_once_it_has_been_through_the_trigger_form(experiment):
     """Its run is found by the digest of what the DAG was given."""

@@ -62,6 +62,7 @@ def found_in(tmp_path_factory):
     return made
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("id", MEASURED)
 def test_the_papers_shape_passes(id, tmp_path):
     run_all(id, SHAPES[id])
@@ -73,6 +74,7 @@ def test_the_papers_shape_passes(id, tmp_path):
     assert found.files["png"].read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("id", "check"), CHECKS)
 def test_a_check_notices_the_error_that_it_names(id: str, check: ReproductionCheck, found_in) -> None:
     """In runs of the paper's shape, or in simulated rows of it."""
@@ -82,6 +84,7 @@ def test_a_check_notices_the_error_that_it_names(id: str, check: ReproductionChe
     assert judge(check, replace(sound, table=check.plant.change(sound.rows())))["verdict"] == "fail"
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("id", SIMULATED)
 def test_what_the_machine_cannot_hold_is_simulated_and_says_so(id):
     run_all(id, SHAPES[id])
@@ -125,6 +128,7 @@ def test_without_runs_everything_is_unknown_and_there_is_no_table(id, tmp_path):
     assert "has been done on this machine" in found.verdicts[0]["detail"]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("id", SIMULATED)
 def test_without_runs_what_is_simulated_is_judged_nevertheless(id, tmp_path):
     found = reproduce(id, tmp_path)
@@ -139,6 +143,7 @@ def test_without_runs_what_is_simulated_is_judged_nevertheless(id, tmp_path):
     assert found.files["png"].read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("id", [id for id in MEASURED if id not in SIMULATED])
 def test_of_runs_that_measured_nothing_there_is_no_table(id):
     run_all(id, sustaining())
@@ -146,6 +151,7 @@ def test_of_runs_that_measured_nothing_there_is_no_table(id):
         computed(id)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("id", [id for id in SIMULATED if id != "checkmate/fig-07"])
 def test_of_runs_that_measured_nothing_only_what_is_simulated_is_judged(id, tmp_path):
     """Apart stand searches: one that found nothing counts as missing."""
@@ -154,6 +160,7 @@ def test_of_runs_that_measured_nothing_only_what_is_simulated_is_judged(id, tmp_
     assert {row["detail"].partition(" measured ")[0] for row in of_runs(found)} == {"no run has"}
 
 
+@pytest.mark.extended
 def test_one_run_of_a_cell_decides_nothing(tmp_path):
     run_all("checkmate/fig-08", SHAPES["checkmate/fig-08"], 1)
     rows = of_runs(reproduce("checkmate/fig-08", tmp_path))
@@ -179,6 +186,7 @@ def test_how_searches_differ_widens_the_bracket(rates, verdict, tmp_path):
     assert ("one search" in f"{row.get('observed')} {row.get('detail')}") == (len(rates) == 1)
 
 
+@pytest.mark.extended
 def test_what_lacks_a_run_is_unknown_by_name_and_the_rest_is_judged(tmp_path):
     for experiment in missing_runs("checkmate/fig-08", 2):
         if not (experiment.workload.query == "q8" and experiment.engine.protocol == "uncoordinated"):

@@ -40,6 +40,7 @@ def verdict(id: str, check: ReproductionCheck, error: InCode | None = None) -> s
     return str(judge(check, Computed(id, table_of(id, error)))["verdict"])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("id", "check"), list(computed()))
 def test_a_check_notices_what_it_says_that_it_does(
     id: str, check: ReproductionCheck, monkeypatch: pytest.MonkeyPatch

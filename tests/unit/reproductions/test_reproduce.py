@@ -39,6 +39,7 @@ def test_the_catalogue_has_every_row_of_its_kind():
     assert {found.paper for found in CATALOGUE.values()} == {"utilization", "checkmate", "ppa", "incremental"}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("id", TABLES)
 def test_a_reproduction_writes_a_table_a_plot_and_verdicts(id, tmp_path):
     found = reproduce(id, tmp_path, SMALL.get(id))

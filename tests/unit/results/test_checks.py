@@ -135,6 +135,7 @@ DAMAGE = [
 ]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("name", "table", "change"), DAMAGE, ids=[f"{n}-{i}" for i, (n, _, _) in enumerate(DAMAGE)])
 def test_damage_fails_the_check(name: str, table: str, change: synthetic.Change, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, changes={table: change})
@@ -183,6 +184,7 @@ def test_a_replay_that_was_not_possible_says_why(tmp_path) -> None:
         assert (row["verdict"], row["detail"]) == ("unknown", "2 faults took effect; at least 3 are needed"), name
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kills", [synthetic.KILLS_S, (5.0, 60.0, 100.5, 137.0, 200.0, 237.5)])
 def test_the_tables_that_the_product_writes_pass_their_checks(tmp_path, kills) -> None:
     """In the second run a fault takes back the first batch of the window, and the window cuts an outage off."""
@@ -288,6 +290,7 @@ LACKS = [
 ]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("name", "table", "change", "why"), LACKS, ids=[f"{n}-{i}" for i, (n, *_) in enumerate(LACKS)])
 def test_too_little_is_unknown(name: str, table: str, change: synthetic.Change, why: str, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, changes={table: change})
@@ -383,6 +386,7 @@ def test_duplicates_are_told_but_not_judged(good_run: Run) -> None:
     assert "225 duplicated" in verdicts.loc["quality.nothing_lost", "observed"]
 
 
+@pytest.mark.extended
 def test_a_control_run_is_held_against_the_model_without_faults(control_run: Run) -> None:
     verdicts = control_run.table("verdicts").set_index("check")
     assert verdicts.loc["utilization.predicted", "verdict"] == "pass"
@@ -433,12 +437,14 @@ def test_validating_again_replaces_the_verdicts(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(first, again)
 
 
+@pytest.mark.extended
 def test_loading_great_expectations_does_not_end_a_process_without_a_main_file() -> None:
     code = "import results.checks.judge, sys; print('loaded', 'pyspark.sql.connect' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
     assert done.stdout == "loaded False\n"
 
 
+@pytest.mark.extended
 def test_validating_opens_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[object] = []
     monkeypatch.setattr(socket.socket, "connect", lambda self, address: tried.append(address))

@@ -80,6 +80,7 @@ def keep():
     records.keep(DOCUMENT, TABLES)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("interruption", Interruption)
 @pytest.mark.parametrize("at_once", [True, False], ids=["exchange", "three-steps"])
 def test_a_run_that_is_replaced_is_the_old_one_or_the_new_one(home, monkeypatch, interruption, at_once):
@@ -97,6 +98,7 @@ def test_a_run_that_is_replaced_is_the_old_one_or_the_new_one(home, monkeypatch,
     assert leftover_files(home) == set()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("interruption", Interruption)
 def test_a_run_that_is_removed_is_there_whole_or_gone(home, interruption):
     two_runs(home)
@@ -111,6 +113,7 @@ def test_a_run_that_is_removed_is_there_whole_or_gone(home, interruption):
         two_runs(home)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("interruption", Interruption)
 def test_a_comparison_is_recorded_whole_or_not_at_all(home, interruption):
     two_runs(home)
@@ -128,6 +131,7 @@ def test_a_comparison_is_recorded_whole_or_not_at_all(home, interruption):
         two_runs(home)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("interruption", Interruption)
 @pytest.mark.parametrize("list_them", [index.rows, index.complete])
 def test_the_index_says_what_the_runs_say(home, interruption, list_them):
@@ -152,6 +156,7 @@ def test_a_document_is_the_old_one_or_the_new_one(home, interruption):
     assert all(document in (None, old, new) for document in seen)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("other", [replace, remove])
 @pytest.mark.parametrize("code", [replace, remove])
 @pytest.mark.parametrize("at_once", [True, False], ids=["exchange", "three-steps"])

@@ -11,6 +11,7 @@ from tests.unit.testbed.runs import CASES, FAULT_TOLERANT, faults, oracle, simul
 SHARE = 125
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize("protocol", FAULT_TOLERANT)
 def test_a_thousand_schedules_with_crashes(protocol, part):

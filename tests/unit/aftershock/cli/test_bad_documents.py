@@ -41,6 +41,7 @@ def written(tmp_path):
     return write
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("text", "told"),
     [

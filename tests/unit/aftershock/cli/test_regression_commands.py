@@ -98,6 +98,7 @@ def test_runs_cannot_be_judged_by_themselves_or_alone(call):
     assert call("results compare night-000 gone")[0] == 2
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("text", ["[]", "{", '{"experiments": [{}]}', "[" * 100_000])
 def test_a_damaged_comparison_stops_neither_regress_nor_prune(call, home, text):
     slow_nights()
@@ -109,6 +110,7 @@ def test_a_damaged_comparison_stops_neither_regress_nor_prune(call, home, text):
     assert (code, "baselines" in out or "kept" in out) == (0, True)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("damage", ["fifo", "link", "folder", "text", "column"])
 def test_a_damaged_run_stops_neither_regress_nor_prune_nor_the_list(call, home, damage):
     name = write_nights([6000.0], prefix="odd")[0]
@@ -137,6 +139,7 @@ def five_seeds(home, longer: float = 0.0) -> str:
     return "results compare " + " ".join(f"run-{seed}" for seed in range(5))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("longer", "verdict", "exit_code"), [(0.0, "pass", 0), (0.25, "fail", 1)])
 def test_compare_holds_runs_of_one_experiment_against_eq_10_together(call, home, longer, verdict, exit_code):
     words = five_seeds(home, longer)

@@ -42,6 +42,7 @@ print("imported", *{name.partition(".")[0] for name in sys.modules})
 """
 
 
+@pytest.mark.extended
 def test_a_closed_formula_imports_nothing_that_takes_long(tmp_path):
     """In a process of its own, as a command is."""
     done = subprocess.run([sys.executable, "-c", IMPORTED, str(tmp_path)], capture_output=True, text=True, check=True)
@@ -81,6 +82,7 @@ def test_a_verdict_that_is_no_pass_is_exit_code_1(call, tmp_path, monkeypatch, v
     assert (code, json.loads(out)["verdict"]) == (1, verdict)
 
 
+@pytest.mark.extended
 def test_all_of_them(as_json, call, tmp_path, monkeypatch):
     few = {id: catalogue.CATALOGUE[id] for id in ("utilization/fig-04", "checkmate/fig-05")}
     monkeypatch.setattr(catalogue, "CATALOGUE", few)
@@ -106,6 +108,7 @@ def runs(monkeypatch):
     return run
 
 
+@pytest.mark.extended
 def test_runs_that_are_missing_are_run_once_and_the_interrupted_rest_later(call, tmp_path, runs):
     names = [experiment.name for experiment in reproduce.missing_runs("checkmate/fig-09")]
     runs.broken[names[4]] = KeyboardInterrupt()
@@ -119,6 +122,7 @@ def test_runs_that_are_missing_are_run_once_and_the_interrupted_rest_later(call,
     assert call(f"reproduce checkmate/fig-09 --out {tmp_path}")[2] == ""
 
 
+@pytest.mark.extended
 def test_a_run_that_fails_is_told_in_one_line_and_what_it_would_have_shown_is_unknown(call, tmp_path, runs):
     names = [experiment.name for experiment in reproduce.missing_runs("checkmate/fig-09")]
     runs.broken[names[0]] = BadInput("cluster.workers", 2, "1")

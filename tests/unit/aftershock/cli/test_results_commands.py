@@ -98,6 +98,7 @@ def test_a_run_that_is_computed_again_says_what_it_ran_in_the_terms_of_now(call,
     assert run.status().experiment_digest == experiment_digest(Experiment())
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -124,6 +125,7 @@ def test_bad_input_is_one_line_and_exit_code_2(call, two_runs, words, named):
     assert named in err
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("version", [SCHEMA_VERSION, SCHEMA_VERSION - 1])
 def test_runs_are_removed_by_number_but_no_baseline(call, as_json, home, version):
     """Of one experiment the latest five are compared with the twenty before, if need be once computed again."""

@@ -208,6 +208,7 @@ def test_a_run_with_a_damaged_note_is_published_as_failed(name, text):
     assert name in status.error
 
 
+@pytest.mark.extended
 def test_two_teardowns_at_once_are_one(home):
     begin()
     process = provision()[1]

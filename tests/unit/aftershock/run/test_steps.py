@@ -215,6 +215,7 @@ def test_what_comes_next_is_loaded_beside_the_tables_by_a_process_that_goes_on(m
     assert loading.is_set() == one_process
 
 
+@pytest.mark.extended
 def test_steps_are_loaded_without_what_only_some_of_them_need():
     heavy = "{'matplotlib', 'great_expectations'}"
     told = f"import sys, aftershock.run.steps; print({heavy} & set(sys.modules))"

@@ -47,6 +47,7 @@ def check_that_it_is_over(home):
         store.remove(run.run_id)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("interruption", Interruption)
 def test_a_run_that_is_struck_as_it_begins_is_one_or_none(home, interruption):
     for _ in at_every_change(begin, home, interruption):
@@ -58,6 +59,7 @@ def test_a_run_that_is_struck_as_it_begins_is_one_or_none(home, interruption):
     begin()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("interruption", Interruption)
 def test_a_run_that_is_struck_as_it_ends_is_live_or_finished(home, interruption):
     ready_to_end()

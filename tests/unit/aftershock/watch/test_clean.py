@@ -163,6 +163,7 @@ def objects_of(run_id, endpoint, *keys):
     return objects
 
 
+@pytest.mark.extended
 def test_what_a_finished_run_left_in_s3_is_deleted_once_it_is_named(no_traces, endpoint, capsys):
     finished("run-1", in_s3(endpoint))
     mine = objects_of("run-1", endpoint, "count.0/state-1-1", "count.0/log-1-1")

@@ -41,6 +41,7 @@ def test_a_program_that_is_missing_is_named_with_its_package(monkeypatch):
         netns.find_program("sshd")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("capability", ["net_admin", "sys_admin"])
 def test_root_without_its_capabilities_is_refused_before_anything_is_touched(tmp_path, capability):
     if os.geteuid() or not shutil.which("setpriv"):

@@ -42,6 +42,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> list[Simulated]:
         return [run_under(seed) for seed in range(50)]
 
 
+@pytest.mark.extended
 def test_the_right_model_passes(many: list[Simulated]) -> None:
     found = pooled(many)
     assert (found.verdict, found.seeds, found.faults) == ("pass", 50, 1000)
@@ -57,6 +58,7 @@ ERRORS = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("error", ERRORS)
 def test_an_error_in_eq_10_fails_with_enough_faults(many, error: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "utilization", ERRORS[error])

@@ -59,6 +59,7 @@ def test_recoveries_that_are_too_long_in_the_ledger_take_the_time_of_what_follow
     assert planted.tables["runs"]["utilization"][0] < sound.tables["runs"]["utilization"][0]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_tables_of_runs_with_faults_amid_recoveries_pass_their_checks(seed, tmp_path):
     run = simulated(seed)
@@ -202,6 +203,7 @@ def test_without_a_run_under_another_seed_there_is_no_such_row(home):
     assert not [model for model in models_of(synthetic.make_run(home / "live")) if "c and R of" in model]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "spoil", [lambda path: path.write_bytes(b"nothing"), lambda path: path.unlink()], ids=["damaged", "missing"]
 )

@@ -44,6 +44,7 @@ LAWS = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 @pytest.mark.parametrize("shape", [((5, 20),), ((5, 8),), ((3, 5),), ((5, 20), (5, 20))])
 def test_where_nothing_changed_small_chances_are_as_rare_as_they_say(law, shape):
@@ -75,6 +76,7 @@ def test_interval_and_probability_agree():
     assert narrow < abs(one.change) < wide
 
 
+@pytest.mark.extended
 def test_more_draws_tell_smaller_probabilities_apart():
     generator = np.random.default_rng(7)
     found = [Comparison(((generator.normal(size=5) + 9, generator.normal(size=20)),)) for _ in range(3)]

@@ -91,6 +91,7 @@ def test_seeds_that_are_new_each_night_are_compared_since_the_old_one_was_given_
     assert (ids(found.candidates), ids(found.baseline), found.reseeded) == (names[-5:], names[:-5], True)
 
 
+@pytest.mark.extended
 def test_a_history_falls_into_stretches_of_the_same_seeds():
     for night in range(30):
         for seed in (1, 2) if night < 15 else (2, 3):
@@ -101,6 +102,7 @@ def test_a_history_falls_into_stretches_of_the_same_seeds():
     assert [run for stretch in history.stretches(series.runs) for run in stretch] == list(series.runs)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "difference",
     [

@@ -173,6 +173,7 @@ def test_more_metrics_need_more_evidence():
     assert judged(doubtful, *[pair(STEADY[:5])] * 60)[0] is not Change.WORSE
 
 
+@pytest.mark.extended
 def test_a_slowdown_is_found_among_any_number_of_metrics():
     """Of 700 judged together each is held against .01 / 700, less than one of the usual draws."""
     generator = np.random.default_rng(1)
@@ -200,21 +201,25 @@ def test_the_verdict_of_all_is_never_better_than_what_is_known(verdicts, togethe
     assert overall(verdicts) is together
 
 
+@pytest.mark.extended
 def test_at_most_one_false_alarm_in_200_nights():
     counts = alarms(seed=6, histories=10)  # 2,000 nights
     assert counts[Change.WORSE] <= 10
     assert counts[Change.BETTER] <= 10
 
 
+@pytest.mark.extended
 def test_the_alarms_would_be_too_many_without_the_correction(monkeypatch):
     monkeypatch.setattr("benchmarks.regression_nights.holm", lambda p_values: [(p, 0.01) for p in p_values])
     assert alarms(seed=6, histories=2)[Change.WORSE] > 2
 
 
+@pytest.mark.extended
 def test_a_slowdown_of_15_percent_is_found_with_5_nights():
     assert found_after(seed=6, histories=100, night=5) == 1.0
 
 
+@pytest.mark.extended
 def test_no_verdict_is_same_on_a_metric_that_is_15_percent_slower():
     found = found_at(seed=6, histories=200, share=0.03)
     assert found[Change.WORSE] >= 0.98

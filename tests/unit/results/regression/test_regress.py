@@ -46,6 +46,7 @@ def test_the_night_of_the_change_is_recorded():
     assert change["after"] == pytest.approx(6000 / 1.15, rel=0.02)
 
 
+@pytest.mark.extended
 def test_a_speedup_is_better_and_unchanged_runs_are_the_same():
     write_nights([*steady(25), *steady(5, 6900, seed=2)])
     assert regress().document()["verdict"] == "better"
@@ -87,6 +88,7 @@ def test_a_slowdown_stays_worse_and_never_becomes_its_own_baseline():
     assert aside & baseline_run_ids() == candidates
 
 
+@pytest.mark.extended
 def test_a_slowdown_that_nobody_judged_becomes_no_baseline():
     """Forty slow nights without a comparison: all of the latest 20 before the candidates are slow."""
     names = write_nights([*steady(20), *steady(40, 6000 / 1.15, seed=2)])
@@ -127,6 +129,7 @@ def test_a_change_of_seeds_is_no_change_of_the_level():
     assert found.rows("change_points") == []
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("count", range(1, 8))
 def test_runs_under_a_new_seed_are_unknown_until_it_has_come_back(count):
     """However bad they are: whether that is the seed's doing nobody can say, but they are looked at."""
@@ -147,6 +150,7 @@ def test_a_slowdown_is_found_beside_a_seed_that_was_added():
     assert regress().document()["verdict"] == "worse"
 
 
+@pytest.mark.extended
 def test_a_change_is_found_beside_one_of_seeds():
     """Seeds 1 and 2 until night 15, then 2 and 3; all become slower at night 22."""
     for night in range(30):
@@ -173,6 +177,7 @@ def test_only_what_has_new_runs_is_judged():
     assert judged("nexmark-q1") == {"nexmark-q1"}
 
 
+@pytest.mark.extended
 def test_a_look_at_one_experiment_does_not_silence_the_night():
     write_nights(steady(30))
     write_nights(steady(30), prefix="q1", experiment="nexmark-q1", experiment_digest="d7")

@@ -198,6 +198,7 @@ def test_a_damaged_index_is_built_again(damage: str):
     assert json.loads(_index_file().read_text())["version"] == index.VERSION
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("field", "damage"),
     [

@@ -82,6 +82,7 @@ def test_a_long_table_is_cut_with_a_note(good_run: Run) -> None:
     assert "The first 200 of 960 rows" in good_run.report.read_text()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("table", ["runs", "faults", "recoveries", "checkpoints", "ledger", "predictions"])
 def test_a_report_without_one_table_says_so(table: str, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, without=(table,))
@@ -96,6 +97,7 @@ def test_a_report_without_any_table_is_still_a_page(tmp_path: Path) -> None:
     assert list(run.plots.iterdir()) == []
 
 
+@pytest.mark.extended
 def test_a_window_of_a_day_does_not_make_a_giant_page(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, window_s=20_000.0)
     assert write_report(run, synthetic.experiment()).stat().st_size < 4_000_000

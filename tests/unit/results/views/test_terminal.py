@@ -81,6 +81,7 @@ def test_the_summary_fits_a_terminal_and_tells_the_result(good_run: Run) -> None
     assert "✓ utilization.predicted" in text
 
 
+@pytest.mark.extended
 def test_the_summary_marks_what_failed_and_what_is_unknown(tmp_path: Path) -> None:
     changes = {"quality": lambda frame: frame.assign(lost=2), "predictions": lambda frame: frame.iloc[3:]}
     run = synthetic.make_run(tmp_path, changes=changes)
@@ -98,6 +99,7 @@ def test_no_text_of_a_run_acts_on_the_terminal(tmp_path: Path) -> None:
     assert r"\x00 on \x1b[31mred (\u202e" in lines[1]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("others", "told"), [(0.2, "window."), (0.6, "window: what is late, slow or unknown may be")])
 def test_how_busy_others_kept_the_machine_is_said(tmp_path: Path, others: float, told: str) -> None:
     run = synthetic.make_run(tmp_path)
@@ -113,6 +115,7 @@ def test_the_summary_of_a_run_without_tables_says_that_nothing_was_measured(tmp_
     assert "measured no utilization" in summary(run)
 
 
+@pytest.mark.extended
 def test_spark_s_part_of_a_restart_stands_beside_it_and_tables_of_an_older_version_lack_it(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path)
     kill, *_ = (line for line in summary(run).splitlines() if " worker-1 " in line)
@@ -124,12 +127,14 @@ def test_spark_s_part_of_a_restart_stands_beside_it_and_tables_of_an_older_versi
     assert write_report(run, synthetic.experiment()).is_file()
 
 
+@pytest.mark.extended
 def test_the_summary_of_a_control_run(control_run: Run) -> None:
     text = summary(control_run)
     assert "Faults and recoveries" not in text
     assert "faults.on_time" not in text
 
 
+@pytest.mark.extended
 def test_a_search_is_told_with_every_rate_that_was_tried(tmp_path: Path) -> None:
     found = {"sustainable_rate": 5657.0, "unsustainable_rate": 5907.0}
     run = synthetic.make_run(tmp_path, kills=(), changes={"runs": lambda frame: frame.assign(**found)})
