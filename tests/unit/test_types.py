@@ -5,6 +5,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 CHECKED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["files"]
 PLANTED = {
@@ -18,6 +20,7 @@ def test_the_packages_that_documents_cross_are_checked() -> None:
     assert {"chaos", "experiments", "models", "results"} <= set(CHECKED)
 
 
+@pytest.mark.extended
 def test_planted_errors_are_found_wherever_files_are_checked(tmp_path: Path) -> None:
     spoilt = [Path(each) if each.endswith(".py") else Path(each) / "planted.py" for each in CHECKED]
     for path in spoilt:

@@ -57,6 +57,7 @@ def test_no_fault_no_outage():
 faults = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12), st.sets(st.sampled_from("abc"), min_size=1)))
 
 
+@pytest.mark.extended
 @settings(max_examples=100, deadline=None)
 @given(faults)
 def test_composition_is_that_of_holds_second_by_second(drawn):

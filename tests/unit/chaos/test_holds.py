@@ -123,6 +123,7 @@ plans = st.lists(
 limits = st.none() | st.integers(1, 4)
 
 
+@pytest.mark.extended
 @settings(max_examples=200, deadline=None)
 @given(plans, limits)
 def test_a_composed_plan_is_that_of_the_second_by_second_model(events, max_down):

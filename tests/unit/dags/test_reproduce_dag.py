@@ -43,6 +43,7 @@ def test_everything_waits_until_no_run_is_measured_and_no_failure_stops_the_rest
     assert all(after in dag.get_task(before).downstream_task_ids for before, after in pairwise(order))
 
 
+@pytest.mark.extended
 def test_the_runs_that_are_missing_are_asked_for_and_those_that_have_failed_not_again(home):
     asked = reproducing.missing("checkmate/fig-08", None, "manual__1__missing", 1, [])
     wanted = missing_runs("checkmate/fig-08")

@@ -57,6 +57,7 @@ def test_the_plan_draws_from_the_default_too():
     assert {clock.heal_delay for clock in clocks(law)} == {UniformDelay(low=12, high=36)}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("sigma", [0.05, 0.6, 1.5, 2.5])
 def test_lognormal_delays_have_the_stated_median_mean_and_cap(sigma):
     law, stream = LognormalDelay(median=180, sigma=sigma), Random("lognormal")

@@ -177,6 +177,7 @@ def test_what_goes_on_running_is_told(host):
 # ---- slow ----
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("share", [0.1, 0.8])
 def test_a_slow_host_gets_its_share_of_the_time(host, share):
     busy = start(f"{host.mark}/busy", "sh", "-c", BUSY)

@@ -107,6 +107,7 @@ def literal_z_cycle(found, operator, number):
     return False
 
 
+@pytest.mark.extended
 @given(causal())
 @settings(max_examples=300, deadline=None)
 def test_the_line_is_consistent_and_no_consistent_line_goes_beyond_it(found):
@@ -116,6 +117,7 @@ def test_the_line_is_consistent_and_no_consistent_line_goes_beyond_it(found):
     assert line.tolist() == np.max(consistent, axis=0).tolist()
 
 
+@pytest.mark.extended
 @given(causal())
 @settings(max_examples=200, deadline=None)
 def test_steps_are_those_of_the_literal_algorithm_and_end_at_the_line(found):
@@ -148,6 +150,7 @@ def test_with_a_last_checkpoint_at_every_operator_invalid_means_on_a_z_cycle(fou
     assert (invalid(found) == on_z_cycle(found)).all()
 
 
+@pytest.mark.extended
 @given(causal())
 @settings(max_examples=200, deadline=None)
 def test_the_checkpoint_graph_is_causal_and_initial_states_are_always_valid(found):

@@ -84,6 +84,7 @@ def test_survival_of_arrays_and_of_one_host():
     np.testing.assert_allclose(table[:, 0], np.exp(-CLOCKS.host_rate("a1") * times), rtol=1e-14)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("used", [None, ("a1", "a3", "b1"), ("a2",)])
 def test_rates_are_those_of_ticking_clocks(used):
     duration_s = 300_000.0

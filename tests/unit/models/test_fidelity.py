@@ -123,6 +123,7 @@ def mask_of(topology, bits):
     return (bits >> np.arange(len(topology.tasks)) & 1).astype(bool)
 
 
+@pytest.mark.extended
 @settings(max_examples=150, deadline=None)
 @given(topologies(operators=6, parallelism=4, tasks=24, fan_out=3), failure_sets)
 def test_equals_the_equations_written_out(topology, bits):
@@ -135,6 +136,7 @@ def test_equals_the_equations_written_out(topology, bits):
     assert scorer.internal_completeness(failed) == pytest.approx(plain, abs=1e-12)
 
 
+@pytest.mark.extended
 @settings(max_examples=100, deadline=None)
 @given(topologies(operators=6, parallelism=4, tasks=24, fan_out=3), failure_sets, failure_sets)
 def test_lies_between_0_and_1_and_never_falls_with_more_replicas(topology, bits, more_bits):

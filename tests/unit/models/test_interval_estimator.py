@@ -85,6 +85,7 @@ def test_coverage_of_the_rate_is_never_below_its_level(expected):
     assert stats.poisson.pmf(counts, expected) @ within >= math.sqrt(0.95)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("memory_s", [math.inf, 1000.0])
 @pytest.mark.parametrize(("rate", "level"), [(0.001, 0.95), (0.01, 0.95), (0.01, 0.5)])
 def test_coverage_of_the_interval(rate, level, memory_s):

@@ -36,6 +36,7 @@ def played(rng, *, rate, recovery, interval, hosts, travel, periods):
     return np.array(durations)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("hosts", [1, 2, 5, 40])
 @pytest.mark.parametrize(("recovery", "travel"), [(0.0, 0.0), (12.0, 0.0), (3.0, 7.0), (2.0, 45.0)])
 def test_the_mean_period_is_that_of_the_played_process(hosts, recovery, travel):

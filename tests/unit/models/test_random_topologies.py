@@ -36,6 +36,7 @@ def test_fits_its_specification(spec, seed):
     assert all((s.partitioning is Partitioning.FULL) == (spec.kind is PartKind.FULL) for s in topology.streams)
 
 
+@pytest.mark.extended
 @settings(max_examples=40, deadline=None)
 @given(specs, seeds)
 def test_is_a_tree_to_one_sink(spec, seed):

@@ -113,6 +113,7 @@ COSTS = {
 }
 
 
+@pytest.mark.extended
 @given(problems())
 @settings(max_examples=150, deadline=None)
 def test_the_optimal_planners_agree_with_brute_force(problem):
@@ -168,6 +169,7 @@ def test_exact_makes_a_plan_that_fits_of_a_solution_that_does_not():
     assert found.upper_bound >= 101
 
 
+@pytest.mark.extended
 def test_exact_proves_the_plan_of_a_thousand_queries():
     full = random_queries(QuerySpec(UniformSharing(3), queries=1000), np.random.default_rng(9))
     found = exact_with_bound(full.with_capacity(0.3 * full.capacity))
@@ -232,6 +234,7 @@ def test_best_density_is_algorithm_3(problem):
     assert best_density(problem).priority == pytest.approx(literal(problem), rel=1e-9)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", range(20))
 def test_best_density_is_algorithm_3_on_larger_problems(seed):
     rng = np.random.default_rng(seed)

@@ -156,6 +156,7 @@ def test_equal_shares_are_as_one_share_for_all():
         assert found([share] * 5).utilizations == found(share).utilizations
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("load", [1.0, 0.6])
 def test_all_time_is_accounted_for(load):
     rng = np.random.default_rng(3)

@@ -54,6 +54,7 @@ def test_finds_what_trying_every_plan_finds(topology):
     requires_the_optimum(topology)
 
 
+@pytest.mark.extended
 @settings(max_examples=60, deadline=None)
 @given(topologies(operators=6, parallelism=3, tasks=8, fan_out=3), st.integers(1, 60))
 def test_finds_it_also_by_branch_and_bound(topology, most_cells):
@@ -116,6 +117,7 @@ def test_out_of_time_the_bound_still_holds(topology, budget, most_cells):
     assert not found.optimal or reached == pytest.approx(best, rel=1e-12)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", PartKind)
 @pytest.mark.parametrize("joins", [0.0, 0.5])
 def test_is_never_below_a_heuristic_on_the_papers_random_topologies(kind, joins):

@@ -53,6 +53,7 @@ def test_is_as_small_as_any_tree(topology):
     assert not smallest_mc_tree(topology, fewest - 1).any()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("width", [30, 300])
 def test_many_trees_of_joins_take_no_longer_than_few(width):
     """(2 width) ** 4 of them, of which the sets of needed tasks that are kept do not depend on the width."""

@@ -169,6 +169,7 @@ def test_initial_plans_that_do_not_meet_give_way_to_an_mc_tree():
     assert fidelity(topology, 3) >= 3.1 / 3.42
 
 
+@pytest.mark.extended
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0, 1))
 def test_has_output_on_any_topology_where_some_plan_has(seed, share):
@@ -211,6 +212,7 @@ def test_stays_within_any_budget_on_any_topology(seed, tree, share):
     assert not found.optimal
 
 
+@pytest.mark.extended
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.booleans())
 def test_no_budget_buys_nothing_and_enough_buys_all_output_of_a_tree(seed, tree):

@@ -53,6 +53,7 @@ def test_predicted_is_eq_10_at_the_mean_inputs_and_the_rate_of_the_plan():
     assert by_rate.predicted == pytest.approx(utilization(0.03, 1.0, 6.0, 8.0, 0.4, 3))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("hop_delay_s", "depth"), [(0.0, 1), (0.5, 4), (3.0, 5)])
 def test_long_runs_meet_eq_10(hop_delay_s, depth):
     """With constant cost and recovery, and Poisson failures, eq. 10 is exact in the long run."""

@@ -105,6 +105,7 @@ def test_the_reference_agrees_on_the_same_failures(times, interval, cost, recove
     assert vectorised == pytest.approx(simulate_event_by_event(times, window=WINDOW, **given), rel=1e-12, abs=1e-15)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize(("hop_delay", "depth"), [(0.0, 1), (0.4, 9), (9.0, 4)])
 @pytest.mark.parametrize("rows", [1, 7, 5000])

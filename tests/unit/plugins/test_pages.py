@@ -159,6 +159,7 @@ def test_a_history_waits_for_no_run_either(browser: TestClient, monkeypatch: pyt
     assert "Not read yet" not in get(browser, "/aftershock/history").words
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("attack", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'])
 def test_text_from_results_is_escaped(browser: TestClient, attack: str):
     run = write_failed_run("one", attack)

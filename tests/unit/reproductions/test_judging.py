@@ -46,6 +46,7 @@ def by_great_expectations(rule: Rule, folder) -> tuple[object, object]:
     return row["verdict"], row["detail"]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("rule", RULES_TRIED, ids=lambda rule: f"{rule.expectation} {rule.arguments}")
 def test_both_judges_say_the_same(rule: Rule, tmp_path) -> None:
     """`holds` would ask for values as well; here each rule is alone."""

@@ -95,6 +95,7 @@ def test_without_a_folder_it_goes_below_the_home(tmp_path, monkeypatch):
     assert found.files["verdicts"].exists()
 
 
+@pytest.mark.extended
 def test_the_same_folder_can_be_used_again_and_by_others(tmp_path):
     (tmp_path / "mine.txt").write_text("kept")
     for _ in range(2):
@@ -129,6 +130,7 @@ def test_half_a_unit_of_the_last_printed_digit(printed, expected):
     assert half_unit(printed) == pytest.approx(expected)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("ours", "verdict"), [(2.3501, "pass"), (2.4499, "pass"), (2.349, "fail"), (2.46, "fail")])
 def test_a_figure_as_printed_must_round_to_it(ours, verdict, tmp_path, monkeypatch):
     check = as_printed("it", "2.4", "%", lambda table: table["depth"].iat[0], InRows("none", lambda rows: rows))

@@ -145,6 +145,7 @@ def test_the_index_says_what_the_runs_say(home, interruption, list_them):
         two_runs(home)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("interruption", Interruption)
 def test_a_document_is_the_old_one_or_the_new_one(home, interruption):
     path, old, new = home / "document.json", {"a": "x" * 9000}, {"a": "y" * 9000}

@@ -59,6 +59,7 @@ def test_a_choice_is_an_enumeration_and_an_optional_number_stays_bounded():
     assert fields["faults.duration"]["exclusiveMinimum"] == 0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", spec.available())
 def test_every_shipped_experiment_passes_the_forms_own_schemas(name):
     """Airflow validates each param of a trigger so."""

@@ -248,6 +248,7 @@ def test_a_fault_spec_that_cannot_be_used_is_named(call, faults, text, named):
     assert str(faults) in err
 
 
+@pytest.mark.extended
 def test_a_reader_that_stops_early_is_no_failure(tmp_path):
     path = tmp_path / "faults.yaml"
     path.write_text("duration: 1.0e5\nhosts: {h: []}\nprocesses: [{rate: 0.1}]\n", encoding="utf-8")

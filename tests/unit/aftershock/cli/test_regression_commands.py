@@ -80,6 +80,7 @@ def test_compare_says_that_seeds_differ(as_json):
     assert as_json("results compare night-000 other-000")["differ"] == ["seeds"]
 
 
+@pytest.mark.extended
 def test_compare_judges_runs_against_a_baseline(call):
     names = slow_nights()
     words = f"results compare {' '.join(names[12:])} --against {' '.join(names[:12])}"

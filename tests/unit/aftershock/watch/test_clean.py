@@ -188,6 +188,7 @@ def test_a_dead_run_is_published_and_its_objects_are_deleted(no_traces, endpoint
     assert objects.keys() == []
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("missing", "place", "told"),
     [

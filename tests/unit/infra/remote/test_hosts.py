@@ -166,6 +166,7 @@ def test_a_peer_that_loses_its_power_while_it_is_tried_is_left_out(
     assert reach.between(LosesPower(), handle, one, [two]) == reach.Reach({}, {}, frozenset())
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("lost", "done", "left"),
     [
@@ -198,6 +199,7 @@ def test_what_a_host_uses_is_asked_of_its_agent(hosts: RemoteHosts, handle: Hand
     assert [(state.name, state.up) for state in hosts.inspect(handle)] == [("worker-1", True), ("worker-2", False)]
 
 
+@pytest.mark.extended
 def test_no_argument_of_any_process_tells_the_token(hosts: RemoteHosts, handle: Handle) -> None:
     start_python(f"{handle.token}/worker-1/a", "import time\nwhile True: time.sleep(0.001)")
     strike = hosts.prepare(handle, "worker-1", FaultKind.SLOW, FaultOptions(cpu_share=0.5))

@@ -66,6 +66,7 @@ def test_an_error_in_eq_10_fails_with_enough_faults(many, error: str, monkeypatc
     assert pooled(many[:2]).verdict == "pass", "40 faults are too few to tell"
 
 
+@pytest.mark.extended
 def test_a_utilization_that_is_measured_too_high_fails(many: list[Simulated]) -> None:
     too_high = [changed(run, "runs", utilization=run.tables["runs"]["utilization"] + 0.03) for run in many]
     assert pooled(too_high).verdict == "fail"
@@ -132,6 +133,7 @@ def test_runs_that_no_fault_struck_add_no_luck(many: list[Simulated]) -> None:
 RATE, COST_S, RECOVERY_S, INTERVAL_S = 0.02, 1.0, 12.0, 10.0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("faults", [200, 800])
 def test_the_scatter_of_long_windows_is_that_of_the_renewal_reward_argument(faults: int) -> None:
     """Y and X of the module's docstring, by drawing the times between faults."""

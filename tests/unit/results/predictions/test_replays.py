@@ -31,11 +31,13 @@ def simulated(seed: int, faults: int = 20):
     return Machine(np.random.default_rng([7, seed]), faults).run()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_sound_run_passes(seed):
     assert fails(simulated(seed), EXPERIMENT) is False
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("error", FORMULAS)
 def test_an_error_in_a_formula_fails(error):
     with FORMULAS[error]():

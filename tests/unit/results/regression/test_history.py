@@ -19,6 +19,7 @@ def ids(runs):
     return [run.run_id for run in runs]
 
 
+@pytest.mark.extended
 def test_the_latest_five_runs_are_held_against_the_twenty_before_them():
     names = write_nights(steady(30))
     found = the_split()
@@ -73,6 +74,7 @@ def test_a_seed_that_is_no_longer_used_is_left_out():
     assert ids(the_split().baseline) == names[:-5]
 
 
+@pytest.mark.extended
 def test_new_seeds_are_not_held_against_the_old_ones():
     write_nights(steady(20), prefix="old", seed=1)
     names = write_nights(steady(7), first=20, seed=2)
@@ -82,6 +84,7 @@ def test_new_seeds_are_not_held_against_the_old_ones():
     assert (ids(the_split().baseline), the_split().reseeded) == (names[:-5], False)
 
 
+@pytest.mark.extended
 def test_seeds_that_are_new_each_night_are_compared_since_the_old_one_was_given_up():
     write_nights(steady(20), prefix="old", seed=1)
     names = [f"night-{number:03d}" for number in range(12)]

@@ -21,6 +21,7 @@ def slow_nights():
     return write_nights([*steady(25), *steady(5, 6000 / 1.15, seed=2)])
 
 
+@pytest.mark.extended
 def test_a_slowdown_is_worse_and_says_by_how_much():
     names = slow_nights()
     found = regress()
@@ -38,6 +39,7 @@ def test_a_slowdown_is_worse_and_says_by_how_much():
     assert f"{100 * row['effect']:+.1f} % (between {100 * row['low']:+.1f} and {100 * row['high']:+.1f} %)" in sentence
 
 
+@pytest.mark.extended
 def test_the_night_of_the_change_is_recorded():
     names = slow_nights()
     (change,) = regress().rows("change_points")
@@ -77,6 +79,7 @@ def test_results_that_were_never_lost_must_not_be(home):
     assert entry["sentences"] == ["worse: lost 0 results instead of 0, +3 at the most"]
 
 
+@pytest.mark.extended
 def test_a_slowdown_stays_worse_and_never_becomes_its_own_baseline():
     slow_nights()
     for night in range(30, 34):
@@ -98,6 +101,7 @@ def test_a_slowdown_that_nobody_judged_becomes_no_baseline():
     assert names[20] not in baseline_run_ids()
 
 
+@pytest.mark.extended
 def test_what_was_slow_and_was_mended_is_no_baseline_either():
     names = write_nights([*steady(15), *steady(15, 6000 / 1.15, seed=2), *steady(15, seed=3)])
     assert regress().document()["experiments"][0]["baseline"] == names[5:15] + names[30:40]
@@ -119,6 +123,7 @@ def test_a_level_is_worse_by_the_best_one_before(steps, worse):
     assert places == [range(*each) for each in worse]
 
 
+@pytest.mark.extended
 def test_a_change_of_seeds_is_no_change_of_the_level():
     write_nights(steady(20), seed=1)
     write_nights(steady(7, 3000, seed=2), first=20, seed=2)
@@ -142,6 +147,7 @@ def test_runs_under_a_new_seed_are_unknown_until_it_has_come_back(count):
     assert "the seeds were changed" in found.rows("regression")[0]["why"]
 
 
+@pytest.mark.extended
 def test_a_slowdown_is_found_beside_a_seed_that_was_added():
     for night in range(25):
         rate = 6000 * (1 + 0.01 * (7 * night % 5)) / (1.3 if night >= 20 else 1)
@@ -163,6 +169,7 @@ def test_a_change_is_found_beside_one_of_seeds():
     assert (change["run_id"], change["verdict"]) == ("n22-s2", "worse")
 
 
+@pytest.mark.extended
 def test_only_what_has_new_runs_is_judged():
     write_nights(steady(10))
     write_nights(steady(10), prefix="q1", experiment="nexmark-q1", experiment_digest="d7")
@@ -195,6 +202,7 @@ def test_runs_that_are_all_pinned_are_unknown(home):
     assert [regress().document()["verdict"] for _ in range(2)] == ["unknown", "unknown"]
 
 
+@pytest.mark.extended
 def test_after_a_repair_all_is_the_same_again():
     slow_nights()
     regress()
@@ -202,6 +210,7 @@ def test_after_a_repair_all_is_the_same_again():
     assert regress().document()["verdict"] == "same"
 
 
+@pytest.mark.extended
 def test_a_pinned_baseline_accepts_a_change(home):
     names = slow_nights()
     regress()
@@ -212,6 +221,7 @@ def test_a_pinned_baseline_accepts_a_change(home):
     assert document["verdict"] in ("same", "unknown")
 
 
+@pytest.mark.extended
 def test_baselines_must_not_be_deleted(home):
     names = write_nights(steady(30))
     older = write_nights(steady(12), prefix="older", experiment_digest="d0")

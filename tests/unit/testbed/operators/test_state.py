@@ -80,6 +80,7 @@ def test_a_copy_does_not_change_with_the_state():
     assert copies == ([], {0: {1: "old"}})
 
 
+@pytest.mark.extended
 def test_a_full_copy_is_not_written_at_once():
     """While one piece is pickled no other thread goes on."""
     keyed, rows, count = KeyedState(), RowState("key"), 3 * PIECE + 1

@@ -103,6 +103,7 @@ def test_a_spoilt_object_is_refused(place, spoil):
         place.store.get("a/b")
 
 
+@pytest.mark.extended
 def test_an_object_in_another_s_place_is_refused(place):
     place.store.put("a/state-1-1", [b"old"])
     place.store.put("a/state-2-1", [b"new"])
@@ -195,6 +196,7 @@ def test_a_store_in_s3_is_cleared_by_few_requests(endpoint, monkeypatch):
     assert [name for name in requests if name.startswith("Delete")] == 3 * ["DeleteObjects"]
 
 
+@pytest.mark.extended
 def test_an_object_that_s3_does_not_delete_with_the_others_is_told(endpoint):
     store = S3Store(f"s3://{BUCKET}/refused", endpoint)
     store.put("a/b", [b"content"])
