@@ -112,6 +112,7 @@ def test_a_run_under_kills_keeps_the_contract(home):
     assert not list((home / "live").iterdir())
 
 
+@pytest.mark.extended
 def test_airflow_killed_outright_leaves_a_failed_run_with_its_logs(home):
     process = start(*settings(*SHORT))
     handle = wait_for("live/*/cluster/handle.json", home, process)
@@ -140,6 +141,7 @@ def test_a_port_that_is_taken_is_one_clear_line_and_leaves_nothing(home):
     assert not list((home / "live").iterdir())
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(
     subprocess.run([*UNSHARED, "true"], stderr=subprocess.DEVNULL).returncode != 0, reason="no network of its own here"
 )
@@ -157,6 +159,7 @@ def test_two_commands_at_once_in_a_new_home_each_end_as_one_alone_would(home):
     assert not any("database is locked" in log.read_text(errors="replace") for log in (home / "logs").iterdir())
 
 
+@pytest.mark.extended
 def test_a_run_of_the_testbed_keeps_the_contract_and_has_the_same_page(home):
     process = start("dataflow-q12", "--json", *settings("window_s=40", "faults.events.0.at=6"))
     out, told = process.communicate(timeout=LIMIT_S)

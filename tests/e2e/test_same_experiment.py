@@ -32,6 +32,8 @@ from tests.integration.infra.strangers import (
     secrets_of,
 )
 
+pytestmark = pytest.mark.extended
+
 DRIVERS = ("local", "netns", "docker", "ssh")
 EXPERIMENT = """
 name: same-experiment

@@ -23,6 +23,8 @@ from tests.e2e.airflow_server import LIMIT_S, Server, served_airflow, wait
 from tests.e2e.browser import logged_in_browser, needs_chromium, screenshot
 from tests.e2e.mail import mail_server
 
+pytestmark = pytest.mark.extended
+
 REPOSITORY = Path(__file__).parents[2]
 SECRET = "hunter2-hunter2"  # the password of the mail server
 NAME, LOST = "words-batches-query-kills", "lost-batches-query-kills"

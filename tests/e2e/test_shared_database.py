@@ -16,6 +16,8 @@ import pytest
 from aftershock.airflow import environment
 from tests.e2e.airflow_server import ENDED, Server, served_airflow, wait
 
+pytestmark = pytest.mark.extended
+
 TASKS = 6
 HELD_S = 10.0  # another writer's turn; SQLite's own limit for waiting is 5 s
 DAG = f"""

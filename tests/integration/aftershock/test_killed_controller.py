@@ -24,6 +24,8 @@ from results.runs import store
 from tests.unit.interruptions import Interruption, at_every_change
 from tests.unit.marked_processes import wait_for
 
+pytestmark = pytest.mark.extended
+
 RUN = "run-1"
 DOCUMENT = {
     "name": "struck",

@@ -22,6 +22,8 @@ from tests.unit.interruptions import Interruption, at_every_change, places_of_ch
 from tests.unit.marked_processes import wait_for
 from tests.unit.results import synthetic
 
+pytestmark = pytest.mark.extended
+
 OLD, NEW = 6000.0, 7000.0
 RUN = "run-1"
 JOB = "import shutil, sys; shutil.copytree(sys.argv[1], sys.argv[2] + '/tables')"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from experiments.fault_kinds import GATEWAY, FaultKind
@@ -14,6 +15,8 @@ from infra.services import gateway, kafka, startup
 from infra.strikes.strike import Proof
 from journal.reader import read_journal
 from tests.unit.marked_processes import wait_for
+
+pytestmark = pytest.mark.extended
 
 RECOVERED = "Recovery complete"
 

@@ -24,6 +24,8 @@ from tests.unit.marked_processes import wait_for
 from workloads.results import COLUMNS
 from workloads.schedule import Schedule
 
+pytestmark = pytest.mark.extended
+
 VIEWS, PARTITIONS = 3000, 2
 SCHEDULE = Schedule(1_795_173_799_675_000_000, 100.0, PARTITIONS)
 SCHEMA = "value binary, partition int, offset long, timestamp timestamp"

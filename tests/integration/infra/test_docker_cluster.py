@@ -35,7 +35,7 @@ from tests.integration.conftest import provisioned
 from tests.integration.infra.planned_kills import assert_kills_wait_for_their_moment
 from tests.unit.marked_processes import wait_for
 
-pytestmark = pytest.mark.usefixtures("daemon")
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("daemon")]
 ONE_WORKER = ClusterSpec(driver=ClusterDriver.DOCKER, workers=1, worker_memory_mb=512, worker_disk_mb=64)
 PROVISION = """
 import sys

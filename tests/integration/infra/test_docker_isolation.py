@@ -27,7 +27,7 @@ from infra.services import startup
 from infra.strikes import partition
 from tests.unit.marked_processes import wait_for
 
-pytestmark = pytest.mark.usefixtures("daemon")
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("daemon")]
 TWO_WORKERS = ClusterSpec(driver=ClusterDriver.DOCKER, workers=2, worker_memory_mb=512, worker_disk_mb=64)
 HOSTS = ("gateway", "worker-1", "worker-2")
 RAW = "../result/raw"  # from the cluster's root

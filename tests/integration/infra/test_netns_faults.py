@@ -27,6 +27,8 @@ from infra.strikes import delay, partition
 from tests.integration.infra.sleeping_hosts import sleeping_cluster
 from tests.unit.marked_processes import wait_for
 
+pytestmark = pytest.mark.extended
+
 ECHO_PORT = 7007
 ECHO = f"""
 import socket, sys

@@ -33,6 +33,8 @@ from tests.integration.infra import machines
 from tests.unit.marked_processes import wait_for
 from tests.unit.ssh_keys import new_key
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Handle]:

@@ -22,6 +22,8 @@ from testbed.runtime.wire import Address
 from tests.integration.spark_jobs.exact_results import emitted
 from workloads.reachability import reachable
 
+pytestmark = pytest.mark.extended
+
 RATE, EVENTS, SLOTS, HERE, LIMIT_S = 1000.0, 4000, 2, "127.0.0.1", 300.0
 CHECKPOINTS = 15  # before the death
 PROCESSES = multiprocessing.get_context("forkserver")

@@ -28,6 +28,8 @@ from workloads.reachability import events_of as graph_events
 from workloads.reachability import records as graph_records
 from workloads.schedule import Schedule
 
+pytestmark = pytest.mark.extended
+
 EVENTS, RATE, PARTITIONS, BATCH, FEWEST = 3000, 200.0, 2, 100, 5
 START_NS = 1_795_173_799_675_000_000
 SCHEMA = "value binary, partition int, offset long, timestamp timestamp"

@@ -33,6 +33,8 @@ from workloads.inputs import records
 from workloads.nexmark.stream import events_of
 from workloads.schedule import Schedule
 
+pytestmark = pytest.mark.extended
+
 ROWS, EVENTS, SCHEDULE = 50, 2000, Schedule(0, 10_000.0)
 READ_LIMIT_S = 60.0
 BEGIN, WRITE, OFFSETS, COMMIT = "begin_transaction", "produce", "send_offsets_to_transaction", "commit_transaction"

@@ -20,6 +20,8 @@ from tests.integration.spark_jobs.kills.watching import Stage, Watch
 from tests.object_stores import BUCKET, ENVIRONMENT, s3_server
 from tests.unit.marked_processes import wait_for
 
+pytestmark = pytest.mark.extended
+
 KILLS, LIMIT_S = 6, 120.0
 KILLS_WITH_S3, FEWEST_WITH_S3 = 3, 50
 # Of each a query, a seed, and the fewest records that are compared: there were 560, 287 and 53 on a busy machine.

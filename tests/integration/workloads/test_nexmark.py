@@ -17,6 +17,8 @@ from workloads.nexmark import messages
 from workloads.queries import oracle, query
 from workloads.schedule import Schedule
 
+pytestmark = pytest.mark.extended
+
 EVENTS, RATE, PARTITIONS, FILES = 6000, 200.0, 2, 3
 START_NS = 1_795_173_799_675_000_000
 SCHEMA = "value binary, partition int, offset long, timestamp timestamp"

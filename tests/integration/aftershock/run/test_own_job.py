@@ -18,6 +18,8 @@ from results.runs.store import Run
 from results.views.document import document
 from tests import by_the_clock
 
+pytestmark = pytest.mark.extended
+
 ROOT = Path(__file__).parents[4]
 EXAMPLE = "docs/examples/own-job/experiment.yaml"
 SHORT = ["window_s=30", "faults.events.0.at=3", "faults.events.0.heal_after=1", "cluster.worker_memory_mb=512"]
