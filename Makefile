@@ -31,11 +31,11 @@ docs: setup  ## generate the reference pages that are made of the code
 
 test: lint unit  ## linters, types, unit tests, and one of each kind of integration and end-to-end test (15 minutes)
 	@sh infra/setup.sh chromium docker sshd nftables
-	@$(BIN)/pytest -n 2 --dist loadfile -m "$(FAST)" tests/integration tests/e2e
+	@$(BIN)/pytest -n 2 --dist loadfile -m "$(FAST)" tests/e2e tests/integration
 
 test-all: test  ## what `make test` leaves out, too: every driver, kill campaigns, all examples of property tests
 	@$(BIN)/pytest -n 2 --hypothesis-profile thorough -m "(extended or hypothesis) and not slow" tests/unit
-	@$(BIN)/pytest -n 2 --dist loadfile -m "extended and not slow" tests/integration tests/e2e
+	@$(BIN)/pytest -n 2 --dist loadfile -m "extended and not slow" tests/e2e tests/integration
 
 lint: setup  ## style, types and import rules
 	@$(BIN)/ruff check

@@ -195,6 +195,7 @@ def keys(tmp_path: Path) -> dict[str, str]:
     return {name: new_key(tmp_path / "keys" / name) for name in names}
 
 
+@pytest.mark.extended
 def test_the_aws_module_makes_a_closed_cluster_and_leaves_nothing(
     aws: MakeTerraform, cloud: Cloud, keys: dict[str, str], tmp_path: Path
 ) -> None:

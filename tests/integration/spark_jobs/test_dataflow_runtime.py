@@ -124,6 +124,7 @@ def test_a_host_dies_and_every_result_is_there_once(
     assert verdict.exact, verdict
 
 
+@pytest.mark.extended
 def test_from_topic_to_topic_every_result_is_committed_once(
     driver: LocalDriver, cluster: Handle, tmp_path: Path
 ) -> None:
