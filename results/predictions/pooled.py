@@ -131,19 +131,21 @@ def pooled(runs: Sequence[Run]) -> Pooled:
     try:
         found = _with_recoveries([_measured(run) for run in runs])
     except (_Lack, Damaged) as lack:
-        return Pooled(0, 0, None, None, None, None, Verdict.UNKNOWN, on_one_line(str(lack)))
+        return _unknown(0, 0, on_one_line(str(lack)))
     by_seed: dict[int, list[_Measured]] = defaultdict(list)
     for run in found:
         by_seed[run.seed].append(run)
     faults = sum(max(run.faults for run in same) for same in by_seed.values())
     if len(by_seed) < FEWEST_SEEDS or faults < FEWEST_FAULTS:
-        why = f"at least {FEWEST_SEEDS} seeds and {FEWEST_FAULTS} faults are needed"
-        return Pooled(len(by_seed), faults, None, None, None, None, Verdict.UNKNOWN, why)
+        return _unknown(len(by_seed), faults, f"at least {FEWEST_SEEDS} seeds and {FEWEST_FAULTS} faults are needed")
     try:
         return _judged(by_seed, faults)
     except BadInput as refusal:
-        why = on_one_line(str(refusal))
-        return Pooled(len(by_seed), faults, None, None, None, None, Verdict.UNKNOWN, why)
+        return _unknown(len(by_seed), faults, on_one_line(str(refusal)))
+
+
+def _unknown(seeds: int, faults: int, why: str) -> Pooled:
+    return Pooled(seeds, faults, None, None, None, None, Verdict.UNKNOWN, why)
 
 
 def _judged(by_seed: dict[int, list[_Measured]], faults: int) -> Pooled:
