@@ -24,7 +24,8 @@ from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.effects import Delete, Grant, Order, Publish, Send, Store, Sweep, Tell, Write
 from testbed.core.frames import Frame, FrameReader, encode
 from testbed.core.layout import Layout
-from testbed.core.partition import Partition, PartitionLimits, Tally
+from testbed.core.partition import Partition, PartitionLimits
+from testbed.core.progress import Tally
 from testbed.core.protocol import Protocol
 from testbed.operators import Source
 from testbed.stores.store import MemoryStore, UnreadableObject

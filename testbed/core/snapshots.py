@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -52,9 +52,6 @@ class Core:
     position: int = 0
     ended: bool = False
     protocol: Any = None
-
-    def copied(self) -> Core:
-        return replace(self, sent=dict(self.sent), received=dict(self.received), watermarks=dict(self.watermarks))
 
 
 @dataclass
@@ -136,7 +133,7 @@ class Snapshots:
     def take(self, core: Core, states: dict[str, State], epoch: int, number: int, forced: bool) -> Store:
         """A checkpoint of what is now; costs a copy of what changed since the last one, or of everything if it is full.
 
-        By the key a full copy costs a twentieth of what changes do.
+        By the key a full copy costs a twentieth of what changes do. `core` is written later: nobody may change it.
         """
         self.last = number
         full = len(self._chain) > self._changes_per_full or not self._chain
@@ -148,13 +145,12 @@ class Snapshots:
         self._chain = (key,) if full else (*self._chain, key)
         log, self._log = self._log, Log()
         log_key = stem.format("log") if log else None
-        kept = core.copied()
         checkpoint = Checkpoint(
             self._layout.number,
             self.last,
             epoch,
-            kept.sent,
-            kept.received,
+            core.sent,
+            core.received,
             self._chain,
             log_key,
             self._logged(log),
@@ -162,7 +158,7 @@ class Snapshots:
             core.position,
         )
         self._pending[self.last] = _Pending(checkpoint, log)
-        objects: dict[str, Callable[[], Iterable[Piece]]] = {key: partial(self._encoded, kept, copies)}
+        objects: dict[str, Callable[[], Iterable[Piece]]] = {key: partial(self._encoded, core, copies)}
         if log_key is not None:
             objects[log_key] = partial(self._encoded_log, log)
         return Store(checkpoint, objects)

@@ -71,7 +71,7 @@ class Kept:
 class SlotStatus:
     """A sign of life, with what the slot's partitions have counted.
 
-    tallies    by partition the counts of `partition.Tally`
+    tallies    by partition the counts of `progress.Tally`
     positions  of sources: where they read on
     finished   the sinks that hold nothing back, and have seen the end of everything unless a cycle hides it
     kept       the checkpoints that were stored since the last status

@@ -240,7 +240,7 @@ def test_what_an_operator_had_is_gone_before_what_it_goes_back_to_is_built(alone
     alone.begin(1)
     hosted = alone.hosting._hosted[alone.the(Sink)]
     turn_until(alone, lambda: hosted.partition.tally.records_in)
-    had, left = weakref.ref(hosted.partition._operator), []
+    had, left = weakref.ref(hosted.partition._processing.element), []
     rebuilt = hosted.partition.rebuilt
     monkeypatch.setattr(hosted.partition, "rebuilt", lambda *back: (left.append(had()), rebuilt(*back))[1])
     alone.begin(2)

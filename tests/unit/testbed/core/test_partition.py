@@ -8,7 +8,8 @@ from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Ready, Restore, Round
 from testbed.core.effects import Grant, Send, Store, Tell
 from testbed.core.frames import Frame, FrameKind
-from testbed.core.partition import ChannelGap, Partition, PartitionLimits
+from testbed.core.intake import ChannelGap
+from testbed.core.partition import Partition, PartitionLimits
 from testbed.core.protocol import Protocol
 from testbed.protocols import PROTOCOLS
 from tests.unit.testbed.small_flows import events, laid_out

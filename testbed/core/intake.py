@@ -1,0 +1,103 @@
+"""What a partition takes in: frames queue by channel, and the channels take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from experiments.errors import AftershockError
+from testbed.core.effects import Grant, PartitionEffect
+from testbed.core.frames import Frame, FrameKind
+from testbed.core.layout import PartitionLayout
+from testbed.core.links import InputLink
+from testbed.core.progress import Tally
+
+
+class ChannelGap(AftershockError):
+    """Data on a channel is missing: a fault of the runtime or of a protocol, never to be passed over."""
+
+
+class Intake:
+    """The receiving ends of all input channels, and the credit that goes back on them.
+
+    Frames of a channel are taken in their order. Of the channels that are ready any may be next.
+    """
+
+    def __init__(self, layout: PartitionLayout, tally: Tally, effects: list[PartitionEffect]) -> None:
+        self._name, self._tally, self._effects = layout.name, tally, effects
+        self._links = {channel.id: InputLink(channel) for channel in layout.inputs}
+        self._last_served = -1
+
+    def restore(self, epoch: int, received: Mapping[int, int]) -> None:
+        """Go on in this epoch after the data with these numbers, by channel; what is queued is dropped."""
+        for channel, link in self._links.items():
+            link.restore(epoch, received[channel])
+
+    def accept(self, frame: Frame) -> None:
+        """Queue a frame that has arrived, unless it is of another epoch or has arrived before.
+
+        Raises `ChannelGap` if data before it has not arrived.
+        """
+        link = self._links[frame.channel]
+        if frame.epoch != link.epoch:
+            self._tally.stale += 1
+            return
+        if frame.kind is FrameKind.DATA:
+            if frame.sequence <= link.arrived:
+                self._tally.duplicates += 1
+                self.return_credit(frame.channel)
+                return
+            link.arrived += 1
+        if frame.sequence != link.arrived:
+            raise ChannelGap(f"{self._name}, channel {frame.channel}: {frame.sequence} came, not {link.arrived}")
+        link.queue.append(frame)
+
+    def ready(self) -> list[int]:
+        """The channels with a frame that may be taken; those of a cycle go first, lest the cycle fill up."""
+        ready = [link.channel for link in self._links.values() if link.queue and not link.blocked]
+        returning = [channel.id for channel in ready if channel.on_cycle]
+        return returning or [channel.id for channel in ready]
+
+    def next(self) -> int | None:
+        """The ready channel whose turn it is; None if none is ready."""
+        ready = self.ready()
+        if not ready:
+            return None
+        self._last_served = next((channel for channel in ready if channel > self._last_served), ready[0])
+        return self._last_served
+
+    def head(self, channel: int) -> Frame:
+        """The first frame in the queue of a channel that is ready."""
+        return self._links[channel].queue[0]
+
+    def take(self, channel: int) -> None:
+        """The first frame in the queue of a channel is being processed. Its number is that of the last data."""
+        link = self._links[channel]
+        link.received = link.queue.popleft().sequence
+
+    def return_credit(self, channel: int) -> None:
+        """The sender may send another frame on this channel."""
+        self._effects.append(Grant(channel, self._links[channel].epoch, 1))
+
+    def block(self, channel: int) -> None:
+        """Let what comes on a channel wait."""
+        self._links[channel].blocked = True
+
+    def unblock(self) -> None:
+        """Take from every channel again."""
+        for link in self._links.values():
+            link.blocked = False
+
+    @property
+    def blocks(self) -> bool:
+        """Whether some channel has to wait."""
+        return any(link.blocked for link in self._links.values())
+
+    @property
+    def empty(self) -> bool:
+        """Whether no frame is queued."""
+        return not any(link.queue for link in self._links.values())
+
+    @property
+    def received(self) -> dict[int, int]:
+        """By channel the number of the last data that was processed."""
+        return {channel: link.received for channel, link in self._links.items()}
