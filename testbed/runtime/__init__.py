@@ -5,5 +5,9 @@ work, `mesh` has the connections to the other slots, `background` the threads th
 coordinator's side, in the program that Spark runs as driver. `entrance` lets in who has the `secret` of the run;
 `vetting` says whether what a slot tells fits the dataflow. `sources` and `sinks` are where records come from and go.
 
+`hosting` joins the parts of a slot: `hosted` (the partitions, and whose turn it is), `exchange` (frames and credit),
+`inputs` and `outputs` (of sources and sinks), `storing` and `restoring` (checkpoints), `timers`, and `reporting` (what
+the coordinator is told).
+
 May import `testbed`, `workloads`, `journal` and `experiments`; only the program itself knows Spark.
 """

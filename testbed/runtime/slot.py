@@ -122,7 +122,7 @@ class Slot:
         elif isinstance(message, Drain):
             self._hosting.drain()
         elif isinstance(message, Count):
-            self._hosting.asked = message.number
+            self._hosting.count(message.number)
 
     def _on_broken(self, slot: int) -> None:
         self._say(Broken(self._epoch, slot))

@@ -15,7 +15,7 @@ from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, NotStored, Ready, Restore, Unreadable
 from testbed.core.effects import Publish
 from testbed.operators import Delivery, Sink, Source
-from testbed.runtime import hosting
+from testbed.runtime import outputs
 from testbed.runtime.job import InputKind, JobInput, OutputKind, OutputSpec
 from testbed.runtime.sinks import Outlet, Superseded
 from testbed.runtime.wire import turn
@@ -96,7 +96,7 @@ def alone(tmp_path):
 @pytest.mark.parametrize("later", ["the same session", "no session", "another epoch"])
 def test_an_outlet_that_fails_ends_the_session_that_it_is_of_and_no_later_one(alone, monkeypatch, later):
     may = threading.Event()
-    monkeypatch.setattr(hosting, "outlet_of", lambda *_: Overtaken(may))
+    monkeypatch.setattr(outputs, "outlet_of", lambda *_: Overtaken(may))
     alone.begin(1)
     alone.hosting._do(alone.hosting._hosted[alone.the(Sink)], Publish(1, ()))
     if later == "another epoch":
@@ -112,22 +112,22 @@ def test_an_outlet_that_fails_ends_the_session_that_it_is_of_and_no_later_one(al
 @pytest.mark.parametrize("first", ["it gets out", "another epoch"])
 def test_what_a_sink_cannot_publish_in_time_holds_up_the_sources(tmp_path, monkeypatch, first):
     may = threading.Event()
-    monkeypatch.setattr(hosting, "outlet_of", lambda *_: Slow(may))
+    monkeypatch.setattr(outputs, "outlet_of", lambda *_: Slow(may))
     with closing(HeardSlot(tmp_path, Delivery.EXACTLY_ONCE)) as slot:
         slot.begin(1)
         source, sink = (slot.hosting._hosted[slot.the(kind)] for kind in (Source, Sink))
-        for number in range(1, 1 + hosting.MOST_PUBLICATIONS):
+        for number in range(1, 1 + outputs.MOST_PUBLICATIONS):
             slot.hosting._do(sink, Publish(number, ()))
-        turn_until(slot, lambda: source.partition.position and not source.partition.wants_input)
+        turn_until(slot, lambda: source.position and not source.wants_input)
         if first == "another epoch":
             slot.begin(2)
-            turn_until(slot, lambda: source.partition.position and not source.partition.wants_input)
-        reached = source.partition.position
+            turn_until(slot, lambda: source.position and not source.wants_input)
+        reached = source.position
         for _ in range(20):
             slot.turn()
-        assert source.partition.position == reached
+        assert source.position == reached
         may.set()
-        turn_until(slot, lambda: source.partition.position > reached)
+        turn_until(slot, lambda: source.position > reached)
 
 
 def turn_until(alone, condition):
@@ -148,7 +148,7 @@ def test_sources_read_nothing_while_a_store_refuses_and_go_on_once_it_takes(alon
     def refusals():
         return sum(isinstance(each, NotStored) for each in alone.told)
 
-    turn_until(alone, lambda: alone.hosting._store_lags)
+    turn_until(alone, lambda: alone.hosting._storing.lags)
     held, before = position(), refusals()
     turn_until(alone, lambda: refusals() >= before + 10)
     assert position() == held
@@ -172,28 +172,28 @@ class Choosy(MemoryStore):
 
 def test_what_a_store_takes_without_use_does_not_let_sources_read_on(alone, monkeypatch):
     """A checkpoint on top of one that was refused does not count, though the store has it."""
-    alone.hosting._store = store = Choosy()
-    monkeypatch.setattr(alone.hosting, "_on_interval", lambda _: None)
+    alone.hosting._storing._store = store = Choosy()
+    monkeypatch.setattr(alone.hosting._timers, "checkpoint_due", lambda _: False)
     alone.begin(1)
-    hosted = alone.hosting._hosted[alone.the(Source)]
+    source = alone.hosting._hosted[alone.the(Source)]
     for _ in range(2):
-        hosted.partition.checkpoint(forced=True)
-    alone.hosting._carry_out(hosted)
-    turn_until(alone, lambda: not hosted.storing)
-    assert f"{hosted.partition.layout.name}/state-2-1" in store.objects
-    turn_until(alone, lambda: alone.hosting._store_lags)
-    held = hosted.partition.position
+        source.checkpoint(forced=True)
+    alone.hosting._carry_out(source)
+    turn_until(alone, lambda: not alone.hosting._storing.is_busy(source.number))
+    assert f"{source.layout.name}/state-2-1" in store.objects
+    turn_until(alone, lambda: alone.hosting._storing.lags)
+    held = source.position
     for _ in range(20):
         alone.turn()
-    assert hosted.partition.position == held
-    hosted.partition.checkpoint()
-    alone.hosting._carry_out(hosted)
-    turn_until(alone, lambda: hosted.partition.position > held)
+    assert source.position == held
+    source.checkpoint()
+    alone.hosting._carry_out(source)
+    turn_until(alone, lambda: source.position > held)
 
 
 def test_a_state_that_cannot_be_serialised_ends_the_slot_and_names_its_owner(alone, monkeypatch):
     alone.begin(1)
-    partition = alone.hosting._hosted[alone.the(Sink)].partition
+    partition = alone.hosting._hosted[alone.the(Sink)]
     monkeypatch.setattr(partition._protocol, "snapshot", lambda: alone)
     with pytest.raises(BadInput, match=f"state of {partition.layout.name}: .* allowed: values that pickle"):
         turn_until(alone, lambda: False)
@@ -202,7 +202,7 @@ def test_a_state_that_cannot_be_serialised_ends_the_slot_and_names_its_owner(alo
 def test_all_partitions_of_a_slot_take_their_checkpoints_at_one_moment(alone):
     """Nothing is processed in between, so that within a slot they always fit together."""
     alone.begin(1)
-    partitions = [hosted.partition for hosted in alone.hosting._hosted.values()]
+    partitions = list(alone.hosting._hosted)
     rounds = []
 
     def note():
@@ -238,12 +238,12 @@ def test_an_object_that_somebody_else_wrote_is_never_unpickled(alone, tmp_path):
 
 def test_what_an_operator_had_is_gone_before_what_it_goes_back_to_is_built(alone, monkeypatch):
     alone.begin(1)
-    hosted = alone.hosting._hosted[alone.the(Sink)]
-    turn_until(alone, lambda: hosted.partition.tally.records_in)
-    had, left = weakref.ref(hosted.partition._processing.element), []
-    rebuilt = hosted.partition.rebuilt
-    monkeypatch.setattr(hosted.partition, "rebuilt", lambda *back: (left.append(had()), rebuilt(*back))[1])
+    partition = alone.hosting._hosted[alone.the(Sink)]
+    turn_until(alone, lambda: partition.tally.records_in)
+    had, left = weakref.ref(partition._processing.element), []
+    rebuilt = partition.rebuilt
+    monkeypatch.setattr(partition, "rebuilt", lambda *back: (left.append(had()), rebuilt(*back))[1])
     alone.begin(2)
     assert left == [None]
-    before = hosted.partition.tally.records_in
-    turn_until(alone, lambda: hosted.partition.tally.records_in > before)
+    before = partition.tally.records_in
+    turn_until(alone, lambda: partition.tally.records_in > before)

@@ -1,0 +1,82 @@
+"""What partitions send each other, within a slot and between slots: frames go one way, credit comes back."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from testbed.core.effects import Grant
+from testbed.core.frames import Frame, encode
+from testbed.core.layout import Layout
+from testbed.core.partition import Partition
+from testbed.runtime.hosted import At
+from testbed.runtime.mesh import Mesh
+from testbed.runtime.messages import Peers
+
+NOBODY = Peers(-1, (), -1)
+
+
+class Exchange:
+    """Finds the slot of each receiver, in the epoch of the current `Peers`. What is of another epoch goes nowhere."""
+
+    def __init__(self, layout: Layout, slots: int, mesh: Mesh, at: At) -> None:
+        self._layout, self._slots, self._mesh, self._at = layout, slots, mesh, at
+        self._peers = NOBODY
+        self._grants: Counter[int] = Counter()
+
+    @property
+    def epoch(self) -> int:
+        """The current epoch; -1 if there is none. Other threads may ask."""
+        return self._peers.epoch
+
+    @property
+    def sent_bytes(self) -> int:
+        """What this slot has sent to others, in frames."""
+        return self._mesh.sent_bytes
+
+    def begin(self, peers: Peers) -> None:
+        """An epoch begins: connections are made anew."""
+        self._peers, self._grants = peers, Counter()
+        self._mesh.form(peers)
+
+    def end(self) -> None:
+        """No epoch lasts any more."""
+        self._peers = NOBODY
+
+    def on_frame(self, frame: Frame) -> None:
+        """A frame has arrived for a partition that is here."""
+        self._at(self._layout.channels[frame.channel].receiver, Partition.on_frame, frame)
+
+    def on_grant(self, grant: Grant) -> None:
+        """Credit has arrived for a partition that is here."""
+        self._at(self._layout.channels[grant.channel].sender, Partition.on_credit, grant)
+
+    def send(self, frame: Frame) -> None:
+        """What a partition still sends that has yet to go back goes nowhere: nobody would listen."""
+        if frame.epoch != self._peers.epoch:
+            return
+        receiver = self._layout.channels[frame.channel].receiver
+        slot = self._slot_of(receiver)
+        if slot == self._peers.mine:
+            self._at(receiver, Partition.on_frame, frame)
+        else:
+            self._mesh.send(slot, encode(frame))
+
+    def grant(self, grant: Grant) -> None:
+        """A partition gives credit; it goes back with the next `give_credit`."""
+        if grant.epoch == self._peers.epoch:
+            self._grants[grant.channel] += grant.frames
+
+    def give_credit(self) -> None:
+        """Credit goes back all of a channel's at once."""
+        grants, self._grants = self._grants, Counter()
+        for channel, frames in grants.items():
+            sender = self._layout.channels[channel].sender
+            grant = Grant(channel, self._peers.epoch, frames)
+            slot = self._slot_of(sender)
+            if slot == self._peers.mine:
+                self._at(sender, Partition.on_credit, grant)
+            else:
+                self._mesh.grant(slot, grant)
+
+    def _slot_of(self, partition: int) -> int:
+        return self._layout.partitions[partition].index % self._slots

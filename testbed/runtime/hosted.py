@@ -1,0 +1,86 @@
+"""The partitions that a slot hosts, by their numbers, and which of them may have something to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from testbed.core.layout import Layout
+from testbed.core.partition import Partition
+from testbed.runtime.job import Job
+
+# at(number, event, *arguments): something happens to a partition; nothing if it is not here or was never restored.
+At: TypeAlias = Callable[..., None]
+
+
+class Timed(Partition):
+    """A partition that reports the duration of each of its checkpoints [s] to `on_checkpoint_time`."""
+
+    on_checkpoint_time: Callable[[float], None]
+
+    def checkpoint(self, number: int | None = None, forced: bool = False) -> None:
+        begun_s = time.perf_counter()
+        super().checkpoint(number, forced)
+        self.on_checkpoint_time(time.perf_counter() - begun_s)
+
+
+class Hosted:
+    """The partitions of one session. A partition that is woken gets a turn.
+
+    checkpoint_s   time that partitions have spent in taking checkpoints [s]
+    """
+
+    def __init__(self, job: Job, layout: Layout) -> None:
+        self._layouts, self._schemas = layout.partitions, [channel.schema for channel in layout.channels]
+        self._protocol, self._limits = job.protocol_class, job.limits
+        self._partitions: dict[int, Timed] = {}
+        self._awake: dict[int, None] = {}
+        self.checkpoint_s = 0.0
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._partitions
+
+    def __getitem__(self, number: int) -> Timed:
+        return self._partitions[number]
+
+    def __iter__(self) -> Iterator[Timed]:
+        return iter(self._partitions.values())
+
+    def make(self, number: int) -> Timed:
+        """A new partition, which has yet to be restored."""
+        partition = Timed(self._layouts[number], len(self._layouts), self._schemas, self._protocol, self._limits)
+        partition.on_checkpoint_time = self._add_checkpoint_time
+        self._partitions[number] = partition
+        return partition
+
+    def restored(self, number: int) -> Timed | None:
+        """The partition if it is here and was restored once; None otherwise."""
+        partition = self._partitions.get(number)
+        return partition if partition is not None and partition.epoch >= 0 else None
+
+    def has(self, partition: Partition) -> bool:
+        """Whether it is of this session: what an earlier one began ends no later one."""
+        return self._partitions.get(partition.number) is partition
+
+    def wake(self, number: int) -> None:
+        """The partition may have something to do."""
+        self._awake[number] = None
+
+    @property
+    def awake(self) -> bool:
+        """Whether any partition may have something to do."""
+        return bool(self._awake)
+
+    def turn(self) -> Iterator[Timed]:
+        """Those that may have something to do, each once; who is woken after its turn waits for the next call."""
+        for number in list(self._awake):
+            del self._awake[number]
+            yield self._partitions[number]
+
+    def clear(self) -> None:
+        """Forget all partitions: the session is over."""
+        self._partitions, self._awake = {}, {}
+
+    def _add_checkpoint_time(self, seconds: float) -> None:
+        self.checkpoint_s += seconds

@@ -1,0 +1,157 @@
+"""The output of a slot's sinks on its way out, by a thread that may wait for the world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from experiments.errors import AftershockError
+from testbed.core.layout import PartitionLayout
+from testbed.core.partition import Partition
+from testbed.operators import Delivery, Sink
+from testbed.runtime.background import Background
+from testbed.runtime.hosted import At
+from testbed.runtime.job import Job
+from testbed.runtime.sinks import Outlet, outlet_of
+
+MOST_WRITES, MOST_PUBLICATIONS = 32, 2  # under way, of a plain sink and of one with exactly-once delivery
+
+
+class Outputs:
+    """The sinks of a slot, by partition."""
+
+    def __init__(self, job: Job, background: Background, at: At, wake: Callable[[int], None]) -> None:
+        self._job, self._background, self._at, self._wake = job, background, at, wake
+        self._sinks: dict[int, SinkOutput] = {}
+
+    def open(self, layout: PartitionLayout) -> None:
+        """A sink begins an epoch."""
+        number = layout.number
+        if number in self._sinks:
+            self._sinks[number].reopen()
+            return
+        on_published, on_written = partial(self._at, number, Partition.on_published), partial(self._wake, number)
+        self._sinks[number] = SinkOutput(self._job, layout, self._background, on_published, on_written)
+
+    def write(self, number: int, batch: pa.RecordBatch) -> None:
+        """Output of a plain sink: out at once."""
+        self._sinks[number].write(batch)
+
+    def publish(self, number: int, checkpoint: int, batches: Sequence[pa.RecordBatch]) -> None:
+        """Output of an exactly-once sink up to a checkpoint."""
+        self._sinks[number].publish(checkpoint, batches)
+
+    def is_full(self, number: int) -> bool:
+        """Whether this is a sink whose output does not get out as fast as it comes: it takes nothing until some is."""
+        return number in self._sinks and self._sinks[number].full
+
+    def is_out(self, number: int) -> bool:
+        """Whether nothing that this partition has put out is still under way."""
+        return number not in self._sinks or self._sinks[number].empty
+
+    def close(self) -> None:
+        """All outputs end."""
+        for sink in self._sinks.values():
+            sink.close()
+        self._sinks = {}
+
+
+class SinkOutput:
+    """The output of one sink, over all epochs of a session: a new outlet for each, since another slot may have had
+    the sink in between.
+
+    `on_published` is called with the number of each checkpoint whose output is out, `on_written` when there is room.
+    Only one thing is written at a time; what gathers meanwhile is written together.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        layout: PartitionLayout,
+        background: Background,
+        on_published: Callable[[int], None],
+        on_written: Callable[[], None],
+    ) -> None:
+        self._job, self._layout, self._background = job, layout, background
+        self._on_published, self._on_written = on_published, on_written
+        self._publishes = layout.element == Sink(Delivery.EXACTLY_ONCE)
+        self._outlet = outlet_of(job, layout)
+        self._under_way, self._closed = 0, False
+        self._unwritten: list[pa.RecordBatch] = []
+
+    def reopen(self) -> None:
+        """A new outlet for another epoch."""
+        self._leave()
+        self._outlet = outlet_of(self._job, self._layout)
+
+    def close(self) -> None:
+        """The session is over: what is under way concerns nobody any more."""
+        self._leave()
+        self._closed = True
+
+    @property
+    def full(self) -> bool:
+        """Whether as much is under way as may be."""
+        if self._publishes:
+            return self._under_way >= MOST_PUBLICATIONS
+        return self._under_way + len(self._unwritten) >= MOST_WRITES
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is under way."""
+        return not self._under_way and not self._unwritten
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write a batch, now or with others when the current writing is over."""
+        self._unwritten.append(batch)
+        if not self._under_way:
+            self._write_all()
+
+    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
+        """Publish the output up to a checkpoint."""
+        self._under_way += 1
+        outlet = self._outlet
+        self._background.submit(
+            partial(_attempted, partial(outlet.publish, number, batches)),
+            partial(self._after_publication, outlet, number),
+        )
+
+    def _write_all(self) -> None:
+        batches, self._unwritten = self._unwritten, []
+        self._under_way += 1
+        self._background.submit(partial(_attempted, partial(self._outlet.write, batches)), self._after_writing)
+
+    def _after_writing(self, failure: AftershockError | None) -> None:
+        self._under_way -= 1
+        if self._closed:
+            return
+        if failure is not None:
+            raise failure
+        if self._unwritten:
+            self._write_all()
+        self._on_written()
+
+    def _after_publication(self, outlet: Outlet, number: int, failure: AftershockError | None) -> None:
+        """An outlet that was left may fail: what it had to publish comes again."""
+        self._under_way -= 1
+        if self._closed:
+            return
+        if failure is None:
+            self._on_published(number)
+        elif self._outlet is outlet:
+            raise failure
+
+    def _leave(self) -> None:
+        """What it has yet to publish comes again, from the logs: it must not shut out whoever publishes that."""
+        self._outlet.abandon()
+        self._background.submit(self._outlet.close, lambda _: None)
+
+
+def _attempted(act: Callable[[], None]) -> AftershockError | None:
+    try:
+        act()
+    except AftershockError as error:
+        return error
+    return None

@@ -1,0 +1,57 @@
+"""What a slot tells the coordinator of its partitions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from testbed.core.layout import Layout
+from testbed.core.partition import Partition
+from testbed.operators import Sink, Source
+from testbed.runtime.exchange import Exchange
+from testbed.runtime.hosted import Hosted
+from testbed.runtime.messages import SlotStatus
+from testbed.runtime.outputs import Outputs
+from testbed.runtime.stillness import Counts
+from testbed.runtime.storing import Storing
+
+
+class Reporting:
+    """Gathers the status of a slot.
+
+    asked   the last count that the coordinator asked for
+    """
+
+    def __init__(self, layout: Layout, hosted: Hosted, exchange: Exchange, outputs: Outputs, storing: Storing) -> None:
+        self._cyclic, self._hosted, self._exchange = layout.cyclic, hosted, exchange
+        self._outputs, self._storing = outputs, storing
+        self.asked = 0
+
+    def status(self, idle_s: float) -> SlotStatus:
+        """What there is to tell now; what was stored is told once."""
+        here = [each for each in self._hosted if each.epoch >= 0]
+        return SlotStatus(
+            epoch=self._exchange.epoch,
+            tallies={each.number: vars(each.tally) for each in here},
+            positions={each.number: each.position for each in here if isinstance(each.layout.element, Source)},
+            finished=tuple(each.number for each in here if self._is_finished(each)),
+            kept=self._storing.take_kept(),
+            sent_bytes=self._exchange.sent_bytes,
+            cpu_s=time.process_time(),
+            idle_s=idle_s,
+            checkpoint_s=self._hosted.checkpoint_s + self._storing.written_s,
+            counts=self._counts(here) if self._cyclic else Counts(),
+        )
+
+    def _counts(self, here: Sequence[Partition]) -> Counts:
+        sent, processed = (sum(numbers) for numbers in zip((0, 0), *(each.counts for each in here), strict=True))
+        ended = all(each.ended for each in here if isinstance(each.layout.element, Source))
+        return Counts(self._exchange.epoch, self.asked, sent, processed, ended)
+
+    def _is_finished(self, partition: Partition) -> bool:
+        """Whether this is a sink that has put out everything."""
+        return (
+            isinstance(partition.layout.element, Sink)
+            and (partition.idle if self._cyclic else partition.finished)
+            and self._outputs.is_out(partition.number)
+        )
