@@ -24,7 +24,7 @@ from testbed.reachability import packed_changes, reachability
 TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec
 Packed: TypeAlias = tuple[int, int, str, str]  # start_ms, end_ms, key, value
 
-BIDS, AUCTIONS, PERSONS, NS_PER_MS = "bids", "auctions", "persons", 1_000_000
+BIDS, AUCTIONS, PERSONS, DUE, NS_PER_MS = "bids", "auctions", "persons", "at_ns", 1_000_000
 TEXTS = ("name", "city", "state", "extra")
 EURO_MILLI = 908  # thousandths of the other currency for one of the price's: exact in integers
 CATEGORY, NEAR_STATES = 10, pa.array(["OR", "ID", "CA"])
@@ -38,7 +38,7 @@ def events_schema(*names: str) -> pa.Schema:
 def q1(spec: NexmarkSpec, parallelism: int, delivery: Delivery) -> Dataflow:
     """Every bid with its price in another currency, in thousandths."""
     flow = Dataflow("q1")
-    bids = flow.source(BIDS, events_schema("auction", "bidder", "price", "extra"), parallelism)
+    bids = flow.source(BIDS, events_schema("auction", "bidder", "price", "extra"), parallelism, due=DUE)
     bids.map("euros", _in_euros).sink("out", delivery)
     return flow
 
@@ -46,8 +46,8 @@ def q1(spec: NexmarkSpec, parallelism: int, delivery: Delivery) -> Dataflow:
 def q3(spec: NexmarkSpec, parallelism: int, delivery: Delivery) -> Dataflow:
     """Every auction of one category whose seller lives in one of three states: remembers all of both."""
     flow = Dataflow("q3")
-    auctions = flow.source(AUCTIONS, events_schema("id", "seller", "category"), parallelism)
-    persons = flow.source(PERSONS, events_schema("id", "name", "city", "state"), parallelism)
+    auctions = flow.source(AUCTIONS, events_schema("id", "seller", "category"), parallelism, due=DUE)
+    persons = flow.source(PERSONS, events_schema("id", "name", "city", "state"), parallelism, due=DUE)
     wanted = auctions.filter("wanted", lambda batch: pc.equal(batch.column("category"), CATEGORY))
     near = persons.filter("near", lambda batch: pc.is_in(batch.column("state"), NEAR_STATES))
     wanted.join(near, "pairs", ("seller", "id")).sink("out", delivery)

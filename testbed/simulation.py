@@ -11,22 +11,25 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from random import Random
 
 import pyarrow as pa
 
 from experiments.errors import AftershockError
+from testbed.core.by_batch.cutting import Batching, border_of
+from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import Checkpoint, Line
 from testbed.core.control import Restore, Stored, Unreadable, decode_message, encode_message
 from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.effects import Delete, Grant, Order, Publish, Send, Store, Sweep, Tell, Write
-from testbed.core.frames import Frame, FrameReader, encode
+from testbed.core.frames import Frame, FrameKind, FrameReader, encode
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition, PartitionLimits
 from testbed.core.progress import Tally
 from testbed.core.protocol import Protocol
+from testbed.core.recovery import Recovery
 from testbed.operators import Source
 from testbed.stores.store import MemoryStore, UnreadableObject
 
@@ -43,6 +46,10 @@ class CrashMoment(Enum):
     REPLAYING = "replaying"
 
 
+class ContentChanged(AftershockError):
+    """A partition has sent two different things under one number."""
+
+
 class Stuck(AftershockError):
     """The dataflow has not finished after so many steps."""
 
@@ -51,6 +58,7 @@ class Stuck(AftershockError):
 class Fault:
     """A worker crashes, or is suspected to have, when it has been such a moment for `after` steps.
 
+    late     its replacement comes at any time later, not at once
     spoils   and when everyone goes back, an object of the newest line has changed that the stable line can do without
     """
 
@@ -58,6 +66,7 @@ class Fault:
     after: int
     suspicion: bool = False
     spoils: bool = False
+    late: bool = False
 
 
 class Observer:
@@ -80,6 +89,7 @@ class SimulationResult:
     written: Counter[tuple] = field(default_factory=Counter)
     tally: Tally = field(default_factory=Tally)
     crashes: int = 0
+    joined: int = 0
     recoveries: int = 0
     resumed: int = 0
     fallbacks: int = 0
@@ -124,13 +134,18 @@ class Simulation:
         refusals: float = 0.0,
         timers: float = 0.2,
         observer: Observer | None = None,
+        recovery: Recovery | None = None,
+        batching: Batching | None = None,
     ) -> None:
         """`inputs`: for each source and each of its partitions the batches; `refusals`: share of writes
         that the store refuses; `timers`: share of steps at which a timer may fire, too.
         """
         self.layout, self.protocol, self.outcome = layout, protocol, SimulationResult()
         self.store = MemoryStore()
-        self.coordinator = Coordinator(layout, protocol, slots, spare_lines)
+        self.coordinator = Coordinator(layout, protocol, slots, spare_lines, recovery)
+        self._batching = batching or Batching(10, 2)
+        self._contents: dict[tuple[int, FrameKind, int], Frame] = {}
+        self._away = 0
         self._inputs, self._limits = inputs, limits or PartitionLimits()
         self._refusals, self._timers = refusals, timers
         self._observer = observer or Observer()
@@ -163,6 +178,7 @@ class Simulation:
         """Everything that can happen now, timers only sometimes or when there is nothing else; nothing at the end."""
         events: list[tuple] = [(self._deliver, number) for number, frames in enumerate(self._network) if frames]
         events += [(self._notice,)] if self._lost else []
+        events += [(self._return,)] if self._away else []
         for worker in self._everyone():
             events += [(event, worker) for queue, event in worker.queues(self) if queue]
             for each in worker.ready.values():
@@ -222,9 +238,7 @@ class Simulation:
             self._at(worker, number, Partition.on_order, message)
             return
         if number not in worker.partitions:
-            layout = self.layout.partitions[number]
-            partition = Partition(layout, len(self.layout.partitions), self._schemas, self.protocol, self._limits)
-            worker.partitions[number] = partition
+            worker.partitions[number] = self._partition(number)
         try:
             objects = {key: self.store.get(key) for key in (*message.checkpoint.state_keys, *message.log_keys)}
         except UnreadableObject as error:
@@ -232,6 +246,12 @@ class Simulation:
             worker.messages.append(encode_message(Unreadable(number, message.epoch, error.key)))
         else:
             self._at(worker, number, Partition.restore, message, objects)
+
+    def _partition(self, number: int) -> Partition:
+        layout, count = self.layout.partitions[number], len(self.layout.partitions)
+        if self.protocol.by_batch:
+            return BatchedPartition(layout, count, self._schemas, self.protocol, self._limits, self._batching)
+        return Partition(layout, count, self._schemas, self.protocol, self._limits)
 
     def _stored(self, worker: _Worker) -> None:
         number, effect = worker.storing.popleft()
@@ -255,7 +275,7 @@ class Simulation:
 
     def _strike(self) -> bool:
         """Let the next fault happen if its moment has come."""
-        if not self._faults or not self._is_moment(self._faults[0][0].moment):
+        if not self._faults or not self._workers or not self._is_moment(self._faults[0][0].moment):
             return False
         self._faults[0][1] -= 1
         if self._faults[0][1] >= 0:
@@ -272,8 +292,16 @@ class Simulation:
             self._lose_frames(worker)
             self._lost.append(worker.name)
         self._spoiling |= fault.spoils
-        self._join()
+        if fault.late:
+            self._away += 1
+        else:
+            self._join()
         return True
+
+    def _return(self) -> None:
+        """A worker that was away comes, as a new one."""
+        self._away -= 1
+        self._join()
 
     def _spoil(self) -> None:
         found = sorted(set(self.store.keys()) - self.coordinator.history.needed_by_stable())
@@ -297,14 +325,15 @@ class Simulation:
         """Of what the worker had sent, the last frames may not have got out."""
         for channel in self.layout.channels:
             if channel.sender in worker.partitions:
-                frames, epoch = self._network[channel.id], worker.partitions[channel.sender].epoch
+                frames, epoch = self._network[channel.id], worker.partitions[channel.sender].sends_in(channel.id)
                 own = sum(frame.epoch == epoch for frame in frames)
                 for _ in range(self._random.randint(0, own)):
                     if frames[-1].epoch == epoch:
                         frames.pop()
 
     def _join(self) -> None:
-        worker = _Worker(f"worker-{len(self._workers) + self.outcome.crashes}")
+        worker = _Worker(f"worker-{self.outcome.joined}")
+        self.outcome.joined += 1
         self._workers.append(worker)
         self.coordinator.on_joined(worker.name)
         self._coordinate()
@@ -312,10 +341,10 @@ class Simulation:
     # Effects.
 
     def _at(self, worker: _Worker, number: int, event: Callable, *arguments: object) -> None:
-        """Something happens to a partition, if the worker has it."""
+        """Something happens to a partition, in the way of its kind, if the worker has it."""
         partition = worker.partitions.get(number)
         if partition is not None:
-            event(partition, *arguments)
+            getattr(partition, event.__name__)(*arguments)
             self._carry_out(worker, partition)
 
     def _carry_out(self, worker: _Worker, partition: Partition) -> None:
@@ -323,6 +352,8 @@ class Simulation:
         for effect in partition.take_effects():
             match effect:
                 case Send(frame):
+                    if self.protocol.by_batch:
+                        self._compare(frame)
                     self._network[frame.channel].append(self._through_the_wire(frame))
                 case Grant(channel):
                     grants.append((self.layout.channels[channel].sender, effect))
@@ -349,15 +380,23 @@ class Simulation:
                 case Delete(keys):
                     for key in keys:
                         self.store.delete(key)
-                case Sweep(epoch, keep):
+                case Sweep(epoch, keep, partitions):
                     line = self.coordinator.history.line
                     self.outcome.recoveries += epoch > 1
                     self.outcome.resumed += any(each.number for each in line)
                     self._observer.recovering(epoch, line)
                     for key in set(self.store.keys()) - keep:
-                        self.store.delete(key)
+                        if key.partition("/")[0] in partitions:
+                            self.store.delete(key)
                     if self._spoiling:
                         self._spoil()
+
+    def _compare(self, frame: Frame) -> None:
+        """With batches a number names a content, in every life of the sender. Raises `ContentChanged` otherwise."""
+        number = frame.sequence if frame.kind is FrameKind.DATA else border_of(frame)
+        known = self._contents.setdefault((frame.channel, frame.kind, number), frame)
+        if replace(known, epoch=0, batch=None) != replace(frame, epoch=0, batch=None) or known.batch != frame.batch:
+            raise ContentChanged(f"frame {number} of channel {frame.channel} is not what it was before")
 
     def _through_the_wire(self, frame: Frame) -> Frame:
         """Now and then as bytes and back: what doesn't survive that must not pass here."""
@@ -372,7 +411,7 @@ class Simulation:
         return self._workers + self._isolated
 
     def _finished(self) -> bool:
-        if self.coordinator.phase is not Phase.RUNNING or any(self._network) or self._lost:
+        if self.coordinator.phase is not Phase.RUNNING or any(self._network) or self._lost or self._away:
             return False
         queues = (queue for w in self._workers for queue in (w.orders, w.messages, w.storing, w.publishing))
         return not any(queues) and all(

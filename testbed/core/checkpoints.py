@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from testbed.core.layout import Channel, Layout
 
 OUTSIDE = -1
+NO_BATCH = -(2**62)  # before the first (`by_batch`)
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,25 @@ class Restore:
 
 @dataclass(frozen=True)
 class Go:
-    """All partitions are ready: begin."""
+    """All that take part in this recovery are ready: begin, or go on on the channels that began anew."""
 
     epoch: int
+
+
+@dataclass(frozen=True)
+class Rejoin:
+    """Neighbours are restored while this partition goes on: its channels with them begin anew in this epoch.
+
+    Say when it is done; nothing is sent on these channels before `Go`.
+
+    outputs   the channels to restored partitions, on which all is sent again since the checkpoint with this number
+    inputs    the channels from restored partitions
+    """
+
+    epoch: int
+    number: int
+    outputs: tuple[int, ...]
+    inputs: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -58,7 +74,7 @@ class Stable:
 
 @dataclass(frozen=True)
 class Ready:
-    """The partition is back at its checkpoint."""
+    """The partition is back at its checkpoint, or has rejoined its neighbours."""
 
     partition: int
     epoch: int
@@ -98,7 +114,7 @@ class Published:
     number: int
 
 
-ToPartition = Restore | Go | Round | Failure | Stable
+ToPartition = Restore | Rejoin | Go | Round | Failure | Stable
 ToCoordinator = Ready | Unreadable | Stored | NotStored | Published
 _KINDS: dict[str, type[ToPartition | ToCoordinator]] = {
     kind.__name__: kind for kind in (*get_args(ToPartition), *get_args(ToCoordinator))

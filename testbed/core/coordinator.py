@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -10,9 +10,9 @@ from experiments.errors import BadInput
 from testbed.core.control import (
     Failure,
     Go,
-    NotStored,
     Published,
     Ready,
+    Rejoin,
     Restore,
     Round,
     Stable,
@@ -25,11 +25,12 @@ from testbed.core.effects import CoordinatorEffect, Delete, Order, Sweep
 from testbed.core.history import History
 from testbed.core.layout import Layout
 from testbed.core.protocol import Protocol
+from testbed.core.recovery import Global, Recovery, World
 from testbed.operators import Delivery, Sink, Source
 
 
 class Phase(Enum):
-    """Waiting for workers, restoring until every partition is ready, or running."""
+    """Waiting for a worker of some partition, restoring until all that take part are ready, or running."""
 
     WAITING = "waiting"
     RESTORING = "restoring"
@@ -70,23 +71,54 @@ class Placement:
                 self.hosts[slot] = self.spare.pop(0)
 
 
-class Coordinator:
-    """Keeps a dataflow going on workers that come and go. Raises `BadInput` for a protocol that can't protect it."""
+@dataclass
+class _Underway:
+    """A recovery that has begun: who takes part, and who of them has yet to say that it is ready."""
 
-    def __init__(self, layout: Layout, protocol: type[Protocol], slots: int, spare_lines: int = 1) -> None:
+    taking_part: frozenset[int]
+    awaited: set[int]
+
+
+class Coordinator:
+    """Keeps a dataflow going on workers that come and go.
+
+    Each recovery has an epoch, one more than the last. The life of a partition is the epoch of the recovery that
+    restored it last; what an earlier life of it says is void. Raises `BadInput` for a protocol that can't protect the
+    dataflow, and for a strategy that does not go with the protocol.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        protocol: type[Protocol],
+        slots: int,
+        spare_lines: int = 1,
+        recovery: Recovery | None = None,
+    ) -> None:
         protocol.check(layout)
         for name, value, least in (("slots", slots, 1), ("spare_lines", spare_lines, 0)):
             if value < least:
                 raise BadInput(name, value, f"{least} or more")
-        self.epoch, self.phase = 0, Phase.WAITING
+        self._strategy = recovery or Global()
+        if (why := self._strategy.check(protocol)) is not None:
+            raise BadInput("recovery", self._strategy.name, why)
+        self.epoch, self.lives = 0, [0] * len(layout.partitions)
         self.history = History(layout, protocol.find_line, spare_lines)
         self.placement = Placement(slots)
         self._layout, self._protocol = layout, protocol
         self._effects: list[CoordinatorEffect] = []
-        self._awaited: set[int] = set()
+        self._down = set(range(len(layout.partitions)))
+        self._underway: dict[int, _Underway] = {}
         self._round, self._unreported = 0, set[int]()
         self._sinks = [p.number for p in layout.partitions if p.element == Sink(Delivery.EXACTLY_ONCE)]
         self._sources = [p.number for p in layout.partitions if isinstance(p.element, Source)]
+
+    @property
+    def phase(self) -> Phase:
+        """How far it is. With a partial recovery partitions that were not lost run in any phase."""
+        if self._down:
+            return Phase.WAITING
+        return Phase.RESTORING if self._underway else Phase.RUNNING
 
     def take_effects(self) -> list[CoordinatorEffect]:
         """The effects since the last call, to be carried out in this order."""
@@ -95,53 +127,65 @@ class Coordinator:
 
     def on_joined(self, worker: str) -> None:
         """A worker offers its slot."""
-        was_complete = self.placement.complete
         self.placement.join(worker)
-        if self.placement.complete and not was_complete:
-            self._recover()
+        self._restore_what_can_be()
 
     def on_lost(self, worker: str) -> None:
         """A worker is gone, or out of reach, which comes to the same: nobody will listen to it any more."""
-        lost = self.placement.lose(worker)
+        slots = self.placement.lose(worker)
+        lost = {p.number for p in self._layout.partitions if p.index % self.placement.slots in slots}
         if not lost:
             return
-        partitions = tuple(p.number for p in self._layout.partitions if p.index % self.placement.slots in lost)
-        if self.phase is not Phase.WAITING:
-            failure = Failure(self.epoch, partitions)
-            self._order((p.number for p in self._layout.partitions if p.number not in partitions), failure)
-        self.phase = Phase.WAITING
-        if self.placement.complete:
-            self._recover()
+        new = tuple(sorted(lost - self._down))
+        self._down |= lost
+        if new:
+            self._order(self._up(), lambda number: Failure(self.lives[number], new))
+        if not self._strategy.partial:
+            self._underway.clear()
+        for epoch, recovery in list(self._underway.items()):
+            recovery.awaited -= lost
+            self._go_if_ready(epoch)
+        self._restore_what_can_be()
 
     def on_round_due(self) -> None:
         """The interval of coordinated checkpoints is over. A round waits for the reports on the one before."""
         if self.phase is Phase.RUNNING and self._protocol.in_rounds and not self._unreported:
             self._round += 1
             self._unreported = {each.number for each in self._layout.partitions}
-            self._order(self._sources, Round(self.epoch, self._round))
+            self._order(self._sources, lambda number: Round(self.lives[number], self._round))
 
     def on_message(self, message: ToCoordinator) -> None:
-        """A partition tells something; of an earlier epoch only what is out for good still counts."""
+        """A partition tells something; of an earlier life only what is out for good still counts."""
         if isinstance(message, Published):
             self._delete(self.history.publish(message.partition, message.number))
-        elif message.epoch != self.epoch:
-            return
         elif isinstance(message, Ready):
             self._on_ready(message)
-        elif isinstance(message, Unreadable):
-            self.history.drop_unreadable(message.partition, message.key)
-            self._recover()
         elif isinstance(message, Stored):
-            self._on_stored(message)
-        elif isinstance(message, NotStored):
+            if message.epoch == self.lives[message.checkpoint.partition]:
+                self._on_stored(message)
+        elif message.epoch != self.lives[message.partition]:
+            return
+        elif isinstance(message, Unreadable):
+            self._on_unreadable(message)
+        else:
             self._report(message.partition, message.number)
 
     def _on_ready(self, message: Ready) -> None:
-        self._awaited.discard(message.partition)
-        if self.phase is Phase.RESTORING and not self._awaited:
-            self.phase = Phase.RUNNING
-            self._order((each.number for each in self._layout.partitions), Go(self.epoch))
+        if message.epoch in self._underway:
+            self._underway[message.epoch].awaited.discard(message.partition)
+            self._go_if_ready(message.epoch)
+
+    def _go_if_ready(self, epoch: int) -> None:
+        if not self._underway[epoch].awaited:
+            self._order(sorted(self._underway.pop(epoch).taking_part - self._down), lambda _: Go(epoch))
             self._announce_stable()
+
+    def _on_unreadable(self, message: Unreadable) -> None:
+        """The line lies further back now, maybe behind what survivors have let go: everybody goes there."""
+        self.history.drop_unreadable(message.partition, message.key)
+        self._down = set(range(len(self._layout.partitions)))
+        self._underway.clear()
+        self._restore_what_can_be()
 
     def _on_stored(self, message: Stored) -> None:
         before = self.history.stable
@@ -155,29 +199,62 @@ class Coordinator:
         if number == self._round:
             self._unreported.discard(partition)
 
-    def _recover(self) -> None:
+    def _restore_what_can_be(self) -> None:
+        placed = frozenset(
+            p.number for p in self._layout.partitions if p.index % self.placement.slots in self.placement.hosts
+        )
+        world = World(len(self._layout.partitions), frozenset(self._down), placed)
+        if restored := self._strategy.restored_now(world):
+            self._recover(restored)
+
+    def _recover(self, restored: frozenset[int]) -> None:
+        """Bring these partitions back to the line; their neighbours rejoin them, nobody else notices."""
         self.epoch += 1
-        self.phase, self._unreported = Phase.RESTORING, set()
-        self._delete(self.history.recover())
-        self._effects.append(Sweep(self.epoch, frozenset(self.history.keys())))
-        self._awaited = {each.number for each in self._layout.partitions}
-        for at in self.history.line:
-            number = at.partition
-            logs, published = self.history.replayed_logs(number), self.history.published(number)
-            arrived = {
-                c.id: self.history.line[c.receiver].received[c.id] for c in self._layout.partitions[number].outputs
-            }
-            self._order([number], Restore(self.epoch, at, logs, published, arrived))
+        self._down -= restored
+        self._unreported = set()
+        self._delete(self.history.recover(restored))
+        names = frozenset(self._layout.partitions[number].name for number in restored)
+        self._effects.append(Sweep(self.epoch, frozenset(self.history.keys()), names))
+        rejoins = self._rejoins(restored)
+        if len(restored) == len(self._layout.partitions):
+            self._underway.clear()
+        self._underway[self.epoch] = _Underway(restored.union(rejoins), {*restored, *rejoins})
+        for number in sorted(restored):
+            self.lives[number] = self.epoch
+            self._order([number], self._restore)
+        self._order(sorted(rejoins), lambda number: rejoins[number])
+
+    def _restore(self, number: int) -> Restore:
+        at = self.history.line[number]
+        logs, published = self.history.replayed_logs(number), self.history.published(number)
+        outputs = self._layout.partitions[number].outputs
+        arrived = {c.id: self.history.line[c.receiver].received[c.id] for c in outputs}
+        return Restore(self.epoch, at, logs, published, arrived)
+
+    def _rejoins(self, restored: frozenset[int]) -> dict[int, Rejoin]:
+        """What the neighbours of restored partitions hear that are not restored themselves."""
+        found: dict[int, Rejoin] = {}
+        for number in self._up() - restored:
+            of = self._layout.partitions[number]
+            outputs = tuple(c.id for c in of.outputs if c.receiver in restored)
+            inputs = tuple(c.id for c in of.inputs if c.sender in restored)
+            if outputs or inputs:
+                found[number] = Rejoin(self.epoch, self.history.line[number].number, outputs, inputs)
+        return found
 
     def _announce_stable(self) -> None:
-        for number in self._sinks:
-            self._order([number], Stable(self.epoch, self.history.stable[number].number))
+        """Sinks publish what a stable line covers; whoever keeps output for others lets go what lies before it."""
+        told = self._up() if self._strategy.partial else self._sinks
+        self._order(told, lambda number: Stable(self.lives[number], self.history.stable[number].number))
 
-    def _order(self, partitions: Iterable[int], message: ToPartition) -> None:
+    def _up(self) -> set[int]:
+        return {each.number for each in self._layout.partitions} - self._down
+
+    def _order(self, partitions: Iterable[int], message: Callable[[int], ToPartition]) -> None:
         for number in partitions:
             slot = self._layout.partitions[number].index % self.placement.slots
             if slot in self.placement.hosts:
-                self._effects.append(Order(self.placement.hosts[slot], number, message))
+                self._effects.append(Order(self.placement.hosts[slot], number, message(number)))
 
     def _delete(self, keys: list[str]) -> None:
         if keys:

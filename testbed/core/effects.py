@@ -81,10 +81,12 @@ class Delete:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Delete all objects of epochs before this one but for these: what was written and never heard of."""
+    """Delete the objects of these partitions, by name, from epochs before this one but for those to keep: what was
+    written and never heard of."""
 
     epoch: int
     keep: frozenset[str]
+    partitions: frozenset[str]
 
 
 PartitionEffect = Send | Grant | Store | Write | Publish | Tell

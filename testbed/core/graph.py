@@ -50,8 +50,11 @@ class Dataflow:
     nodes: dict[str, Node] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
 
-    def source(self, name: str, schema: pa.Schema, parallelism: int = 1, time: str | None = None) -> Stream:
-        self._add(name, Source(schema, time), parallelism)
+    def source(
+        self, name: str, schema: pa.Schema, parallelism: int = 1, time: str | None = None, due: str | None = None
+    ) -> Stream:
+        """A source; it is cut into batches by its event time, or by `due` if windows are not used."""
+        self._add(name, Source(schema, time, due or time), parallelism)
         return Stream(self, name, schema)
 
     def operator(self, name: str, operator: Operator, *inputs: Stream, parallelism: int | None = None) -> Stream:

@@ -60,13 +60,13 @@ class History:
         self._published[partition] = max(number, self.published(partition))
         return self._trim_logs()
 
-    def recover(self) -> list[str]:
-        """Everything after the line is undone; returns the objects that became garbage."""
+    def recover(self, partitions: frozenset[int]) -> list[str]:
+        """Everything of these partitions after the line is undone; returns the objects that became garbage."""
         line = self._find(self.taken, self._layout.channels)
         kept = [each for each in self._lines if all(a.number <= b.number for a, b in zip(each, line, strict=True))]
         self._lines = kept if kept[-1] == line else [*kept, line]
         before = self.keys()
-        for at in line:
+        for at in (each for each in line if each.partition in partitions):
             self.taken[at.partition] = [each for each in self.taken[at.partition] if each.number <= at.number]
             self._logs[at.partition] = [each for each in self._logs[at.partition] if each.number <= at.number]
         return sorted(before - self.keys()) + (self._trim() if len(self._lines) > self._spare + 1 else [])

@@ -41,15 +41,15 @@ class Intake:
         if frame.epoch != link.epoch:
             self._tally.stale += 1
             return
+        if self._has_arrived(link, frame):
+            self._tally.duplicates += 1
+            self.return_credit(frame.channel)
+            return
         if frame.kind is FrameKind.DATA:
-            if frame.sequence <= link.arrived:
-                self._tally.duplicates += 1
-                self.return_credit(frame.channel)
-                return
             link.arrived += 1
         if frame.sequence != link.arrived:
             raise ChannelGap(f"{self._name}, channel {frame.channel}: {frame.sequence} came, not {link.arrived}")
-        link.queue.append(frame)
+        self._queue(link, frame)
 
     def ready(self) -> list[int]:
         """The channels with a frame that may be taken; those of a cycle go first, lest the cycle fill up."""
@@ -101,3 +101,9 @@ class Intake:
     def received(self) -> dict[int, int]:
         """By channel the number of the last data that was processed."""
         return {channel: link.received for channel, link in self._links.items()}
+
+    def _has_arrived(self, link: InputLink, frame: Frame) -> bool:
+        return frame.kind is FrameKind.DATA and frame.sequence <= link.arrived
+
+    def _queue(self, link: InputLink, frame: Frame) -> None:
+        link.queue.append(frame)

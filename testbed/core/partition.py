@@ -74,21 +74,7 @@ class Partition(Runtime):
         self.tally, self._watermarks = Tally(), Watermarks()
         self._protocol = protocol(self)
         self._snapshots = Snapshots(layout, limits.changes_per_full)
-        self._intake = Intake(layout, self.tally, self._effects)
-        self._sending = Sending(
-            layout,
-            self._protocol,
-            self._snapshots,
-            self._watermarks,
-            self.tally,
-            self._effects,
-            limits.frames_in_flight,
-            limits.records_per_message,
-        )
-        self._processing = Processing(
-            layout, self._sending, self._snapshots, self._watermarks, self.tally, self._effects
-        )
-        self._input = SourceInput(layout, self._processing, self._sending, self._snapshots, self._watermarks)
+        self._assemble(limits)
 
     # What the caller may ask.
 
@@ -152,6 +138,10 @@ class Partition(Runtime):
         """Whether data from the logs has yet to be sent."""
         return self._running and (self._input.rereads or self._sending.replaying)
 
+    def sends_in(self, channel: int) -> int:
+        """The epoch in which it sends on an output channel."""
+        return self._sending.epoch(channel)
+
     # What happens to a partition.
 
     def leave(self) -> None:
@@ -176,9 +166,7 @@ class Partition(Runtime):
         self._snapshots.restore(message)
         self._protocol.on_recovery(core.protocol)
         self._watermarks.restore(core.watermarks, core.watermark_ns)
-        self._intake.restore(self.epoch, core.received)
-        self._sending.restore(self.epoch, core.sent, self._snapshots.replayed(message, objects, self._schemas))
-        self._input.restore(self.epoch, core.position, core.ended, self._snapshots.reread(message, objects))
+        self._restore_channels(message, core, objects)
         self._effects.append(Tell(Ready(self.number, self.epoch)))
 
     def on_order(self, message: ToPartition) -> None:
@@ -281,3 +269,26 @@ class Partition(Runtime):
         self._sending.start()
         self._input.start()
         self._protocol.on_start()
+
+    def _assemble(self, limits: PartitionLimits) -> None:
+        """Make the parts that take in, process, and send."""
+        self._intake = Intake(self.layout, self.tally, self._effects)
+        self._sending = Sending(
+            self.layout,
+            self._protocol,
+            self._snapshots,
+            self._watermarks,
+            self.tally,
+            self._effects,
+            limits.frames_in_flight,
+            limits.records_per_message,
+        )
+        self._processing = Processing(
+            self.layout, self._sending, self._snapshots, self._watermarks, self.tally, self._effects
+        )
+        self._input = SourceInput(self.layout, self._processing, self._sending, self._snapshots, self._watermarks)
+
+    def _restore_channels(self, message: Restore, core: Core, objects: Mapping[str, bytes]) -> None:
+        self._intake.restore(self.epoch, core.received)
+        self._sending.restore(self.epoch, core.sent, self._snapshots.replayed(message, objects, self._schemas))
+        self._input.restore(self.epoch, core.position, core.ended, self._snapshots.reread(message, objects))

@@ -53,12 +53,14 @@ class Protocol(ABC):
     logs             whether what is sent is logged with the checkpoints, and replayed from there
     on_own_time      whether partitions are told when their worker's checkpoint interval is over
     in_rounds        whether the coordinator starts rounds
+    by_batch         whether partitions take their input batch by batch (`batches`), which fixes what has which number
     """
 
     name: ClassVar[str]
     logs: ClassVar[bool] = False
     on_own_time: ClassVar[bool] = False
     in_rounds: ClassVar[bool] = False
+    by_batch: ClassVar[bool] = False
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -91,6 +93,10 @@ class Protocol(ABC):
 
     def on_control(self, frame: Frame) -> None:
         """A control frame has come to the head of its channel."""
+        return
+
+    def on_border(self, checkpoint: int | None) -> None:
+        """A batch has ended; `checkpoint` is the number of the one that is due at this border, if one is."""
         return
 
     def on_timer(self) -> None:

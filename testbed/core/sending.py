@@ -125,6 +125,10 @@ class Sending:
         """By channel the number of the last data."""
         return {channel: link.sent for channel, link in self._links.items()}
 
+    def epoch(self, channel: int) -> int:
+        """The epoch of what is sent on a channel."""
+        return self._links[channel].epoch
+
     def _send(self, link: OutputLink, batch: pa.RecordBatch | None) -> None:
         watermark_ns = self._watermarks.current_ns
         link.sent += 1

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from testbed.core.checkpoints import OUTSIDE, Checkpoint
+from testbed.core.checkpoints import NO_BATCH, OUTSIDE, Checkpoint
 from testbed.core.control import NotStored, Restore, Stored
 from testbed.core.effects import Store
 from testbed.core.frames import Frame, decode_log, log_parts
@@ -43,6 +43,7 @@ class Core:
     sent, received   the last data's number on each channel
     watermarks       of the input channels, but for those of a cycle
     position, ended  of a source: where it reads on, and whether it has read everything
+    batch, skipped   by batches: the last one, and of a source how many records from `position` on it has
     """
 
     sent: dict[int, int]
@@ -52,6 +53,8 @@ class Core:
     position: int = 0
     ended: bool = False
     protocol: Any = None
+    batch: int = NO_BATCH
+    skipped: int = 0
 
 
 @dataclass

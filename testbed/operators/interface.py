@@ -53,16 +53,19 @@ class Source:
     output   what is read
     time     its column with the event time, int64 nanoseconds, that never decreases within a partition; None if windows
              are not used
+    due      its column by which it can be cut into batches, of the same kind; None if it can't
     then     operators without state that each batch goes through before it is sent (`chaining`)
     """
 
     output: pa.Schema
     time: str | None = None
+    due: str | None = None
     then: tuple[Operator, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.time is not None:
-            require_column("time", self.output, self.time, pa.int64())
+        for name, column in (("time", self.time), ("due", self.due)):
+            if column is not None:
+                require_column(name, self.output, column, pa.int64())
 
     def process(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What is sent of a batch that was read."""

@@ -5,12 +5,13 @@ The runtime knows none of them by name; `by_name` is for whoever reads an experi
 
 from experiments.errors import BadInput
 from testbed.core.protocol import Protocol, Runtime, Unprotected
+from testbed.protocols.batch_aligned import BatchAligned
 from testbed.protocols.communication_induced import CommunicationInduced
 from testbed.protocols.coordinated import Coordinated
 from testbed.protocols.uncoordinated import Uncoordinated
 
 PROTOCOLS: dict[str, type[Protocol]] = {
-    each.name: each for each in (Unprotected, Coordinated, Uncoordinated, CommunicationInduced)
+    each.name: each for each in (Unprotected, Coordinated, Uncoordinated, CommunicationInduced, BatchAligned)
 }
 
 

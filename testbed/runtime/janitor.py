@@ -23,13 +23,13 @@ class Janitor:
     def __init__(self, store: ObjectStore, journal: Journal) -> None:
         self._store, self._journal, self._thread = store, journal, ThreadPoolExecutor(1, thread_name_prefix="janitor")
         self._keys: deque[str] = deque()
-        self._sweep: Sweep | None = None
+        self._sweeps: deque[Sweep] = deque()
 
     def delete(self, keys: tuple[str, ...]) -> None:
         self._thread.submit(self._clean, keys, None)
 
     def sweep(self, sweep: Sweep) -> None:
-        """Delete what was written before an epoch, but for what is kept; it takes the place of any sweep before."""
+        """Delete what these partitions wrote before an epoch, but for what is kept."""
         self._thread.submit(self._clean, (), sweep)
 
     def close(self) -> None:
@@ -38,12 +38,12 @@ class Janitor:
 
     def _clean(self, keys: tuple[str, ...], sweep: Sweep | None) -> None:
         self._keys.extend(keys)
-        self._sweep = sweep or self._sweep
+        self._sweeps.extend([sweep] if sweep is not None else [])
         try:
             self._delete_all()
-            if self._sweep is not None:
-                self._keys.extend(_leftovers(self._store.keys(), self._sweep))
-                self._sweep = None
+            while self._sweeps:
+                self._keys.extend(_leftovers(self._store.keys(), self._sweeps[0]))
+                self._sweeps.popleft()
                 self._delete_all()
         except EnvironmentFailure as refusal:
             self._journal.write("undeleted", error=str(refusal))
@@ -56,4 +56,5 @@ class Janitor:
 
 def _leftovers(stored: list[str], sweep: Sweep) -> list[str]:
     found = {key: OBJECT.search(key) for key in stored if key not in sweep.keep}
-    return [key for key, named in found.items() if named and int(named["epoch"]) < sweep.epoch]
+    old = (key for key, named in found.items() if named and int(named["epoch"]) < sweep.epoch)
+    return [key for key in old if key.partition("/")[0] in sweep.partitions]

@@ -127,7 +127,7 @@ def study(
     throughput over that of `none` on as many workers."""
     points = []
     for count in dict.fromkeys(workers):
-        for protocol in PROTOCOLS.values():
+        for protocol in (each for each in PROTOCOLS.values() if not each.by_batch):
             points.append(_point(spec, protocol, costs, records_per_message, count))
             on_point(points[-1])
     table = pd.DataFrame(points)

@@ -60,7 +60,7 @@ class Countdown(Operator):
 def chain(delivery):
     """Stateless, partition by partition."""
     flow = Dataflow("chain")
-    events_in = flow.source("events", EVENTS, parallelism=2)
+    events_in = flow.source("events", EVENTS, parallelism=2, due="at_ns")
     events_in.map("double", doubled).filter("keep", lambda b: pc.greater(b.column("key"), 0)).sink("out", delivery)
     return flow, {"events": [events(1), events(2)]}
 
@@ -68,7 +68,7 @@ def chain(delivery):
 def tiny(delivery):
     """One source, a keyed count on two partitions, one sink: small enough for thousands of runs."""
     flow = Dataflow("tiny")
-    events_in = flow.source("events", EVENTS)
+    events_in = flow.source("events", EVENTS, due="at_ns")
     events_in.aggregate("count", "key", COUNT, parallelism=2).sink("out", delivery, parallelism=1)
     return flow, {"events": [events(1, 8, 2)]}
 
@@ -76,8 +76,8 @@ def tiny(delivery):
 def joined(delivery):
     """Two keyed streams into an incremental join, whose pairs are counted by another key, one partition to many."""
     flow = Dataflow("joined")
-    left = flow.source("left", EVENTS, parallelism=2)
-    right = flow.source("right", EVENTS)
+    left = flow.source("left", EVENTS, parallelism=2, due="at_ns")
+    right = flow.source("right", EVENTS, due="at_ns")
     pairs = left.join(right, "pair", ("key", "key"), parallelism=2)
     pairs.aggregate("count", "value", COUNT, parallelism=2).sink("out", delivery)
     pairs.sink("pairs", delivery)

@@ -20,9 +20,20 @@ def test_a_recovery_sweeps_away_what_earlier_epochs_left_whole_or_not(tmp_path, 
     for name in (".7.state-3-1", ".8.state-3-2"):
         (tmp_path / "store" / "out.0" / name).write_bytes(b"cont")
     janitor = Janitor(store, Journal(tmp_path / "journal.jsonl"))
-    janitor.sweep(Sweep(2, frozenset({"out.0/state-1-1"})))
+    janitor.sweep(Sweep(2, frozenset({"out.0/state-1-1"}), frozenset({"out.0"})))
     janitor.close()
     assert store.keys() == sorted(["out.0/.8.state-3-2", "out.0/state-1-1", "out.0/state-2-2", *foreign])
+
+
+def test_a_partial_recovery_leaves_alone_what_survivors_wrote_in_earlier_epochs(tmp_path):
+    store = MemoryStore()
+    for key in ("out.0/state-1-1", "out.1/state-1-1", "in.0/state-1-2"):
+        store.put(key, [b"content"])
+    janitor = Janitor(store, Journal(tmp_path / "journal.jsonl"))
+    for epoch, partition in ((2, "out.0"), (3, "in.0")):
+        janitor.sweep(Sweep(epoch, frozenset(), frozenset({partition})))
+    janitor.close()
+    assert store.keys() == ["out.1/state-1-1"]
 
 
 class Refusing(MemoryStore):
@@ -51,7 +62,7 @@ def test_what_a_store_does_not_list_or_delete_is_tried_again_and_told(tmp_path):
     for key in ("out.0/state-1-1", "out.0/state-2-1", "out.0/state-3-1", "out.0/state-4-2"):
         store.put(key, [b"content"])
     janitor = Janitor(store, Journal(journal))
-    janitor.sweep(Sweep(2, frozenset({"out.0/state-3-1"})))
+    janitor.sweep(Sweep(2, frozenset({"out.0/state-3-1"}), frozenset({"out.0"})))
     janitor.delete(("out.0/state-1-1",))
     janitor.delete(())
     janitor.close()

@@ -1,0 +1,138 @@
+"""An operator partition that works batch by batch."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from testbed.core.by_batch.cutting import Batching, Cut
+from testbed.core.by_batch.intake import BatchIntake
+from testbed.core.by_batch.processing import BatchProcessing
+from testbed.core.by_batch.sending import BatchSending
+from testbed.core.by_batch.source import BatchSource
+from testbed.core.control import Failure, Go, Ready, Rejoin, Restore, Stable, ToPartition
+from testbed.core.effects import PartitionEffect, Tell
+from testbed.core.frames import FrameKind
+from testbed.core.layout import PartitionLayout
+from testbed.core.partition import Partition, PartitionLimits
+from testbed.core.protocol import Protocol
+from testbed.core.snapshots import Core
+
+
+class BatchedPartition(Partition):
+    """Goes on while neighbours are restored: its channels with them begin anew in the epoch of that recovery.
+
+    The checkpoint of a sink is stored once the output before it is out, since nobody would make that output again.
+    """
+
+    _intake: BatchIntake
+    _sending: BatchSending
+    _processing: BatchProcessing
+    _input: BatchSource
+
+    def __init__(
+        self,
+        layout: PartitionLayout,
+        partitions: int,
+        schemas: Sequence[pa.Schema],
+        protocol: type[Protocol],
+        limits: PartitionLimits,
+        batching: Batching,
+    ) -> None:
+        self._batching = batching
+        self._unpublished: deque[int] = deque()
+        self._kept_back: deque[tuple[int, PartitionEffect]] = deque()
+        super().__init__(layout, partitions, schemas, protocol, limits)
+
+    @property
+    def idle(self) -> bool:
+        return super().idle and not self._unpublished
+
+    @property
+    def batch(self) -> int:
+        """The last batch that it has finished."""
+        return self._intake.batch if self.inputs else self._input.at.batch
+
+    @property
+    def retained_frames(self) -> int:
+        """How many frames it keeps for receivers that may go back."""
+        return self._sending.retained_frames
+
+    def on_order(self, message: ToPartition) -> None:
+        if isinstance(message, Rejoin):
+            self._intake.rejoin(message.epoch, message.inputs)
+            self._sending.rejoin(message.epoch, message.outputs, message.number)
+            self._effects.append(Tell(Ready(self.number, message.epoch)))
+        elif isinstance(message, Go) and message.epoch != self.epoch:
+            self._sending.go_on(message.epoch)
+        elif message.epoch == self.epoch and isinstance(message, Stable):
+            self._sending.trim(message.number)
+        else:
+            super().on_order(message)
+            if message.epoch == self.epoch and isinstance(message, Failure):
+                self._sending.lose(message.partitions)
+
+    def on_published(self, number: int) -> None:
+        super().on_published(number)
+        while self._unpublished and self._unpublished[0] <= number:
+            self._unpublished.popleft()
+        while self._kept_back and (not self._unpublished or self._kept_back[0][0] < self._unpublished[0]):
+            self._effects.append(self._kept_back.popleft()[1])
+
+    def step(self, channel: int) -> None:
+        frame = self._intake.head(channel)
+        if frame.kind is FrameKind.DATA:
+            self._protocol.on_message(frame)
+        self._intake.take(channel)
+        self._processing.process(frame)
+        if frame.kind is FrameKind.BORDER and self._intake.at_border:
+            self._end_batch(self._intake.batch)
+
+    def checkpoint(self, number: int | None = None, forced: bool = False) -> None:
+        super().checkpoint(number, forced)
+        self._sending.mark(self._snapshots.last)
+        if self._unpublished:
+            self._kept_back.append((self._unpublished[-1], self._effects.pop()))
+
+    def _end_batch(self, batch: int) -> None:
+        published = self._processing.end_batch(batch)
+        if published is not None:
+            self._effects.append(published)
+            self._unpublished.append(published.number)
+        self._sending.end_batch(batch)
+        self._protocol.on_border(self._batching.checkpoint_at(batch))
+
+    def _assemble(self, limits: PartitionLimits) -> None:
+        layout = self.layout
+        common = self._snapshots, self._watermarks, self.tally, self._effects
+        bounds = limits.frames_in_flight, limits.records_per_message
+        self._intake = BatchIntake(layout, self.tally, self._effects)
+        self._sending = BatchSending(layout, self._protocol, *common, *bounds)
+        self._processing = BatchProcessing(layout, self._sending, *common)
+        self._input = BatchSource(
+            layout,
+            self._batching,
+            self._processing,
+            self._sending,
+            self._snapshots,
+            self._watermarks,
+            self._end_batch,
+        )
+
+    def _restore_channels(self, message: Restore, core: Core, objects: Mapping[str, bytes]) -> None:
+        self._unpublished.clear()
+        self._kept_back.clear()
+        self._processing.forget_output()
+        self._intake.restore_at(self.epoch, core.received, core.batch)
+        self._sending.restore_at(self.epoch, core.sent, message.checkpoint.number)
+        self._input.restore_at(Cut(core.batch, None, core.position, core.skipped), core.ended)
+
+    def _core(self) -> Core:
+        core = super()._core()
+        if self.inputs:
+            return replace(core, batch=self.batch)
+        at = self._input.at
+        return replace(core, batch=at.batch, position=at.position, skipped=at.skipped)

@@ -1,0 +1,61 @@
+"""What a source reads and sends batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from testbed.core.by_batch.cutting import Batching, Cut, Cutter
+from testbed.core.layout import PartitionLayout
+from testbed.core.processing import Processing
+from testbed.core.progress import Watermarks
+from testbed.core.sending import Sending
+from testbed.core.snapshots import Snapshots
+from testbed.core.source_input import SourceInput
+
+
+class BatchSource(SourceInput):
+    """A source reads ahead of what it sends: a batch is sent once a record of a later one has been read.
+
+    at      the border that was sent last, with where to go on behind it
+    """
+
+    def __init__(
+        self,
+        layout: PartitionLayout,
+        batching: Batching,
+        processing: Processing,
+        sending: Sending,
+        snapshots: Snapshots,
+        watermarks: Watermarks,
+        end_batch: Callable[[int], None],
+    ) -> None:
+        super().__init__(layout, processing, sending, snapshots, watermarks)
+        self._batching, self._end_batch = batching, end_batch
+
+    def restore_at(self, cut: Cut, ended: bool) -> None:
+        """Go on behind this border."""
+        self.at, self.position, self.ended = cut, cut.position, ended
+        if self._source is not None and self._source.due is not None:
+            length_ns = self._batching.length_ns
+            self._cutter = Cutter(self._source.due, length_ns, cut.batch, cut.position, cut.skipped)
+
+    def on_input(self, batch: pa.RecordBatch | None, position: int, ended: bool) -> None:
+        """A batch was read; `position` is where to read on, and `ended` says that nothing more will come.
+
+        Raises `UnorderedSource`.
+        """
+        for cut in self._cutter.add(batch, position, ended):
+            if cut.rows is not None:
+                self._sending.emit(self._processing.read(cut.rows))
+            self.at = cut
+            self._watermarks.current_ns = self._batching.end_ns(cut.batch)
+            self._end_batch(cut.batch)
+        self.position, self.ended = position, ended
+
+    def start(self) -> None:
+        """There is nothing to send again."""
+
+    def announce(self) -> None:
+        """Borders tell how far event time is."""

@@ -1,0 +1,59 @@
+"""What a recovery strategy is: it decides which partitions go back to the recovery line, and when."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from testbed.core.protocol import Protocol
+
+
+@dataclass(frozen=True)
+class World:
+    """What a strategy knows when it is asked.
+
+    partitions   how many the dataflow has
+    down         those that were lost and not restored since; all of them before the first start
+    placed       those that have a worker
+    """
+
+    partitions: int
+    down: frozenset[int]
+    placed: frozenset[int]
+
+    @property
+    def everyone(self) -> frozenset[int]:
+        return frozenset(range(self.partitions))
+
+
+class Recovery(ABC):
+    """One strategy. Pure: it is asked again whenever a worker comes or goes.
+
+    name       in experiments
+    partial    whether partitions that were not lost go on meanwhile. What they send must then be the same in every
+               run, so the protocol has to work by batches, and they keep their output for those that come back
+    """
+
+    name: ClassVar[str]
+    partial: ClassVar[bool] = False
+
+    @classmethod
+    def check(cls, protocol: type[Protocol]) -> str | None:
+        """Why the strategy can't go with a protocol; None if it can."""
+        if cls.partial and not protocol.by_batch:
+            return "survivors go on, so what was sent under a number must not depend on timing: protocol batch-aligned"
+        return None
+
+    @abstractmethod
+    def restored_now(self, world: World) -> frozenset[int]:
+        """The partitions to bring back at once; none if that is to wait."""
+
+
+class Global(Recovery):
+    """Everybody goes back to the line, as soon as every partition has a worker."""
+
+    name = "global"
+
+    def restored_now(self, world: World) -> frozenset[int]:
+        return world.everyone if world.down and world.placed == world.everyone else frozenset()

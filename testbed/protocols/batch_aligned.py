@@ -1,0 +1,33 @@
+"""Checkpoints at the borders of batches: aligned without markers, since all partitions cut at the same borders."""
+
+from __future__ import annotations
+
+from experiments.errors import BadInput
+from testbed.core.layout import Layout
+from testbed.core.protocol import Protocol
+from testbed.operators import Source
+
+
+class BatchAligned(Protocol):
+    """Every partition takes a checkpoint at the border that ends each n-th batch, and gives it the border's number.
+
+    Checkpoints with one number lie at one border, so nothing is in flight between them: they are a line, whoever took
+    them, and in whichever life.
+    """
+
+    name = "batch-aligned"
+    by_batch = True
+
+    @classmethod
+    def check(cls, layout: Layout) -> None:
+        if layout.cyclic:
+            allowed = "uncoordinated or communication-induced: on a cycle a batch would wait for its own end"
+            raise BadInput(f"protocol of {layout.name}", cls.name, allowed)
+        for each in layout.partitions:
+            if isinstance(each.element, Source) and each.element.due is None:
+                allowed = f"another protocol: the source {each.operator} has no time to cut batches by"
+                raise BadInput(f"protocol of {layout.name}", cls.name, allowed)
+
+    def on_border(self, checkpoint: int | None) -> None:
+        if checkpoint is not None:
+            self.runtime.checkpoint(checkpoint)

@@ -1,0 +1,21 @@
+"""How a dataflow is brought back after a failure: one class for each strategy, behind `testbed.core.recovery`.
+
+A protocol says what a partition does so that it can go back; a strategy says who goes back, and when. The coordinator
+knows no strategy by name; `by_name` is for whoever reads an experiment.
+"""
+
+from experiments.errors import BadInput
+from testbed.core.recovery import Global, Recovery, World
+from testbed.recovery.strategies import Blocking, Passive
+
+STRATEGIES: dict[str, type[Recovery]] = {each.name: each for each in (Global, Blocking, Passive)}
+
+
+def by_name(name: str) -> type[Recovery]:
+    """The strategy of this name; raises `BadInput` if there is none."""
+    if name not in STRATEGIES:
+        raise BadInput("recovery", name, ", ".join(STRATEGIES))
+    return STRATEGIES[name]
+
+
+__all__ = ["STRATEGIES", "Blocking", "Global", "Passive", "Recovery", "World", "by_name"]

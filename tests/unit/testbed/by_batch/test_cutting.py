@@ -1,0 +1,72 @@
+"""Where batches of a source end: at the same records whatever was read in one go."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.errors import BadInput
+from testbed.core.by_batch.cutting import LAST_BATCH, LONGEST_GAP, Batching, Cutter, UnorderedSource
+from testbed.core.checkpoints import NO_BATCH
+
+
+def rows(times):
+    return pa.record_batch({"at_ns": pa.array(times, pa.int64())})
+
+
+def cut(reads, batch=NO_BATCH, position=0, skipped=0):
+    """The cuts of a source of which one read after the other is read; a position is the number of a read."""
+    cutter = Cutter("at_ns", 10, batch, position, skipped)
+    found = []
+    for number, times in enumerate(reads[position:], position + 1):
+        found += cutter.add(rows(times), number, ended=False)
+    return found + cutter.add(None, len(reads), ended=True)
+
+
+def contents(cuts):
+    return [(each.batch, each.rows.column(0).to_pylist() if each.rows is not None else []) for each in cuts]
+
+
+def test_every_batch_has_a_border_also_where_no_record_is_in_it():
+    assert contents(cut([[12, 15], [19, 20], [43]])) == [
+        (0, []),
+        (1, [12, 15, 19]),
+        (2, [20]),
+        (3, []),
+        (4, [43]),
+        (LAST_BATCH, []),
+    ]
+
+
+@given(st.lists(st.integers(0, 99), max_size=30), st.data())
+def test_the_cuts_do_not_depend_on_the_reads(times, data):
+    times = sorted(times)
+    bounds = sorted(data.draw(st.lists(st.integers(0, len(times)), max_size=6)))
+    reads = [times[start:stop] for start, stop in zip([0, *bounds], [*bounds, len(times)], strict=True)]
+    assert contents(cut(reads)) == contents(cut([times]))
+
+
+@given(st.lists(st.lists(st.integers(0, 99), max_size=5), min_size=1, max_size=6), st.data())
+def test_behind_any_border_the_same_follows(reads, data):
+    times = iter(sorted(time for read in reads for time in read))
+    reads = [[next(times) for _ in read] for read in reads]
+    cuts = cut(reads)
+    at = data.draw(st.integers(0, len(cuts) - 1))
+    if cuts[at].batch != LAST_BATCH:
+        again = cut(reads, cuts[at].batch, cuts[at].position, cuts[at].skipped)
+        assert contents(again) == contents(cuts[at + 1 :])
+
+
+def test_a_record_that_comes_too_late_is_refused():
+    with pytest.raises(UnorderedSource, match="batch 1 comes after the end of batch 3"):
+        cut([[12, 43], [15]])
+    with pytest.raises(UnorderedSource, match="in between at most"):
+        cut([[12], [(LONGEST_GAP + 5) * 10]])
+
+
+def test_checkpoints_lie_at_every_nth_border():
+    batching = Batching(10, 4)
+    assert [batching.checkpoint_at(batch) for batch in (-1, 2, 3, 6, 7, LAST_BATCH)] == [None, None, 1, None, 2, None]
+    for given_wrong in ((0, 4), (10, 0)):
+        with pytest.raises(BadInput):
+            Batching(*given_wrong)

@@ -1,0 +1,120 @@
+"""Every strategy under faults: nothing lost, doubled or wrong, and survivors go on where the strategy says so."""
+
+import pytest
+
+from experiments.errors import BadInput
+from testbed.core.coordinator import Coordinator
+from testbed.core.partition import PartitionLimits
+from testbed.operators import Delivery
+from testbed.protocols import PROTOCOLS
+from testbed.recovery import STRATEGIES, World, by_name
+from testbed.simulation import CrashMoment, Fault
+from tests.unit.testbed.recovery.runs import FLOWS, simulated
+from tests.unit.testbed.runs import oracle
+from tests.unit.testbed.small_flows import laid_out
+
+PARTIAL = [name for name, strategy in STRATEGIES.items() if strategy.partial]
+SHARE = 125
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("flow", FLOWS)
+def test_every_kind_of_dataflow_with_crashes_and_a_store_that_refuses(flow, strategy):
+    resumed = 0
+    for seed in range(8):
+        outcome = simulated(flow, strategy, seed, refusals=0.1 * (seed % 2), spare_lines=seed % 3).run()
+        assert outcome.published == oracle(flow), f"seed {seed}"
+        resumed += outcome.resumed
+    assert resumed
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_thousand_schedules_with_crashes(strategy, part):
+    crashes = resumed = 0
+    for seed in range(part * SHARE, (part + 1) * SHARE):
+        outcome = simulated("tiny", strategy, seed).run()
+        assert outcome.published == oracle("tiny"), f"seed {seed}"
+        crashes, resumed = crashes + outcome.crashes, resumed + outcome.resumed
+    assert crashes > SHARE
+    assert resumed > SHARE / 8
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_one_record_a_message_and_one_frame_of_credit(strategy):
+    limits = PartitionLimits(frames_in_flight=1, records_per_message=1, changes_per_full=2)
+    for flow in FLOWS:
+        assert simulated(flow, strategy, 3, limits=limits).run().published == oracle(flow), flow
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_spoilt_checkpoint_costs_a_line_and_no_record(strategy):
+    fallbacks = 0
+    for seed in range(40):
+        spoiling = [Fault(CrashMoment.ANY, 340 + 4 * seed, spoils=True), Fault(CrashMoment.ANY, 20)]
+        outcome = simulated("tiny", strategy, seed, faults=spoiling).run()
+        assert outcome.published == oracle("tiny"), f"seed {seed}"
+        fallbacks += outcome.fallbacks
+    assert fallbacks > 1
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_plain_sink_loses_nothing(strategy):
+    for seed in range(6):
+        assert simulated("joined", strategy, seed, Delivery.PLAIN).run().written >= oracle("joined"), f"seed {seed}"
+
+
+@pytest.mark.parametrize("strategy", PARTIAL)
+def test_survivors_keep_their_life(strategy):
+    simulation = simulated("joined", strategy, 0, faults=[Fault(CrashMoment.ANY, 900, late=True)])
+    simulation.run()
+    lives = simulation.coordinator.lives
+    of_slots = [{lives[p.number] for p in simulation.layout.partitions if p.index % 2 == slot} for slot in range(2)]
+    assert sorted(of_slots, key=min) == [{1}, {2}]
+
+
+def test_what_is_retained_is_let_go():
+    simulation = simulated("joined", "passive", 0, faults=[], spare_lines=0)
+    simulation.run()
+    kept = sum(p.retained_frames for worker in simulation._workers for p in worker.partitions.values())
+    assert 0 < kept < len(simulation._contents) / 3
+
+
+@pytest.mark.parametrize("protocol", ["none", "coordinated", "uncoordinated", "communication-induced"])
+@pytest.mark.parametrize("strategy", PARTIAL)
+def test_a_partial_recovery_needs_a_protocol_by_batch(strategy, protocol):
+    layout, _ = laid_out("joined", Delivery.PLAIN)
+    with pytest.raises(BadInput, match="protocol batch-aligned"):
+        Coordinator(layout, PROTOCOLS[protocol], slots=2, recovery=STRATEGIES[strategy]())
+
+
+def test_an_unknown_strategy_is_refused():
+    with pytest.raises(BadInput, match="global, blocking, passive"):
+        by_name("active")
+
+
+WORLDS = {
+    "all are down and one has no worker": (World(3, frozenset({0, 1, 2}), frozenset({0, 1})), set(), set(), set()),
+    "all are down and have workers": (World(3, frozenset({0, 1, 2}), frozenset({0, 1, 2})), *[{0, 1, 2}] * 3),
+    "two of three are down, one of them has a worker": (
+        World(3, frozenset({1, 2}), frozenset({0, 1})),
+        set(),
+        set(),
+        {1},
+    ),
+    "two of three are down and have workers": (
+        World(3, frozenset({1, 2}), frozenset({0, 1, 2})),
+        {0, 1, 2},
+        {1, 2},
+        {1, 2},
+    ),
+    "nobody is down": (World(3, frozenset(), frozenset({0, 1, 2})), set(), set(), set()),
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_whom_a_strategy_restores(world):
+    given, *wanted = WORLDS[world]
+    found = [set(STRATEGIES[name]().restored_now(given)) for name in ("global", "blocking", "passive")]
+    assert found == wanted
