@@ -51,7 +51,7 @@ class Stage(threading.Thread):
     def __init__(self, spark: SparkSession, document: dict[str, Any], address: Address, secret: RunSecret) -> None:
         super().__init__(name="stage", daemon=True)
         self._context, self._given = spark.sparkContext, (document, address, secret)
-        self._slots = document["slots"]
+        self._slots = document["slots"] + document["standby"]
         self.failure: str | None = None
 
     def run(self) -> None:

@@ -10,22 +10,21 @@ from testbed.core.layout import Layout
 from testbed.core.partition import Partition
 from testbed.runtime.hosted import At
 from testbed.runtime.mesh import Mesh
-from testbed.runtime.messages import Peers
-
-NOBODY = Peers(-1, (), -1)
+from testbed.runtime.messages import NOBODY, Peers
 
 
 class Exchange:
-    """Finds the slot of each receiver, in the epoch of the current `Peers`. What is of another epoch goes nowhere."""
+    """Finds the slot of each receiver. Frames and credit carry the epoch of their channel, by which the partition at
+    the other end knows whether they count."""
 
     def __init__(self, layout: Layout, slots: int, mesh: Mesh, at: At) -> None:
         self._layout, self._slots, self._mesh, self._at = layout, slots, mesh, at
         self._peers = NOBODY
-        self._grants: Counter[int] = Counter()
+        self._grants: Counter[tuple[int, int]] = Counter()
 
     @property
     def epoch(self) -> int:
-        """The current epoch; -1 if there is none. Other threads may ask."""
+        """The epoch of the last recovery; -1 if there was none."""
         return self._peers.epoch
 
     @property
@@ -34,13 +33,13 @@ class Exchange:
         return self._mesh.sent_bytes
 
     def begin(self, peers: Peers) -> None:
-        """An epoch begins: connections are made anew."""
-        self._peers, self._grants = peers, Counter()
+        """A recovery begins."""
+        self._peers = peers
         self._mesh.form(peers)
 
     def end(self) -> None:
-        """No epoch lasts any more."""
-        self._peers = NOBODY
+        """The session is over."""
+        self._peers, self._grants = NOBODY, Counter()
 
     def on_frame(self, frame: Frame) -> None:
         """A frame has arrived for a partition that is here."""
@@ -51,9 +50,7 @@ class Exchange:
         self._at(self._layout.channels[grant.channel].sender, Partition.on_credit, grant)
 
     def send(self, frame: Frame) -> None:
-        """What a partition still sends that has yet to go back goes nowhere: nobody would listen."""
-        if frame.epoch != self._peers.epoch:
-            return
+        """A partition sends a frame."""
         receiver = self._layout.channels[frame.channel].receiver
         slot = self._slot_of(receiver)
         if slot == self._peers.mine:
@@ -63,15 +60,14 @@ class Exchange:
 
     def grant(self, grant: Grant) -> None:
         """A partition gives credit; it goes back with the next `give_credit`."""
-        if grant.epoch == self._peers.epoch:
-            self._grants[grant.channel] += grant.frames
+        self._grants[grant.channel, grant.epoch] += grant.frames
 
     def give_credit(self) -> None:
         """Credit goes back all of a channel's at once."""
         grants, self._grants = self._grants, Counter()
-        for channel, frames in grants.items():
+        for (channel, epoch), frames in grants.items():
             sender = self._layout.channels[channel].sender
-            grant = Grant(channel, self._peers.epoch, frames)
+            grant = Grant(channel, epoch, frames)
             slot = self._slot_of(sender)
             if slot == self._peers.mine:
                 self._at(sender, Partition.on_credit, grant)

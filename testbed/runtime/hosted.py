@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition
 from testbed.runtime.job import Job
@@ -14,8 +15,8 @@ from testbed.runtime.job import Job
 At: TypeAlias = Callable[..., None]
 
 
-class Timed(Partition):
-    """A partition that reports the duration of each of its checkpoints [s] to `on_checkpoint_time`."""
+class Timed:
+    """Of a partition: reports the duration of each of its checkpoints [s] to `on_checkpoint_time`."""
 
     on_checkpoint_time: Callable[[float], None]
 
@@ -23,6 +24,14 @@ class Timed(Partition):
         begun_s = time.perf_counter()
         super().checkpoint(number, forced)
         self.on_checkpoint_time(time.perf_counter() - begun_s)
+
+
+class TimedPartition(Timed, Partition):
+    """A partition whose inputs come first to last."""
+
+
+class TimedBatchedPartition(Timed, BatchedPartition):
+    """A partition that works batch by batch."""
 
 
 class Hosted:
@@ -33,28 +42,31 @@ class Hosted:
 
     def __init__(self, job: Job, layout: Layout) -> None:
         self._layouts, self._schemas = layout.partitions, [channel.schema for channel in layout.channels]
-        self._protocol, self._limits = job.protocol_class, job.limits
-        self._partitions: dict[int, Timed] = {}
+        self._job = job
+        self._partitions: dict[int, Partition] = {}
         self._awake: dict[int, None] = {}
         self.checkpoint_s = 0.0
 
     def __contains__(self, number: int) -> bool:
         return number in self._partitions
 
-    def __getitem__(self, number: int) -> Timed:
+    def __getitem__(self, number: int) -> Partition:
         return self._partitions[number]
 
-    def __iter__(self) -> Iterator[Timed]:
+    def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
 
-    def make(self, number: int) -> Timed:
+    def make(self, number: int) -> Partition:
         """A new partition, which has yet to be restored."""
-        partition = Timed(self._layouts[number], len(self._layouts), self._schemas, self._protocol, self._limits)
+        job = self._job
+        common = self._layouts[number], len(self._layouts), self._schemas, job.protocol_class, job.limits
+        by_batch = job.protocol_class.by_batch
+        partition = TimedBatchedPartition(*common, job.batching) if by_batch else TimedPartition(*common)
         partition.on_checkpoint_time = self._add_checkpoint_time
         self._partitions[number] = partition
         return partition
 
-    def restored(self, number: int) -> Timed | None:
+    def restored(self, number: int) -> Partition | None:
         """The partition if it is here and was restored once; None otherwise."""
         partition = self._partitions.get(number)
         return partition if partition is not None and partition.epoch >= 0 else None
@@ -72,7 +84,7 @@ class Hosted:
         """Whether any partition may have something to do."""
         return bool(self._awake)
 
-    def turn(self) -> Iterator[Timed]:
+    def turn(self) -> Iterator[Partition]:
         """Those that may have something to do, each once; who is woken after its turn waits for the next call."""
         for number in list(self._awake):
             del self._awake[number]

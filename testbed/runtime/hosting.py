@@ -48,14 +48,17 @@ class Hosting:
         self._hosted, self._timers = Hosted(job, layout), Timers(job.checkpoint_interval_s)
         self._exchange = Exchange(layout, job.slots, mesh, self._at)
         self._inputs, self._outputs = Inputs(job), Outputs(job, writing, self._at, self._hosted.wake)
-        self._storing = Storing(store, storing, self._exchange, self._at)
-        self._restoring = Restoring(store, storing, self._exchange, self._hosted, tell, self._restore)
+        self._storing = Storing(store, storing, self._at)
+        self._restoring = Restoring(store, storing, self._hosted, tell, self._restore)
         self._reporting = Reporting(layout, self._hosted, self._exchange, self._outputs, self._storing)
 
     def begin(self, peers: Peers) -> None:
-        """An epoch begins: all partitions go back to where they will be told."""
+        """A recovery begins: the partitions that are restored go back to where they will be told."""
+        self._restoring.cancel(peers.restored)
         for partition in self._hosted:
-            partition.leave()
+            if partition.number in peers.restored:
+                partition.leave()
+                self._storing.restart(partition.number)
         self._timers.stop()
         self._exchange.begin(peers)
 
@@ -64,7 +67,7 @@ class Hosting:
         if isinstance(message, Restore):
             partition = self._hosted[number] if number in self._hosted else self._host(number)
             self._restoring.begin(partition, message)
-        elif number in self._hosted:
+        elif number in self._hosted and not self._restoring.put_off(number, message):
             if isinstance(message, Go) and self._on_own_time:
                 self._timers.start(time.monotonic())
             self._at(number, Partition.on_order, message)
@@ -134,7 +137,7 @@ class Hosting:
     def _at(self, number: int, event: Callable[..., None], *arguments: object) -> None:
         partition = self._hosted.restored(number)
         if partition is not None:
-            event(partition, *arguments)
+            getattr(partition, event.__name__)(*arguments)
             self._carry_out(partition)
             self._hosted.wake(number)
 
@@ -162,13 +165,15 @@ class Hosting:
         if read is not None:
             self._at(source.number, Partition.on_input, *read)
 
-    def _restore(self, partition: Partition, message: Restore, found: ReadBack) -> None:
+    def _restore(self, partition: Partition, message: Restore, found: ReadBack, since: list[ToPartition]) -> None:
         self._storing.restart(partition.number)
         if isinstance(partition.layout.element, Sink):
             self._outputs.open(partition.layout)
         partition.restore(message, *found)
         self._carry_out(partition)
         self._hosted.wake(partition.number)
+        for each in since:
+            self.order(partition.number, each)
 
     # What partitions ask for.
 

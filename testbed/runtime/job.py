@@ -10,12 +10,15 @@ from typing import Any
 from experiments.errors import BadInput
 from experiments.workloads import read_workload
 from infra.broker import Broker
+from testbed.core.by_batch.cutting import Batching
 from testbed.core.chaining import chained
 from testbed.core.layout import Layout, lay_out
 from testbed.core.partition import PartitionLimits
+from testbed.core.recovery import Global, Recovery
 from testbed.operators import Delivery
 from testbed.protocols import Protocol, by_name
 from testbed.queries import TestbedWorkload, dataflow
+from testbed.recovery import by_name as strategy_by_name
 from testbed.stores.store import DirectoryStore, ObjectStore
 from workloads.topics import INPUT, OUTPUT
 
@@ -69,8 +72,11 @@ class Job:
 
     run_id                  names its producers at the broker: two runs at one broker must not share it
     slots, parallelism      tasks that host partitions, and partitions of each operator
+    standby                 tasks more, which take the place of those that are lost
+    recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
+    batch_length_s          by batches: what a batch covers of the time at which records were due
     silence_limit_s         a slot that says nothing for so long is given up
     store                   where checkpoints and logs are: a folder that every host can reach, or s3://BUCKET/PREFIX
     store_endpoint          of S3, unless it is that of AWS
@@ -84,7 +90,10 @@ class Job:
     input: JobInput
     output: OutputSpec
     store: str
+    standby: int = 0
+    recovery: str = Global.name
     chaining: bool = True
+    batch_length_s: float = 0.25
     checkpoint_interval_s: float = 5.0
     silence_limit_s: float = 5.0
     limits: PartitionLimits = field(default_factory=PartitionLimits)
@@ -92,11 +101,18 @@ class Job:
 
     def __post_init__(self) -> None:
         """Raises `BadInput` for what can't be run."""
-        for name in ("slots", "parallelism", "checkpoint_interval_s", "silence_limit_s"):
+        for name in ("slots", "parallelism", "checkpoint_interval_s", "batch_length_s", "silence_limit_s"):
             if getattr(self, name) <= 0:
                 raise BadInput(name, getattr(self, name), "more than 0")
         if self.parallelism < self.slots:
             raise BadInput("parallelism", self.parallelism, f"{self.slots} or more, so that every slot has work")
+        if self.standby < 0:
+            raise BadInput("standby", self.standby, "0 or more")
+        if self.protocol_class.by_batch and self.batch_length_s > self.checkpoint_interval_s:
+            allowed = f"at most the checkpoint interval, {self.checkpoint_interval_s:g}"
+            raise BadInput("batch_length_s", self.batch_length_s, allowed)
+        if (why := self.strategy.check(self.protocol_class)) is not None:
+            raise BadInput("recovery", self.recovery, why)
         if self.input.rate <= 0:
             raise BadInput("input.rate", self.input.rate, "more than 0")
         self.protocol_class.check(self.layout())
@@ -104,6 +120,16 @@ class Job:
     @property
     def protocol_class(self) -> type[Protocol]:
         return by_name(self.protocol)
+
+    @property
+    def strategy(self) -> type[Recovery]:
+        """The class of the recovery strategy; raises `BadInput` for an unknown name."""
+        return strategy_by_name(self.recovery)
+
+    @property
+    def batching(self) -> Batching:
+        """How partitions that work by batches cut them, and take checkpoints at their borders."""
+        return Batching(round(self.batch_length_s * 1e9), round(self.checkpoint_interval_s / self.batch_length_s))
 
     def layout(self) -> Layout:
         """The same on every host."""

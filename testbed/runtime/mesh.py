@@ -1,4 +1,4 @@
-"""The connections between slots: frames go one way, credit comes back. New ones for every epoch."""
+"""The connections between slots: frames go one way, credit comes back. They last as long as their two workers."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import pyarrow as pa
 from testbed.core.effects import Grant
 from testbed.core.frames import Frame, FrameReader
 from testbed.runtime.entrance import Entrance, Fields, Greeting
-from testbed.runtime.messages import Peers
+from testbed.runtime.messages import NOBODY, Peers
 from testbed.runtime.wire import Link, WireError, begin_connecting
 
-PEER = Greeting(b"AS-PEER\n", "II")  # the epoch, and the slot that speaks
+PEER = Greeting(b"AS-PEER\n", "II")  # the worker that speaks, and its slot
 CREDIT = struct.Struct("<III")
 
 
 class Mesh:
     """What one slot has of the mesh.
 
-    `on_frame` and `on_grant` are called for what arrives in the current epoch. `on_broken` is called with a slot to
-    which, or from which, the connection ended in it; what was on its way is lost.
+    `on_frame` and `on_grant` are called for what arrives from current workers of other slots. `on_broken` is called
+    with a slot to which, or from which, the connection ended; what was on its way is lost.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Mesh:
     ) -> None:
         self._selector, self._host, self._token, self._schemas = selector, host, token, schemas
         self._on_frame, self._on_grant, self._on_broken = on_frame, on_grant, on_broken
-        self._peers = Peers(-1, (), -1)
+        self._peers = NOBODY
         self._sending: dict[int, Link] = {}
         self._receiving: dict[int, Link] = {}
         self._entrance = Entrance(selector, host, PEER, token, self._on_guest)
@@ -46,8 +46,10 @@ class Mesh:
         self.sent_bytes = 0
 
     def form(self, peers: Peers) -> None:
-        """A new epoch begins: what is left of the old one ends."""
-        self.drop()
+        """A recovery begins: connections with workers that are not there any more end."""
+        for links in (self._sending, self._receiving):
+            for slot in [each for each in links if self._is_new(peers, each)]:
+                links.pop(slot).close()
         self._peers = peers
 
     def drop(self) -> None:
@@ -55,7 +57,7 @@ class Mesh:
         for link in (*self._sending.values(), *self._receiving.values()):
             link.close()
         self._sending, self._receiving = {}, {}
-        self._peers = Peers(-1, (), -1)
+        self._peers = NOBODY
 
     def on_clock(self, now_s: float) -> None:
         self._entrance.on_clock(now_s)
@@ -65,7 +67,9 @@ class Mesh:
         self._entrance.close()
 
     def send(self, slot: int, data: bytes) -> None:
-        """A frame for a partition of another slot; it leaves with the next `flush`."""
+        """A frame for a partition of another slot; leaves with the next `flush`, or never if nobody has that slot."""
+        if self._peers.addresses[slot] is None:
+            return
         self.sent_bytes += len(data)
         (self._sending.get(slot) or self._connect(slot)).send(data)
 
@@ -78,18 +82,22 @@ class Mesh:
         for link in (*self._sending.values(), *self._receiving.values()):
             link.flush()
 
+    def _is_new(self, peers: Peers, slot: int) -> bool:
+        return slot >= len(peers.workers) or peers.workers[slot] != self._peers.workers[slot]
+
     def _connect(self, slot: int) -> Link:
         connection = begin_connecting(self._peers.addresses[slot], self._host)
         credit = _CreditReader(self._on_grant, len(self._schemas))
         link = Link(self._selector, connection, credit.feed, lambda: self._on_broken(slot))
-        link.send(PEER.of(self._token, self._peers.epoch, self._peers.mine))
+        link.send(PEER.of(self._token, self._peers.workers[self._peers.mine], self._peers.mine))
         self._sending[slot] = link
         return link
 
     def _on_guest(self, connection: socket.socket, numbers: Fields) -> None:
-        """Who lives in another epoch is shut out, and so is who is there already."""
-        epoch, slot = numbers
-        if epoch != self._peers.epoch or slot >= len(self._peers.addresses) or slot in self._receiving:
+        """Who is not the current worker of its slot is shut out, and so is who is there already."""
+        worker, slot = numbers
+        workers = self._peers.workers
+        if slot >= len(workers) or worker != workers[slot] or slot in self._receiving:
             connection.close()
             return
         reader = FrameReader(self._schemas)

@@ -24,11 +24,22 @@ class Hello:
 
 @dataclass(frozen=True)
 class Peers:
-    """An epoch begins: the address of every slot, and which of them is yours."""
+    """A recovery begins.
+
+    addresses  of the worker of every slot; None where a slot has none
+    workers    their serial numbers, which never come again; 0 where a slot has none
+    mine       which slot is yours
+    restored   the partitions that go back; the others go on
+    """
 
     epoch: int
-    addresses: tuple[Address, ...]
+    addresses: tuple[Address | None, ...]
+    workers: tuple[int, ...]
     mine: int
+    restored: tuple[int, ...]
+
+
+NOBODY = Peers(-1, (), (), -1, ())
 
 
 @dataclass(frozen=True)

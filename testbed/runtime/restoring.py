@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeAlias
 
 from experiments.errors import AftershockError
-from testbed.core.control import Restore, ToCoordinator, Unreadable
+from testbed.core.control import Restore, ToCoordinator, ToPartition, Unreadable
 from testbed.core.partition import Partition, Rebuilt
 from testbed.runtime.background import Background
-from testbed.runtime.exchange import Exchange
 from testbed.runtime.hosted import Hosted
 from testbed.runtime.sinks import Superseded
 from testbed.stores.store import ObjectStore, UnreadableObject
@@ -19,9 +18,10 @@ ReadBack: TypeAlias = tuple[dict[str, bytes], Rebuilt]
 
 
 class Restoring:
-    """`on_read` is called in the slot's thread with a partition, its `Restore`, and what was read and rebuilt for it.
+    """`on_read` is called in the slot's thread with a partition, its `Restore`, what was read and rebuilt for it, and
+    what the coordinator has told it since.
 
-    The coordinator is told of an object that can't be read. What was read for an epoch or a session that is over by
+    The coordinator is told of an object that can't be read. What was read for a recovery or a session that is over by
     then is dropped.
     """
 
@@ -29,21 +29,35 @@ class Restoring:
         self,
         store: ObjectStore,
         background: Background,
-        exchange: Exchange,
         hosted: Hosted,
         tell: Callable[[int, ToCoordinator], None],
-        on_read: Callable[[Partition, Restore, ReadBack], None],
+        on_read: Callable[[Partition, Restore, ReadBack, list[ToPartition]], None],
     ) -> None:
-        self._store, self._background, self._exchange = store, background, exchange
+        self._store, self._background = store, background
         self._hosted, self._tell, self._on_read = hosted, tell, on_read
+        self._under_way: dict[int, int] = {}
+        self._put_off: dict[int, list[ToPartition]] = {}
+
+    def cancel(self, numbers: Iterable[int]) -> None:
+        """Another recovery begins for these partitions."""
+        for number in numbers:
+            self._under_way.pop(number, None)
 
     def begin(self, partition: Partition, message: Restore) -> None:
         """Read back what the partition is to restore."""
+        self._under_way[partition.number] = message.epoch
+        self._put_off[partition.number] = []
         self._background.submit(partial(self._read_back, partition, message), partial(self._end, partition, message))
+
+    def put_off(self, number: int, message: ToPartition) -> bool:
+        """Whether the partition is being restored: then it hears the message afterwards."""
+        if number in self._under_way:
+            self._put_off[number].append(message)
+        return number in self._under_way
 
     def _read_back(self, partition: Partition, message: Restore) -> ReadBack | AftershockError:
         """The objects, and what the state becomes by them."""
-        if message.epoch != self._exchange.epoch:
+        if self._under_way.get(partition.number) != message.epoch:
             return Superseded(f"epoch {message.epoch} is over")
         keys = (*message.checkpoint.state_keys, *message.log_keys)
         try:
@@ -53,11 +67,13 @@ class Restoring:
         return objects, partition.rebuilt(message, objects)
 
     def _end(self, partition: Partition, message: Restore, found: ReadBack | AftershockError) -> None:
-        if message.epoch != self._exchange.epoch or not self._hosted.has(partition):
+        number = partition.number
+        if self._under_way.get(number) != message.epoch or not self._hosted.has(partition):
             return
+        del self._under_way[number]
         if isinstance(found, UnreadableObject):
-            self._tell(partition.number, Unreadable(partition.number, message.epoch, found.key))
+            self._tell(number, Unreadable(number, message.epoch, found.key))
             return
         if isinstance(found, AftershockError):
             raise found
-        self._on_read(partition, message, found)
+        self._on_read(partition, message, found, self._put_off.pop(number))

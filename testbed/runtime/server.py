@@ -46,8 +46,8 @@ BROKEN_GRACE_S = 1.0  # a connection breaks when a slot dies, too, which is told
 class Guest:
     """A connection that gave the greeting of the run, and the slot at its other end once it has said hello."""
 
-    def __init__(self, server: Server, connection: socket.socket, name: str) -> None:
-        self.name, self.hello, self.status = name, None, SlotStatus(-1)
+    def __init__(self, server: Server, connection: socket.socket, serial: int) -> None:
+        self.name, self.serial, self.hello, self.status = f"slot-{serial}", serial, None, SlotStatus(-1)
         self.heard_s = time.monotonic()
         self._server, self._blocks = server, BlockReader()
         self.link = Link(server.selector, connection, self._on_bytes, partial(server.lose, self, "connection ended"))
@@ -69,8 +69,8 @@ class Server:
 
     guest-refused                one of the run, but not yet a slot, that said what no slot would say
     worker-joined, worker-lost   a slot, by the name that it gets here, the Spark task and its attempt; why it was lost
-    recovering                   an epoch begins: its number, the line (a checkpoint's number for each partition), and
-                                 where that has the sources
+    recovering                   a recovery begins: its epoch, the line (a checkpoint's number for each partition),
+                                 where that has the sources, and the partitions that are restored
     ready                        everybody is back at the line, and goes
     round-started, round-stored  of coordinated checkpoints
     slot-failed                  a slot's last words, when it ends by its own fault
@@ -88,7 +88,7 @@ class Server:
         self._job, self._journal = job, journal
         self._layout = job.layout()
         self._vetting = Vetting(self._layout)
-        self._coordinator = Coordinator(self._layout, job.protocol_class, job.slots)
+        self._coordinator = Coordinator(self._layout, job.protocol_class, job.slots, recovery=job.strategy())
         self._janitor = Janitor(job.object_store(), journal)
         self._entrance = Entrance(self.selector, host, SLOT, token, self._on_guest)
         self.address: Address = self._entrance.address
@@ -140,7 +140,7 @@ class Server:
 
     def _on_guest(self, connection: socket.socket, numbers: Fields) -> None:
         self._named += 1
-        guest = Guest(self, connection, f"slot-{self._named}")
+        guest = Guest(self, connection, self._named)
         self._guests[guest.name] = guest
 
     def hear(self, guest: Guest, partition: int, content: bytes) -> None:
@@ -151,7 +151,8 @@ class Server:
             message = decode_message(content)
             self._vetting.report(message)
             if isinstance(message, Stored):
-                if self._coordinator.phase is Phase.RUNNING and message.epoch == self._coordinator.epoch:
+                is_current = message.epoch == self._coordinator.lives[message.checkpoint.partition]
+                if self._coordinator.phase is Phase.RUNNING and is_current:
                     self._failures = 0  # what others stored while one failed is no progress
                 self._note_stored(message)
             self._coordinator.on_message(message)
@@ -263,14 +264,19 @@ class Server:
     def _begin_epoch(self, sweep: Sweep) -> None:
         line = self._coordinator.history.line
         numbers = {self._name(at.partition): at.number for at in line}
-        self._journal.write("recovering", epoch=sweep.epoch, line=numbers, positions=self._sources_at(line))
+        restored = sorted(sweep.partitions)
+        self._journal.write(
+            "recovering", epoch=sweep.epoch, line=numbers, positions=self._sources_at(line), restored=restored
+        )
         self._janitor.sweep(sweep)
         hosts = self._coordinator.placement.hosts
-        if not self._coordinator.placement.complete:
-            return  # somebody was lost in the meantime: this epoch is over already
-        addresses = tuple(self._guests[hosts[slot]].hello.address for slot in range(self._job.slots))
-        for slot, name in hosts.items():
-            self._guests[name].say(Peers(sweep.epoch, addresses, slot))
+        workers = [self._guests[hosts[slot]] if slot in hosts else None for slot in range(self._job.slots)]
+        addresses = tuple(None if each is None else each.hello.address for each in workers)
+        serials = tuple(0 if each is None else each.serial for each in workers)
+        back = tuple(each.number for each in self._layout.partitions if each.name in sweep.partitions)
+        for slot, worker in enumerate(workers):
+            if worker is not None:
+                worker.say(Peers(sweep.epoch, addresses, serials, slot, back))
 
     # What the journal gets.
 

@@ -10,7 +10,6 @@ from experiments.errors import EnvironmentFailure
 from testbed.core.effects import Store
 from testbed.core.partition import Partition
 from testbed.runtime.background import Background
-from testbed.runtime.exchange import Exchange
 from testbed.runtime.hosted import At
 from testbed.runtime.messages import Kept
 from testbed.stores.store import ObjectStore
@@ -34,14 +33,14 @@ class Storing:
     written_s   CPU time of the thread that writes [s]
     """
 
-    def __init__(self, store: ObjectStore, background: Background, exchange: Exchange, at: At) -> None:
-        self._store, self._background, self._exchange, self._at = store, background, exchange, at
+    def __init__(self, store: ObjectStore, background: Background, at: At) -> None:
+        self._store, self._background, self._at = store, background, at
         self._unstored: dict[int, Unstored] = {}
         self._kept: list[Kept] = []
         self.lags, self.written_s = False, 0.0
 
     def restart(self, number: int) -> None:
-        """A partition is restored: what is under way is of no use to it."""
+        """A partition goes back: what is under way is of no use to it."""
         self._unstored[number] = Unstored()
 
     def clear(self) -> None:
@@ -59,7 +58,7 @@ class Storing:
             unstored.since_s = begun_s
         unstored.under_way += 1
         self._background.submit(
-            partial(self._write, effect), partial(self._on_written, number, unstored, effect, begun_s)
+            partial(self._write, number, unstored, effect), partial(self._on_written, number, unstored, effect, begun_s)
         )
 
     def on_counted(self, number: int) -> None:
@@ -77,10 +76,10 @@ class Storing:
         kept, self._kept = tuple(self._kept), []
         return kept
 
-    def _write(self, effect: Store) -> int | EnvironmentFailure:
-        """The bytes written, or why the store refused. What an epoch that is over left to write is of no use."""
+    def _write(self, number: int, unstored: Unstored, effect: Store) -> int | EnvironmentFailure:
+        """The bytes written, or why the store refused. What a life that is over left to write is of no use."""
         written, begun_s = 0, time.thread_time()
-        if effect.checkpoint.epoch != self._exchange.epoch:
+        if self._unstored.get(number) is not unstored:
             return written
         try:
             for key, content in effect.objects.items():
@@ -95,7 +94,7 @@ class Storing:
     ) -> None:
         of = effect.checkpoint
         unstored.under_way -= 1
-        if of.epoch != self._exchange.epoch or self._unstored.get(number) is not unstored:
+        if self._unstored.get(number) is not unstored:
             return
         if isinstance(written, EnvironmentFailure):
             self._at(number, Partition.on_store_failed, of.epoch, of.number)

@@ -27,7 +27,7 @@ from tests.unit.testbed.small_job import HERE
 
 OF_SLOTS = (
     Hello((HERE, 1), 2, 3),
-    Peers(4, ((HERE, 1), (HERE, 2)), 1),
+    Peers(4, ((HERE, 1), None), (3, 0), 0, (2, 5)),
     Broken(1, 2),
     Stop(),
     Drain(),

@@ -32,7 +32,8 @@ class LoneSlot:
         self.hosting = Hosting(job, self.layout, self._mesh, store, self.storing, self.writing, tell)
 
     def begin(self, epoch: int) -> None:
-        self.hosting.begin(Peers(epoch, (self._mesh.address,), 0))
+        everyone = tuple(each.number for each in self.layout.partitions)
+        self.hosting.begin(Peers(epoch, (self._mesh.address,), (1,), 0, everyone))
 
     def turn(self) -> None:
         """As a slot does it again and again: timers, partitions, and what its threads have done."""

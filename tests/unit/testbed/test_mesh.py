@@ -20,6 +20,7 @@ from tests.unit.testbed.hostile import mutated, randoms
 from tests.unit.testbed.small_job import HERE, NUMBERS, rows
 
 TOKEN = secrets.token_bytes(TOKEN_BYTES)
+TRUTH = (1, 2)
 
 
 class Pair:
@@ -34,10 +35,11 @@ class Pair:
         heard = self.frames[i].append, self.grants[i].append, self.broken[i].append
         return Mesh(self.selector, HERE, token, [NUMBERS], *heard)
 
-    def form(self, *epochs):
+    def form(self, *workers):
+        """`workers`: what each end is told of who has the slots; by default the truth."""
         addresses = tuple(end.address for end in self.ends)
-        for i, epoch in enumerate(epochs):
-            self.ends[i].form(Peers(epoch, addresses, i))
+        for i, told in enumerate(workers or (TRUTH, TRUTH)):
+            self.ends[i].form(Peers(1, addresses, told, i, ()))
 
     def run(self, until):
         deadline_s = time.monotonic() + 10
@@ -65,7 +67,7 @@ def frame(epoch, sequence):
 
 
 def test_frames_go_over_in_order_and_credit_comes_back(pair):
-    pair.form(1, 1)
+    pair.form()
     sent = [frame(1, sequence) for sequence in range(1, 500)]
     for each in sent:
         pair.ends[0].send(1, encode(each))
@@ -77,26 +79,42 @@ def test_frames_go_over_in_order_and_credit_comes_back(pair):
     assert pair.grants[0] == [Grant(0, 1, 7)]
 
 
-@pytest.mark.parametrize("epochs", [(1, 2), (2, 1)])
-def test_who_lives_in_another_epoch_is_shut_out(pair, epochs):
-    pair.form(*epochs)
-    pair.ends[0].send(1, encode(frame(epochs[0], 1)))
+@pytest.mark.parametrize("told", [(3, 2), (0, 2)])
+def test_who_is_not_the_current_worker_of_its_slot_is_shut_out(pair, told):
+    pair.form(TRUTH, told)
+    pair.ends[0].send(1, encode(frame(1, 1)))
     pair.run(lambda: pair.broken[0])
     assert (pair.broken[0], pair.frames[1], pair.broken[1]) == ([1], [], [])
 
 
-def test_a_new_epoch_ends_old_connections_and_only_the_other_end_hears_of_it(pair):
-    pair.form(1, 1)
+@pytest.mark.parametrize("told", [(1, 3), (1, 0)])
+def test_connections_with_a_worker_that_is_gone_end_and_only_the_other_end_hears_of_it(pair, told):
+    pair.form()
     pair.ends[0].send(1, encode(frame(1, 1)))
     pair.run(lambda: pair.frames[1])
-    pair.ends[0].form(Peers(2, tuple(end.address for end in pair.ends), 0))
+    pair.ends[0].form(Peers(2, tuple(end.address for end in pair.ends), told, 0, ()))
     pair.run(lambda: pair.broken[1])
     assert (pair.broken[0], pair.broken[1]) == ([], [0])
 
 
+def test_connections_outlive_a_recovery_of_others(pair):
+    pair.form()
+    pair.ends[0].send(1, encode(frame(1, 1)))
+    pair.form()
+    pair.ends[0].send(1, encode(frame(1, 2)))
+    pair.run(lambda: len(pair.frames[1]) == 2)
+    assert pair.broken == ([], [])
+
+
+def test_what_is_for_a_slot_that_nobody_has_goes_nowhere(pair):
+    pair.ends[0].form(Peers(1, (pair.ends[0].address, None), (1, 0), 0, ()))
+    pair.ends[0].send(1, encode(frame(1, 1)))
+    assert pair.ends[0].sent_bytes == 0
+
+
 def test_a_stranger_is_not_listened_to():
     pair = Pair((TOKEN, secrets.token_bytes(TOKEN_BYTES)))
-    pair.form(1, 1)
+    pair.form()
     pair.ends[0].send(1, encode(frame(1, 1)))
     pair.run(lambda: pair.broken[0])
     assert pair.frames[1] == []
@@ -108,7 +126,7 @@ def test_a_stranger_is_not_listened_to():
 
 @contextmanager
 def peer(end, *numbers):
-    """A connection that has greeted with the epoch and the slot that it says it is."""
+    """A connection that has greeted with the worker and the slot that it says it is."""
     with socket.create_connection(end.address) as connection:
         connection.sendall(PEER.of(TOKEN, *numbers))
         yield connection
@@ -116,13 +134,13 @@ def peer(end, *numbers):
 
 @pytest.mark.parametrize("numbers", [(1, 2), (1, 2**32 - 1), (2**32 - 1, 0)])
 def test_a_peer_that_nobody_has_told_of_is_shut_out(pair, numbers):
-    pair.form(1, 1)
+    pair.form()
     with peer(pair.ends[1], *numbers) as connection:
         pair.run(lambda: is_cut_off(connection))
 
 
 def test_a_second_connection_of_a_slot_does_not_take_the_place_of_the_first(pair):
-    pair.form(1, 1)
+    pair.form()
     pair.ends[0].send(1, encode(frame(1, 1)))
     pair.run(lambda: pair.frames[1])
     with peer(pair.ends[1], 1, 0) as connection:
@@ -133,7 +151,7 @@ def test_a_second_connection_of_a_slot_does_not_take_the_place_of_the_first(pair
 
 
 def test_credit_for_a_channel_that_is_none_is_not_what_a_slot_would_send(pair):
-    pair.form(1, 1)
+    pair.form()
     pair.ends[0].send(1, encode(frame(1, 1)))
     pair.run(lambda: pair.frames[1])
     pair.ends[1].grant(0, Grant(1, 1, 7))
@@ -152,9 +170,9 @@ def test_strangers_have_their_time_on_the_mesh_too(pair):
 def test_frames_that_were_changed_on_the_mesh_are_read_or_corrupt(pair):
     """Each on a connection of its own, after a greeting; any error but a corrupt frame would end the slot."""
     good, corrupt = encode(frame(1, 1)) + encode(frame(1, 2)), 0
-    for random in randoms(200):
-        pair.form(1, 1)
-        with peer(pair.ends[1], 1, 0) as connection:
+    for worker, random in enumerate(randoms(200), 3):
+        pair.form((worker, 2), (worker, 2))
+        with peer(pair.ends[1], worker, 0) as connection:
             connection.sendall(mutated(random, good))
             try:
                 for _ in range(3):

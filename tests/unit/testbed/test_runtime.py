@@ -115,7 +115,7 @@ def test_a_block_that_nobody_would_send_is_refused():
     "message",
     [
         Hello((HERE, 1), 2, 3),
-        Peers(4, ((HERE, 1), (HERE, 2)), 1),
+        Peers(4, ((HERE, 1), None), (3, 0), 0, (2, 5)),
         Broken(1, 2),
         Stop(),
         Failed("why"),
