@@ -18,11 +18,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from experiments.spec import ClusterSpec
 from infra.drivers import driver_of
 from testbed.protocols import PROTOCOLS
+from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
 from tests.integration.spark_jobs.kills.campaign import Campaign, Episode, Stuck
 from tests.integration.spark_jobs.kills.figures import table
@@ -49,6 +51,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--protocol", choices=[name for name in PROTOCOLS if name != "none"], default="coordinated")
+    parser.add_argument("--recovery", choices=STRATEGIES, default="global")
     parser.add_argument("--query", choices=QUERIES, default="q12")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--episode", type=int, default=25, help="kills of each run")
@@ -77,6 +80,7 @@ def _rigs(given: argparse.Namespace) -> Iterator[MakeRig]:
 def _episode(given: argparse.Namespace, seed: int, rig_of: MakeRig) -> Episode:
     root = Path(tempfile.mkdtemp(prefix="aftershock-kills-"))
     job = job_of(given.query, given.protocol, seed, root, given.slots, given.episode)
+    job = replace(job, recovery=given.recovery)
     rig = rig_of(job, root, seed)
     try:
         episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(given.episode)

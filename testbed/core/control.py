@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import get_args
 
-from testbed.core.checkpoints import Checkpoint
+from testbed.core.checkpoints import NO_BATCH, Checkpoint
 from testbed.core.shapes import decode_as
 
 
@@ -27,9 +27,13 @@ class Restore:
 
 @dataclass(frozen=True)
 class Go:
-    """All that take part in this recovery are ready: begin, or go on on the channels that began anew."""
+    """All that take part in this recovery are ready: begin, or go on on the channels that began anew.
+
+    reached   of a restored partition: the last batch that some receiver has whole from an earlier life of it
+    """
 
     epoch: int
+    reached: int = NO_BATCH
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,14 @@ class Stable:
 
 @dataclass(frozen=True)
 class Ready:
-    """The partition is back at its checkpoint, or has rejoined its neighbours."""
+    """The partition is back at its checkpoint, or has rejoined its neighbours.
+
+    arrived   by batches: on the channels from restored partitions, the last batch that has arrived whole
+    """
 
     partition: int
     epoch: int
+    arrived: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

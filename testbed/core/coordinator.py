@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from experiments.errors import BadInput
+from testbed.core.checkpoints import NO_BATCH
 from testbed.core.control import (
     Failure,
     Go,
@@ -73,10 +74,16 @@ class Placement:
 
 @dataclass
 class _Underway:
-    """A recovery that has begun: who takes part, and who of them has yet to say that it is ready."""
+    """A recovery that has begun.
+
+    taking_part   who is restored, and who rejoins them
+    awaited       those that have yet to say that they are ready
+    reached       by restored partition the last batch that a neighbour has whole from an earlier life of it
+    """
 
     taking_part: frozenset[int]
     awaited: set[int]
+    reached: dict[int, int] = field(default_factory=dict)
 
 
 class Coordinator:
@@ -172,12 +179,18 @@ class Coordinator:
 
     def _on_ready(self, message: Ready) -> None:
         if message.epoch in self._underway:
-            self._underway[message.epoch].awaited.discard(message.partition)
+            recovery = self._underway[message.epoch]
+            recovery.awaited.discard(message.partition)
+            for channel, batch in message.arrived.items():
+                sender = self._layout.channels[channel].sender
+                recovery.reached[sender] = max(batch, recovery.reached.get(sender, NO_BATCH))
             self._go_if_ready(message.epoch)
 
     def _go_if_ready(self, epoch: int) -> None:
         if not self._underway[epoch].awaited:
-            self._order(sorted(self._underway.pop(epoch).taking_part - self._down), lambda _: Go(epoch))
+            recovery = self._underway.pop(epoch)
+            going = sorted(recovery.taking_part - self._down)
+            self._order(going, lambda number: Go(epoch, recovery.reached.get(number, NO_BATCH)))
             self._announce_stable()
 
     def _on_unreadable(self, message: Unreadable) -> None:

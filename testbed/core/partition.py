@@ -134,6 +134,11 @@ class Partition(Runtime):
         return self._running and self._intake.blocks
 
     @property
+    def repeats(self) -> bool:
+        """Whether it has yet to go on, or, as a source, to read again what it had sent before its last restore."""
+        return not self._running or self._input.rereads
+
+    @property
     def replaying(self) -> bool:
         """Whether data from the logs has yet to be sent."""
         return self._running and (self._input.rereads or self._sending.replaying)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from testbed.core.control import Go, Restore, Stored, ToCoordinator, ToPartition
 from testbed.core.effects import Grant, PartitionEffect, Publish, Send, Store, Tell, Write
@@ -50,7 +50,7 @@ class Hosting:
         self._inputs, self._outputs = Inputs(job), Outputs(job, writing, self._at, self._hosted.wake)
         self._storing = Storing(store, storing, self._at)
         self._restoring = Restoring(store, storing, self._hosted, tell, self._restore)
-        self._reporting = Reporting(layout, self._hosted, self._exchange, self._outputs, self._storing)
+        self._reporting = Reporting(layout, self._hosted, self._exchange, self._inputs, self._outputs, self._storing)
 
     def begin(self, peers: Peers) -> None:
         """A recovery begins: the partitions that are restored go back to where they will be told."""
@@ -105,9 +105,9 @@ class Hosting:
             elif partition.number in self._inputs:
                 self._hosted.wake(partition.number)
 
-    def drain(self) -> None:
+    def drain(self, ends: Mapping[int, int]) -> None:
         """Sources come to their end. Checkpoints come fast, so that output is soon out."""
-        self._inputs.draining = True
+        self._inputs.drain(ends)
         self._timers.hurry(time.monotonic())
 
     def count(self, number: int) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from testbed.core.partition import Partition
 from testbed.runtime.job import Job
 from testbed.runtime.sources import Feed, Read, feed_of
 
 
 class Inputs:
-    """The sources of a slot, each with its feed.
-
-    draining   whether the sources come to their end, those of one partition of the input at the same record
-    """
+    """The sources of a slot, each with its feed. When the run drains, all sources of one partition of the input end at
+    the same record, which the coordinator decides once all of them have stopped."""
 
     def __init__(self, job: Job) -> None:
-        self._job, self.draining = job, False
+        self._job = job
+        self._ends: Mapping[int, int] | None = None
         self._feeds: dict[int, Feed] = {}
         self._sources: dict[int, Partition] = {}
 
@@ -27,24 +28,32 @@ class Inputs:
         self._feeds[source.number] = feed_of(self._job, source.layout)
 
     def read(self, source: Partition) -> Read | None:
-        """The next input of a source; None if there is nothing yet.
-
-        Whoever drains still reads again what was in flight, and up to the common end.
-        """
+        """The next input of a source; None if there is nothing yet."""
         position, until = source.next_input
-        if self.draining and until is None:
-            until = self._end_of(source)
+        if self._ends and until is None:
+            until = self._ends[source.layout.index]
             if position >= until:
                 return Read(None, position, True)
+        elif self._ends is not None and not source.repeats:
+            return None
         return self._feeds[source.number].read(position, until)
+
+    def drain(self, ends: Mapping[int, int]) -> None:
+        """Read only what was sent before and, once the ends are known, up to there."""
+        self._ends = ends
+
+    @property
+    def draining(self) -> bool:
+        """Whether the sources come to their end."""
+        return self._ends is not None
+
+    @property
+    def holding(self) -> bool:
+        """Whether all sources have stopped."""
+        return self.draining and not any(each.repeats for each in self._sources.values())
 
     def close(self) -> None:
         """All inputs end."""
         for feed in self._feeds.values():
             feed.close()
         self._feeds, self._sources = {}, {}
-
-    def _end_of(self, source: Partition) -> int:
-        """Where the furthest of the sources is that read the same partition of the input: all of them are here."""
-        index = source.layout.index
-        return max(each.position for each in self._sources.values() if each.layout.index == index)

@@ -57,7 +57,12 @@ class Stop:
 
 @dataclass(frozen=True)
 class Drain:
-    """The run shall end: sources read nothing more, and what is under way comes out."""
+    """The run shall end: sources stop, say where they are, and once they are told where they end, read up to there.
+
+    ends   by the partition of the input the position at which all sources of it end; empty before that is known
+    """
+
+    ends: dict[int, int]
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,7 @@ class SlotStatus:
     tallies    by partition the counts of `progress.Tally`
     positions  of sources: where they read on
     finished   the sinks that hold nothing back, and have seen the end of everything unless a cycle hides it
+    holding    whether its sources have stopped, to hear where they end
     kept       the checkpoints that were stored since the last status
     counts     of a dataflow with a cycle: what tells its end
     sent_bytes what the slot has sent to others, in frames
@@ -102,6 +108,7 @@ class SlotStatus:
     cpu_s: float = 0.0
     idle_s: float = 0.0
     checkpoint_s: float = 0.0
+    holding: bool = False
     counts: Counts = field(default_factory=Counts)
 
 

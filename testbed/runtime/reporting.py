@@ -10,6 +10,7 @@ from testbed.core.partition import Partition
 from testbed.operators import Sink, Source
 from testbed.runtime.exchange import Exchange
 from testbed.runtime.hosted import Hosted
+from testbed.runtime.inputs import Inputs
 from testbed.runtime.messages import SlotStatus
 from testbed.runtime.outputs import Outputs
 from testbed.runtime.stillness import Counts
@@ -22,9 +23,11 @@ class Reporting:
     asked   the last count that the coordinator asked for
     """
 
-    def __init__(self, layout: Layout, hosted: Hosted, exchange: Exchange, outputs: Outputs, storing: Storing) -> None:
+    def __init__(
+        self, layout: Layout, hosted: Hosted, exchange: Exchange, inputs: Inputs, outputs: Outputs, storing: Storing
+    ) -> None:
         self._cyclic, self._hosted, self._exchange = layout.cyclic, hosted, exchange
-        self._outputs, self._storing = outputs, storing
+        self._inputs, self._outputs, self._storing = inputs, outputs, storing
         self.asked = 0
 
     def status(self, idle_s: float) -> SlotStatus:
@@ -40,6 +43,7 @@ class Reporting:
             cpu_s=time.process_time(),
             idle_s=idle_s,
             checkpoint_s=self._hosted.checkpoint_s + self._storing.written_s,
+            holding=self._inputs.holding,
             counts=self._counts(here) if self._cyclic else Counts(),
         )
 

@@ -96,7 +96,8 @@ class Server:
         self._named = self._ready_epoch = self._failures = 0
         self._broken: dict[Guest, tuple[float, int]] = {}
         self._stillness = Stillness()
-        self._committed, self._draining = self._coordinator.history.stable, False
+        self._committed = self._coordinator.history.stable
+        self._draining, self._ends = False, dict[int, int]()
         self._round: tuple[int, set[int]] = (0, set())
         self._next_round_s = self._next_progress_s = 0.0
         self._sources = {each.number for each in self._layout.partitions if isinstance(each.element, Source)}
@@ -111,6 +112,8 @@ class Server:
             turn(self.selector, TURN_S)
             self._on_clock(time.monotonic())
             self._carry_out()
+            if self._draining and not self._ends:
+                self._decide_ends()
             if self._layout.cyclic and self._coordinator.phase is Phase.RUNNING:
                 self._look_for_stillness()
             for guest in list(self._guests.values()):
@@ -122,7 +125,11 @@ class Server:
         return False
 
     def drain(self) -> None:
-        """Let the sources end where they are, so that the output becomes complete."""
+        """Let the sources end where they are, so that the output becomes complete.
+
+        First all of them stop. Those of one partition of the input then end where the furthest of them is, also if they
+        are restored in the meantime.
+        """
         self._journal.write("draining")
         self._draining = True
         self._tell_all_to_drain()
@@ -277,6 +284,8 @@ class Server:
         for slot, worker in enumerate(workers):
             if worker is not None:
                 worker.say(Peers(sweep.epoch, addresses, serials, slot, back))
+        if self._draining:  # before any source goes on
+            self._tell_all_to_drain()
 
     # What the journal gets.
 
@@ -285,8 +294,6 @@ class Server:
             self._ready_epoch = message.epoch
             executors = [guest.hello.task for guest in self._guests.values() if guest.hello is not None]
             self._journal.write("ready", epoch=message.epoch, tasks=sorted(executors))
-            if self._draining:
-                self._tell_all_to_drain()
         elif isinstance(message, Round) and message.number != self._round[0]:
             self._round = (message.number, {each.number for each in self._layout.partitions})
             self._journal.write("round-started", epoch=message.epoch, number=message.number)
@@ -316,7 +323,16 @@ class Server:
 
     def _tell_all_to_drain(self) -> None:
         for guest in self._guests.values():
-            guest.say(Drain())
+            guest.say(Drain(self._ends))
+
+    def _decide_ends(self) -> None:
+        statuses = [guest.status for guest in self._guests.values() if guest.status.epoch == self._coordinator.epoch]
+        positions = {number: at for each in statuses if each.holding for number, at in each.positions.items()}
+        if self._coordinator.phase is Phase.RUNNING and positions.keys() == self._sources:
+            for number, at in positions.items():
+                index = self._layout.partitions[number].index
+                self._ends[index] = max(at, self._ends.get(index, at))
+            self._tell_all_to_drain()
 
     def _tell_progress(self) -> None:
         statuses = [guest.status for guest in self._guests.values()]

@@ -120,7 +120,7 @@ class Slot:
             self._epoch = message.epoch
             self._hosting.begin(message)
         elif isinstance(message, Drain):
-            self._hosting.drain()
+            self._hosting.drain(message.ends)
         elif isinstance(message, Count):
             self._hosting.count(message.number)
 

@@ -8,7 +8,7 @@ from ipaddress import IPv4Address
 from typing import NoReturn
 
 from testbed.core.checkpoints import OUTSIDE, Checkpoint
-from testbed.core.control import Stored, ToCoordinator, ToPartition
+from testbed.core.control import Ready, Stored, ToCoordinator, ToPartition
 from testbed.core.layout import Layout
 from testbed.core.shapes import UnknownMessage
 from testbed.runtime.messages import Hello, SlotStatus
@@ -46,6 +46,8 @@ class Vetting:
             self._checkpoint(message.checkpoint)
         else:
             self._partitions([message.partition])
+        if isinstance(message, Ready) and not message.arrived.keys() <= self._inputs[message.partition]:
+            _refuse(f"what arrived at {self._names[message.partition]} on channels of others")
 
     def _checkpoint(self, told: Checkpoint) -> None:
         self._partitions([told.partition])

@@ -30,7 +30,7 @@ OF_SLOTS = (
     Peers(4, ((HERE, 1), None), (3, 0), 0, (2, 5)),
     Broken(1, 2),
     Stop(),
-    Drain(),
+    Drain({0: 5}),
     Count(3),
     Failed("why"),
     SlotStatus(

@@ -58,6 +58,10 @@ class BatchIntake(Intake):
             of = self._borders[channel]
             of.following = deque(0 for _ in of.following)
 
+    def arrived(self, channels: Iterable[int]) -> dict[int, int]:
+        """The last border that has arrived on each of these channels."""
+        return {channel: self._borders[channel].arrived for channel in channels}
+
     def ready(self) -> list[int]:
         found = self.next()
         return [] if found is None else [found]

@@ -13,6 +13,7 @@ from testbed.core.by_batch.intake import BatchIntake
 from testbed.core.by_batch.processing import BatchProcessing
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.by_batch.source import BatchSource
+from testbed.core.checkpoints import NO_BATCH
 from testbed.core.control import Failure, Go, Ready, Rejoin, Restore, Stable, ToPartition
 from testbed.core.effects import PartitionEffect, Tell
 from testbed.core.frames import FrameKind
@@ -43,6 +44,7 @@ class BatchedPartition(Partition):
         batching: Batching,
     ) -> None:
         self._batching = batching
+        self._reached = NO_BATCH
         self._unpublished: deque[int] = deque()
         self._kept_back: deque[tuple[int, PartitionEffect]] = deque()
         super().__init__(layout, partitions, schemas, protocol, limits)
@@ -57,6 +59,10 @@ class BatchedPartition(Partition):
         return self._intake.batch if self.inputs else self._input.at.batch
 
     @property
+    def repeats(self) -> bool:
+        return super().repeats or self.batch < self._reached
+
+    @property
     def retained_frames(self) -> int:
         """How many frames it keeps for receivers that may go back."""
         return self._sending.retained_frames
@@ -65,15 +71,18 @@ class BatchedPartition(Partition):
         if isinstance(message, Rejoin):
             self._intake.rejoin(message.epoch, message.inputs)
             self._sending.rejoin(message.epoch, message.outputs, message.number)
-            self._effects.append(Tell(Ready(self.number, message.epoch)))
+            arrived = self._intake.arrived(message.inputs)
+            self._effects.append(Tell(Ready(self.number, message.epoch, arrived)))
         elif isinstance(message, Go) and message.epoch != self.epoch:
             self._sending.go_on(message.epoch)
         elif message.epoch == self.epoch and isinstance(message, Stable):
             self._sending.trim(message.number)
-        else:
+        elif message.epoch == self.epoch:
             super().on_order(message)
-            if message.epoch == self.epoch and isinstance(message, Failure):
+            if isinstance(message, Failure):
                 self._sending.lose(message.partitions)
+            elif isinstance(message, Go):
+                self._reached = message.reached
 
     def on_published(self, number: int) -> None:
         super().on_published(number)
@@ -123,6 +132,7 @@ class BatchedPartition(Partition):
         )
 
     def _restore_channels(self, message: Restore, core: Core, objects: Mapping[str, bytes]) -> None:
+        self._reached = NO_BATCH
         self._unpublished.clear()
         self._kept_back.clear()
         self._processing.forget_output()

@@ -32,6 +32,7 @@ def job_of(query: str, protocol: str, seed: int, root: Path, slots: int, kills: 
         output=OutputSpec(OutputKind.FILES, Delivery.EXACTLY_ONCE, str(root / "output")),
         store=str(root / "store"),
         checkpoint_interval_s=0.5,
+        batch_length_s=0.1,
         silence_limit_s=3.0,
         limits=PartitionLimits(records_per_message=16, frames_in_flight=4),
     )
