@@ -269,7 +269,7 @@ class Simulation:
             self._committed[number] = effect.number
             for batch in effect.batches:
                 _add_rows(self.outcome.published, batch)
-        self._at(worker, number, Partition.on_published, effect.number)
+        self._at(worker, number, Partition.on_published, self._committed.get(number, 0))
 
     # Faults.
 

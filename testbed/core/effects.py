@@ -50,7 +50,8 @@ class Write:
 
 @dataclass(frozen=True)
 class Publish:
-    """Output of an exactly-once sink up to a checkpoint: all or nothing, and ignored if that number is out already."""
+    """Output of an exactly-once sink up to a checkpoint or batch: all or nothing, and ignored if that number is out
+    already. Number 0, without batches, only asks which is the last that is out."""
 
     number: int
     batches: tuple[pa.RecordBatch, ...]

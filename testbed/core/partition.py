@@ -135,7 +135,7 @@ class Partition(Runtime):
 
     @property
     def repeats(self) -> bool:
-        """Whether it has yet to go on, or, as a source, to read again what it had sent before its last restore."""
+        """Whether it has yet to go on, or to send or put out again what it had before its last restore."""
         return not self._running or self._input.rereads
 
     @property
@@ -224,7 +224,7 @@ class Partition(Runtime):
             self._effects += [Tell(message) for message in self._snapshots.on_store_failed(epoch, number)]
 
     def on_published(self, number: int) -> None:
-        """A sink's output up to a checkpoint is out."""
+        """A sink's output up to this number is out."""
         self._effects.append(Tell(Published(self.number, number)))
 
     def step(self, channel: int) -> None:

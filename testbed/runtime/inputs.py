@@ -34,7 +34,7 @@ class Inputs:
             until = self._ends[source.layout.index]
             if position >= until:
                 return Read(None, position, True)
-        elif self._ends is not None and not source.repeats:
+        elif self._ends is not None and until is None:
             return None
         return self._feeds[source.number].read(position, until)
 
@@ -44,13 +44,8 @@ class Inputs:
 
     @property
     def draining(self) -> bool:
-        """Whether the sources come to their end."""
+        """Whether the sources stop or come to their end."""
         return self._ends is not None
-
-    @property
-    def holding(self) -> bool:
-        """Whether all sources have stopped."""
-        return self.draining and not any(each.repeats for each in self._sources.values())
 
     def close(self) -> None:
         """All inputs end."""

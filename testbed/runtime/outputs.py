@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -16,6 +17,7 @@ from testbed.runtime.hosted import At
 from testbed.runtime.job import Job
 from testbed.runtime.sinks import Outlet, outlet_of
 
+T = TypeVar("T")
 MOST_WRITES, MOST_PUBLICATIONS = 32, 2  # under way, of a plain sink and of one with exactly-once delivery
 
 
@@ -62,7 +64,7 @@ class SinkOutput:
     """The output of one sink, over all epochs of a session: a new outlet for each, since another slot may have had
     the sink in between.
 
-    `on_published` is called with the number of each checkpoint whose output is out, `on_written` when there is room.
+    `on_published` is called with the last number that is out, after each publication; `on_written` when there is room.
     Only one thing is written at a time; what gathers meanwhile is written together.
     """
 
@@ -115,7 +117,7 @@ class SinkOutput:
         outlet = self._outlet
         self._background.submit(
             partial(_attempted, partial(outlet.publish, number, batches)),
-            partial(self._after_publication, outlet, number),
+            partial(self._after_publication, outlet),
         )
 
     def _write_all(self) -> None:
@@ -123,25 +125,25 @@ class SinkOutput:
         self._under_way += 1
         self._background.submit(partial(_attempted, partial(self._outlet.write, batches)), self._after_writing)
 
-    def _after_writing(self, failure: AftershockError | None) -> None:
+    def _after_writing(self, found: AftershockError | None) -> None:
         self._under_way -= 1
         if self._closed:
             return
-        if failure is not None:
-            raise failure
+        if found is not None:
+            raise found
         if self._unwritten:
             self._write_all()
         self._on_written()
 
-    def _after_publication(self, outlet: Outlet, number: int, failure: AftershockError | None) -> None:
+    def _after_publication(self, outlet: Outlet, found: int | AftershockError) -> None:
         """An outlet that was left may fail: what it had to publish comes again."""
         self._under_way -= 1
         if self._closed:
             return
-        if failure is None:
-            self._on_published(number)
+        if not isinstance(found, AftershockError):
+            self._on_published(found)
         elif self._outlet is outlet:
-            raise failure
+            raise found
 
     def _leave(self) -> None:
         """What it has yet to publish comes again, from the logs: it must not shut out whoever publishes that."""
@@ -149,9 +151,8 @@ class SinkOutput:
         self._background.submit(self._outlet.close, lambda _: None)
 
 
-def _attempted(act: Callable[[], None]) -> AftershockError | None:
+def _attempted(act: Callable[[], T]) -> T | AftershockError:
     try:
-        act()
+        return act()
     except AftershockError as error:
         return error
-    return None

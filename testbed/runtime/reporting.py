@@ -43,7 +43,8 @@ class Reporting:
             cpu_s=time.process_time(),
             idle_s=idle_s,
             checkpoint_s=self._hosted.checkpoint_s + self._storing.written_s,
-            holding=self._inputs.holding,
+            caught_up=not any(each.repeats for each in here),
+            holding=self._inputs.draining,
             counts=self._counts(here) if self._cyclic else Counts(),
         )
 

@@ -97,7 +97,7 @@ class Server:
         self._broken: dict[Guest, tuple[float, int]] = {}
         self._stillness = Stillness()
         self._committed = self._coordinator.history.stable
-        self._draining, self._ends = False, dict[int, int]()
+        self._draining, self._held, self._ends = False, set[int](), dict[int, int]()
         self._round: tuple[int, set[int]] = (0, set())
         self._next_round_s = self._next_progress_s = 0.0
         self._sources = {each.number for each in self._layout.partitions if isinstance(each.element, Source)}
@@ -112,8 +112,8 @@ class Server:
             turn(self.selector, TURN_S)
             self._on_clock(time.monotonic())
             self._carry_out()
-            if self._draining and not self._ends:
-                self._decide_ends()
+            if self._draining and not self._ends and self._coordinator.phase is Phase.RUNNING:
+                self._hold_sources()
             if self._layout.cyclic and self._coordinator.phase is Phase.RUNNING:
                 self._look_for_stillness()
             for guest in list(self._guests.values()):
@@ -127,12 +127,11 @@ class Server:
     def drain(self) -> None:
         """Let the sources end where they are, so that the output becomes complete.
 
-        First all of them stop. Those of one partition of the input then end where the furthest of them is, also if they
-        are restored in the meantime.
+        First all of them stop, once everything that ever was out has been made again. Those of one partition of the
+        input then end where the furthest of them is, also if they are restored in the meantime.
         """
         self._journal.write("draining")
         self._draining = True
-        self._tell_all_to_drain()
 
     def close(self) -> None:
         """Tell all slots that the run is over."""
@@ -284,7 +283,7 @@ class Server:
         for slot, worker in enumerate(workers):
             if worker is not None:
                 worker.say(Peers(sweep.epoch, addresses, serials, slot, back))
-        if self._draining:  # before any source goes on
+        if self._ends:  # before any source goes on
             self._tell_all_to_drain()
 
     # What the journal gets.
@@ -325,14 +324,22 @@ class Server:
         for guest in self._guests.values():
             guest.say(Drain(self._ends))
 
-    def _decide_ends(self) -> None:
-        statuses = [guest.status for guest in self._guests.values() if guest.status.epoch == self._coordinator.epoch]
-        positions = {number: at for each in statuses if each.holding for number, at in each.positions.items()}
-        if self._coordinator.phase is Phase.RUNNING and positions.keys() == self._sources:
-            for number, at in positions.items():
+    def _hold_sources(self) -> None:
+        """Tell the slots to stop their sources; once all have, decide where they end."""
+        guests = [self._guests[name] for name in self._coordinator.placement.hosts.values()]
+        if not all(each.status.epoch == self._coordinator.epoch and each.status.caught_up for each in guests):
+            return
+        if not all(each.status.holding for each in guests):
+            for guest in guests:
+                if guest.serial not in self._held:
+                    self._held.add(guest.serial)
+                    guest.say(Drain({}))
+            return
+        for guest in guests:
+            for number, at in guest.status.positions.items():
                 index = self._layout.partitions[number].index
                 self._ends[index] = max(at, self._ends.get(index, at))
-            self._tell_all_to_drain()
+        self._tell_all_to_drain()
 
     def _tell_progress(self) -> None:
         statuses = [guest.status for guest in self._guests.values()]

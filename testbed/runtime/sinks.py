@@ -26,8 +26,11 @@ class Outlet(ABC):
     """
 
     @abstractmethod
-    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
-        """All or nothing; ignored if this number, or a later one, is out."""
+    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> int:
+        """All or nothing; ignored if this number, or a later one, is out. Returns the last number that is out.
+
+        Number 0, without batches, only asks.
+        """
 
     @abstractmethod
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
@@ -45,8 +48,12 @@ class Outlet(ABC):
 class Nowhere(Outlet):
     """Forgets everything."""
 
-    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
-        return
+    def __init__(self) -> None:
+        self._out = 0
+
+    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> int:
+        self._out = max(number, self._out)
+        return self._out
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         return
@@ -59,10 +66,13 @@ class Files(Outlet):
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._opened_ns, self._written = time.time_ns(), 0
+        self._out = max((int(path.stem) for path in folder.glob("[0-9]*.arrow")), default=0)
 
-    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
+    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> int:
         if batches:
             self._save(f"{number:09d}.arrow", batches)
+        self._out = max(number, self._out)
+        return self._out
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         self._written += 1

@@ -149,13 +149,13 @@ class KafkaResults(Outlet):
         self._ended: AftershockError | None = None
         self._out = 0
 
-    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
+    def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> int:
         deadline_s = time.monotonic() + PATIENCE_S
         while self._ended is None:
             begun_s = time.monotonic()
             failure = self._attempt(number, batches)
             if failure is None:
-                return
+                return self._out
             if (
                 time.monotonic() - begun_s >= LONGEST_TRANSACTION_S
             ):  # brokers end it, and say what they say when another has the sink

@@ -15,12 +15,13 @@ from testbed.core.by_batch.sending import BatchSending
 from testbed.core.by_batch.source import BatchSource
 from testbed.core.checkpoints import NO_BATCH
 from testbed.core.control import Failure, Go, Ready, Rejoin, Restore, Stable, ToPartition
-from testbed.core.effects import PartitionEffect, Tell
+from testbed.core.effects import PartitionEffect, Publish, Tell
 from testbed.core.frames import FrameKind
 from testbed.core.layout import PartitionLayout
 from testbed.core.partition import Partition, PartitionLimits
 from testbed.core.protocol import Protocol
 from testbed.core.snapshots import Core
+from testbed.operators import Delivery, Sink
 
 
 class BatchedPartition(Partition):
@@ -44,7 +45,7 @@ class BatchedPartition(Partition):
         batching: Batching,
     ) -> None:
         self._batching = batching
-        self._reached = NO_BATCH
+        self._reached, self._out = NO_BATCH, NO_BATCH
         self._unpublished: deque[int] = deque()
         self._kept_back: deque[tuple[int, PartitionEffect]] = deque()
         super().__init__(layout, partitions, schemas, protocol, limits)
@@ -60,7 +61,12 @@ class BatchedPartition(Partition):
 
     @property
     def repeats(self) -> bool:
-        return super().repeats or self.batch < self._reached
+        return super().repeats or self.batch < self._reached or self._lags_behind_output
+
+    @property
+    def _lags_behind_output(self) -> bool:
+        """Whether this is a sink of which more is out than it has processed, or which does not know yet."""
+        return 0 in self._unpublished or self.batch + 1 < self._out
 
     @property
     def retained_frames(self) -> int:
@@ -83,9 +89,12 @@ class BatchedPartition(Partition):
                 self._sending.lose(message.partitions)
             elif isinstance(message, Go):
                 self._reached = message.reached
+                if self.layout.element == Sink(Delivery.EXACTLY_ONCE):
+                    self._publish(Publish(0, ()))
 
     def on_published(self, number: int) -> None:
         super().on_published(number)
+        self._out = max(number, self._out)
         while self._unpublished and self._unpublished[0] <= number:
             self._unpublished.popleft()
         while self._kept_back and (not self._unpublished or self._kept_back[0][0] < self._unpublished[0]):
@@ -109,10 +118,13 @@ class BatchedPartition(Partition):
     def _end_batch(self, batch: int) -> None:
         published = self._processing.end_batch(batch)
         if published is not None:
-            self._effects.append(published)
-            self._unpublished.append(published.number)
+            self._publish(published)
         self._sending.end_batch(batch)
         self._protocol.on_border(self._batching.checkpoint_at(batch))
+
+    def _publish(self, effect: Publish) -> None:
+        self._effects.append(effect)
+        self._unpublished.append(effect.number)
 
     def _assemble(self, limits: PartitionLimits) -> None:
         layout = self.layout
@@ -132,7 +144,7 @@ class BatchedPartition(Partition):
         )
 
     def _restore_channels(self, message: Restore, core: Core, objects: Mapping[str, bytes]) -> None:
-        self._reached = NO_BATCH
+        self._reached, self._out = NO_BATCH, NO_BATCH
         self._unpublished.clear()
         self._kept_back.clear()
         self._processing.forget_output()
