@@ -60,6 +60,7 @@ class Hosting:
                 partition.leave()
                 self._storing.restart(partition.number)
         self._timers.stop()
+        self._inputs.begin()
         self._exchange.begin(peers)
 
     def order(self, number: int, message: ToPartition) -> None:

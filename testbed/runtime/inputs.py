@@ -42,6 +42,10 @@ class Inputs:
         """Read only what was sent before and, once the ends are known, up to there."""
         self._ends = ends
 
+    def begin(self) -> None:
+        """A recovery begins: unless the ends are known, whoever had stopped reads on until all have caught up."""
+        self._ends = self._ends or None
+
     @property
     def draining(self) -> bool:
         """Whether the sources stop or come to their end."""

@@ -283,6 +283,7 @@ class Server:
         for slot, worker in enumerate(workers):
             if worker is not None:
                 worker.say(Peers(sweep.epoch, addresses, serials, slot, back))
+        self._held.clear()
         if self._ends:  # before any source goes on
             self._tell_all_to_drain()
 
