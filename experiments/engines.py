@@ -23,16 +23,22 @@ OF_THE_TESTBED = ("protocol", "records_per_message", "chaining", "store", "store
 
 
 class Engine(StrEnum):
+    """What executes a workload."""
+
     STRUCTURED_STREAMING = "structured-streaming"
     DATAFLOW = "dataflow"  # the protocol testbed
 
 
 class RecoveryMode(StrEnum):
+    """What Structured Streaming does about a lost executor."""
+
     QUERY = "query"  # a lost executor fails the query, which restarts from its last checkpoint
     TASK = "task"  # Spark retries the lost tasks
 
 
 class TriggerMode(StrEnum):
+    """How Spark runs the query: in batches of what has arrived, or in batches of a fixed length that emit at once."""
+
     MICRO_BATCH = "micro-batch"
     REAL_TIME = "real-time"
 

@@ -78,6 +78,8 @@ Domain = Annotated[str, DOMAIN]
 
 
 class Role(StrEnum):
+    """What a machine of an inventory is in a cluster."""
+
     GATEWAY = "gateway"  # broker, Spark master, query driver, generator, injector; never killed by a plan
     WORKER = "worker"
 
@@ -121,10 +123,12 @@ class Inventory(Spec):
 
     @property
     def gateway(self) -> InventoryHost:
+        """The only machine of that role."""
         return next(host for host in self.hosts if host.role is Role.GATEWAY)
 
     @property
     def workers(self) -> list[InventoryHost]:
+        """All workers in the order of the file, by which a run names them `worker-1` and so on."""
         return [host for host in self.hosts if host.role is Role.WORKER]
 
     @property

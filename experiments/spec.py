@@ -42,6 +42,8 @@ LATENESS_S, LATENESS_AFAR_S = 0.010, 0.025  # of faults on this machine's proces
 
 
 class ClusterDriver(StrEnum):
+    """What a host is; each driver can inject its own kinds of faults."""
+
     LOCAL = "local"  # process trees on loopback addresses
     NETNS = "netns"  # network namespaces, over SSH; needs root
     DOCKER = "docker"  # containers; needs a Docker daemon
@@ -116,6 +118,7 @@ class Experiment(Spec):
 
     @property
     def worker_names(self) -> list[str]:
+        """`worker-1` and so on: the names by which fault specs, tables and logs know the workers."""
         return [f"worker-{i}" for i in range(1, self.cluster.workers + 1)]
 
     @property
