@@ -23,8 +23,6 @@ OF_THE_TESTBED = ("protocol", "records_per_message", "chaining", "store", "store
 
 
 class Engine(StrEnum):
-    """What executes a workload."""
-
     STRUCTURED_STREAMING = "structured-streaming"
     DATAFLOW = "dataflow"  # the protocol testbed
 

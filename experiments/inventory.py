@@ -78,8 +78,6 @@ Domain = Annotated[str, DOMAIN]
 
 
 class Role(StrEnum):
-    """What a machine of an inventory is in a cluster."""
-
     GATEWAY = "gateway"  # broker, Spark master, query driver, generator, injector; never killed by a plan
     WORKER = "worker"
 

@@ -42,8 +42,6 @@ LATENESS_S, LATENESS_AFAR_S = 0.010, 0.025  # of faults on this machine's proces
 
 
 class ClusterDriver(StrEnum):
-    """What a host is; each driver can inject its own kinds of faults."""
-
     LOCAL = "local"  # process trees on loopback addresses
     NETNS = "netns"  # network namespaces, over SSH; needs root
     DOCKER = "docker"  # containers; needs a Docker daemon

@@ -197,7 +197,6 @@ class MeasuredProcess:
 
     @property
     def works_in_batches(self) -> bool:
-        """Whether a checkpoint ends a micro-batch; on the testbed processing continues meanwhile."""
         return self.experiment.engine.name is Engine.STRUCTURED_STREAMING
 
     @property

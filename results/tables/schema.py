@@ -47,7 +47,6 @@ class Table:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as Arrow has them: names, types and nullability, in order."""
         return pa.schema([pa.field(each.name, each.kind, each.nullable) for each in self.columns])
 
 
