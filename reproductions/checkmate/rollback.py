@@ -111,6 +111,7 @@ def steps_of(timeline: Timeline) -> pd.DataFrame:
 
 def plot_of(timeline: Timeline) -> Callable[[pd.DataFrame], Figure]:
     """The plot of a table of `steps_of`: a panel for each step, with its line and the orphan that rules it out."""
+
     def plot(table: pd.DataFrame) -> Figure:
         steps = table["step"].nunique()
         columns = 1 if steps <= 3 else 2
