@@ -27,10 +27,12 @@ class UniformDelay(Spec):
 
     @property
     def mean_s(self) -> float:
+        """The middle of the two bounds [s]."""
         return (self.low + self.high) / 2.0
 
     @property
     def longest_s(self) -> float:
+        """The upper bound [s]."""
         return self.high
 
 
@@ -52,6 +54,7 @@ class LognormalDelay(Spec):
 
     @property
     def longest_s(self) -> float:
+        """The cap: median x exp(`CAP_SIGMAS` x sigma) [s]."""
         return self.median * math.exp(CAP_SIGMAS * self.sigma)
 
 

@@ -28,11 +28,15 @@ class Engine(StrEnum):
 
 
 class RecoveryMode(StrEnum):
+    """What Structured Streaming does about a lost executor."""
+
     QUERY = "query"  # a lost executor fails the query, which restarts from its last checkpoint
     TASK = "task"  # Spark retries the lost tasks
 
 
 class TriggerMode(StrEnum):
+    """How Spark runs the query: in batches of what has arrived, or in batches of a fixed length that emit at once."""
+
     MICRO_BATCH = "micro-batch"
     REAL_TIME = "real-time"
 

@@ -22,6 +22,8 @@ class Effect(StrEnum):
 
 
 class FaultKind(StrEnum):
+    """What a fault does; docs/reference/fault-kinds.md has strike, proof and heal of each."""
+
     KILL = "kill"  # SIGKILL of every process on the host
     TERMINATE = "terminate"  # SIGTERM, and SIGKILL of what has not ended after a grace period
     POWER_OFF = "power-off"  # the host and its addresses vanish
@@ -35,6 +37,7 @@ class FaultKind(StrEnum):
 
     @property
     def effect(self) -> Effect:
+        """What the fault holds its host in."""
         return EFFECTS[self]
 
     @property

@@ -21,6 +21,8 @@ from experiments.parsing import Misfit, NonNegative, Positive, Spec
 
 
 class FaultScope(StrEnum):
+    """What one clock of a fault process strikes when it ticks."""
+
     HOST = "host"  # every host has a clock of its own
     DOMAIN = "domain"  # every domain has a clock that takes all of its hosts
     CLUSTER = "cluster"  # one clock takes all hosts
@@ -60,6 +62,7 @@ class FaultAction(Spec):
 
     @property
     def options(self) -> FaultOptions:
+        """The options as one value; they are `PLAIN` where none is set."""
         return FaultOptions(self.peers, self.direction, self.cpu_share, self.delay)
 
     @model_validator(mode="after")

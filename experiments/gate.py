@@ -110,5 +110,6 @@ class _Walk:
 
 
 def require_text(text: str) -> None:
+    """Raise `NotPlain` for a text that is too long, or has NUL or half a character (`is_plain`)."""
     if not is_plain(text):
         raise NotPlain(PLAIN_TEXT, text)

@@ -121,10 +121,12 @@ class Inventory(Spec):
 
     @property
     def gateway(self) -> InventoryHost:
+        """The only machine of that role."""
         return next(host for host in self.hosts if host.role is Role.GATEWAY)
 
     @property
     def workers(self) -> list[InventoryHost]:
+        """All workers in the order of the file, by which a run names them `worker-1` and so on."""
         return [host for host in self.hosts if host.role is Role.WORKER]
 
     @property

@@ -14,6 +14,8 @@ PROBE_INTERVALS, PROBE_S = 8, 10.0  # what it covers by default
 
 
 class LoadMode(StrEnum):
+    """How the rate of records is set."""
+
     SATURATING = "saturating"  # somewhat above the calibrated service rate: the query is never idle for lack of input
     RATE = "rate"  # the set rate
     SUSTAINABLE = "sustainable"  # a share of the highest rate at which lag stays bounded, which is searched for first

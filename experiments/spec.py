@@ -116,6 +116,7 @@ class Experiment(Spec):
 
     @property
     def worker_names(self) -> list[str]:
+        """`worker-1` and so on: the names by which fault specs, tables and logs know the workers."""
         return [f"worker-{i}" for i in range(1, self.cluster.workers + 1)]
 
     @property

@@ -49,6 +49,8 @@ HotShare = Annotated[float, Field(ge=0, le=1)]
 
 
 class WorkloadName(StrEnum):
+    """The names by which specs select a workload."""
+
     WORDCOUNT = "wordcount"
     NEXMARK = "nexmark"
     REACHABILITY = "reachability"
@@ -66,22 +68,27 @@ class Workload(Spec):
 
     @property
     def title(self) -> str:
+        """For people, such as `nexmark q8`."""
         return self.name.value
 
     @property
     def input_topics(self) -> tuple[str, ...]:
+        """The topics that the generator feeds."""
         return (INPUT,)
 
     @property
     def has_oracle(self) -> bool:
+        """Whether there is an exact output to compare with."""
         return True
 
     @property
     def by_record(self) -> bool:
+        """Whether each result belongs to one input record, or to the few that a join pairs, and to no window."""
         return False
 
     @property
     def settling_ms(self) -> int:
+        """How far the watermark must be past the end of a window before its results are final [ms]."""
         return 0
 
 
@@ -93,14 +100,17 @@ class Windowed(Workload):
 
     @property
     def output_topic(self) -> str:
+        """The topic to which the query writes its results."""
         return OUTPUT
 
     @property
     def window_ms(self) -> int:
+        """Length of a window [ms]."""
         return round(self.window_s * 1000)
 
     @property
     def slide_ms(self) -> int:
+        """Time from the start of a window to that of the next [ms]; `window_ms` is a multiple of it."""
         return round(self.slide_s * 1000)
 
     @model_validator(mode="after")
@@ -182,6 +192,7 @@ class NexmarkSpec(Windowed):
 
     @property
     def depth(self) -> int:
+        """Stateful operators in a row: none, one, or two for the queries of `CHAINED`."""
         return 0 if self.query in STATELESS else 1 + (self.query in CHAINED)
 
     @property
@@ -206,10 +217,12 @@ class ReachabilitySpec(Workload):
 
     @property
     def output_topic(self) -> str:
+        """The topic to which the query writes the changes of its answer."""
         return OUTPUT
 
     @property
     def depth(self) -> int:
+        """One stateful operator: the join on the cycle."""
         return 1
 
     @property
@@ -301,6 +314,7 @@ class OwnJobSpec(Workload):
 
     @property
     def depth(self) -> None:
+        """None: nobody knows what state the program keeps."""
         return None
 
     @property

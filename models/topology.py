@@ -97,6 +97,7 @@ class Stream(Spec):
 
     @property
     def name(self) -> str:
+        """`from > to`, as error messages and pages name the stream."""
         return f"{self.source} > {self.target}"
 
 

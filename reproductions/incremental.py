@@ -89,6 +89,7 @@ def schedules(size: int, tell: Progress) -> pd.DataFrame:
 
 
 def plot_schedules(table: pd.DataFrame) -> Figure:
+    """Queries recovered by nodes that have arrived: a staircase for each paradigm, from `schedules`."""
     figure, axes = new_figure(3.3)
     looks = {  # wide below narrow: both show where they are equal
         QUERY_CENTRIC: {"color": SKY, "lw": 6, "ms": 11, "alpha": 0.8},

@@ -141,6 +141,7 @@ def trees_by_definition(topology: Topology) -> int:
 
 
 def plot_examples(table: pd.DataFrame) -> Figure:
+    """Our values beside the printed ones: a panel a quantity, a pair of bars for each kind of inputs."""
     figure = Figure(figsize=(WIDTH_IN, 3.5), layout="constrained")
     panels = figure.subplots(1, 2)
     for axes, (quantity, (title, label)) in zip(panels, EXAMPLES.items(), strict=True):

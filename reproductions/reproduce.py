@@ -46,6 +46,7 @@ class Reproduced:
 
     @property
     def verdict(self) -> Verdict:
+        """The worst verdict of its checks."""
         return worst(str(row["verdict"]) for row in self.verdicts)
 
     def document(self) -> dict[str, Any]:

@@ -86,10 +86,12 @@ class Reproduction:
 
     @property
     def kind(self) -> ReproductionKind:
+        """Measured if it needs runs, else computed."""
         return ReproductionKind.COMPUTED if self.needs is None else ReproductionKind.MEASURED
 
     @property
     def paper(self) -> str:
+        """Short name of the paper: what stands before the slash of the id."""
         return self.id.split("/")[0]
 
     @property

@@ -102,6 +102,7 @@ def over_depth(size: int, tell: Progress) -> pd.DataFrame:
 
 
 def plot_over_depth(table: pd.DataFrame) -> Figure:
+    """Figure 14 from the table of `over_depth`: U at T* on a log scale, and the printed point."""
     figure, axes = new_figure(3.5)
     axes.plot(
         table["depth"],

@@ -108,6 +108,7 @@ def by_nodes(size: int, tell: Progress) -> pd.DataFrame:
 
 
 def plot_by_nodes(table: pd.DataFrame) -> Figure:
+    """Figure 13 from the table of `by_nodes`: the gain [%] for each cost, and the failure rate [1/h] below it."""
     figure = Figure(figsize=(WIDTH_IN, 4.8), layout="constrained")
     gain, rate = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     for cost_s, colour in zip(NODE_COSTS_S, (BLUE, GREEN, RED), strict=True):
@@ -151,6 +152,7 @@ def _utilization(rate: Floats, cost_s: float, recovery_s: float, interval_s: Flo
 
 
 def plot_intervals(table: pd.DataFrame) -> Figure:
+    """Figure 15 from the table of `intervals`: the interval [min] that each model advises, a panel a setting."""
     figure = Figure(figsize=(WIDTH_IN, 3.9), layout="constrained")
     panels = figure.subplots(1, 2)
     for axes, (panel, rows) in zip(panels, table.groupby("panel"), strict=True):
@@ -179,6 +181,7 @@ def gains(size: int, tell: Progress) -> pd.DataFrame:
 
 
 def plot_gains(table: pd.DataFrame) -> Figure:
+    """Figure 16 from the table of `gains`: what T* gains [%] over each other model, and the printed points."""
     figure, axes = new_figure(3.9)
     for model, rows in table.groupby("model", sort=False):
         axes.plot(rows["failure_rate_per_hour"], rows["gain_percent"], color=COLOURS[model], label=f"over {model}")

@@ -78,6 +78,7 @@ def _simulate(
 
 
 def plot(table: pd.DataFrame) -> Figure:
+    """A panel for each failure rate: eq. 4 or 10 as lines, the simulated means with bars of one standard deviation."""
     figure = Figure(figsize=(WIDTH_IN, 6.4), layout="constrained")
     groups = table.groupby("failure_rate_per_min", sort=False)
     panels = figure.subplots(2, 2)

@@ -5,6 +5,8 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
+    """What a check came to."""
+
     PASS = "pass"
     FAIL = "fail"
     UNKNOWN = "unknown"  # the check could not be evaluated, which is never a pass

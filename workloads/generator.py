@@ -67,6 +67,10 @@ class Feed:
                 self._producer.poll(0.1)
 
     def finish(self, limit_s: float = 30.0) -> None:
+        """Wait at most `limit_s` seconds until the broker has answered for every record sent.
+
+        Records without an answer count neither as delivered nor as failed.
+        """
         self._producer.flush(limit_s)
 
     def _done(self, error: object, _message: object) -> None:
@@ -121,11 +125,13 @@ class Generator:
         self._journal.write("rescheduled", **asdict(schedule))
 
     def report(self) -> None:
+        """Journal how many records of all feeds are due, sent, delivered and refused so far."""
         now_ns = time.time_ns()
         counts = {name: sum(getattr(feed, name) for feed in self._feeds) for name in ("sent", "delivered", "failed")}
         self._journal.write("sent", now_ns, due=self.schedule.due_count(now_ns), **counts)
 
     def finish(self) -> None:
+        """Wait for the broker's last answers, then journal the final counts; each feed waits at most 30 s."""
         for feed in self._feeds:
             feed.finish()
         self.report()
@@ -152,6 +158,7 @@ def run(config_path: Path, journal: Journal) -> None:
 
 
 def main() -> None:
+    """Run as a service with the paths of configuration and journal from the command line."""
     config_path, journal_path = map(Path, sys.argv[1:])
     run(config_path, Journal(journal_path))
 

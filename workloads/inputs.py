@@ -46,6 +46,7 @@ class TopicSource:
     of: int = 1
 
     def under(self, schedule: Schedule) -> TopicStream:
+        """The records of this topic under a schedule of all topics, of which this one takes its turns."""
         own = schedule.turn(self.number, self.of)
         return TopicStream(self.topic, self.values(own), own, self.keys)
 

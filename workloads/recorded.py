@@ -40,6 +40,7 @@ class Recorded:
         return self.text and any(mark in value for value in self.values for mark in (DUE, DUE_MS, NUMBER))
 
     def keys_by_position(self) -> Callable[[int, int], list[bytes | None]] | None:
+        """Keys by position, from the beginning again as the values are; None where the records have none."""
         keys = self.keys
         return keys and (lambda start, stop: [keys[position % len(keys)] for position in range(start, stop)])
 

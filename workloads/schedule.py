@@ -24,6 +24,7 @@ class Schedule:
     end_ns: int | None = None
 
     def ending(self, end_ns: int) -> Schedule:
+        """The same schedule, with nothing due from `end_ns` on."""
         return replace(self, end_ns=end_ns)
 
     def then(self, start_ns: int, rate: float) -> Schedule:
@@ -39,6 +40,7 @@ class Schedule:
         return replace(self, start_ns=self.start_ns + int(number / self.rate * 1e9), rate=self.rate / of)
 
     def due_ms(self, position: int) -> int:
+        """When the record is due [ms since the epoch, rounded down]: its timestamp in Kafka."""
         return (self.start_ns + int(position / self.rate * 1e9)) // 1_000_000
 
     def all_due_ms(self, positions: Integers) -> Integers:

@@ -27,6 +27,8 @@ Sample = tuple[float, float]
 
 
 class ProbeOutcome(StrEnum):
+    """What a probe at one rate shows of the query."""
+
     SUSTAINED = "sustained"
     NOT_SUSTAINED = "not-sustained"
     VOID = "void"  # nothing is known of the query: the generator did not deliver what was due

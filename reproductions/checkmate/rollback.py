@@ -53,6 +53,7 @@ class Timeline(NamedTuple):
     expected: dict[int, tuple[tuple[int, ...], str]]
 
     def execution(self) -> Execution:
+        """The execution without its times, with operators numbered from 0."""
         owners = [(operator - 1, at) for operator, times in self.checkpoints.items() for at in times]
         sent = [(m.sender - 1, m.sent_at) for m in self.messages.values()]
         received = [(m.receiver - 1, m.received_at) for m in self.messages.values()]
@@ -109,6 +110,8 @@ def steps_of(timeline: Timeline) -> pd.DataFrame:
 
 
 def plot_of(timeline: Timeline) -> Callable[[pd.DataFrame], Figure]:
+    """The plot of a table of `steps_of`: a panel for each step, with its line and the orphan that rules it out."""
+
     def plot(table: pd.DataFrame) -> Figure:
         steps = table["step"].nunique()
         columns = 1 if steps <= 3 else 2

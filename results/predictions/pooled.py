@@ -82,6 +82,7 @@ class Pooled:
         return f"{self.verdict}: {told}" + (f"; {self.why}" if self.why else "")
 
     def row(self) -> dict[str, object]:
+        """The fields by name, as `--json` and the comparison page have them."""
         return asdict(self)
 
 

@@ -68,6 +68,7 @@ class MeasuredProcess:
 
     @property
     def costs_s(self) -> list[float]:
+        """c of each batch of the window that had input [s]."""
         return self._inside["checkpoint_s"].astype(float).tolist()
 
     @cached_property
@@ -88,10 +89,12 @@ class MeasuredProcess:
 
     @property
     def hop_delay_s(self) -> float:
+        """δ: the mean delay from one stage of a batch to the next [s]; 0 where none was measured."""
         return mean(self._inside["hop_delay_s"]) or 0.0
 
     @property
     def depth(self) -> int:
+        """n: the mean number of stages of a batch, rounded; 1 where none was measured."""
         return round(mean(self._inside["stages"]) or 1)
 
     @cached_property

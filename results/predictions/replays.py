@@ -48,6 +48,7 @@ class RunReplay:
 
     @property
     def predicted(self) -> float:
+        """Mean utilization of the replays, by which the run is judged."""
         return float(self.utilizations.mean())
 
     @property

@@ -43,6 +43,7 @@ class Comparison:
 
     @property
     def sizes(self) -> Sizes:
+        """How many candidates and baseline values each stratum has: comparisons of the same sizes can share draws."""
         return tuple((len(candidates), len(baseline)) for candidates, baseline in self.strata)
 
     @cached_property

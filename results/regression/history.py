@@ -75,10 +75,12 @@ class Split:
 
     @property
     def candidates(self) -> list[HistoryRow]:
+        """The candidates of all strata, stratum by stratum."""
         return [run for candidates, _ in self.strata for run in candidates]
 
     @property
     def baseline(self) -> list[HistoryRow]:
+        """The baseline runs of all strata, stratum by stratum."""
         return [run for _, baseline in self.strata for run in baseline]
 
 

@@ -28,6 +28,8 @@ LARGEST = 20.0  # a change beyond this says nothing: as a logarithm 500 million 
 
 
 class Change(StrEnum):
+    """The verdict on a metric or an experiment, in the order in which the first that occurs decides for all."""
+
     WORSE = "worse"
     UNKNOWN = "unknown"
     BETTER = "better"
@@ -48,14 +50,17 @@ class Pair:
 
     @cached_property
     def candidates(self) -> np.ndarray:
+        """Values of the candidates in the strata that count, in the metric's unit."""
         return np.concatenate([NOTHING, *(candidates for candidates, _ in self.comparable)])
 
     @cached_property
     def baseline(self) -> np.ndarray:
+        """Values of the baseline in the strata that count, in the metric's unit."""
         return np.concatenate([NOTHING, *(baseline for _, baseline in self.comparable)])
 
     @property
     def enough(self) -> bool:
+        """Whether enough runs measured the metric for a verdict: 3 candidates and 5 of the baseline."""
         return len(self.candidates) >= FEWEST_CANDIDATES and len(self.baseline) >= FEWEST_BASELINE
 
     @property

@@ -88,6 +88,7 @@ class Regression:
             raise Damaged(self.regression_id, f"table {name}", "it is missing") from None
 
     def path(self, name: str) -> Path:
+        """Where the table of this name is or would be."""
         return self.root / f"{name}.parquet"
 
 

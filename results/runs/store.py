@@ -110,6 +110,7 @@ class Run:
 
     @property
     def raw(self) -> Path:
+        """Folder of the logs, kept as the services wrote them."""
         return self.root / "raw"
 
     def journal_path(self, name: str) -> Path:
@@ -118,18 +119,22 @@ class Run:
 
     @property
     def tables(self) -> Path:
+        """Folder of the result tables, `NAME.parquet`."""
         return self.root / "tables"
 
     @property
     def checks(self) -> Path:
+        """Folder of what Great Expectations found, with its Data Docs."""
         return self.root / "checks"
 
     @property
     def plots(self) -> Path:
+        """Folder of the plots, each as PNG and SVG."""
         return self.root / "plots"
 
     @property
     def report(self) -> Path:
+        """The report: one HTML file that needs no other."""
         return self.root / "report.html"
 
     def status(self) -> RunStatus:
@@ -193,6 +198,7 @@ class ReadOnce(Run):
 
     @classmethod
     def of(cls, run: Run) -> ReadOnce:
+        """The same run, with nothing read yet."""
         return cls(run.run_id, run.root)
 
     @cached_property

@@ -54,6 +54,7 @@ class Advice:
 
     @property
     def gain(self) -> float:
+        """What predicted U gains from the optimal interval, as a difference of shares."""
         return self.optimal_predicted - self.predicted
 
 
@@ -66,6 +67,7 @@ class Sustainable:
 
     @property
     def sentence(self) -> str:
+        """For people."""
         above = "no higher one was seen to fail" if self.too_high is None else f"{self.too_high:,.0f} is too much"
         return f"The query sustains {self.rate:,.0f} records/s; {above}."
 
@@ -130,6 +132,10 @@ def judged_utilization(predictions: pd.DataFrame, faults: pd.DataFrame) -> pd.Se
 
 
 def utilizations(run: Run) -> Utilization:
+    """Measured and predicted utilization of a run, as far as it has them.
+
+    Without a prediction that judges the run only `measured` is known, and without tables not even that.
+    """
     row = judged_utilization(table_or_empty(run, "predictions"), table_or_empty(run, "faults"))
     facts = the_run(run)
     measured = None if facts is None else number(facts["utilization"])

@@ -76,6 +76,7 @@ class IndexRow:
 
     @property
     def engine(self) -> str | None:
+        """What executed the workload; None for a run without tables."""
         return self.facts.get("engine")
 
     @property

@@ -19,6 +19,8 @@ from results.summary.findings import number, quality_totals, table_or_empty, the
 
 
 class Better(StrEnum):
+    """Which way a metric improves."""
+
     HIGHER = "higher"
     LOWER = "lower"
 

@@ -26,14 +26,17 @@ class Feed:
 
     @property
     def persons(self) -> DataFrame:
+        """People who register: the columns of `FIELDS["person"]` and those common to all events (`_of_kind`)."""
         return self._of_kind("person")
 
     @property
     def auctions(self) -> DataFrame:
+        """Auctions that open: the columns of `FIELDS["auction"]` and those common to all events (`_of_kind`)."""
         return self._of_kind("auction")
 
     @property
     def bids(self) -> DataFrame:
+        """Bids: the columns of `FIELDS["bid"]` and those common to all events (`_of_kind`)."""
         return self._of_kind("bid")
 
     @property
@@ -43,6 +46,7 @@ class Feed:
 
     @property
     def tumbling(self) -> Column:
+        """The tumbling window of `window_s` in which an event was due, by `date_time`."""
         return F.window("date_time", f"{self.spec.window_ms} milliseconds")
 
     def _of_kind(self, kind: str) -> DataFrame:
@@ -64,10 +68,12 @@ class Feed:
 
 
 def timely(events: DataFrame, column: str = "date_time") -> DataFrame:
+    """Events under a watermark: one that lags by more than `LATENESS_S` on this column of time is late."""
     return events.withWatermark(column, f"{LATENESS_S} seconds")
 
 
 def by_record(events: DataFrame, *values: Column | str) -> DataFrame:
+    """Results that each belong to one event: known by its place, without length at the moment it was due."""
     due = F.col("due_ms")
     return events.select(due.alias("start_ms"), due.alias("end_ms"), F.col("place").alias("key"), *values)
 
@@ -80,6 +86,7 @@ def by_join(pairs: DataFrame, left: str, right: str, *values: Column | str) -> D
 
 
 def by_window(grouped: DataFrame, key: Column, *values: Column | str) -> DataFrame:
+    """Results of a grouping with a column `window`: known by window and key."""
     start, end = F.unix_millis("window.start"), F.unix_millis("window.end")
     return grouped.select(start.alias("start_ms"), end.alias("end_ms"), key.cast("string").alias("key"), *values)
 

@@ -11,6 +11,7 @@ CATEGORY, NEAR_STATES = 10, ("OR", "ID", "CA")
 
 
 def q3(feed: Feed) -> DataFrame:
+    """Local item suggestion: auctions of one category with their sellers in three states."""
     auctions = feed.auctions.where(F.col("category") == CATEGORY).alias("a")
     persons = feed.persons.where(F.col("state").isin(*NEAR_STATES)).alias("p")
     pairs = auctions.join(persons, F.expr("a.seller = p.id"))
@@ -28,6 +29,7 @@ def q8(feed: Feed) -> DataFrame:
 
 
 def q20(feed: Feed) -> DataFrame:
+    """Bids on auctions of one category, with what is auctioned."""
     bids, auctions = feed.bids.alias("b"), feed.auctions.where(F.col("category") == CATEGORY).alias("a")
     pairs = bids.join(auctions, F.expr("b.auction = a.id"))
     return by_join(pairs, "b", "a", "b.auction", "b.bidder", "b.price", "a.item", "a.seller", "a.expires")

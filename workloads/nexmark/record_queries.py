@@ -11,14 +11,17 @@ DIVISOR, SIDE_ROWS = 123, 10_000
 
 
 def q0(feed: Feed) -> DataFrame:
+    """Pass through: bids as they are, which measures everything but a query."""
     return by_record(feed.bids, "auction", "bidder", "price", "channel", "url", "extra")
 
 
 def q1(feed: Feed) -> DataFrame:
+    """Currency conversion: bids with their price in euros."""
     return by_record(feed.bids, "auction", "bidder", in_euros(), "extra")
 
 
 def q2(feed: Feed) -> DataFrame:
+    """Selection: bids on the auctions whose number `DIVISOR` divides."""
     return by_record(feed.bids.where(F.col("auction") % DIVISOR == 0), "auction", "price")
 
 
@@ -31,6 +34,7 @@ def q10(feed: Feed) -> DataFrame:
 
 
 def q13(feed: Feed) -> DataFrame:
+    """Bids joined with a bounded side input: a static table of `SIDE_ROWS` rows."""
     session = feed.records.sparkSession
     side = session.range(SIDE_ROWS).select(F.col("id").alias("side"), F.concat(F.lit("side-"), "id").alias("found"))
     bids = feed.bids.withColumn("side", F.col("auction") % SIDE_ROWS)
@@ -38,6 +42,7 @@ def q13(feed: Feed) -> DataFrame:
 
 
 def q14(feed: Feed) -> DataFrame:
+    """Calculation: bids of 1 to 50 million euro cents, with the part of the day (UTC) and a count of the letter c."""
     hour = (F.col("due_ms") / 3_600_000).cast("long") % 24
     day_time = F.when((hour >= 8) & (hour <= 18), "day").when((hour <= 6) | (hour >= 20), "night").otherwise("other")
     letters = F.regexp_count("extra", F.lit("c")).cast("long").alias("letters")
@@ -56,6 +61,7 @@ def q21(feed: Feed) -> DataFrame:
 
 
 def q22(feed: Feed) -> DataFrame:
+    """Bids with the first three folders of their address."""
     folders = F.split("url", "/")
     parts = [folders[3 + i].alias(f"folder_{i + 1}") for i in range(3)]
     return by_record(feed.bids, "auction", "bidder", "price", "channel", *parts)

@@ -15,6 +15,7 @@ TOP = 10
 
 
 def q5(feed: Feed) -> DataFrame:
+    """Hot items: the auctions with the most bids in each sliding window, with that count; all that share it."""
     hopping = F.window("date_time", f"{feed.spec.window_ms} milliseconds", f"{feed.spec.slide_ms} milliseconds")
     counts = timely(feed.bids).groupBy(hopping, "auction").agg(F.count("*").alias("bids"))
     each = counts.groupBy("window").agg(
@@ -64,21 +65,25 @@ def q9(feed: Feed) -> DataFrame:
 
 
 def q11(feed: Feed) -> DataFrame:
+    """Bids of each bidder in each session, which ends after `window_s` without a bid."""
     session = F.session_window("date_time", f"{feed.spec.window_ms} milliseconds").alias("window")
     bids = timely(feed.bids).groupBy(session, "bidder").agg(F.count("*").alias("bids"))
     return by_window(bids, F.col("bidder"), "bids")
 
 
 def q12(feed: Feed) -> DataFrame:
+    """Bids of each bidder in each tumbling window, of the time at which they were due."""
     bids = feed.windowed_bids.groupBy("window", "bidder").agg(F.count("*").alias("bids"))
     return by_window(bids, F.col("bidder"), "bids")
 
 
 def q15(feed: Feed) -> DataFrame:
+    """Counts of bids, distinct bidders and distinct auctions in each window, in all and by rank of price."""
     return _statistics(feed, F.lit("all"))
 
 
 def q16(feed: Feed) -> DataFrame:
+    """The counts of `q15` for each channel."""
     return _statistics(feed, F.col("channel"))
 
 
@@ -111,6 +116,7 @@ def _names(columns: list[Column]) -> list[str]:
 
 
 def q17(feed: Feed) -> DataFrame:
+    """For each auction in a window: bids in all and by rank of price; lowest, highest, average and total price."""
     counts = [
         F.count("*").alias("all_bids"),
         *(F.count_if(rank).alias(f"{name}_bids") for name, rank in ranks().items()),
@@ -147,6 +153,7 @@ def earliest() -> Column:
 
 
 def ranks() -> dict[str, Column]:
+    """Three conditions on the price [cents], by name; each bid meets exactly one."""
     price = F.col("price")
     return {
         "low": price < LOW_PRICE,
