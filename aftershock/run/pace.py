@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any
 
-from experiments.engines import Engine, Protocol
+from experiments.engines import EngineName, Protocol
 from experiments.spec import Experiment
 from spark_jobs.streaming.progress import offsets
 from testbed.progress import events_read
@@ -85,6 +85,6 @@ class DataflowPace(Pace):
 
 def pace_of(experiment: Experiment) -> Pace:
     """What to take the journal `query` of a run of this experiment into."""
-    if experiment.engine.name is Engine.DATAFLOW:
+    if experiment.engine.name is EngineName.DATAFLOW:
         return DataflowPace(commits=experiment.engine.protocol_run is not Protocol.NONE)
     return Batches(experiment.workload.input_topics)

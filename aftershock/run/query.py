@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.engines import OF_THE_TESTBED, Engine, Protocol
+from experiments.engines import OF_THE_TESTBED, EngineName, Protocol
 from experiments.spec import Experiment, LoadMode
 from infra.cluster import STORE, Handle
 from infra.launch import REPOSITORY
@@ -19,7 +19,7 @@ from spark_jobs.streaming.progress import records_read
 from testbed.progress import events_read
 
 CONFIG_FILE, DRAIN_FILE = "query.json", "query.drain"  # the second asks the testbed's driver to come to an end
-PROGRAMS = {Engine.STRUCTURED_STREAMING: "streaming", Engine.DATAFLOW: "testbed"}
+PROGRAMS = {EngineName.STRUCTURED_STREAMING: "streaming", EngineName.DATAFLOW: "testbed"}
 
 
 def submission(experiment: Experiment, handle: Handle, root: Path, run: Run) -> list[str]:
@@ -31,7 +31,7 @@ def submission(experiment: Experiment, handle: Handle, root: Path, run: Run) -> 
     words: Sequence[Path] = (config, run.raw / "query.jsonl")
     if experiment.load.mode is LoadMode.SATURATING:
         words = (*words, handle.directory(handle.gateway.name) / "calibration.json")
-    if experiment.engine.name is Engine.DATAFLOW:
+    if experiment.engine.name is EngineName.DATAFLOW:
         document = testbed_job(experiment, handle, checkpoint, run.run_id)
     else:
         document = job_config(experiment, handle, checkpoint=checkpoint, event_log=run.raw / "spark-events")
@@ -101,7 +101,7 @@ class Commits:
     """
 
     def __init__(self, experiment: Experiment) -> None:
-        self._by_batch = experiment.engine.name is Engine.STRUCTURED_STREAMING
+        self._by_batch = experiment.engine.name is EngineName.STRUCTURED_STREAMING
         never_commits = not self._by_batch and experiment.engine.protocol_run is Protocol.NONE
         self._told_by = "progress" if self._by_batch or never_commits else "committed"
         self._moments_ns: list[int] = []
@@ -124,7 +124,7 @@ class Reads:
     """
 
     def __init__(self, experiment: Experiment) -> None:
-        self._by_report = experiment.engine.name is Engine.DATAFLOW
+        self._by_report = experiment.engine.name is EngineName.DATAFLOW
         self.counts: list[tuple[int, int]] = [(0, 0)]
 
     def take(self, entry: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from aftershock.run import batch_job, derive
 from experiments import spec
-from experiments.engines import Engine
+from experiments.engines import EngineName
 from experiments.errors import BadInput, EnvironmentFailure
 from results.runs import store
 from results.runs.machine import experiment_digest
@@ -51,7 +51,7 @@ def as_it_ran(old: Run) -> dict[str, Any]:
     """The experiment of a run, with what was no field yet when it ran."""
     document = old.experiment()
     engine = document.get("engine", {})
-    if (old.status().schema_version or 0) < CHAINING_SINCE and engine.get("name") == Engine.DATAFLOW:
+    if (old.status().schema_version or 0) < CHAINING_SINCE and engine.get("name") == EngineName.DATAFLOW:
         engine["chaining"] = False
     return document
 

@@ -26,7 +26,7 @@ from aftershock.run.run_journals import journals
 from chaos.events import STANDING_BY
 from chaos.plan import plan
 from experiments import spec
-from experiments.engines import Engine
+from experiments.engines import EngineName
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.spec import LoadMode
 from experiments.workloads import OwnJobSpec
@@ -233,7 +233,7 @@ def stop(run_id: str) -> None:
     interval_s = live.experiment.engine.checkpoint_interval_s
     limit_s = LAST_BATCH_LIMIT_S + 2 * interval_s
     live.wait("the last batch of the window", lambda: _commits(live, end_ns) > 0, QUERY_SERVICES, limit_s, interval_s)
-    if live.experiment.engine.name is Engine.DATAFLOW:
+    if live.experiment.engine.name is EngineName.DATAFLOW:
         (live.orders / DRAIN_FILE).touch()
         live.wait("the last results", lambda: _query_reported(live, "finished"), QUERY_SERVICES, limit_s)
     batch_job.start(live.run, live.handle)

@@ -12,7 +12,7 @@ from functools import partial
 import pandas as pd
 import pyarrow as pa
 
-from experiments.engines import Engine, Protocol
+from experiments.engines import EngineName, Protocol
 from experiments.spec import Experiment, LoadMode
 from models.sustainable.lag import MOST_GROWTH, STUCK, ProbeOutcome, limit_s
 from results.checks import evidence as derive
@@ -72,7 +72,7 @@ def is_replayed(experiment: Experiment) -> bool:
 
 
 def is_dataflow(experiment: Experiment) -> bool:
-    return experiment.engine.name is Engine.DATAFLOW
+    return experiment.engine.name is EngineName.DATAFLOW
 
 
 def takes_checkpoints(experiment: Experiment) -> bool:

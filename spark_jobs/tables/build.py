@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from experiments.engines import Engine, Protocol, TriggerMode
+from experiments.engines import EngineName, Protocol, TriggerMode
 from experiments.plain_files import RefusedFile, open_below
 from experiments.spec import Experiment, LoadMode
 from experiments.workloads import INPUT
@@ -223,7 +223,7 @@ class TestbedLogs(Logs):
         return seen_at_commit(_input(self), self.batches)
 
 
-LOGS = {Engine.STRUCTURED_STREAMING: Logs, Engine.DATAFLOW: TestbedLogs}
+LOGS = {EngineName.STRUCTURED_STREAMING: Logs, EngineName.DATAFLOW: TestbedLogs}
 
 
 def logs_of(spark: SparkSession, result: Path) -> Logs:
