@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from itertools import count, islice
 from statistics import median
 
+from aftershock.run.engines.choice import engine_of
 from aftershock.run.fault_state import FaultState
-from aftershock.run.query import Commits
 from aftershock.run.run_journals import forget, journals
 from chaos.events import STRIKING
 from experiments import spec
@@ -103,7 +103,8 @@ def followed() -> int:
 
 def whole() -> int:
     run = store.live(RUN_ID)
-    faults, commits = FaultState(), Commits(spec.validate(store.read_json(run.experiment_path)))
+    experiment = spec.validate(store.read_json(run.experiment_path))
+    faults, commits = FaultState(), engine_of(experiment).commits()
     for digest, name in ((faults, "injector"), (faults, "injector"), (commits, "query")):
         for entry in read_journal(run.journal_path(name)):
             digest.take(entry)

@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from aftershock.run.query import job_config, spark_conf
+from aftershock.run.engines.engine import spark_conf
+from aftershock.run.engines.structured_streaming import job_config
 from experiments import spec
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of

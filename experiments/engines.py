@@ -80,6 +80,16 @@ class EngineSpec(Spec):
         return self.protocol or Protocol.COORDINATED
 
     @property
+    def works_in_batches(self) -> bool:
+        """Whether the engine reads, processes and commits its input in micro-batches."""
+        return self.name is EngineName.STRUCTURED_STREAMING
+
+    @property
+    def takes_checkpoints(self) -> bool:
+        """Whether the query is ever checkpointed, and with that its output committed; protocol `none` does neither."""
+        return self.works_in_batches or self.protocol_run is not Protocol.NONE
+
+    @property
     def records_per_message_run(self) -> int:
         """The bound on messages of the testbed, given or by default."""
         return self.records_per_message or RECORDS_PER_MESSAGE

@@ -14,6 +14,8 @@ from math import isinf
 from pathlib import Path
 from typing import Any
 
+from aftershock.run.engines.choice import engine_of
+from aftershock.run.engines.engine import Engine
 from aftershock.run.run_journals import journals
 from chaos.events import ABORT_FILE
 from experiments import spec
@@ -55,6 +57,11 @@ class LiveRun:
     def driver(self) -> Driver:
         """The driver of the experiment's cluster."""
         return driver_of(self.experiment.cluster.driver)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The engine that executes the experiment's query."""
+        return engine_of(self.experiment)
 
     @property
     def began(self) -> bool:

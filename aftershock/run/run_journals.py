@@ -13,11 +13,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from aftershock.run.engines.choice import engine_of
+from aftershock.run.engines.engine import Engine
 from aftershock.run.fault_state import FaultState
-from aftershock.run.pace import pace_of
-from aftershock.run.query import Commits
 from experiments import spec
-from experiments.spec import Experiment
 from journal.reader import JournalFollower
 from results.runs import store
 from results.runs.store import Run
@@ -57,9 +56,9 @@ def _cores(before: Sample | None, at_ns: int, cpu_s: float) -> float | None:
 class Query:
     """The query's journal: which events it has, when something was committed, and how far the query has come."""
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.events: set[str] = set()
-        self.commits, self.pace = Commits(experiment), pace_of(experiment)
+        self.commits, self.pace = engine.commits(), engine.pace()
 
     def take(self, entry: dict[str, Any]) -> None:
         self.events.add(entry["event"])
@@ -80,7 +79,7 @@ class RunJournals:
     def query(self) -> JournalFollower[Query]:
         """The follower of the query's journal, which needs the experiment."""
         experiment = spec.validate(store.read_json(self._run.experiment_path))
-        return JournalFollower(self._run.journal_path("query"), partial(Query, experiment))
+        return JournalFollower(self._run.journal_path("query"), partial(Query, engine_of(experiment)))
 
 
 class JournalStates:

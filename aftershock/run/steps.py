@@ -18,18 +18,17 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock.run import batch_job, derive, ending, own_job, sustainable
+from aftershock.run import batch_job, derive, ending, sustainable
+from aftershock.run.engines.choice import engine_of
+from aftershock.run.engines.engine import calibration_path
 from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine
-from aftershock.run.query import DRAIN_FILE, submission
 from aftershock.run.run_journals import journals
 from chaos.events import STANDING_BY
 from chaos.plan import plan
 from experiments import spec
-from experiments.engines import EngineName
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.spec import LoadMode
-from experiments.workloads import OwnJobSpec
 from infra.cluster import Driver
 from infra.drivers import driver_of
 from infra.services import kafka
@@ -103,8 +102,7 @@ def check(experiment: spec.Experiment) -> None:
     driver = driver_of(experiment.cluster.driver)
     driver.check(experiment.cluster)
     _refuse_what_cannot_be_injected(experiment, driver)
-    if isinstance(experiment.workload, OwnJobSpec):
-        own_job.check(experiment.workload)
+    engine_of(experiment).check()
     streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
 
 
@@ -141,11 +139,10 @@ def deploy(run_id: str) -> None:
     topics = (*experiment.workload.input_topics, *filter(None, [experiment.workload.output_topic]))
     kafka.create_topics(live.handle.kafka, dict.fromkeys((*topics, *CALIBRATION_TOPICS), partitions))
     (live.run.raw / "spark-events").mkdir(exist_ok=True)
-    own = isinstance(experiment.workload, OwnJobSpec)
-    submit = own_job.submit_command(live) if own else submission(experiment, live.handle, live.root, live.run)
+    submit = live.engine.submission(live.handle, live.run)
     live.spawn_module("query", "infra.services.supervisor", live.journal_path("supervisor"), *submit)
     if experiment.load.mode is LoadMode.SATURATING:
-        path = live.gateway / "calibration.json"
+        path = calibration_path(live.handle)
         what = "the calibration of the query"
         live.wait(what, path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_CALIBRATION_S)
         calibration = store.read_json(path)
@@ -171,13 +168,10 @@ def start_load(run_id: str) -> None:
     saturating = load.mode is LoadMode.SATURATING
     rate = store.read_json(live.run.raw / "calibration.json")["load_rate"] if saturating else load.rate
     headstart_ns = round(HEADSTART_INTERVALS * engine.checkpoint_interval_s * 1e9) if saturating else 0
-    workload = live.experiment.workload
-    if isinstance(workload, OwnJobSpec):
-        workload = own_job.staged(workload, own_job.folder_of(live))
     schedule = Schedule(time.time_ns() - headstart_ns, rate, engine.partitions)
     config = {
         "broker": live.handle.kafka.to_json(),
-        "workload": workload.model_dump(mode="json"),
+        "workload": live.engine.workload_on(live.handle).model_dump(mode="json"),
         "schedule": asdict(schedule),
     }
     path = live.orders / sustainable.LOAD_FILE
@@ -233,9 +227,8 @@ def stop(run_id: str) -> None:
     interval_s = live.experiment.engine.checkpoint_interval_s
     limit_s = LAST_BATCH_LIMIT_S + 2 * interval_s
     live.wait("the last batch of the window", lambda: _commits(live, end_ns) > 0, QUERY_SERVICES, limit_s, interval_s)
-    if live.experiment.engine.name is EngineName.DATAFLOW:
-        (live.orders / DRAIN_FILE).touch()
-        live.wait("the last results", lambda: _query_reported(live, "finished"), QUERY_SERVICES, limit_s)
+    if drained := live.engine.drain(live.handle):
+        live.wait("the last results", lambda: _query_reported(live, drained), QUERY_SERVICES, limit_s)
     batch_job.start(live.run, live.handle)
     for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
         live.stop(service, grace_s)

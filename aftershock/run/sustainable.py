@@ -8,14 +8,12 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import asdict, dataclass
-from functools import partial
 from math import inf
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from aftershock.run.live_run import LiveRun
-from aftershock.run.query import Reads
 from experiments.errors import EnvironmentFailure
 from journal.reader import JournalFollower
 from journal.writer import Journal
@@ -64,7 +62,7 @@ class LoadJournals:
     """What a run's journals say by now; followed, lest a search disturb the query the more the longer it takes."""
 
     def __init__(self, live: LiveRun) -> None:
-        self._query = JournalFollower(live.journal_path("query"), partial(Reads, live.experiment))
+        self._query = JournalFollower(live.journal_path("query"), live.engine.reads)
         self._generator = JournalFollower(live.journal_path("generator"), Deliveries)
 
     @property

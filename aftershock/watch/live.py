@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from aftershock.run.engines.engine import Pace
 from aftershock.run.fault_state import FaultState
 from aftershock.run.live_run import LiveRun
-from aftershock.run.pace import Pace
 from aftershock.run.run_journals import JournalStates, Sample, journals
 from aftershock.watch.abort import abort
 from experiments.errors import AftershockError, BadInput

@@ -12,7 +12,7 @@ from functools import partial
 import pandas as pd
 import pyarrow as pa
 
-from experiments.engines import EngineName, Protocol
+from experiments.engines import EngineName
 from experiments.spec import Experiment, LoadMode
 from models.sustainable.lag import MOST_GROWTH, STUCK, ProbeOutcome, limit_s
 from results.checks import evidence as derive
@@ -76,7 +76,7 @@ def is_dataflow(experiment: Experiment) -> bool:
 
 
 def takes_checkpoints(experiment: Experiment) -> bool:
-    return is_dataflow(experiment) and experiment.engine.protocol_run is not Protocol.NONE
+    return is_dataflow(experiment) and experiment.engine.takes_checkpoints
 
 
 def has_oracle(experiment: Experiment) -> bool:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from experiments.engines import EngineName, Protocol, TriggerMode
+from experiments.engines import EngineName, TriggerMode
 from experiments.plain_files import RefusedFile, open_below
 from experiments.spec import Experiment, LoadMode
 from experiments.workloads import INPUT
@@ -177,7 +177,7 @@ class TestbedLogs(Logs):
     @property
     def commits(self) -> bool:
         """Whether anything is ever committed; without checkpoints nothing is."""
-        return self.experiment.engine.protocol_run is not Protocol.NONE
+        return self.experiment.engine.takes_checkpoints
 
     @cached_property
     def query(self) -> list[dict[str, Any]]:

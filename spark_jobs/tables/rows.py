@@ -9,7 +9,6 @@ from typing import Any
 from chaos.events import FaultEvent
 from chaos.goodness import fit_to_laws, fit_to_plan
 from chaos.holds import StrikeOutcome
-from experiments.engines import EngineName
 from experiments.spec import Experiment, LoadMode
 from results.tables.schema import FaultOutcome
 from spark_jobs.tables.batches import Batch
@@ -217,7 +216,7 @@ def run(
         by_records,
         len(plan["events"]),
         round(records),
-        experiment.engine.protocol_run.value if experiment.engine.name is EngineName.DATAFLOW else None,
+        experiment.engine.filled_in.protocol,
         message_overhead,
         *bracket,
         moved_s,

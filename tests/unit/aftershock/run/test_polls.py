@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from aftershock.run import progress, steps
+from aftershock.run.engines.choice import engine_of
 from aftershock.run.live_run import LiveRun
-from aftershock.run.query import Commits
 from aftershock.watch import live
 from experiments import spec
 from experiments.engines import Protocol
@@ -73,7 +73,7 @@ def test_an_injector_that_failed_is_dead_by_what_has_come_since_the_last_poll(li
 
 
 def committed(experiment, *found):
-    commits = Commits(Experiment.model_validate(experiment))
+    commits = engine_of(Experiment.model_validate(experiment)).commits()
     for entry in found:
         commits.take(entry)
     return commits

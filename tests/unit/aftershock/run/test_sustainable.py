@@ -3,7 +3,7 @@
 import pytest
 
 from aftershock.run import sustainable
-from aftershock.run.query import Reads
+from aftershock.run.engines.choice import engine_of
 from aftershock.run.sustainable import ProbeRecords
 from experiments.errors import EnvironmentFailure
 from experiments.spec import Experiment
@@ -37,6 +37,7 @@ class SimulatedRun:
     def __init__(self, folder, clock, reads, delivers=1e9, **load):
         self.clock, self.reads, self.delivers, self.orders, self.folder = clock, reads, delivers, folder, folder
         self.experiment = Experiment(load={"mode": "sustainable", "rate": 1000, **load}, **TESTBED)
+        self.engine = engine_of(self.experiment)
         self.failed = 0
         self.schedule = Schedule(clock.now_ns, 1000.0, 3)
         self.counts = [(clock.now_ns, 0.0, 0.0)]  # moment, delivered, read
@@ -212,7 +213,7 @@ def batch(at_ns, start, end):
 
 def reads(experiment, journal):
     """What is made of a journal, after the beginning with nothing."""
-    found = Reads(experiment)
+    found = engine_of(experiment).reads()
     for entry in journal:
         found.take(entry)
     begun, *counts = found.counts

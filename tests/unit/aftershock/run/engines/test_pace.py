@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from aftershock.run.pace import Batches, DataflowPace, Pace
+from aftershock.run.engines.dataflow import DataflowPace
+from aftershock.run.engines.engine import Pace
+from aftershock.run.engines.structured_streaming import BatchPace
 
 
 def taken(pace: Pace, *entries: dict[str, Any]) -> Pace:
@@ -29,24 +31,25 @@ def report(second: float, read: int, epoch: int = 1, phase: str = "running") -> 
 
 
 def test_of_batches_the_last_says_all_that_was_committed():
-    pace = taken(Batches(("input",)), batch(0, {"input": {"0": 10, "1": 20}}), batch(4, {"input": {"0": 70, "1": 80}}))
+    found = [batch(0, {"input": {"0": 10, "1": 20}}), batch(4, {"input": {"0": 70, "1": 80}})]
+    pace = taken(BatchPace(("input",)), *found)
     assert (pace.committed_records, str(pace)) == (150, "batch 4 committed, 250 records/s")
 
 
 def test_a_topic_that_a_join_reads_twice_counts_once_and_topics_of_calibration_not_at_all():
     both = {"input": {"0": 40}}
-    pace = taken(Batches(("input",)), batch(0, both, both, {"calibration-1": {"0": 1000}}))
+    pace = taken(BatchPace(("input",)), batch(0, both, both, {"calibration-1": {"0": 1000}}))
     assert pace.committed_records == 40
 
 
 def test_a_loss_shows_until_the_next_batch():
-    pace = taken(Batches(("input",)), batch(0, {"input": {"0": 10}}), {"event": "executors-lost"})
+    pace = taken(BatchPace(("input",)), batch(0, {"input": {"0": 10}}), {"event": "executors-lost"})
     assert (pace.committed_records, str(pace)) == (10, "recovering")
     assert str(taken(pace, batch(1, {"input": {"0": 12}}, rate=None))) == "batch 1 committed"
 
 
 def test_before_anything_is_known_a_query_is_starting():
-    for pace in (Batches(("input",)), DataflowPace(commits=True)):
+    for pace in (BatchPace(("input",)), DataflowPace(commits=True)):
         assert (pace.committed_records, pace.records_per_s, str(pace)) == (None, None, "starting")
 
 
