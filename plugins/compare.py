@@ -39,8 +39,8 @@ def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
         "compare.html",
         rows=rows,
         differences={
-            present.DETAILS[name]: [present.cell("", value).text for value in values]
-            for name, values in side_by_side.differences(rows, list(present.DETAILS)).items()
+            present.detail_label(name): [present.cell("", value).text for value in values]
+            for name, values in side_by_side.differences(rows, present.DETAILS).items()
         },
         table=side_by_side.metric_table(rows),
         metrics=METRICS,

@@ -41,7 +41,7 @@ def is_shown(stored: Stored, _: Path) -> str:
     history.series_of(rows)
     removable([run.known_status()], 0, None, (), 1)
     side_by_side.metric_table(rows)
-    side_by_side.differences(rows, list(present.DETAILS))
+    side_by_side.differences(rows, present.DETAILS)
     written([present.details(row), machine_load(run), [asdict(each) for each in present.tables(run)]])
     if row.state != index.UNREADABLE:
         written([headline(look), charts.charts(look), side_by_side.charts([look], [row])])
