@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import pyarrow as pa
 
 TEXT, WHOLE, REAL, FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 MOMENT = "ns UTC"  # unit of a point in time
+Row: TypeAlias = dict[str, object]  # by the names of the columns
 UNITS = {"_ns": MOMENT, "_s": "s", "_bytes": "bytes", "_records": "records"}  # by the end of a column's name
 
 
@@ -45,6 +48,19 @@ class Table:
     def by_name(self) -> dict[str, Column]:
         """The columns by their names."""
         return {each.name: each for each in self.columns}
+
+    def of(self, rows: Iterable[Mapping[str, object]]) -> pa.Table:
+        """The rows as a table; a column that may be empty is null in a row that does not name it.
+
+        Raises `ValueError` for a row with a name that is no column, or that does not name one that must have a value.
+        """
+        listed = list(rows)
+        for row in listed:
+            if unknown := row.keys() - self.by_name.keys():
+                raise ValueError(f"no column is named {', '.join(sorted(unknown))}")
+            if lacking := [each.name for each in self.columns if not each.nullable and each.name not in row]:
+                raise ValueError(f"a row lacks {', '.join(lacking)}")
+        return pa.Table.from_pylist(listed, schema=self.schema)
 
 
 def must(kind: pa.DataType, name: str, description: str, unit: str = "", label: str = "") -> Column:

@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TextIO
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -22,7 +21,8 @@ from experiments.spec import Experiment, LoadMode
 from experiments.workloads import INPUT
 from journal.reader import read_journal
 from results.runs.store import Run
-from results.tables.schema import TABLES
+from results.tables.columns import Row
+from results.tables.schema import RUN_TABLES, TABLES
 from spark_jobs.tables import rows, testbed_tables
 from spark_jobs.tables.archive import committed_offsets
 from spark_jobs.tables.batches import Batch, batches, chains
@@ -135,7 +135,7 @@ class Logs:
         return by_batches(outage, self.batches, self.segments, self.pace)
 
     @property
-    def partition_checkpoints(self) -> list[tuple[object, ...]]:
+    def partition_checkpoints(self) -> list[Row]:
         return []
 
     @property
@@ -204,7 +204,7 @@ class TestbedLogs(Logs):
         return testbed_tables.follow(outage, self.query, self.segments)
 
     @property
-    def partition_checkpoints(self) -> list[tuple[object, ...]]:
+    def partition_checkpoints(self) -> list[Row]:
         return testbed_tables.partition_checkpoints(self.query, self.window)
 
     @property
@@ -250,7 +250,7 @@ def build(logs: Logs) -> None:
         _judge(logs)
 
 
-def _run_row(logs: Logs) -> rows.Row:
+def _run_row(logs: Logs) -> Row:
     rate = logs.pace.rate * 1e9 if logs.pace and logs.pace.rate else None
     load_rate = logs.schedule["rate"] if logs.schedule else None
     measured = (
@@ -285,12 +285,9 @@ def _raw(logs: Logs, name: str) -> DataFrame:
     return logs.spark.read.parquet(str(logs.raw / f"{name}.parquet"))
 
 
-def _write(logs: Logs, table: str, found: list[tuple[object, ...]]) -> None:
+def _write(logs: Logs, table: str, found: list[Row]) -> None:
     """Of rows that are here anyway: a Spark job for each such table would take longer than all the rest."""
-    schema = TABLES[table]
-    columns = zip(*found, strict=True) if found else [()] * len(schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    logs.run.write_table(table, pa.Table.from_arrays(arrays, schema=schema))
+    logs.run.write_table(table, RUN_TABLES[table].of(found))
 
 
 def _save(frame: DataFrame, logs: Logs, table: str) -> None:

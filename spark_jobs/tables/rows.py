@@ -1,21 +1,39 @@
-"""The rows of the small tables, in the order of their schemas' columns (`results.tables.schema`)."""
+"""The rows of the small tables, by the names of their columns (`results.tables.schema`)."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from chaos.events import FaultEvent
 from chaos.goodness import fit_to_laws, fit_to_plan
 from chaos.holds import StrikeOutcome
 from experiments.spec import Experiment, LoadMode
+from results.tables.columns import Row
 from results.tables.schema import FaultOutcome
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, Segment
 
-Row = tuple[object, ...]
-Bracket = tuple[float | None, float | None, str | None]
+PROBE_COLUMNS = ("probe", "rate", "started_ns", "watched_ns", "ended_ns", "lag_begin", "lag_end", "growth", "why")
+PROBE_ENTRIES = {  # columns by what the journal calls them
+    "due": "due_records",
+    "delivered": "delivered_records",
+    "read": "read_records",
+    "lag": "lag_median",
+    "outcome": "verdict",
+}
+
+
+class Bracket(NamedTuple):
+    """What a search found [records/s], and why it ended; None where unknown."""
+
+    sustainable_rate: float | None
+    unsustainable_rate: float | None
+    search_end: str | None
+
+
+UNSEARCHED = Bracket(None, None, None)
 
 
 def faults(plan: dict[str, Any], injector: list[dict[str, Any]]) -> list[Row]:
@@ -35,22 +53,22 @@ def _fault(number: int, event: dict[str, Any], start_ns: int, entries: list[dict
     healed = [entry for entry in entries if entry["event"] == "healed"]
     ends = {entry["host"]: entry["at_ns"] for entry in entries if entry["event"] in ("healed", "ended")}
     joined = {entry["host"]: entry["at_ns"] for entry in entries if entry["event"] == "joined"}
-    return (
-        number,
-        event["kind"],
-        ",".join(event["targets"]),
-        event["cause"],
-        planned_ns,
-        min((entry["fired_ns"] for entry in struck), default=None),
-        max((entry["proved_ns"] for entry in struck), default=None),
-        max(ends.values()) if ends and len(ends) == len(struck) else None,
-        max(joined.values()) if joined and len(joined) == len(struck) else None,
-        max(((entry["fired_ns"] - planned_ns) / NS for entry in struck), key=abs, default=None),
-        _outcome(entries).value,
-        _proof(struck),
-        _violations(struck),
-        _violations(healed),
-    )
+    return {
+        "fault": number,
+        "kind": event["kind"],
+        "targets": ",".join(event["targets"]),
+        "cause": event["cause"],
+        "planned_ns": planned_ns,
+        "actual_ns": min((entry["fired_ns"] for entry in struck), default=None),
+        "proved_ns": max((entry["proved_ns"] for entry in struck), default=None),
+        "healed_ns": max(ends.values()) if ends and len(ends) == len(struck) else None,
+        "joined_ns": max(joined.values()) if joined and len(joined) == len(struck) else None,
+        "lateness_s": max(((entry["fired_ns"] - planned_ns) / NS for entry in struck), key=abs, default=None),
+        "outcome": _outcome(entries).value,
+        "proof": _proof(struck),
+        "violations": _violations(struck),
+        "heal_violations": _violations(healed),
+    }
 
 
 def _outcome(entries: list[dict[str, Any]]) -> FaultOutcome:
@@ -81,39 +99,47 @@ def fault_fit(experiment: Experiment, plan: dict[str, Any], injector: list[dict[
     if not experiment.faults.can_fail:
         return []
     events = [FaultEvent.from_json(event) for event in plan["events"]]
-    return [
+    fits = [
         *fit_to_laws(experiment.fault_spec, events),
         *fit_to_plan(events, plan["window_start_ns"], injector, plan.get("max_down")),
     ]
+    return [fit._asdict() for fit in fits]
 
 
 def checkpoints(batches: list[Batch], window: tuple[int, int], undisturbed: list[Batch]) -> list[Row]:
+    """One row per batch; `undisturbed` are those with input that no outage touched."""
     steady = {batch.batch for batch in undisturbed}
-    return [
-        (
-            batch.batch,
-            batch.started_ns,
-            batch.ended_ns,
-            (batch.ended_ns - batch.started_ns) / NS,
-            batch.checkpoint_ns / NS,
-            batch.processing_ns / NS,
-            batch.wal_s,
-            batch.commit_log_s,
-            batch.state_commit_s,
-            batch.hop_delay_s,
-            batch.records,
-            batch.stages,
-            batch.state_rows,
-            batch.state_bytes,
-            window[0] <= batch.started_ns and batch.ended_ns <= window[1],
-            batch.batch in steady,
-        )
-        for batch in batches
-    ]
+    return [_checkpoint(batch, window, batch.batch in steady) for batch in batches]
+
+
+def _checkpoint(batch: Batch, window: tuple[int, int], undisturbed: bool) -> Row:
+    return {
+        "batch": batch.batch,
+        "started_ns": batch.started_ns,
+        "completed_ns": batch.ended_ns,
+        "duration_s": (batch.ended_ns - batch.started_ns) / NS,
+        "checkpoint_s": batch.checkpoint_ns / NS,
+        "processing_s": batch.processing_ns / NS,
+        "wal_s": batch.wal_s,
+        "commit_log_s": batch.commit_log_s,
+        "state_commit_s": batch.state_commit_s,
+        "hop_delay_s": batch.hop_delay_s,
+        "records": batch.records,
+        "stages": batch.stages,
+        "state_rows": batch.state_rows,
+        "state_bytes": batch.state_bytes,
+        "in_window": window[0] <= batch.started_ns and batch.ended_ns <= window[1],
+        "undisturbed": undisturbed,
+    }
 
 
 def ledger(segments: list[Segment]) -> list[Row]:
-    return [(s.start_ns, s.end_ns, s.kind, (s.end_ns - s.start_ns) / NS, s.batch, s.fault) for s in segments]
+    """One row per stretch of the window."""
+    return [
+        {"start_ns": s.start_ns, "end_ns": s.end_ns, "class": s.kind, "seconds": (s.end_ns - s.start_ns) / NS}
+        | {"batch": s.batch, "fault": s.fault}
+        for s in segments
+    ]
 
 
 def throughput(batches: list[Batch], schedule: dict[str, Any] | None, window: tuple[int, int]) -> list[Row]:
@@ -122,11 +148,12 @@ def throughput(batches: list[Batch], schedule: dict[str, Any] | None, window: tu
     for batch in batches:
         committed[(batch.ended_ns - window[0]) // NS] += batch.records
     done = sum(records for second, records in committed.items() if second < 0)
-    found = []
+    found: list[Row] = []
     for second in range((window[1] - window[0]) // NS):
         done += committed[second]
         due_before, due_now = (due(schedule, window[0] + (second + i) * NS) for i in (0, 1))
-        found.append((second, due_now - due_before, float(committed[second]), due_now - done))
+        counts = {"due": due_now - due_before, "committed": float(committed[second]), "lag": due_now - done}
+        found.append({"second": second} | {f"{name}_records": count for name, count in counts.items()})
     return found
 
 
@@ -152,7 +179,8 @@ def hosts(samples: list[dict[str, Any]], window: tuple[int, int]) -> list[Row]:
             elapsed_ns = at_ns - before["at_ns"]
             gained_s = max(0.0, sample["cpu_s"] - before["cpu_s"])
             used = gained_s / (elapsed_ns / NS) if elapsed_ns > 0 else 0.0
-            found.append(((at_ns - window[0]) // NS, host, used, sample["rss_bytes"]))
+            second = (at_ns - window[0]) // NS
+            found.append({"second": second, "host": host, "cpu_s": used, "rss_bytes": sample["rss_bytes"]})
     return found
 
 
@@ -179,7 +207,7 @@ def run(
     service_rate: float | None,
     load_rate: float | None,
     message_overhead: float | None = None,
-    bracket: Bracket = (None, None, None),
+    bracket: Bracket = UNSEARCHED,
     moved_s: float | None = None,
 ) -> Row:
     """The run's one row. `service_rate` [1/s] is of its undisturbed batches, `bracket` around the sustainable one.
@@ -194,46 +222,56 @@ def run(
     by_records = None
     if service_rate and experiment.load.mode is LoadMode.SATURATING:
         by_records = (records / service_rate + idle_s) / window_s
-    return (
-        run_id,
-        experiment.name,
-        experiment.workload.title,
-        experiment.engine.name.value,
-        experiment.engine.recovery.value,
-        experiment.engine.trigger.value,
-        experiment.cluster.driver.value,
-        experiment.seed,
-        experiment.cluster.workers,
-        experiment.workload.depth,
-        start_ns,
-        end_ns,
-        window_s,
-        experiment.engine.checkpoint_interval_s,
-        experiment.fault_spec.failure_rate,
-        service_rate,
-        load_rate,
-        kept_ns / (end_ns - start_ns),
-        by_records,
-        len(plan["events"]),
-        round(records),
-        experiment.engine.filled_in.protocol,
-        message_overhead,
-        *bracket,
-        moved_s,
-    )
+    return _what_was_run(experiment) | {
+        "run_id": run_id,
+        "window_start_ns": start_ns,
+        "window_end_ns": end_ns,
+        "window_s": window_s,
+        "service_rate": service_rate,
+        "load_rate": load_rate,
+        "utilization": kept_ns / (end_ns - start_ns),
+        "utilization_by_records": by_records,
+        "faults": len(plan["events"]),
+        "records_committed": round(records),
+        "message_overhead": message_overhead,
+        **bracket._asdict(),
+        "clock_step_s": moved_s,
+    }
+
+
+def _what_was_run(experiment: Experiment) -> Row:
+    """What the experiment says of its run."""
+    engine = experiment.engine.filled_in
+    return {
+        "experiment": experiment.name,
+        "workload": experiment.workload.title,
+        "engine": engine.name.value,
+        "recovery": engine.recovery.value,
+        "trigger": engine.trigger.value,
+        "protocol": engine.protocol.value if engine.protocol else None,
+        "driver": experiment.cluster.driver.value,
+        "seed": experiment.seed,
+        "workers": experiment.cluster.workers,
+        "depth": experiment.workload.depth,
+        "checkpoint_interval_s": engine.checkpoint_interval_s,
+        "failure_rate": experiment.fault_spec.failure_rate,
+    }
 
 
 def probes(search: list[dict[str, Any]]) -> list[Row]:
     """Every rate that was tried, with what came of it."""
-    moments = ("probe", "rate", "started_ns", "watched_ns", "ended_ns")
-    counts = ("due", "delivered", "read", "lag_begin", "lag_end", "lag", "growth", "outcome", "why")
-    return [tuple(entry[name] for name in (*moments, *counts)) for entry in search if entry["event"] == "probe"]
+    return [_probe(entry) for entry in search if entry["event"] == "probe"]
+
+
+def _probe(entry: dict[str, Any]) -> Row:
+    same = {name: entry[name] for name in PROBE_COLUMNS}
+    return same | {column: entry[name] for name, column in PROBE_ENTRIES.items()}
 
 
 def bracket(search: list[dict[str, Any]]) -> Bracket:
-    """The highest rate that was sustained, the lowest that was not [1/s], why there was no more; None where unknown."""
-    ends = ((entry["low"], entry["high"], entry["end"]) for entry in search if entry["event"] == "found")
-    return next(ends, (None, None, None))
+    """What the search found, by its journal."""
+    ends = (Bracket(entry["low"], entry["high"], entry["end"]) for entry in search if entry["event"] == "found")
+    return next(ends, UNSEARCHED)
 
 
 def _share(batch: Batch, start_ns: int, end_ns: int) -> float:

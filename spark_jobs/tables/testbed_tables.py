@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from experiments.workloads import INPUT
+from results.tables.columns import Row
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import FEWEST_STEADY, NS, Segment, UndisturbedPace, clip, outage_segments
 from spark_jobs.tables.outages import Outage
@@ -250,7 +251,7 @@ def _executor_ns(outage: Outage, journal: list[Entry]) -> int | None:
     return max((at_ns for at_ns in started if outage.notice_ns <= at_ns <= outage.ready_ns), default=None)
 
 
-def partition_checkpoints(journal: list[Entry], window: tuple[int, int]) -> list[tuple[object, ...]]:
+def partition_checkpoints(journal: list[Entry], window: tuple[int, int]) -> list[Row]:
     """Every stored checkpoint of a partition, and of `round` every finished round, with how long it took.
 
     Invalid are those that a recovery left behind it, as `checkmate` counts them.
@@ -259,17 +260,21 @@ def partition_checkpoints(journal: list[Entry], window: tuple[int, int]) -> list
     for at, entry in enumerate(journal):
         match entry["event"]:
             case "checkpoint":
-                invalid = _left_behind(entry, journal[at:])
-                row = (entry["partition"], entry["number"], entry["at_ns"], entry["seconds"], entry["size_bytes"])
-                found.append((*row, entry["forced"], invalid, window[0] <= entry["at_ns"] < window[1]))
+                row = {name: entry[name] for name in ("partition", "number", "seconds", "size_bytes", "forced")}
+                row["invalid"] = _left_behind(entry, journal[at:])
+                found.append(row | _stored(entry, window))
             case "round-started":
                 began[entry["epoch"], entry["number"]] = entry["at_ns"]
             case "round-stored":
-                end_ns = entry["at_ns"]
-                seconds = (end_ns - began[entry["epoch"], entry["number"]]) / NS
-                inside = window[0] <= end_ns < window[1]
-                found.append(("round", entry["number"], end_ns, seconds, None, False, False, inside))
+                seconds = (entry["at_ns"] - began[entry["epoch"], entry["number"]]) / NS
+                row = {"partition": "round", "number": entry["number"], "seconds": seconds}
+                found.append(row | {"forced": False, "invalid": False} | _stored(entry, window))
     return found
+
+
+def _stored(entry: Entry, window: tuple[int, int]) -> Row:
+    """When a checkpoint was stored, and whether that was in the window."""
+    return {"completed_ns": entry["at_ns"], "in_window": window[0] <= entry["at_ns"] < window[1]}
 
 
 def _left_behind(checkpoint: Entry, later: list[Entry]) -> bool:

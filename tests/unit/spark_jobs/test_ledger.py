@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.spec import RecoveryMode
+from results.tables.schema import RUN_TABLES
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, UndisturbedPace, ledger, pace, steady
 from spark_jobs.tables.outages import Moment, MomentKind, Outage, moments, outages
@@ -248,11 +249,12 @@ def test_phases_of_a_recovery():
     usual = UndisturbedPace(rate=1000 / (8 * NS))
     segments = ledger((0, 43 * NS), made, cuts, usual, INTERVAL_NS)
     (found,) = recoveries(cuts, by(made, segments, usual), made, steady(made, cuts), None)
-    _, fault, faults, *_moments, detect, restart, restore, catch_up, lost, executor = found.row(0)
-    assert (fault, faults) == (0, 1)
-    assert (detect, restart, restore) == (0.5, pytest.approx(8.5), pytest.approx(9))
-    assert (catch_up, executor) == (None, None)
-    assert lost == pytest.approx(6)
+    row = found.row(0)
+    assert set(row) == set(RUN_TABLES["recoveries"].by_name)
+    assert (row["fault"], row["faults"]) == (0, 1)
+    assert (row["detect_s"], row["restart_s"], row["restore_s"]) == (0.5, pytest.approx(8.5), pytest.approx(9))
+    assert (row["catch_up_s"], row["executor_s"]) == (None, None)
+    assert row["lost_s"] == pytest.approx(6)
 
 
 def test_a_fault_before_the_progress_is_restored_extends_the_recovery():
@@ -273,7 +275,7 @@ def test_an_extended_recovery_waits_for_the_last_executor(first, second, last):
         return replace(alone(cut), executor_ns=None if at_s is None else at_s * NS)
 
     (found,) = recoveries(cuts, follow, [], [], None)
-    assert found.row(0)[-1] == last - 16.5
+    assert found.row(0)["executor_s"] == last - 16.5
 
 
 def test_catch_up_ends_when_the_lag_is_back_in_its_band():

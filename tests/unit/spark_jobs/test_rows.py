@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from experiments.spec import Experiment
-from results.tables.schema import TABLES
+from results.tables.schema import RUN_TABLES
 from spark_jobs.tables import rows
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, Segment
@@ -14,8 +14,11 @@ START_NS = 1_000 * NS
 WINDOW = (START_NS, START_NS + 20 * NS)
 
 
-def named(table: str, found: list[tuple]) -> list[dict[str, Any]]:
-    return [dict(zip(TABLES[table].names, row, strict=True)) for row in found]
+def named(table: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows, of which each must have every column of its table and no other."""
+    assert [set(row) for row in found] == [set(RUN_TABLES[table].by_name)] * len(found)
+    assert RUN_TABLES[table].of(found).num_rows == len(found)
+    return found
 
 
 def batch(number, start_s, end_s, records=1000):

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from results.tables.schema import RUN_TABLES
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.testbed_tables import (
@@ -147,19 +148,21 @@ def test_a_recovery_ends_when_as_much_is_read_as_before():
 def test_spark_s_part_of_a_restart_ends_with_the_last_executor_before_all_are_ready(up_s, executor_s):
     journal = [*JOURNAL, *(entry("executors-up", second, executors=["1"]) for second in up_s)]
     found = follow(KILLED, sorted(journal, key=lambda each: each["at_ns"]), [])
-    assert found.row(0)[-1] == executor_s
-    assert follow(replace(KILLED, ready_ns=None), journal, []).row(0)[-1] is None
+    assert found.row(0)["executor_s"] == executor_s
+    assert follow(replace(KILLED, ready_ns=None), journal, []).row(0)["executor_s"] is None
 
 
 def test_what_a_recovery_leaves_behind_is_invalid():
     rounds = [entry("round-started", 4, epoch=1, number=7), entry("round-stored", 6.5, epoch=1, number=7)]
     journal = sorted([*JOURNAL, *rounds], key=lambda each: each["at_ns"])
     found = partition_checkpoints(journal, (at(5), at(10)))
-    assert found == [
+    columns = ("partition", "number", "completed_ns", "seconds", "size_bytes", "forced", "invalid", "in_window")
+    assert [tuple(row.get(name) for name in columns) for row in found] == [
         ("a", 1, at(6), 0.5, 10, False, False, True),
         ("round", 7, at(6.5), 2.5, None, False, False, True),
         ("a", 2, at(16), 0.7, 30, True, True, False),
     ]
+    assert RUN_TABLES["partition_checkpoints"].of(found).num_rows == 3
 
 
 def test_the_overhead_of_messages():
