@@ -15,7 +15,6 @@ import json
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -28,6 +27,7 @@ from chaos.injection.healing import Arrival, Healing
 from chaos.injection.planned_strike import PlannedStrike, planned_strikes
 from chaos.injection.preparation import Preparation
 from chaos.injection.target_queues import TargetQueues
+from experiments.waiting import poll_until
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_for
 from infra.processes import take_precedence
@@ -93,17 +93,16 @@ class Injector:
         for act in self.agenda.due():
             act()
             self._stop_if_a_task_failed()
-        while self._is_busy_in_background() and not self.agenda.stopped:
-            self._stop_if_a_task_failed()
-            time.sleep(END_POLL_S)
+        poll_until(self._is_over, interval_s=END_POLL_S)
 
     def _stop_if_a_task_failed(self) -> None:
         if self.queues.a_task_failed():
             self.agenda.stop()
 
-    def _is_busy_in_background(self) -> bool:
-        """Whether a proof, a heal or a wait for an arrival goes on. Heals come first, because they start such waits."""
-        return self.queues.busy or self.healing.awaits_arrivals
+    def _is_over(self) -> bool:
+        """Whether no proof, heal or wait for an arrival goes on. Heals come first, because they start such waits."""
+        self._stop_if_a_task_failed()
+        return self.agenda.stopped or not (self.queues.busy or self.healing.awaits_arrivals)
 
     def _heal_all(self) -> None:
         """Undo every hold, also after a failure."""
@@ -182,8 +181,7 @@ def main() -> None:
     handle = Handle.load(root)
     driver, journal = driver_for(handle), Journal(journal_path)
     journal.write(STANDING_BY)
-    while not plan_path.exists():
-        time.sleep(PLAN_POLL_S)
+    poll_until(plan_path.exists, interval_s=PLAN_POLL_S)
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
     injector = Injector(driver, handle, journal, plan, aborted=plan_path.with_name(ABORT_FILE).exists)
     take_precedence()  # after the imports, which would use up seconds of a limited real-time budget

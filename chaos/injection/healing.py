@@ -13,6 +13,7 @@ from chaos.injection.agenda import Agenda
 from chaos.injection.planned_strike import target_of
 from chaos.injection.target_queues import TargetQueues
 from experiments.fault_kinds import Effect, FaultKind
+from experiments.waiting import Deadline
 from infra.cluster import Driver, Handle
 from infra.strikes.strike import Proof
 from journal.writer import Journal
@@ -91,8 +92,8 @@ class Healing:
 
         A worker takes seconds to join. This runs in a thread of its own: the next strike may need that of the target.
         """
-        deadline = time.monotonic() + JOIN_LIMIT_S
-        while not self.agenda.stopped and time.monotonic() < deadline:
+        deadline = Deadline(JOIN_LIMIT_S)
+        while not self.agenda.stopped and not deadline.passed:
             if self._strike_counts[hold.host, hold.kind.effect] > strikes:
                 return
             if arrived():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
+
+from experiments.waiting import Deadline
 
 CHECK_S = 0.05  # the time of a check grows with the number of tasks
 
@@ -18,7 +19,7 @@ class TargetQueues:
     def __init__(self) -> None:
         self._threads: dict[str, ThreadPoolExecutor] = defaultdict(partial(ThreadPoolExecutor, 1))
         self._tasks: list[Future[None]] = []
-        self._next_check_s = 0.0
+        self._next_check = Deadline(0)
 
     def add(self, target: str, act: Callable[..., None], *arguments: Any) -> Future[None]:
         """Add a task to the queue of a target."""
@@ -33,9 +34,9 @@ class TargetQueues:
 
     def a_task_failed(self) -> bool:
         """Whether a task was found to have failed. Forgets those that have ended well; looks every `CHECK_S` only."""
-        if time.monotonic() < self._next_check_s:
+        if not self._next_check.passed:
             return False
-        self._next_check_s = time.monotonic() + CHECK_S
+        self._next_check = Deadline(CHECK_S)
         running = [task for task in self._tasks if not task.done()]
         failed = [task for task in self._tasks if task.done() and task.exception()]
         self._tasks = running + failed

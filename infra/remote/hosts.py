@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from experiments.waiting import poll_until
 from infra import launch
 from infra.clocks import ClockOffset
 from infra.cluster import Handle, Host, HostState
@@ -271,8 +272,7 @@ class RemoteStrike:
 
     def _prove(self) -> Proof:
         """Two proofs: the host's own, and that none of the ports it closed answers from outside."""
-        while (found := self._ask("fire")) is None:
-            time.sleep(PROOF_POLL_S)
+        found = poll_until(lambda: self._ask("fire"), interval_s=PROOF_POLL_S)  # there is no answer while it goes on
         proof = self._clock.here(Proof(**found["proof"]))
         answering = self._answering(found["ports"])
         left = {**proof.left, "open ports": max(proof.left.get("open ports", 0), answering)}

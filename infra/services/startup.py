@@ -16,6 +16,7 @@ from experiments.fault_kinds import GATEWAY, FaultKind
 from experiments.locks import EVERYBODY, locked
 from experiments.plain_files import RefusedFile, read_end
 from experiments.spec import ClusterSpec
+from experiments.waiting import wait_for
 from infra import credentials, launch, tokens
 from infra.cluster import Driver, Handle, Host, Role
 from infra.launch import BROKER_PORT, MASTER_PORT
@@ -29,6 +30,7 @@ WORKER_OVERHEAD_MB = 450  # the worker daemon, and an executor beyond its heap
 MINIMUM_DISK_MB = 2048
 REGISTERED = b"Successfully registered with master"
 WORKER_LOG = "logs/spark-worker.log"  # of a host's folder
+JOIN_POLL_S = 0.1
 PROVISION_LOCK = Path(tempfile.gettempdir()) / "aftershock-provision.lock"
 
 
@@ -200,9 +202,10 @@ def _registered(handle: Handle, host: str, since: int = 0) -> bool:
 
 
 def _wait_registered(handle: Handle, worker: Host, limit_s: float = 60.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not _registered(handle, worker.name):
-        if time.monotonic() > deadline:
-            log = handle.directory(worker.name) / WORKER_LOG
-            raise EnvironmentFailure(f"{worker.name} did not join the Spark master in {limit_s:g} s", f"see {log}")
-        time.sleep(0.1)
+    wait_for(
+        lambda: _registered(handle, worker.name),
+        f"{worker.name} did not join the Spark master in {limit_s:g} s",
+        f"see {handle.directory(worker.name) / WORKER_LOG}",
+        interval_s=JOIN_POLL_S,
+        limit_s=limit_s,
+    )

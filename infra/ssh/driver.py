@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 import secrets
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import GATEWAY, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
+from experiments.waiting import poll_while
 from infra.cluster import Handle, Host
 from infra.remote import ssh
 from infra.remote.hosts import ANSWER_LIMIT_S, RemoteHosts
@@ -122,7 +122,4 @@ class SshDriver(RemoteHosts):
     def _dismiss(self, session: Session) -> int:
         """Let an agent go, the last process of the run on its machine; returns how many are left."""
         session.tell(do="leave")
-        deadline = time.monotonic() + PROOF_LIMIT_S
-        while session.alive and time.monotonic() < deadline:
-            time.sleep(POLL_S)
-        return int(session.alive)
+        return int(poll_while(lambda: session.alive, interval_s=POLL_S, limit_s=PROOF_LIMIT_S))
