@@ -16,6 +16,7 @@ from pathlib import Path
 
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.plain_files import read_plain
+from experiments.waiting import Deadline
 from infra import disks, tokens
 from infra.cluster import HANDLE_FILE
 from infra.netns import namespaces
@@ -174,10 +175,10 @@ class Belongings(ProcessHandles):
 
 
 def _end_processes(label: str, uid: int) -> None:
-    processes, deadline = Belongings(label, uid), time.monotonic() + REMOVAL_LIMIT_S
+    processes, deadline = Belongings(label, uid), Deadline(REMOVAL_LIMIT_S)
     try:
         while left := processes.scan():
-            if time.monotonic() > deadline:
+            if deadline.passed:
                 numbers = ", ".join(map(str, left))
                 raise EnvironmentFailure(f"processes {numbers} of {label} survive SIGKILL", "look for them with ps")
             processes.signal(signal.SIGKILL)

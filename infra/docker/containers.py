@@ -17,6 +17,7 @@ from docker.models.containers import Container
 from docker.models.networks import Network
 
 from experiments.errors import EnvironmentFailure
+from experiments.waiting import poll_while
 from infra import tokens
 from infra.cluster import Handle
 from infra.docker import daemon
@@ -77,11 +78,9 @@ def remove(label: str, uid: int) -> None:
     Idempotent. What somebody asked for who has been killed may still appear: it is waited for. Raises
     `EnvironmentFailure` for what does not go.
     """
-    deadline = time.monotonic() + REMOVAL_LIMIT_S
-    while left := _remove_what_there_is(label, uid):
-        if time.monotonic() > deadline:
-            raise EnvironmentFailure(f"Docker does not remove {', '.join(left)}", daemon.REMEDY)
-        time.sleep(PAUSE_S)
+    left = poll_while(lambda: _remove_what_there_is(label, uid), interval_s=PAUSE_S, limit_s=REMOVAL_LIMIT_S)
+    if left:
+        raise EnvironmentFailure(f"Docker does not remove {', '.join(left)}", daemon.REMEDY)
 
 
 def _remove_what_there_is(label: str, uid: int) -> list[str]:

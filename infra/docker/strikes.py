@@ -17,6 +17,7 @@ from typing import TypeVar
 from docker.models.containers import Container
 
 from experiments.fault_kinds import FaultKind, FaultOptions
+from experiments.waiting import Deadline
 from infra.cluster import Handle, Host
 from infra.docker import containers, mounts
 from infra.remote.hosts import RemoteHosts
@@ -95,9 +96,9 @@ class Pause(Completed):
 
     def complete(self, container: Container) -> Mapping[str, int]:
         containers.freeze(container)
-        deadline = time.monotonic() + PROOF_LIMIT_S
+        deadline = Deadline(PROOF_LIMIT_S)
         then_ns, now_ns = containers.cpu_ns(container), containers.cpu_ns(container)
-        while now_ns != then_ns and time.monotonic() < deadline:  # the first look may be from before the freeze
+        while now_ns != then_ns and not deadline.passed:  # the first look may be from before the freeze
             then_ns, now_ns = now_ns, containers.cpu_ns(container)
         return {"containers awake": int(container.status != "paused"), "CPU clocks running": int(now_ns != then_ns)}
 

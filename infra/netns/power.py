@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from experiments.waiting import Deadline
 from infra.cluster import Host
 from infra.netns import namespaces
 from infra.process_handles import ProcessHandles
@@ -64,8 +65,8 @@ class NetnsPowerOff:
         if self._thread is None:
             self.shoot()
         self._thread.join()
-        deadline = time.monotonic() + limit_s
-        while (survivors := self._processes.scan()) and time.monotonic() < deadline:
+        deadline = Deadline(limit_s)
+        while (survivors := self._processes.scan()) and not deadline.passed:
             self._processes.signal(signal.SIGKILL)
             time.sleep(POLL_S)
         done = {"processes killed": len(self._processes)}

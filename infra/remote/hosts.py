@@ -22,10 +22,12 @@ from typing import Any, NamedTuple
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from experiments.waiting import poll_until
 from infra import launch
 from infra.clocks import ClockOffset
 from infra.cluster import Handle, Host, HostState
 from infra.processes import MACHINE, MARK, Usage
+from infra.refusals import DeclaredFaults
 from infra.remote import answers, reach
 from infra.remote.session import Disconnected, Session, measure_offset
 from infra.services import gateway, startup
@@ -66,7 +68,7 @@ class AgentLink:
     measured: float = field(default_factory=time.monotonic)
 
 
-class RemoteHosts:
+class RemoteHosts(DeclaredFaults):
     """The part of `infra.cluster.Driver` that works over sessions; `begin` starts a command on a host of a handle.
 
     Every method raises `EnvironmentFailure` for a host that cannot be reached, or that is not the one expected.
@@ -271,8 +273,7 @@ class RemoteStrike:
 
     def _prove(self) -> Proof:
         """Two proofs: the host's own, and that none of the ports it closed answers from outside."""
-        while (found := self._ask("fire")) is None:
-            time.sleep(PROOF_POLL_S)
+        found = poll_until(lambda: self._ask("fire"), interval_s=PROOF_POLL_S)  # there is no answer while it goes on
         proof = self._clock.here(Proof(**found["proof"]))
         answering = self._answering(found["ports"])
         left = {**proof.left, "open ports": max(proof.left.get("open ports", 0), answering)}

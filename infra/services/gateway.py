@@ -16,6 +16,7 @@ from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
+from experiments.waiting import wait_for
 from infra.cluster import Driver, Handle
 from infra.credentials import write_private
 from infra.launch import BROKER_PORT, CONTROLLER_PORT, MASTER_PORT, PORTS, for_the_controller
@@ -25,6 +26,7 @@ from infra.services.jvm import Java, find_java
 from infra.strikes.strike import Proof
 
 GATEWAY_PORTS = (BROKER_PORT, CONTROLLER_PORT, MASTER_PORT)
+PORT_POLL_S = 0.1
 
 
 @functools.cache
@@ -94,11 +96,8 @@ def serves(handle: Handle, kind: FaultKind) -> bool:
 
 def wait_port(address: str, port: int, log: Path, limit_s: float = 60.0) -> None:
     """Return once something listens there; raises `EnvironmentFailure` after `limit_s`."""
-    deadline = time.monotonic() + limit_s
-    while not answers(address, port):
-        if time.monotonic() > deadline:
-            raise EnvironmentFailure(f"nothing listens on {address}:{port} after {limit_s:g} s", f"see {log}")
-        time.sleep(0.1)
+    cause = f"nothing listens on {address}:{port} after {limit_s:g} s"
+    wait_for(lambda: answers(address, port), cause, f"see {log}", interval_s=PORT_POLL_S, limit_s=limit_s)
 
 
 def answers(address: str, port: int, limit_s: float = 1.0) -> bool:

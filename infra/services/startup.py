@@ -12,10 +12,11 @@ from pathlib import Path
 import psutil
 
 from experiments.errors import BadInput, EnvironmentFailure
-from experiments.fault_kinds import GATEWAY, FaultKind
+from experiments.fault_kinds import GATEWAY, FaultKind, kinds_of
 from experiments.locks import EVERYBODY, locked
 from experiments.plain_files import RefusedFile, read_end
 from experiments.spec import ClusterSpec
+from experiments.waiting import wait_for
 from infra import credentials, launch, tokens
 from infra.cluster import Driver, Handle, Host, Role
 from infra.launch import BROKER_PORT, MASTER_PORT
@@ -29,6 +30,7 @@ WORKER_OVERHEAD_MB = 450  # the worker daemon, and an executor beyond its heap
 MINIMUM_DISK_MB = 2048
 REGISTERED = b"Successfully registered with master"
 WORKER_LOG = "logs/spark-worker.log"  # of a host's folder
+JOIN_POLL_S = 0.1
 PROVISION_LOCK = Path(tempfile.gettempdir()) / "aftershock-provision.lock"
 
 
@@ -123,12 +125,15 @@ def revive(driver: Driver, handle: Handle, worker: Host) -> Proof:
 def struck(handle: Handle, host: str, kind: FaultKind) -> Host:
     """The host of that name, if a fault of that kind may strike it; raises `BadInput` for any other.
 
-    Faults of services strike the gateway, all others a worker of this cluster, and never the gateway.
+    Faults of services strike the gateway, all others a worker of this cluster, and never the gateway. A kind that does
+    not declare the cluster's driver strikes nothing: a partition of a local host would cut off the whole machine.
     """
     allowed = {h.name: h for h in ([handle.gateway] if kind.service else handle.workers)}
     if host not in allowed:
         meant = "the gateway" if kind.service else "a worker"
         raise BadInput("target", host, f"{meant} of run {handle.run_id}: {', '.join(allowed)}")
+    if handle.driver not in kind.drivers:
+        raise BadInput("kind", kind.value, f"{', '.join(kinds_of(handle.driver))} with driver {handle.driver}")
     return allowed[host]
 
 
@@ -200,9 +205,10 @@ def _registered(handle: Handle, host: str, since: int = 0) -> bool:
 
 
 def _wait_registered(handle: Handle, worker: Host, limit_s: float = 60.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not _registered(handle, worker.name):
-        if time.monotonic() > deadline:
-            log = handle.directory(worker.name) / WORKER_LOG
-            raise EnvironmentFailure(f"{worker.name} did not join the Spark master in {limit_s:g} s", f"see {log}")
-        time.sleep(0.1)
+    wait_for(
+        lambda: _registered(handle, worker.name),
+        f"{worker.name} did not join the Spark master in {limit_s:g} s",
+        f"see {handle.directory(worker.name) / WORKER_LOG}",
+        interval_s=JOIN_POLL_S,
+        limit_s=limit_s,
+    )

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from experiments.waiting import Deadline
 from infra.process_handles import ProcessHandles
 from infra.processes import listening
 from infra.strikes.strike import Proof, wait_until
@@ -69,10 +70,10 @@ class Death:
         """Kill all processes of the host until none is left, for at most `limit_s`; returns the proof."""
         if self._fired_ns is None:
             self.shoot()
-        deadline = time.monotonic() + limit_s
+        deadline = Deadline(limit_s)
         while True:
             survivors, ports = self.scan(), self._listening()
-            if not (survivors or ports) or time.monotonic() > deadline:
+            if not (survivors or ports) or deadline.passed:
                 break
             self._processes.signal(signal.SIGKILL)
             time.sleep(POLL_S)
@@ -107,7 +108,7 @@ class Termination(Death):
 
     def _wait_for_their_end(self, told: set[int]) -> int:
         """Also send SIGTERM to processes that are born meanwhile; returns how many processes have ended."""
-        deadline = time.monotonic() + self.grace_s
+        deadline = Deadline(self.grace_s)
         self._clear()
         while True:
             found = self.scan()
@@ -115,7 +116,6 @@ class Termination(Death):
             told |= new
             self._processes.signal(signal.SIGTERM, new)
             self._processes.signal(signal.SIGCONT)
-            left_s = deadline - time.monotonic()
-            if not (found or self.scan()) or left_s <= 0:  # a single scan can miss a newborn process
+            if not (found or self.scan()) or deadline.passed:  # a single scan can miss a newborn process
                 return len(self._processes) - len(found)
-            self._processes.wait_for_their_end(min(left_s, GRACE_POLL_S))
+            self._processes.wait_for_their_end(min(deadline.left_s, GRACE_POLL_S))

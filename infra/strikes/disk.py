@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from experiments.waiting import Deadline
 from infra.processes import members
 from infra.strikes.strike import Proof, wait_until
 
@@ -41,8 +42,8 @@ class FullDisk:
         """Fill it until a block that is written fails."""
         if self._fired_ns is None:
             self.shoot()
-        deadline = time.monotonic() + limit_s
-        while takes_a_block(self.disk) and time.monotonic() < deadline:
+        deadline = Deadline(limit_s)
+        while takes_a_block(self.disk) and not deadline.passed:
             self._fill()
         done = {"MB taken": self._taken_bytes >> 20}
         left = {"blocks taken in": int(takes_a_block(self.disk))}

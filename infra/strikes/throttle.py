@@ -17,6 +17,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
+from experiments.waiting import Deadline
 from infra import launch
 from infra.process_handles import ProcessHandles
 from infra.processes import ROOT, is_stopped, members, take_precedence, thread_times
@@ -78,9 +79,9 @@ class Throttle:
         """
         if self._fired_ns is None:
             self.shoot()
-        deadline = time.monotonic() + limit_s
+        deadline = Deadline(limit_s)
         self._begin_again_if_lost()
-        while any((left := self._look_on()).values()) and time.monotonic() < deadline:
+        while any((left := self._look_on()).values()) and not deadline.passed:
             self._begin_again_if_lost()
         return Proof(self._fired_ns, time.time_ns(), self._done, left)
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from experiments.errors import EnvironmentFailure
 from experiments.locks import locked, locked_if_free
+from experiments.waiting import Deadline
 from results.damage import Damaged
 from results.runs import store
 from results.runs.store import UNREADABLE, ReadOnce, Run
@@ -95,7 +96,7 @@ def rows(limit_s: float = math.inf) -> list[IndexRow]:
 
 def _rows(entries: _Entries, limit_s: float) -> list[IndexRow]:
     unread = _newest_first([_head(store.published(name)) for name in entries.stamps if name not in entries.kept])
-    unread = entries.read(unread, time.monotonic() + limit_s)
+    unread = entries.read(unread, Deadline(limit_s))
     left = [row if row.state == UNREADABLE else replace(row, state=UNREAD) for row in unread]
     return _newest_first([*(_from_json(entry["row"]) for entry in entries.kept.values()), *left])
 
@@ -117,11 +118,11 @@ class _Entries:
     known: dict[str, dict[str, Any]]  # what the file says
     stale: bool  # whether that is something else
 
-    def read(self, unread: list[IndexRow], deadline_s: float) -> list[IndexRow]:
-        """Read these runs in their order until the deadline (of `time.monotonic`); returns those that are left."""
+    def read(self, unread: list[IndexRow], deadline: Deadline) -> list[IndexRow]:
+        """Read these runs in their order until the deadline; returns those that are left."""
         kept_at_s = time.monotonic()
         with ThreadPoolExecutor(READERS) as readers:
-            while unread and time.monotonic() < deadline_s:
+            while unread and not deadline.passed:
                 piece, unread = unread[:PIECE], unread[PIECE:]
                 for run_id, entry in readers.map(self._read_one, piece):
                     self.stale |= entry != self.known.get(run_id)

@@ -16,6 +16,7 @@ import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,6 +31,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from experiments.spec import RecoveryMode
+from experiments.waiting import poll_until, retry
 from journal.writer import Journal
 from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.calibration import calibrate, feed_warm_up
@@ -79,8 +81,7 @@ class QueryDriver:
             query.stop()
 
     def _await_workers(self) -> set[str]:
-        while not self.stopping and len(live_executors(self.spark)) < self.config.workers:
-            time.sleep(POLL_S)
+        poll_until(lambda: self.stopping or _all_up(self.spark, self.config), interval_s=POLL_S)
         return live_executors(self.spark)
 
     def _start(self) -> StreamingQuery:
@@ -131,12 +132,8 @@ def main() -> None:
 def await_master(master: str) -> None:
     """Return once the Spark master can be connected to; Spark itself would only try every 20 s, and three times."""
     address = urlsplit(master)
-    while True:
-        try:
-            socket.create_connection((address.hostname, address.port), timeout=1.0).close()
-            return
-        except OSError:
-            time.sleep(POLL_S)
+    connect = partial(socket.create_connection, (address.hostname, address.port), timeout=1.0)
+    retry(connect, OSError, interval_s=POLL_S).close()
 
 
 def _session(config: JobConfig, *, to_calibrate: bool) -> SparkSession:
@@ -154,12 +151,15 @@ def _batch_records(spark: SparkSession, config: JobConfig, journal: Journal, pat
     if path is None:
         return None
     if not path.exists():
-        while len(live_executors(spark)) < config.workers:
-            time.sleep(POLL_S)
+        poll_until(lambda: _all_up(spark, config), interval_s=POLL_S)
         scratch = path.with_suffix(".partial")
         scratch.write_text(json.dumps(calibrate(spark, config, journal).__dict__), encoding="utf-8")
         scratch.rename(path)
     return json.loads(path.read_text(encoding="utf-8"))["batch_records"]
+
+
+def _all_up(spark: SparkSession, config: JobConfig) -> bool:
+    return len(live_executors(spark)) >= config.workers
 
 
 if __name__ == "__main__":

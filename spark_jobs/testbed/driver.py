@@ -25,6 +25,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from experiments.errors import AftershockError, EnvironmentFailure
+from experiments.waiting import poll_while
 from journal.reader import read_journal
 from journal.writer import Journal
 from spark_jobs.streaming.job import EXECUTOR_OPTIONS, live_executors
@@ -137,8 +138,8 @@ def main() -> None:
         journal.write("failed", error=str(error))
         exit_code = error.exit_code
     journal.write("driver-stopped")
-    while asked.to_drain and not asked.to_stop:
-        time.sleep(WATCH_S)  # a supervisor would start a program again that ends
+    # A supervisor would start a program again that ends.
+    poll_while(lambda: asked.to_drain and not asked.to_stop, interval_s=WATCH_S)
     spark.stop()
     sys.exit(exit_code)
 
