@@ -31,7 +31,7 @@ from infra.netns import driver as netns
 from infra.processes import take_precedence
 from infra.remote.hosts import RemoteHosts
 from infra.services import spark, startup
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 
 MODULES = {"netns": netns, "docker": docker}
@@ -98,7 +98,7 @@ def main() -> None:
         Injector(driver, handle, Journal(root / "injector.jsonl"), plan, arrival=lambda *_: None).run()
     finally:
         driver.destroy(handle)
-    strikes = [entry for entry in read_journal(root / "injector.jsonl") if entry["event"] == "injected"]
+    strikes = [entry for entry in raw_entries(root / "injector.jsonl") if entry["event"] == "injected"]
     show("one by one", [entry for entry in strikes if entry["fault"] < SINGLE])
     show(f"{hosts} at a time", [entry for entry in strikes if entry["fault"] >= SINGLE])
 

@@ -22,7 +22,7 @@ from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
 from infra.launch import REPOSITORY
 from infra.services import kafka, spark
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from workloads.generator import Feed
 from workloads.inputs import records
 from workloads.schedule import Schedule
@@ -106,7 +106,7 @@ def _benchmarked(driver: Driver, handle: Handle, experiment: spec.Experiment, fo
 
 
 def _progress(journal: Path) -> list[dict]:
-    return [entry["progress"] for entry in read_journal(journal) if entry["event"] == "progress"]
+    return [entry["progress"] for entry in raw_entries(journal) if entry["event"] == "progress"]
 
 
 def _rate(progress: list[dict]) -> float:

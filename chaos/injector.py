@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from chaos.events import ABORT_FILE, STANDING_BY, STRIKING
+from chaos.events import ABORT_FILE
 from chaos.holds import Hold, Holds, StrikeOutcome
 from chaos.injection.agenda import Agenda
 from chaos.injection.healing import Arrival, Healing
@@ -33,10 +33,25 @@ from infra.drivers import driver_for
 from infra.processes import take_precedence
 from infra.services import startup
 from infra.strikes.strike import Strike
+from journal.events.common import Failed
+from journal.events.injector import (
+    Aborted,
+    Absorbed,
+    Armed,
+    Disarmed,
+    Ended,
+    HostClock,
+    Injected,
+    StandingBy,
+    StrikeEvent,
+    Striking,
+    Withheld,
+)
 from journal.writer import Journal
 
 PLAN_POLL_S, END_POLL_S = 0.02, 0.1
 SWITCH_INTERVAL_S = 0.0005  # Python's switch interval between threads, so that a proof does not delay a strike
+LEFT_AS = {StrikeOutcome.ABSORBED: Absorbed, StrikeOutcome.WITHHELD: Withheld}  # strikes that are not carried out
 
 
 class Injector:
@@ -75,7 +90,7 @@ class Injector:
 
         Raises the first failure, but heals everything first.
         """
-        self.journal.write("armed", faults=len(self.agenda))
+        self.journal.record(Armed(len(self.agenda)))
         threading.Thread(target=self._note_clocks, daemon=True).start()
         try:
             self._carry_out()
@@ -84,8 +99,8 @@ class Injector:
             failures = self.queues.failures()
             for failure in [sys.exception(), *failures]:
                 if failure is not None:
-                    self.journal.write("failed", error=" ".join(str(failure).split()))
-            self.journal.write("disarmed")
+                    self.journal.record(Failed(" ".join(str(failure).split())))
+            self.journal.record(Disarmed())
         if failures:
             raise failures[0]
 
@@ -107,7 +122,7 @@ class Injector:
     def _heal_all(self) -> None:
         """Undo every hold, also after a failure."""
         if self.agenda.stopped and self.aborted():
-            self.journal.write("aborted")
+            self.journal.record(Aborted())
         self.agenda.stop()
         self.healing.heal_all()
         self.queues.close()
@@ -116,8 +131,7 @@ class Injector:
     def _note_clocks(self) -> None:
         """Journal the clock of each host. This also connects to all hosts, so that no strike waits for a connection."""
         for host, clock in self.driver.clocks(self.handle).items():
-            fields = {"offset_ns": clock.offset_ns, "uncertainty_ns": clock.uncertainty_ns}
-            self.journal.write("clock", host=host, **fields)
+            self.journal.record(HostClock(host, clock.offset_ns, clock.uncertainty_ns))
 
     def _schedule(self, planned: PlannedStrike, due_ns: int, act: Callable[..., None], *arguments: Any) -> None:
         """Schedule the next step of a strike; simultaneous steps keep the plan's order."""
@@ -148,31 +162,30 @@ class Injector:
 
     def _inject(self, planned: PlannedStrike, strike: Strike) -> None:
         """Carry out a strike. Its hold is recorded first, so that a strike that fails half-way is undone, too."""
-        self._note(STRIKING, planned)
+        self._note(Striking, planned)
         hold = Hold(planned.host, planned.kind, planned.fault, planned.until_ns)
         self.healing.note_strike(planned.host, planned.kind.effect)
         taken = self.holds.strike(hold)
         strike.shoot(planned.due_ns)
         for ended in taken:
-            self.journal.write("ended", fault=ended.fault, host=ended.host, kind=ended.kind)
+            self.journal.record(Ended(ended.fault, ended.host, ended.kind))
         self.healing.plan(hold)
         self.queues.add(planned.target, self._prove, planned, strike)
 
     def _prove(self, planned: PlannedStrike, strike: Strike) -> None:
-        self._note(StrikeOutcome.INJECTED, planned, **strike.fire().to_json())
+        self._note(Injected, planned, **strike.fire().to_json())
 
     def _leave(self, planned: PlannedStrike, strike: Strike, outcome: StrikeOutcome) -> None:
         """Give up a strike that must not be carried out. If it is absorbed, it may prolong the hold on its host."""
         strike.close()
-        self._note(outcome, planned)
+        self._note(LEFT_AS[outcome], planned)
         if outcome is StrikeOutcome.ABSORBED:
             longer = self.holds.absorb(planned.host, planned.kind, planned.until_ns)
             if longer is not None:
                 self.healing.plan(longer)
 
-    def _note(self, event: str, planned: PlannedStrike, **proof: Any) -> None:
-        about: dict[str, Any] = {"fault": planned.fault, "host": planned.host, "kind": planned.kind}
-        self.journal.write(event, **about, planned_ns=planned.due_ns, **proof)
+    def _note(self, kind: type[StrikeEvent], planned: PlannedStrike, **proof: Any) -> None:
+        self.journal.record(kind(planned.fault, planned.host, planned.kind, planned.due_ns, **proof))
 
 
 def main() -> None:
@@ -180,7 +193,7 @@ def main() -> None:
     root, plan_path, journal_path = map(Path, sys.argv[1:])
     handle = Handle.load(root)
     driver, journal = driver_for(handle), Journal(journal_path)
-    journal.write(STANDING_BY)
+    journal.record(StandingBy())
     poll_until(plan_path.exists, interval_s=PLAN_POLL_S)
     plan = json.loads(plan_path.read_text(encoding="utf-8"))
     injector = Injector(driver, handle, journal, plan, aborted=plan_path.with_name(ABORT_FILE).exists)

@@ -22,6 +22,7 @@ from confluent_kafka import Producer
 
 from experiments.workloads import read_workload
 from infra.broker import Broker
+from journal.events.services import LoadRescheduled, LoadStarted, RecordsSent
 from journal.writer import Journal
 from workloads.inputs import Input, Keys, TopicStream, sources
 from workloads.schedule import Schedule
@@ -86,7 +87,7 @@ class Generator:
         broker, found = Broker(**config["broker"]), [source.under(self.schedule) for source in self._sources]
         self._feeds = [Feed(broker, each.topic, each.values, each.schedule, each.keys) for each in found]
         self._following: Schedule | None = None  # once all that the present schedule made due is sent
-        journal.write("started", **asdict(self.schedule))
+        journal.record(LoadStarted(**asdict(self.schedule)))
 
     def _read(self) -> tuple[tuple[int, int], dict[str, Any]]:
         """The configuration, and which file it was; it is replaced, never written into."""
@@ -118,12 +119,12 @@ class Generator:
         for feed, source in zip(self._feeds, self._sources, strict=True):
             feed.follow(source.under(schedule))
         self.schedule, self._following = schedule, None
-        self._journal.write("rescheduled", **asdict(schedule))
+        self._journal.record(LoadRescheduled(**asdict(schedule)))
 
     def report(self) -> None:
         now_ns = time.time_ns()
-        counts = {name: sum(getattr(feed, name) for feed in self._feeds) for name in ("sent", "delivered", "failed")}
-        self._journal.write("sent", now_ns, due=self.schedule.due_count(now_ns), **counts)
+        counts = (sum(getattr(feed, name) for feed in self._feeds) for name in ("sent", "delivered", "failed"))
+        self._journal.record(RecordsSent(self.schedule.due_count(now_ns), *counts, at_ns=now_ns))
 
     def finish(self) -> None:
         for feed in self._feeds:

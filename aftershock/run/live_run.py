@@ -23,7 +23,8 @@ from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.plain_files import read_end
 from infra.cluster import HANDLE_FILE, Driver, Handle
 from infra.drivers import driver_of
-from journal.reader import entries, losses
+from journal.events.common import FAILURES
+from journal.reader import events, losses
 from results.runs import store
 
 log = logging.getLogger(__name__)
@@ -158,8 +159,7 @@ class LiveRun:
 
     def _last_words(self, service: str) -> str | None:
         """The error that a service wrote to its journal; the first one if it was restarted."""
-        told = entries(self.journal_path(service))
-        return next((str(entry["error"]) for entry in told if entry["event"] == "failed" and "error" in entry), None)
+        return next((failed.error for failed in events(self.journal_path(service), FAILURES)), None)
 
     def running(self) -> set[str]:
         """Names of the gateway's services that have a live process."""

@@ -24,7 +24,6 @@ from aftershock.run.engines.engine import calibration_path
 from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine
 from aftershock.run.run_journals import journals
-from chaos.events import STANDING_BY
 from chaos.plan import plan
 from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
@@ -32,6 +31,10 @@ from experiments.spec import LoadMode
 from infra.cluster import Driver
 from infra.drivers import driver_of
 from infra.services import kafka
+from journal.event import Event
+from journal.events.injector import Armed, StandingBy
+from journal.events.query import QueryReady
+from journal.events.testbed import EpochReady
 from results.runs import store
 from results.runs.machine import experiment_digest, machine_class
 from results.tables.schema import SCHEMA_VERSION
@@ -148,7 +151,7 @@ def deploy(run_id: str) -> None:
         calibration = store.read_json(path)
         _check_calibration(experiment, calibration)
         store.write_json(live.run.raw / path.name, calibration)
-    is_ready = functools.partial(_query_reported, live, "ready")
+    is_ready = functools.partial(_query_reported, live, QueryReady, EpochReady)
     live.wait("the query to start", is_ready, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_START_S)
 
 
@@ -197,14 +200,14 @@ def arm_faults(run_id: str) -> dict[str, int]:
     events = plan(live.experiment.fault_spec, live.experiment.seed) if live.experiment.faults.can_fail else []
     path = live.run.raw / "plan.json"
     live.spawn_module("injector", "chaos.injector", live.root, path, live.journal_path("injector"))
-    live.wait("the injector", lambda: _injector_reported(live, STANDING_BY), {"injector"}, ARMING_LIMIT_S)
+    live.wait("the injector", lambda: _injector_reported(live, StandingBy), {"injector"}, ARMING_LIMIT_S)
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
     window = {"window_start_ns": start_ns, "window_end_ns": start_ns + round(live.experiment.window_s * 1e9)}
     store.write_json(
         path, {**window, "max_down": live.experiment.faults.max_down, "events": [event.to_json() for event in events]}
     )
     log.info("%d faults planned in a window of %.0f s", len(events), live.experiment.window_s)
-    live.wait("the faults to be prepared", lambda: _injector_reported(live, "armed"), {"injector"}, ARMING_LIMIT_S)
+    live.wait("the faults to be prepared", lambda: _injector_reported(live, Armed), {"injector"}, ARMING_LIMIT_S)
     if time.time_ns() > start_ns:
         raise EnvironmentFailure(
             "the injector was not ready when the window opened", "run again on a less busy machine"
@@ -295,14 +298,14 @@ def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None) -> di
     }
 
 
-def _query_reported(live: LiveRun, event: str) -> bool:
+def _query_reported(live: LiveRun, *kinds: type[Event]) -> bool:
     with journals(live.run_id) as seen:
-        return event in seen.query.events
+        return not seen.query.kinds.isdisjoint(kinds)
 
 
-def _injector_reported(live: LiveRun, event: str) -> bool:
+def _injector_reported(live: LiveRun, kind: type[Event]) -> bool:
     with journals(live.run_id) as seen:
-        return event in seen.faults.events
+        return kind in seen.faults.kinds
 
 
 def _commits(live: LiveRun, after_ns: int) -> int:

@@ -9,12 +9,15 @@ import logging
 import time
 from dataclasses import asdict, dataclass
 from math import inf
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from aftershock.run.live_run import LiveRun
 from experiments.errors import EnvironmentFailure
+from journal.event import Event
+from journal.events.search import Found, ProbeJudged
+from journal.events.services import GENERATOR, RecordsSent
 from journal.reader import JournalFollower
 from journal.writer import Journal
 from models.sustainable.lag import Judged, Sample, is_overwhelmed, judge
@@ -52,18 +55,19 @@ class Deliveries:
         self.counts: Counts = [(0, 0)]
         self.refused = 0
 
-    def take(self, entry: dict[str, Any]) -> None:
-        if entry["event"] == "sent":
-            self.counts.append((entry["at_ns"], entry["delivered"]))
-            self.refused = entry["failed"]
+    def take(self, event: Event) -> None:
+        if isinstance(event, RecordsSent):
+            self.counts.append((event.at_ns, event.delivered))
+            self.refused = event.failed
 
 
 class LoadJournals:
     """What a run's journals say by now; followed, lest a search disturb the query the more the longer it takes."""
 
     def __init__(self, live: LiveRun) -> None:
-        self._query = JournalFollower(live.journal_path("query"), live.engine.reads)
-        self._generator = JournalFollower(live.journal_path("generator"), Deliveries)
+        engine = live.engine
+        self._query = JournalFollower(live.journal_path("query"), engine.vocabulary, engine.reads)
+        self._generator = JournalFollower(live.journal_path("generator"), GENERATOR, Deliveries)
 
     @property
     def read(self) -> Counts:
@@ -102,7 +106,7 @@ def find(live: LiveRun, schedule: Schedule) -> int:
         judged = _watch(live, looks, probe, journal)
         log.info("probe %d, %.0f records/s: %s, %s", probe.number, schedule.rate, judged.outcome.value, judged.why)
         search = search.after(judged.outcome)
-    journal.write("found", low=search.low, high=search.high, end=search.end.value)
+    journal.record(Found(search.low, search.high, search.end.value))
     found = [f"{rate:,.0f}" if rate else "none" for rate in (search.low, search.high)]
     log.info("records/s sustained: %s, not sustained: %s (search ended by %s)", *found, search.end.value)
     if search.low is None:
@@ -157,7 +161,7 @@ def _watch(live: LiveRun, looks: LoadJournals, probe: Probe, journal: Journal) -
     live.wait(f"probe {probe.number}, {rate:,.0f} records/s", is_over, SERVICES, left_s + SLACK_S, left_s)
     judged = judge(rate, interval_s, seen.lag, seen.unread)
     about = {"probe": probe.number, "rate": rate, "started_ns": probe.started_ns}
-    journal.write("probe", **about, **seen.figures, **asdict(judged))
+    journal.record(ProbeJudged(**about, **seen.figures, **asdict(judged)))
     return judged
 
 

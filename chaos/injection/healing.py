@@ -16,6 +16,7 @@ from experiments.fault_kinds import Effect, FaultKind
 from experiments.waiting import Deadline
 from infra.cluster import Driver, Handle
 from infra.strikes.strike import Proof
+from journal.events.injector import Healed, Joined
 from journal.writer import Journal
 
 JOIN_LIMIT_S, JOIN_POLL_S = 90.0, 0.1
@@ -76,7 +77,7 @@ class Healing:
         """Undo a hold; `strikes` is how often its effect had struck the host by then."""
         arrived = self.arrival(self.handle, hold.host, hold.kind)
         proof: Proof = self.driver.heal(self.handle, hold.host, hold.kind)
-        self.journal.write("healed", fault=hold.fault, host=hold.host, kind=hold.kind, **proof.to_json())
+        self.journal.record(Healed(hold.fault, hold.host, hold.kind, **proof.to_json()))
         if arrived is not None:
             thread = threading.Thread(target=self._await_arrival, args=(hold, strikes, arrived), daemon=True)
             thread.start()
@@ -97,6 +98,6 @@ class Healing:
             if self._strike_counts[hold.host, hold.kind.effect] > strikes:
                 return
             if arrived():
-                self.journal.write("joined", fault=hold.fault, host=hold.host, kind=hold.kind)
+                self.journal.record(Joined(hold.fault, hold.host, hold.kind))
                 return
             time.sleep(JOIN_POLL_S)

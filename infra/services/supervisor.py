@@ -16,6 +16,7 @@ from pathlib import Path
 
 from experiments.waiting import Deadline, poll_until
 from infra.processes import MARK
+from journal.events.services import ProgramEnded, ProgramStarted
 from journal.writer import Journal
 
 PROGRAM = "program"  # the last part of the program's mark
@@ -65,7 +66,7 @@ class Supervisor:
     def _run_once(self) -> bool:
         """Run the program to its end, `GRACE_S` after a request to stop by force; whether a fault ended it."""
         program = subprocess.Popen(self.command, env=os.environ | self._mark())
-        self.journal.write("program-started", pid=program.pid)
+        self.journal.record(ProgramStarted(program.pid))
         grace: Deadline | None = None
         while program.poll() is None:
             if self.stopping and grace is None:
@@ -75,7 +76,7 @@ class Supervisor:
                 program.kill()
             time.sleep(POLL_S)
         struck, self.struck = self.struck, False
-        self.journal.write("program-ended", pid=program.pid, status=program.returncode)
+        self.journal.record(ProgramEnded(program.pid, program.returncode))
         return struck
 
     @staticmethod

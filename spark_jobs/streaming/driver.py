@@ -32,6 +32,8 @@ from pyspark.sql.streaming.listener import (
 
 from experiments.spec import RecoveryMode
 from experiments.waiting import poll_until, retry
+from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost
+from journal.events.query import BatchCommitted, QueryFailed, QueryIdle, QueryReady, QueryStarted, QueryTerminated
 from journal.writer import Journal
 from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.calibration import calibrate, feed_warm_up
@@ -48,16 +50,16 @@ class ProgressJournal(StreamingQueryListener):
         self._journal = journal
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        self._journal.write("query-started", query_run=str(event.runId))
+        self._journal.record(QueryStarted(str(event.runId)))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        self._journal.write("progress", progress=json.loads(event.progress.json))
+        self._journal.record(BatchCommitted(json.loads(event.progress.json)))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        self._journal.write("query-idle", query_run=str(event.runId))
+        self._journal.record(QueryIdle(str(event.runId)))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        self._journal.write("query-terminated", query_run=str(event.runId), error=event.exception)
+        self._journal.record(QueryTerminated(str(event.runId), event.exception))
 
 
 class QueryDriver:
@@ -76,7 +78,7 @@ class QueryDriver:
             if self.stopping:
                 break
             query = self._start()
-            self.journal.write("ready", executors=sorted(executors))
+            self.journal.record(QueryReady(tuple(sorted(executors))))
             self._watch(query, executors)
             query.stop()
 
@@ -100,13 +102,13 @@ class QueryDriver:
         while not self.stopping:
             lost = executors - live_executors(self.spark)
             if lost:
-                self.journal.write("executors-lost", executors=sorted(lost))
+                self.journal.record(ExecutorsLost(tuple(sorted(lost))))
                 if self.config.engine.recovery is RecoveryMode.QUERY:
                     return
                 executors = live_executors(self.spark)
             if not query.isActive:
                 failure = query.exception()
-                self.journal.write("query-failed", error=str(failure)[:2000])
+                self.journal.record(QueryFailed(str(failure)[:2000]))
                 return
             executors |= live_executors(self.spark)
             time.sleep(POLL_S)
@@ -116,7 +118,7 @@ def main() -> None:
     config_path, journal_path, *calibration = map(Path, sys.argv[1:])
     config = JobConfig.from_json(json.loads(config_path.read_text(encoding="utf-8")))
     journal = Journal(journal_path)
-    journal.write("driver-started")
+    journal.record(DriverStarted())
     await_master(config.master)
     spark = _session(config, to_calibrate=any(not path.exists() for path in calibration))
     batch_records = _batch_records(spark, config, journal, *calibration)
@@ -125,7 +127,7 @@ def main() -> None:
     driver = QueryDriver(spark, config, journal, batch_records)
     signal.signal(signal.SIGTERM, driver.request_stop)
     driver.run()
-    journal.write("driver-stopped")
+    journal.record(DriverStopped())
     spark.stop()
 
 

@@ -28,6 +28,8 @@ from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent
 from experiments.errors import BadInput
 from infra.broker import Broker
 from infra.launch import REPOSITORY
+from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost
+from journal.events.query import QueryFailed, QueryReady
 from journal.writer import Journal
 from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.driver import POLL_S, ProgressJournal, await_master
@@ -60,7 +62,7 @@ class FirstQuery(ProgressJournal):
             return
         self._followed = str(event.id)
         super().onQueryStarted(event)
-        self._journal.write("ready", executors=sorted(self._executors()))
+        self._journal.record(QueryReady(tuple(sorted(self._executors()))))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         if str(event.progress.id) == self._followed:
@@ -72,7 +74,7 @@ class FirstQuery(ProgressJournal):
         super().onQueryTerminated(event)
         self._followed = ""  # a program that starts it again goes on with it
         if event.exception is not None:
-            self._journal.write("query-failed", error=event.exception[:2000])
+            self._journal.record(QueryFailed(event.exception[:2000]))
 
 
 class Sessions:
@@ -100,7 +102,7 @@ class Sessions:
             except (Py4JError, AttributeError, OSError):  # the context was stopped, or the JVM is gone
                 return
             if lost := known - alive:
-                self._journal.write("executors-lost", executors=sorted(lost))
+                self._journal.record(ExecutorsLost(tuple(sorted(lost))))
             known = alive
             time.sleep(POLL_S)
 
@@ -161,7 +163,7 @@ def run(job: OwnJob) -> None:
 def main() -> None:
     config_path, journal_path = map(Path, sys.argv[1:])
     job, journal = OwnJob.from_json(json.loads(config_path.read_text(encoding="utf-8"))), Journal(journal_path)
-    journal.write("driver-started")
+    journal.record(DriverStarted())
     await_master(job.master)
     log_in(job.broker)
     notice_sessions(Sessions(job.master, journal).notice)
@@ -169,7 +171,7 @@ def main() -> None:
         run(job)
     except BadInput as error:
         sys.exit(f"Error: {error}")  # whoever reads this log looks for a line that names an error
-    journal.write("driver-stopped")
+    journal.record(DriverStopped())
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ from pyspark.sql import SparkSession
 
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.waiting import poll_while
-from journal.reader import read_journal
+from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost, Failed
+from journal.events.testbed import ExecutorsUp, Undeleted
+from journal.reader import raw_entries
 from journal.writer import Journal
 from spark_jobs.streaming.job import EXECUTOR_OPTIONS, live_executors
 from spark_jobs.testbed.calibration import calibrate
@@ -93,9 +96,9 @@ class ExecutorWatch:
         return self._asked.to_stop or not self._stage.is_alive()
 
     def _compare(self, found: set[str]) -> None:
-        for event, changed in (("executors-lost", self._executors - found), ("executors-up", found - self._executors)):
+        for kind, changed in ((ExecutorsLost, self._executors - found), (ExecutorsUp, found - self._executors)):
             if changed:
-                self._journal.write(event, executors=sorted(changed))
+                self._journal.record(kind(tuple(sorted(changed))))
         self._executors = found
 
 
@@ -119,11 +122,11 @@ class Asked:
 def main() -> None:
     job_path, journal_path, *calibration = map(Path, sys.argv[1:])
     job = Job.from_json(json.loads(job_path.read_text(encoding="utf-8")))
-    is_second_life, journal = bool(read_journal(journal_path)), Journal(journal_path)
+    is_second_life, journal = any(raw_entries(journal_path)), Journal(journal_path)
     if is_second_life:
-        journal.write("failed", error="the coordinator died, and all that it knew of checkpoints with it")
+        journal.record(Failed("the coordinator died, and all that it knew of checkpoints with it"))
         sys.exit(EnvironmentFailure.exit_code)
-    journal.write("driver-started")
+    journal.record(DriverStarted())
     asked = Asked(job_path.with_suffix(".drain"))
     signal.signal(signal.SIGTERM, asked.stop)
     spark = _session(job)
@@ -131,13 +134,13 @@ def main() -> None:
         job.object_store().check()
         for path in calibration:
             found = calibrate(job, lambda part, log: run(spark, part, log, asked), journal, path.with_suffix(".jsonl"))
-            path.write_text(json.dumps(found), encoding="utf-8")
+            path.write_text(json.dumps(asdict(found)), encoding="utf-8")
         run(spark, job, journal, asked)
         exit_code = 0
     except AftershockError as error:
-        journal.write("failed", error=str(error))
+        journal.record(Failed(str(error)))
         exit_code = error.exit_code
-    journal.write("driver-stopped")
+    journal.record(DriverStopped())
     # A supervisor would start a program again that ends.
     poll_while(lambda: asked.to_drain and not asked.to_stop, interval_s=WATCH_S)
     spark.stop()
@@ -167,7 +170,7 @@ def clear(store: ObjectStore, journal: Journal) -> None:
     try:
         store.clear()
     except EnvironmentFailure as refusal:
-        journal.write("undeleted", error=str(refusal))
+        journal.record(Undeleted(str(refusal)))
 
 
 def _session(job: Job) -> SparkSession:

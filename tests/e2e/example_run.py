@@ -10,10 +10,13 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chaos.events import STRIKING
 from experiments import spec
+from experiments.fault_kinds import FaultKind
 from experiments.hosts import Role
 from infra.cluster import Handle, Host
+from journal.events.injector import Injected, Striking
+from journal.events.query import BatchCommitted
+from journal.events.services import HostSample
 from journal.writer import Journal
 from results.regression import records
 from results.runs import store
@@ -148,15 +151,17 @@ def write_live_run(run_id: str = LIVE) -> store.Run:
     cluster = store.live_directory(run_id) / "cluster"
     cluster.mkdir()
     Handle(run_id, "local", "s0-0123456789abcdef", str(cluster), hosts).save()
-    for event in (STRIKING, "injected"):
-        Journal(run.raw / "injector.jsonl").write(event, host="worker-2", kind="kill", fault=0)
+    strike, proof = (0, "worker-2", FaultKind.KILL, now_ns - 10 * 10**9), (now_ns, now_ns, {}, {})
+    for event in (Striking(*strike), Injected(*strike, *proof)):
+        Journal(run.raw / "injector.jsonl").record(event)
     samples = Journal(run.raw / "hosts.jsonl")
     for name in names:
         for second, cpu_s in ((3599, 0.25), (3600, 0.5)):
-            samples.write("sample", at_ns=now_ns + second * 10**9, host=name, cpu_s=cpu_s, rss_bytes=100 * 2**20)
+            samples.record(HostSample(name, cpu_s, 100 * 2**20, at_ns=now_ns + second * 10**9))
     source = {"startOffset": {"input": {"0": 0}}, "endOffset": {"input": {"0": 1000}}}
-    progress = {"batchId": 7, "numInputRows": 1000, "processedRowsPerSecond": 512.0, "sources": [source]}
-    Journal(run.raw / "query.jsonl").write("progress", progress=progress)
+    progress = {"id": "a-query", "batchId": 7, "numInputRows": 1000, "processedRowsPerSecond": 512.0}
+    rest = {"timestamp": "2026-09-21T14:13:20.000Z", "durationMs": {}, "stateOperators": [], "sources": [source]}
+    Journal(run.raw / "query.jsonl").record(BatchCommitted(progress | rest))
     schedule = {"start_ns": now_ns - 10 * 10**9, "rate": 200.0, "partitions": 6}
     store.write_json(cluster / "hosts" / "gateway" / "orders" / "generator.json", {"schedule": schedule})
     return run

@@ -10,10 +10,13 @@ from aftershock.run.engines.engine import PROGRAMS, RECOVERING, STARTING, Commit
 from aftershock.run.engines.structured_streaming import checkpoint_of
 from experiments.spec import Experiment
 from infra.cluster import Handle
+from journal.codec import Vocabulary
+from journal.event import Event
+from journal.events.testbed import TESTBED, Committed, Finished, Report
 from results.runs.store import Run
 from testbed.progress import events_read
 
-DRAIN_FILE, DRAINED = "query.drain", "finished"  # the order to the driver, and the event by which it answers
+DRAIN_FILE = "query.drain"  # the order to the driver, which answers by `Finished` in its journal
 REPORTS = 11  # of the testbed, two a second: its sources read in bursts, so their rate is taken over five seconds
 
 
@@ -25,24 +28,28 @@ class DataflowPace(Pace):
 
     def __init__(self, *, commits: bool) -> None:
         super().__init__()
-        self._told_by = ("committed", "finished") if commits else ("progress", "finished")
+        self._told_by = (Committed if commits else Report, Finished)
         self._reports: deque[tuple[int, int]] = deque(maxlen=REPORTS)  # when [ns], events read by then
         self._epoch: int | None = None
 
-    def take(self, entry: dict[str, Any]) -> None:
-        if entry["event"] in self._told_by and entry["positions"]:
-            self.committed_records = events_read(entry["positions"])
-        if entry["event"] == "progress" and entry["phase"] != "running":
+    def take(self, event: Event) -> None:
+        if isinstance(event, self._told_by) and event.positions:
+            self.committed_records = events_read(event.positions)
+        if isinstance(event, Report):
+            self._note(event)
+
+    def _note(self, report: Report) -> None:
+        if not report.is_running:
             self._reports.clear()
             self.records_per_s, self.doing = None, STARTING if self._epoch is None else RECOVERING
-        elif entry["event"] == "progress" and entry["positions"]:
-            self._note(entry)
+        elif report.positions:
+            self._measure(report)
 
-    def _note(self, entry: dict[str, Any]) -> None:
-        if entry["epoch"] != self._epoch:
+    def _measure(self, report: Report) -> None:
+        if report.epoch != self._epoch:
             self._reports.clear()
-        self._epoch, self.doing = entry["epoch"], f"epoch {entry['epoch']}"
-        self._reports.append((entry["at_ns"], events_read(entry["positions"])))
+        self._epoch, self.doing = report.epoch, f"epoch {report.epoch}"
+        self._reports.append((report.at_ns, events_read(report.positions)))
         (from_ns, before), (to_ns, now) = self._reports[0], self._reports[-1]
         self.records_per_s = max(0.0, (now - before) / (to_ns - from_ns) * 1e9) if to_ns > from_ns else None
 
@@ -55,22 +62,26 @@ class LineCommits(Commits):
 
     def __init__(self, *, commits: bool) -> None:
         super().__init__()
-        self._told_by = "committed" if commits else "progress"
+        self._told_by = Committed if commits else Report
 
-    def _is_commit(self, entry: dict[str, Any]) -> bool:
-        return entry["event"] == self._told_by and any(entry["positions"].values())
+    def _is_commit(self, event: Event) -> bool:
+        return isinstance(event, self._told_by) and any(event.positions.values())
 
 
 class ReportedReads(Reads):
     """Each report of the testbed tells where its sources are."""
 
-    def take(self, entry: dict[str, Any]) -> None:
-        if entry["event"] == "progress" and entry["phase"] == "running" and entry["positions"]:
-            self.counts.append((entry["at_ns"], events_read(entry["positions"])))
+    def take(self, event: Event) -> None:
+        if isinstance(event, Report) and event.is_running and event.positions:
+            self.counts.append((event.at_ns, events_read(event.positions)))
 
 
 class Dataflow(Engine):
     """The engine `dataflow`."""
+
+    @property
+    def vocabulary(self) -> Vocabulary[Event]:
+        return TESTBED
 
     def check(self) -> None:
         """The workload comes with this project, so that nothing can be missing."""
@@ -88,10 +99,10 @@ class Dataflow(Engine):
     def reads(self) -> Reads:
         return ReportedReads()
 
-    def drain(self, handle: Handle) -> str:
+    def drain(self, handle: Handle) -> type[Event]:
         """Output that is not committed yet is part of what is judged, so the driver ends only once it is out."""
         (handle.orders / DRAIN_FILE).touch()
-        return DRAINED
+        return Finished
 
 
 def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from infra.cluster import Handle
 from infra.launch import REPOSITORY
 from infra.services import spark
 from infra.services.jars import ensure_jars
+from journal.codec import Vocabulary
+from journal.event import Event
 from results.runs.store import Run
 
 PROGRAMS = REPOSITORY / "spark_jobs"
@@ -36,7 +38,7 @@ class Pace(ABC):
         self.doing = STARTING
 
     @abstractmethod
-    def take(self, entry: dict[str, Any]) -> None: ...
+    def take(self, event: Event) -> None: ...
 
     def __str__(self) -> str:
         return self.doing + ("" if self.records_per_s is None else f", {self.records_per_s:,.0f} records/s")
@@ -48,12 +50,12 @@ class Commits(ABC):
     def __init__(self) -> None:
         self._moments_ns: list[int] = []
 
-    def take(self, entry: dict[str, Any]) -> None:
-        if self._is_commit(entry):
-            insort(self._moments_ns, entry["at_ns"])
+    def take(self, event: Event) -> None:
+        if self._is_commit(event):
+            insort(self._moments_ns, event.at_ns)
 
     @abstractmethod
-    def _is_commit(self, entry: dict[str, Any]) -> bool: ...
+    def _is_commit(self, event: Event) -> bool: ...
 
     def since(self, after_ns: int) -> int:
         """How often it did after a moment."""
@@ -70,7 +72,7 @@ class Reads(ABC):
         self.counts: list[tuple[int, int]] = [(0, 0)]
 
     @abstractmethod
-    def take(self, entry: dict[str, Any]) -> None: ...
+    def take(self, event: Event) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,11 @@ class Engine(ABC):
     """An engine, as the experiment of one run sets it up."""
 
     experiment: Experiment
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> Vocabulary[Event]:
+        """What the query writes to the journal `query`."""
 
     @abstractmethod
     def check(self) -> None:
@@ -107,8 +114,8 @@ class Engine(ABC):
         """The workload as the generator on the gateway is to read it, once the query is submitted."""
         return self.experiment.workload
 
-    def drain(self, handle: Handle) -> str | None:
-        """Have the query bring out all that it has read; returns the event of its journal that says that it has.
+    def drain(self, handle: Handle) -> type[Event] | None:
+        """Have the query bring out all that it has read; returns the kind of event that says that it has.
 
         None of an engine whose last commit has everything that is judged.
         """

@@ -9,8 +9,12 @@ from aftershock.run.engines.engine import PROGRAMS, RECOVERING, Commits, Engine,
 from experiments.engines import OF_THE_TESTBED
 from experiments.spec import Experiment
 from infra.cluster import STORE, Handle
+from journal.codec import Vocabulary
+from journal.event import Event
+from journal.events.common import ExecutorsLost
+from journal.events.query import QUERY, BatchCommitted
 from results.runs.store import Run
-from spark_jobs.streaming.progress import offsets, records_read
+from spark_jobs.streaming.progress import MicroBatch
 
 EVENT_LOG = "spark-events"  # of the raw logs
 
@@ -22,34 +26,40 @@ class BatchPace(Pace):
         super().__init__()
         self._topics = topics
 
-    def take(self, entry: dict[str, Any]) -> None:
-        if entry["event"] == "executors-lost":
+    def take(self, event: Event) -> None:
+        if isinstance(event, ExecutorsLost):
             self.doing, self.records_per_s = RECOVERING, None
-        elif entry["event"] == "progress":
-            batch = entry["progress"]
-            ends = {place: end for place, (_, end) in offsets(batch).items()}
+        elif isinstance(event, BatchCommitted):
+            batch = MicroBatch.of(event)
+            ends = {place: end for place, (_, end) in batch.offsets.items()}
             self.committed_records = sum(end for (topic, _), end in ends.items() if topic in self._topics)
-            self.records_per_s = batch.get("processedRowsPerSecond")
-            self.doing = f"batch {batch['batchId']} committed"
+            self.records_per_s = batch.processed_rows_per_second
+            self.doing = f"batch {batch.batch_id} committed"
 
 
 class BatchCommits(Commits):
     """Each micro-batch with input is a commit."""
 
-    def _is_commit(self, entry: dict[str, Any]) -> bool:
-        return entry["event"] == "progress" and entry["progress"]["numInputRows"] > 0
+    def _is_commit(self, event: Event) -> bool:
+        return isinstance(event, BatchCommitted) and MicroBatch.of(event).num_input_rows > 0
 
 
 class BatchReads(Reads):
     """Each micro-batch tells how many records it read."""
 
-    def take(self, entry: dict[str, Any]) -> None:
-        if entry["event"] == "progress" and entry["progress"]["numInputRows"]:
-            self.counts.append((entry["at_ns"], self.counts[-1][1] + records_read(entry["progress"])))
+    def take(self, event: Event) -> None:
+        if isinstance(event, BatchCommitted):
+            batch = MicroBatch.of(event)
+            if batch.num_input_rows:
+                self.counts.append((event.at_ns, self.counts[-1][1] + batch.records_read))
 
 
 class StructuredStreaming(Engine):
     """The engine `structured-streaming` for a workload of this project."""
+
+    @property
+    def vocabulary(self) -> Vocabulary[Event]:
+        return QUERY
 
     def check(self) -> None:
         """The workload comes with this project, so that nothing can be missing."""

@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from chaos.events import STANDING_BY
 from experiments.fault_kinds import FaultKind
 from infra.cluster import Handle
 from infra.launch import REPOSITORY
 from infra.local import LocalDriver
 from infra.processes import members
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from tests.unit.marked_processes import wait_for
 
 LEAD_S = 2.0
@@ -58,11 +57,11 @@ class Injection:
         self.plan.write_text(json.dumps({"window_start_ns": start_ns, "events": events}), encoding="utf-8")
 
     def journal(self) -> list[dict[str, Any]]:
-        return read_journal(self.path)
+        return list(raw_entries(self.path))
 
     def events(self) -> list[str]:
         """Without the arrivals, which come when a worker has started, and what precedes the plan."""
-        return [entry["event"] for entry in self.journal() if entry["event"] not in ("joined", STANDING_BY)]
+        return [entry["event"] for entry in self.journal() if entry["event"] not in ("joined", "standing-by")]
 
     def is_up(self) -> bool:
         return bool(members(f"{self.cluster.token}/worker-1"))
@@ -129,7 +128,7 @@ def test_the_sampler_sees_a_host_die(driver: LocalDriver, cluster: Handle, tmp_p
     )
 
     def last(host: str) -> dict[str, Any] | None:
-        return next((entry for entry in reversed(read_journal(journal)) if entry["host"] == host), None)
+        return next((entry for entry in reversed(list(raw_entries(journal))) if entry["host"] == host), None)
 
     wait_for(lambda: last("worker-1") is not None)
     assert last("worker-1")["rss_bytes"] > 0

@@ -18,7 +18,7 @@ from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.cluster import Handle
 from infra.local import LocalDriver
 from infra.services import kafka
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from testbed.operators import Delivery
 from testbed.queries import as_messages
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
@@ -74,7 +74,7 @@ def generate(driver: LocalDriver, cluster: Handle, job: Job, root: Path) -> None
 
 
 def happened(journal: Path, event: str) -> list[dict]:
-    return [entry for entry in read_journal(journal) if entry["event"] == event]
+    return [entry for entry in raw_entries(journal) if entry["event"] == event]
 
 
 def wanted_messages(job: Job, positions: dict[str, int]) -> Counter[bytes]:
@@ -108,7 +108,7 @@ def strike_amid(driver: LocalDriver, cluster: Handle, journal: Path) -> dict[str
 
 def since_ready(journal: Path) -> list[dict]:
     """The checkpoints since all went on after a loss; none before."""
-    entries = read_journal(journal)
+    entries = list(raw_entries(journal))
     ready = [number for number, entry in enumerate(entries) if entry["event"] == "ready"]
     return [entry for entry in entries[ready[-1] :] if len(ready) > 1 and entry["event"] == "checkpoint"]
 

@@ -17,7 +17,7 @@ from chaos.injector import Injector
 from experiments.fault_kinds import GATEWAY, Effect, FaultKind
 from infra.cluster import Handle
 from infra.strikes.strike import Proof
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 
 DOWN, FROZEN, SLOW, CUT, FULL = Effect.DOWN, Effect.FROZEN, Effect.SLOW, Effect.CUT, Effect.FULL
@@ -191,7 +191,7 @@ def test_the_injector_does_what_the_composition_says(tmp_path, events, max_down,
     injector = Injector(Unresisting(), handle, Journal(path), plan, arrival=lambda *_: None)
     injector.preparation = AtOnce()
     injector.run()
-    entries, made = read_journal(path), compose(events, max_down)
+    entries, made = list(raw_entries(path)), compose(events, max_down)
     found = {outcome: [] for outcome in StrikeOutcome}
     for entry in entries:
         if entry["event"] in found:

@@ -18,7 +18,7 @@ from infra.processes import members
 from infra.strikes.death import Termination
 from infra.strikes.ready import Target, ready
 from infra.strikes.strike import Proof, Strike
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 from tests.unit.marked_processes import start
 
@@ -69,7 +69,7 @@ def inject(hosts, *faults, stop_after_s=None):
     if stop_after_s is not None:
         threading.Timer(LEAD_S + stop_after_s, injector.request_stop, (signal.SIGTERM, None)).start()
     injector.run()
-    entries = read_journal(path)
+    entries = list(raw_entries(path))
     assert (entries[0]["event"], entries[-1]["event"]) == ("armed", "disarmed")
     (clock,) = [entry for entry in entries if entry["event"] == "clock"]
     assert (clock["host"], clock["offset_ns"], clock["uncertainty_ns"]) == ("worker-1", -7, 3)

@@ -11,7 +11,7 @@ import pytest
 
 from experiments.errors import BadInput
 from infra.launch import REPOSITORY
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 from spark_jobs.streaming.own_job import FirstQuery, Sessions
 
@@ -72,7 +72,7 @@ def heard(tmp_path):
             getattr(listener, hook)(event)
         return [
             {key: value for key, value in entry.items() if key != "at_ns"}
-            for entry in read_journal(tmp_path / "query.jsonl")
+            for entry in raw_entries(tmp_path / "query.jsonl")
         ]
 
     return journaled

@@ -8,7 +8,7 @@ import pytest
 
 from experiments.workloads import NexmarkSpec
 from infra.broker import Broker
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 from workloads import generator
 from workloads.schedule import Schedule
@@ -82,7 +82,7 @@ def test_another_rate_goes_on_with_the_next_record(bench):
     assert due_ms[200:202] == [pytest.approx(5000, abs=1), pytest.approx(5001, abs=1)]
     dated = [json.loads(text)["date_time"] for text, *_ in feed.records]
     assert dated == [at_ms for *_, at_ms in feed.records], "events bear the times at which they were due"
-    started, ending, going_on, sent = read_journal(bench.journal)
+    started, ending, going_on, sent = list(raw_entries(bench.journal))
     assert [entry["event"] for entry in (started, ending, going_on)] == ["started", "rescheduled", "rescheduled"]
     assert (going_on["rate"], going_on["end_ns"]) == (1000.0, None)
     assert (sent["due"], sent["sent"], sent["delivered"]) == (1200, 1200, 1200)

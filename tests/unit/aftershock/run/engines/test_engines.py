@@ -15,6 +15,7 @@ from experiments.engines import EngineName
 from experiments.spec import ClusterSpec, Experiment
 from infra.cluster import Handle
 from infra.services.startup import handle_of
+from journal.events.testbed import Finished
 
 ROOT = Path(__file__).parents[5]
 
@@ -42,7 +43,7 @@ def test_every_engine_of_the_spec_and_an_own_job_have_an_object_of_their_own(own
 def test_only_the_testbed_is_told_to_drain_and_answers(handle, own_job):
     assert [engine_of(each).drain(handle) for each in (Experiment(), own_job)] == [None, None]
     assert list(handle.orders.iterdir()) == []
-    assert engine_of(spec.load("dataflow-q12")).drain(handle) == "finished"
+    assert engine_of(spec.load("dataflow-q12")).drain(handle) is Finished
     assert [path.name for path in handle.orders.iterdir()] == ["query.drain"]
 
 
