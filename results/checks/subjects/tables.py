@@ -6,7 +6,6 @@ from functools import partial
 from itertools import zip_longest
 
 import pandas as pd
-import pyarrow as pa
 
 from experiments.fault_kinds import FaultKind
 from models.sustainable.lag import ProbeOutcome
@@ -14,14 +13,11 @@ from results.checks.check import ASKED_OF, Check, has_faults, has_oracle, is_dat
 from results.checks.evidence import PYTHON_TYPES, Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set, pairs_equal, present
 from results.summary.findings import FAILURE_CLASSES, took_effect
-from results.tables.schema import LEDGER_CLASSES, TABLES, FaultOutcome
+from results.tables.columns import SIGNED
+from results.tables.schema import LEDGER_CLASSES, RUN_TABLES, TABLES, FaultOutcome
 
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
-LAGS = ("lag_records", "lag_begin", "lag_end", "lag_median", "growth")
 HELD_AGAINST_OTHERS = ("recoveries", "replayed_recoveries", "useful_time")  # tables with a check of values of their own
-SIGNED = ("seed", "second", "batch", "fault", "lateness_s", "difference_s")
-UNSIGNED_OR_NOT = frozenset({*SIGNED, *LAGS})  # no bound at zero
-ON_ANY_SCALE = frozenset({"measured", "predicted", "low", "high"})  # their unit is that of the predicted quantity
 HAVE_THE_TABLE = {"quality": has_oracle, "partition_checkpoints": is_dataflow, "probes": searches}
 NEEDED_FOR = {
     **dict.fromkeys(("faults", "fault_fit"), has_faults),
@@ -60,11 +56,11 @@ def recoveries(evidence: Evidence) -> pd.DataFrame:
 def value_rules(table: str) -> list[Rule]:
     """The expectations on a table's values that follow from its schema: what must be there, and in what range."""
     rules = []
-    for field in TABLES[table]:
-        if not field.nullable:
-            rules.append(present(field.name))
-        if field.type in (pa.int64(), pa.float64()) and field.name not in UNSIGNED_OR_NOT | ON_ANY_SCALE:
-            rules.append(between(field.name, 0, 1 if field.name == "utilization" else None))
+    for column in RUN_TABLES[table].columns:
+        if not column.nullable:
+            rules.append(present(column.name))
+        if column.is_number and column.bounds != SIGNED:
+            rules.append(between(column.name, *column.bounds))
     if table == "ledger":
         rules.append(in_set("class", *LEDGER_CLASSES))
     if table == "probes":
