@@ -13,7 +13,7 @@ import pandas as pd
 from results.damage import Damaged
 from results.runs.store import Run
 from results.summary.index import IndexRow
-from results.tables.columns import MOMENT, REAL, WHOLE
+from results.tables.columns import MOMENT
 from results.tables.schema import COMPARISON_TABLES, RUN_TABLES
 from results.verdict import WORST_FIRST
 
@@ -133,7 +133,7 @@ def head(table: str, name: str) -> ShownHead:
     if column is None:
         return ShownHead(name, "not in the schema of this version", False)
     text = f"{column.label} (UTC)" if column.unit == MOMENT else column.heading  # cells show a moment as a date
-    return ShownHead(text, f"{name}: {column.description}".replace("`", ""), column.kind in (WHOLE, REAL))
+    return ShownHead(text, f"{name}: {column.description}".replace("`", ""), column.is_number)
 
 
 def _table(run: Run, name: str) -> ShownTable:

@@ -11,13 +11,22 @@ import pyarrow as pa
 
 TEXT, WHOLE, REAL, FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 MOMENT = "ns UTC"  # unit of a point in time
+Bounds: TypeAlias = tuple[float | None, float | None]
+UNSIGNED: Bounds = (0, None)
+SIGNED: Bounds = (None, None)
+SHARE: Bounds = (0, 1)
 Row: TypeAlias = dict[str, object]  # by the names of the columns
 UNITS = {"_ns": MOMENT, "_s": "s", "_bytes": "bytes", "_records": "records"}  # by the end of a column's name
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column; `unit` is empty for counts, shares and what is no number; `label` stands for the name on pages."""
+    """One column.
+
+    unit    empty for counts, shares and what is no number
+    label   stands for the name on pages
+    bounds  between which numbers lie, both included; None where there is no bound
+    """
 
     name: str
     kind: pa.DataType
@@ -25,6 +34,12 @@ class Column:
     description: str
     unit: str
     label: str
+    bounds: Bounds = UNSIGNED
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the column holds numbers."""
+        return self.kind in (WHOLE, REAL)
 
     @property
     def heading(self) -> str:
@@ -63,14 +78,18 @@ class Table:
         return pa.Table.from_pylist(listed, schema=self.schema)
 
 
-def must(kind: pa.DataType, name: str, description: str, unit: str = "", label: str = "") -> Column:
+def must(
+    kind: pa.DataType, name: str, description: str, unit: str = "", label: str = "", bounds: Bounds = UNSIGNED
+) -> Column:
     """A column that has a value in every row; unit and label follow from the name unless they are given."""
-    return Column(name, kind, False, description, unit or _unit_of(name), label or _label_of(name))
+    return Column(name, kind, False, description, unit or _unit_of(name), label or _label_of(name), bounds)
 
 
-def may(kind: pa.DataType, name: str, description: str, unit: str = "", label: str = "") -> Column:
+def may(
+    kind: pa.DataType, name: str, description: str, unit: str = "", label: str = "", bounds: Bounds = UNSIGNED
+) -> Column:
     """A column that is null where nothing was measured; unit and label follow from the name unless they are given."""
-    return Column(name, kind, True, description, unit or _unit_of(name), label or _label_of(name))
+    return Column(name, kind, True, description, unit or _unit_of(name), label or _label_of(name), bounds)
 
 
 def _unit_of(name: str) -> str:

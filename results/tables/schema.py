@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from results.tables.columns import FLAG, REAL, TEXT, WHOLE, Table, may, must
+from results.tables.columns import FLAG, REAL, SHARE, SIGNED, TEXT, WHOLE, Table, may, must
 from results.verdict import Verdict
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
@@ -41,7 +41,7 @@ RUN_TABLES: dict[str, Table] = {
             must(TEXT, "recovery", "`engine.recovery`"),
             must(TEXT, "trigger", "`engine.trigger`"),
             must(TEXT, "driver", "`cluster.driver`", label="Cluster"),
-            must(WHOLE, "seed", "seed of the experiment"),
+            must(WHOLE, "seed", "seed of the experiment", bounds=SIGNED),
             must(WHOLE, "workers", "number of workers"),
             may(WHOLE, "depth", "stateful operators in a chain; null for an own job"),
             must(WHOLE, "window_start_ns", "start of the measurement window"),
@@ -51,7 +51,7 @@ RUN_TABLES: dict[str, Table] = {
             must(REAL, "failure_rate", "fault events that the fault spec expects in the cluster", "1/s", label="Planned failure rate"),
             may(REAL, "service_rate", "median rate of undisturbed batches", "records/s"),
             may(REAL, "load_rate", "rate of the load generator", "records/s", label="Load"),
-            may(REAL, "utilization", "(useful + idle) / window, by the ledger"),
+            may(REAL, "utilization", "(useful + idle) / window, by the ledger", bounds=SHARE),
             may(REAL, "utilization_by_records", "the same by committed records; saturating load only"),
             must(WHOLE, "faults", "number of planned faults"),
             must(WHOLE, "records_committed", "records committed in the window", "records"),
@@ -79,10 +79,10 @@ RUN_TABLES: dict[str, Table] = {
             must(REAL, "due_records", "records that fell due while lag was watched", "records"),
             must(REAL, "delivered_records", "records that the broker received meanwhile", "records"),
             must(REAL, "read_records", "records that the query read meanwhile", "records"),
-            must(REAL, "lag_begin", "lag at the first watched sample", "records"),
-            must(REAL, "lag_end", "lag at the last sample", "records"),
-            must(REAL, "lag_median", "median lag", "records"),
-            may(REAL, "growth", "median slope of lag; null with too few samples", "records/s"),
+            must(REAL, "lag_begin", "lag at the first watched sample", "records", bounds=SIGNED),
+            must(REAL, "lag_end", "lag at the last sample", "records", bounds=SIGNED),
+            must(REAL, "lag_median", "median lag", "records", bounds=SIGNED),
+            may(REAL, "growth", "median slope of lag; null with too few samples", "records/s", bounds=SIGNED),
             must(TEXT, "verdict", "`sustained`, `not-sustained`, `void` or `unseen`"),
             must(TEXT, "why", "what decided the verdict"),
         ),
@@ -90,7 +90,7 @@ RUN_TABLES: dict[str, Table] = {
     "faults": Table(
         "a planned fault",
         (
-            must(WHOLE, "fault", "number of the fault in the plan, from 0"),
+            must(WHOLE, "fault", "number of the fault in the plan, from 0", bounds=SIGNED),
             must(TEXT, "kind", "fault kind"),
             must(TEXT, "targets", "hosts, separated by commas"),
             must(TEXT, "cause", "the clock that drew it, or the label of a listed fault"),
@@ -103,7 +103,7 @@ RUN_TABLES: dict[str, Table] = {
                 "time at which the last host was healed, or at which a stronger fault replaced this one",
             ),
             may(WHOLE, "joined_ns", "time at which the last host was part of the cluster again"),
-            may(REAL, "lateness_s", "actual minus planned time of the strike that was furthest off"),
+            may(REAL, "lateness_s", "actual minus planned time of the strike that was furthest off", bounds=SIGNED),
             must(TEXT, "outcome", "`injected`, `withheld`, `absorbed` or `missing`"),
             may(TEXT, "proof", "what the strikes did, and what they left"),
             may(WHOLE, "violations", "contradictions to the proof of the strikes; must be 0"),
@@ -128,7 +128,7 @@ RUN_TABLES: dict[str, Table] = {
         "a recovery: an outage, with those that began before it ended",
         (
             must(WHOLE, "recovery", "number of the recovery, from 0"),
-            may(WHOLE, "fault", "the fault that began it; null if none is known"),
+            may(WHOLE, "fault", "the fault that began it; null if none is known", bounds=SIGNED),
             must(WHOLE, "faults", "faults that struck during it"),
             must(WHOLE, "death_ns", "the first fault"),
             may(WHOLE, "notice_ns", "the driver noticed"),
@@ -146,7 +146,7 @@ RUN_TABLES: dict[str, Table] = {
     "checkpoints": Table(
         "a committed micro-batch; on the testbed what lies between two committed lines",
         (
-            must(WHOLE, "batch", "number of the batch"),
+            must(WHOLE, "batch", "number of the batch", bounds=SIGNED),
             must(WHOLE, "started_ns", "start of the batch"),
             must(WHOLE, "completed_ns", "commit of the batch"),
             must(REAL, "duration_s", "from start to commit"),
@@ -184,14 +184,14 @@ RUN_TABLES: dict[str, Table] = {
             must(WHOLE, "end_ns", "end"),
             must(TEXT, "class", "`useful`, `checkpoint`, `lost`, `detect`, `restart`, `warm-up` or `idle`"),
             must(REAL, "seconds", "length", "s"),
-            may(WHOLE, "batch", "the micro-batch, if it belongs to one"),
-            may(WHOLE, "fault", "the fault that it is due to, if any"),
+            may(WHOLE, "batch", "the micro-batch, if it belongs to one", bounds=SIGNED),
+            may(WHOLE, "fault", "the fault that it is due to, if any", bounds=SIGNED),
         ),
     ),
     "latency": Table(
         "a second of the window in which records were committed",
         (
-            must(WHOLE, "second", "second of the window, from 0"),
+            must(WHOLE, "second", "second of the window, from 0", bounds=SIGNED),
             must(WHOLE, "records", "input records of that second", "records"),
             must(REAL, "p50_s", "median latency"),
             must(REAL, "p99_s", "99th percentile of latency"),
@@ -201,16 +201,16 @@ RUN_TABLES: dict[str, Table] = {
     "throughput": Table(
         "a second of the window",
         (
-            must(WHOLE, "second", "second of the window, from 0"),
+            must(WHOLE, "second", "second of the window, from 0", bounds=SIGNED),
             must(REAL, "due_records", "records that fell due", "records"),
             must(REAL, "committed_records", "records committed", "records"),
-            must(REAL, "lag_records", "records due but not committed at the end of the second", "records"),
+            must(REAL, "lag_records", "records due but not committed at the end of the second", "records", bounds=SIGNED),
         ),
     ),
     "hosts": Table(
         "a sample of a host",
         (
-            must(WHOLE, "second", "second of the window, from 0"),
+            must(WHOLE, "second", "second of the window, from 0", bounds=SIGNED),
             must(TEXT, "host", "the host"),
             must(REAL, "cpu_s", "CPU time since the previous sample over the time between the two", "cores", label="CPU"),
             must(WHOLE, "rss_bytes", "resident memory", label="Resident memory"),
@@ -233,10 +233,10 @@ RUN_TABLES: dict[str, Table] = {
         (
             must(TEXT, "quantity", "what is predicted"),
             must(TEXT, "model", "by what"),
-            may(REAL, "measured", "measured value, in the unit of the quantity"),
-            may(REAL, "predicted", "predicted value"),
-            may(REAL, "low", "lower end of the predicted interval"),
-            may(REAL, "high", "upper end of the predicted interval"),
+            may(REAL, "measured", "measured value, in the unit of the quantity", bounds=SIGNED),
+            may(REAL, "predicted", "predicted value", bounds=SIGNED),
+            may(REAL, "low", "lower end of the predicted interval", bounds=SIGNED),
+            may(REAL, "high", "upper end of the predicted interval", bounds=SIGNED),
             may(REAL, "failure_rate", "input of the model: failures", "1/s"),
             may(REAL, "checkpoint_cost_s", "input of the model: c"),
             may(REAL, "recovery_time_s", "input of the model: R"),
@@ -249,7 +249,7 @@ RUN_TABLES: dict[str, Table] = {
     "replayed_recoveries": Table(
         "a fault that began an outage, measured or replayed",
         (
-            must(WHOLE, "fault", "the fault"),
+            must(WHOLE, "fault", "the fault", bounds=SIGNED),
             must(REAL, "struck_s", "when it struck, from the start of the window"),
             must(REAL, "down_s", "detection and restart, measured"),
             must(REAL, "replayed_down_s", "detection and restart, replayed"),
@@ -257,13 +257,13 @@ RUN_TABLES: dict[str, Table] = {
             must(REAL, "replayed_warm_up_s", "warm-up, replayed"),
             must(REAL, "lost_s", "lost work, measured"),
             must(REAL, "replayed_lost_s", "lost work, replayed"),
-            must(REAL, "difference_s", "measured minus replayed, all three together"),
+            must(REAL, "difference_s", "measured minus replayed, all three together", bounds=SIGNED),
         ),
     ),
     "useful_time": Table(
         "a moment of the window",
         (
-            must(WHOLE, "second", "seconds since the window opened", "s"),
+            must(WHOLE, "second", "seconds since the window opened", "s", bounds=SIGNED),
             must(REAL, "measured_s", "useful and idle time until then, by the ledger"),
             must(REAL, "replayed_s", "the same, by the replay"),
         ),

@@ -264,18 +264,18 @@ def build(logs: Logs) -> None:
 
 
 def _run_row(logs: Logs) -> Row:
-    rate = logs.pace.rate * 1e9 if logs.pace and logs.pace.rate else None
-    load_rate = logs.schedule.rate if logs.schedule else None
-    measured = (
+    return rows.run(
+        logs.run.run_id,
+        logs.experiment,
+        logs.plan,
         logs.segments,
         logs.batches,
-        rate,
-        load_rate,
-        logs.message_overhead,
-        rows.bracket(logs.journal("search", SEARCH)),
-        rows.clock_step_s(logs.journal("machine", MACHINE), logs.window),
+        service_rate=logs.pace.rate * 1e9 if logs.pace and logs.pace.rate else None,
+        load_rate=logs.schedule.rate if logs.schedule else None,
+        message_overhead=logs.message_overhead,
+        bracket=rows.bracket(logs.journal("search", SEARCH)),
+        moved_s=rows.clock_step_s(logs.journal("machine", MACHINE), logs.window),
     )
-    return rows.run(logs.run.run_id, logs.experiment, logs.plan, *measured)
 
 
 def _judge(logs: Logs) -> None:

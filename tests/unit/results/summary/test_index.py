@@ -274,14 +274,14 @@ def test_a_damaged_table_costs_the_others_nothing():
 def test_whatever_is_wrong_with_a_table_costs_the_others_nothing(monkeypatch: pytest.MonkeyPatch, error: Exception):
     write_run("one")
     write_run("two")
-    check = reading.regular_size
+    opened = reading.open_plain
 
     def read(file: Path) -> int:
         if "two" in file.parts:
             raise error
-        return check(file)
+        return opened(file)
 
-    monkeypatch.setattr(reading, "regular_size", read)
+    monkeypatch.setattr(reading, "open_plain", read)
     rows = {row.run_id: row for row in index.rows()}
     assert rows["one"].state == "done"
     assert rows["two"].state == UNREADABLE
