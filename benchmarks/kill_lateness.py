@@ -22,7 +22,8 @@ from typing import Any
 
 from chaos.injector import Injector
 from experiments.fault_kinds import FaultKind
-from experiments.spec import ClusterDriver, ClusterSpec
+from experiments.hosts import ClusterDriver
+from experiments.spec import ClusterSpec
 from infra.cluster import Handle
 from infra.docker import driver as docker
 from infra.drivers import driver_of

@@ -12,7 +12,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +25,7 @@ from experiments import documents
 from experiments.documents import DocumentKind
 from experiments.errors import BadInput, in_file
 from experiments.field_types import Spelling
+from experiments.hosts import Role
 from experiments.parsing import Misfit, Spec, parse, read_json
 
 DNS_LABEL = Spelling(
@@ -75,11 +75,6 @@ def _reachable(text: str) -> str:
 
 Address = Annotated[str, AfterValidator(_reachable)]
 Domain = Annotated[str, DOMAIN]
-
-
-class Role(StrEnum):
-    GATEWAY = "gateway"  # broker, Spark master, query driver, generator, injector; never killed by a plan
-    WORKER = "worker"
 
 
 class InventoryHost(Spec):

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
-from experiments.inventory import Role
+from experiments.hosts import ClusterDriver, Role
 from experiments.plain_files import read_plain
-from experiments.spec import ClusterDriver, ClusterSpec
+from experiments.spec import ClusterSpec
 from infra import credentials, tokens
 from infra.broker import Broker
 from infra.clocks import ClockOffset
@@ -189,9 +189,10 @@ class Driver(Protocol):
         ...
 
     def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
-        """Make a fault of a host ready; raises `BadInput` for a host that is not of this cluster, or not of this kind.
+        """Make a fault of a host ready.
 
-        A fault of a service strikes the gateway, any other a worker.
+        A fault of a service strikes the gateway, any other a worker. Raises `BadInput` for any other host, and for a
+        kind of fault that does not declare this driver.
         """
         ...
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from aftershock.run.live_run import LiveRun
-from experiments.spec import ClusterDriver
+from experiments.hosts import ClusterDriver
 from journal.reader import entries
 
 NS = 1e9

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from experiments.inventory import Role
+from experiments.hosts import Role
 from infra.cluster import Handle, Host
 from infra.netns import namespaces
 

@@ -12,7 +12,7 @@ from typing import Any
 from docker.errors import ImageNotFound
 from docker.types import IPAMConfig, IPAMPool
 
-from experiments.inventory import Role
+from experiments.hosts import Role
 from experiments.spec import ClusterSpec
 from infra import launch
 from infra.cluster import Handle, Host

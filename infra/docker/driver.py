@@ -13,6 +13,7 @@ from pathlib import Path
 from docker.models.containers import Container
 
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
 from infra import leftovers
 from infra.cluster import Handle, Host
@@ -31,6 +32,8 @@ from infra.strikes.strike import Proof, Strike
 class DockerDriver(RemoteHosts):
     """Implements `infra.cluster.Driver` by containers of this machine."""
 
+    name = ClusterDriver.DOCKER
+
     def __init__(self) -> None:
         super().__init__(_session)
 
@@ -39,8 +42,8 @@ class DockerDriver(RemoteHosts):
         daemon.check()
         mounts.check_socket()
 
-    def refusal(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
-        """The daemon itself can only take a host off its network as a whole."""
+    def obstacle(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
+        """What the machine's kernel cannot do. The daemon can only take a host off its network as a whole."""
         in_part = kind is FaultKind.PARTITION and options != PLAIN
         if in_part and (reason := partition.refusal()):
             return f"a partition from all hosts, both ways, where nftables does not work ({reason})"

@@ -27,6 +27,7 @@ from infra import launch
 from infra.clocks import ClockOffset
 from infra.cluster import Handle, Host, HostState
 from infra.processes import MACHINE, MARK, Usage
+from infra.refusals import DeclaredFaults
 from infra.remote import answers, reach
 from infra.remote.session import Disconnected, Session, measure_offset
 from infra.services import gateway, startup
@@ -67,7 +68,7 @@ class AgentLink:
     measured: float = field(default_factory=time.monotonic)
 
 
-class RemoteHosts:
+class RemoteHosts(DeclaredFaults):
     """The part of `infra.cluster.Driver` that works over sessions; `begin` starts a command on a host of a handle.
 
     Every method raises `EnvironmentFailure` for a host that cannot be reached, or that is not the one expected.

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from experiments.errors import BadInput, EnvironmentFailure
-from experiments.fault_kinds import GATEWAY, FaultKind
+from experiments.fault_kinds import GATEWAY, FaultKind, kinds_of
 from experiments.locks import EVERYBODY, locked
 from experiments.plain_files import RefusedFile, read_end
 from experiments.spec import ClusterSpec
@@ -125,12 +125,15 @@ def revive(driver: Driver, handle: Handle, worker: Host) -> Proof:
 def struck(handle: Handle, host: str, kind: FaultKind) -> Host:
     """The host of that name, if a fault of that kind may strike it; raises `BadInput` for any other.
 
-    Faults of services strike the gateway, all others a worker of this cluster, and never the gateway.
+    Faults of services strike the gateway, all others a worker of this cluster, and never the gateway. A kind that does
+    not declare the cluster's driver strikes nothing: a partition of a local host would cut off the whole machine.
     """
     allowed = {h.name: h for h in ([handle.gateway] if kind.service else handle.workers)}
     if host not in allowed:
         meant = "the gateway" if kind.service else "a worker"
         raise BadInput("target", host, f"{meant} of run {handle.run_id}: {', '.join(allowed)}")
+    if handle.driver not in kind.drivers:
+        raise BadInput("kind", kind.value, f"{', '.join(kinds_of(handle.driver))} with driver {handle.driver}")
     return allowed[host]
 
 

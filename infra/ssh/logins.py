@@ -17,7 +17,8 @@ import paramiko
 
 from experiments import inventory
 from experiments.errors import BadInput
-from experiments.inventory import InventoryHost, Role
+from experiments.hosts import Role
+from experiments.inventory import InventoryHost
 from experiments.spec import ClusterSpec
 from infra import tokens
 from infra.cluster import Handle, Host

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from chaos.events import STRIKING
 from experiments import spec
-from experiments.inventory import Role
+from experiments.hosts import Role
 from infra.cluster import Handle, Host
 from journal.writer import Journal
 from results.regression import records

@@ -17,7 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from experiments.spec import ClusterDriver, ClusterSpec
+from experiments.hosts import ClusterDriver
+from experiments.spec import ClusterSpec
 from infra import launch, leftovers
 from infra.cluster import Handle
 from infra.netns import driver as netns

@@ -16,7 +16,8 @@ import pytest
 from aftershock.run import lease, steps
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import FaultKind
-from experiments.spec import ClusterDriver, ClusterSpec
+from experiments.hosts import ClusterDriver
+from experiments.spec import ClusterSpec
 from infra import disks, leftovers, tokens
 from infra.cluster import Handle
 from infra.drivers import driver_of

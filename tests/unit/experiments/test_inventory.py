@@ -14,7 +14,7 @@ from chaos.plan import plan
 from experiments import inventory, spec
 from experiments.errors import BadInput
 from experiments.faults import FaultSpec
-from experiments.inventory import Role
+from experiments.hosts import Role
 from tests.unit.ssh_keys import new_key
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGidUkEfzOB7FqrnxiHBQKNrqVVyGHCXeRynTl9I9x8K"
