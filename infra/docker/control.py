@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from experiments.hosts import Role
 from infra.cluster import Handle, Host
-from infra.netns import namespaces
+from infra import namespaces
 
 NAME = "control"
 NUMBER = namespaces.CONTROLLER_NUMBER - 1  # of its address; workers have lower ones

@@ -14,11 +14,10 @@ from docker.types import IPAMConfig, IPAMPool
 
 from experiments.hosts import Role
 from experiments.spec import ClusterSpec
-from infra import launch
+from infra import launch, namespaces
 from infra.cluster import Handle, Host
 from infra.docker import control, daemon, mounts
 from infra.docker.containers import AT_ONCE, CLUSTER_LABEL, ROOT_LABEL, USER_LABEL, name_of, network_of
-from infra.netns import namespaces
 from infra.processes import MACHINE
 from infra.services.startup import WORKER_OVERHEAD_MB
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from experiments.waiting import Deadline
 from infra.cluster import Host
-from infra.netns import namespaces
+from infra import namespaces
 from infra.process_handles import ProcessHandles
 from infra.processes import MACHINE, MARK, carries, members, take_precedence
 from infra.remote import ssh
