@@ -1,12 +1,11 @@
 """The inventory of machines: `infra/terraform/` prints it, driver `ssh` uses it (docs/reference/inventory.md).
 
-Nothing of it is trusted on sight: every machine comes with the host key that it must show. Importing this takes as long
-as all that speaks SSH does, so it is done when an inventory is named.
+Nothing of it is trusted on sight: every machine comes with the host key that it must show. Keys are checked here, and
+used by `infra.remote.ssh`. Import this only when an inventory is named, because the import of `cryptography` takes time.
 """
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 import os
 import re
@@ -15,10 +14,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import load_ssh_public_key
-from paramiko.pkey import UnknownKeyType
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_private_key,
+    load_ssh_private_key,
+    load_ssh_public_key,
+)
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from experiments import documents
@@ -43,21 +49,20 @@ USER = Spelling(
 HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?", re.IGNORECASE)
 HOST_KEY_FORM = "the public key that the machine must show: type and base64, as in /etc/ssh/ssh_host_ed25519_key.pub"
 KEY_FILE_FORM = "a private SSH key without a passphrase"
-
-
-def public_key(text: str) -> paramiko.PKey:
-    """The public key in a line as OpenSSH writes it: type, base64 and perhaps a comment. Raises `ValueError`."""
-    try:
-        kind, encoded = text.split()[:2]
-        load_ssh_public_key(f"{kind} {encoded}".encode())  # paramiko itself takes a key that is cut short
-        return paramiko.PKey.from_type_string(kind, base64.b64decode(encoded))
-    except (ValueError, UnsupportedAlgorithm, UnknownKeyType, paramiko.SSHException):
-        raise ValueError(HOST_KEY_FORM) from None
+HOST_KEY_TYPES = {"ssh-ed25519", "ssh-rsa", *(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521))}
+PRIVATE_KEYS = (Ed25519PrivateKey, RSAPrivateKey, EllipticCurvePrivateKey)
 
 
 def _pinned(text: str) -> str:
-    key = public_key(text)
-    return f"{key.get_name()} {key.get_base64()}"
+    """The public key in a line as OpenSSH writes it, without the comment; of a type that the SSH client can compare."""
+    try:
+        kind, encoded = text.split()[:2]
+        key = load_ssh_public_key(f"{kind} {encoded}".encode())
+    except (ValueError, UnsupportedAlgorithm):
+        raise ValueError(HOST_KEY_FORM) from None
+    if kind not in HOST_KEY_TYPES:
+        raise ValueError(HOST_KEY_FORM)
+    return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 
 
 def _reachable(text: str) -> str:
@@ -169,9 +174,19 @@ def load(path: Path, field: str = "inventory") -> Inventory:
 def _with_key(host: InventoryHost, folder: Path, field: str) -> InventoryHost:
     file = (folder / os.path.expanduser(host.key_file)).absolute()  # unlike Path's, it lets ~nobody be no file
     try:
-        paramiko.PKey.from_path(file)
+        usable = _is_usable(file.read_bytes())
     except OSError as error:
         raise BadInput(field, str(host.key_file), f"{KEY_FILE_FORM} ({error.strerror})") from None
-    except (ValueError, TypeError, UnsupportedAlgorithm, UnknownKeyType, paramiko.SSHException):
-        raise BadInput(field, str(host.key_file), KEY_FILE_FORM) from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        usable = False
+    if not usable:
+        raise BadInput(field, str(host.key_file), KEY_FILE_FORM)
     return host.model_copy(update={"key_file": file})
+
+
+def _is_usable(key: bytes) -> bool:
+    """Whether a private key is of a type that the SSH client can log in with; raises for one that cannot be read."""
+    try:
+        return isinstance(load_ssh_private_key(key, password=None), PRIVATE_KEYS)
+    except ValueError:  # as programs other than OpenSSH write it
+        return isinstance(load_pem_private_key(key, password=None), PRIVATE_KEYS)
