@@ -1,7 +1,7 @@
 """The inventory of machines: `infra/terraform/` prints it, driver `ssh` uses it (docs/reference/inventory.md).
 
 Nothing of it is trusted on sight: every machine comes with the host key that it must show. Keys are checked here, and
-used by `infra.remote.ssh`. Import this only when an inventory is named, because the import of `cryptography` takes time.
+used by `infra.remote.ssh`. Import this only when an inventory is named: the import of `cryptography` takes time.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from pathlib import Path
 from typing import Annotated
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     PublicFormat,
@@ -49,18 +46,19 @@ USER = Spelling(
 HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?", re.IGNORECASE)
 HOST_KEY_FORM = "the public key that the machine must show: type and base64, as in /etc/ssh/ssh_host_ed25519_key.pub"
 KEY_FILE_FORM = "a private SSH key without a passphrase"
-HOST_KEY_TYPES = {"ssh-ed25519", "ssh-rsa", *(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521))}
-PRIVATE_KEYS = (Ed25519PrivateKey, RSAPrivateKey, EllipticCurvePrivateKey)
+# What the SSH client (`infra.remote.ssh`) can use.
+KEY_TYPES = {"ssh-ed25519", "ssh-rsa", *(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521))}
+KEY_FILE_HEAD = re.compile(rb"^-----BEGIN (OPENSSH|RSA|EC) PRIVATE KEY-----\s*$", re.MULTILINE)
 
 
 def _pinned(text: str) -> str:
-    """The public key in a line as OpenSSH writes it, without the comment; of a type that the SSH client can compare."""
+    """The public key in a line as OpenSSH writes it, without the comment."""
     try:
         kind, encoded = text.split()[:2]
         key = load_ssh_public_key(f"{kind} {encoded}".encode())
     except (ValueError, UnsupportedAlgorithm):
         raise ValueError(HOST_KEY_FORM) from None
-    if kind not in HOST_KEY_TYPES:
+    if kind not in KEY_TYPES:
         raise ValueError(HOST_KEY_FORM)
     return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 
@@ -184,9 +182,12 @@ def _with_key(host: InventoryHost, folder: Path, field: str) -> InventoryHost:
     return host.model_copy(update={"key_file": file})
 
 
-def _is_usable(key: bytes) -> bool:
-    """Whether a private key is of a type that the SSH client can log in with; raises for one that cannot be read."""
-    try:
-        return isinstance(load_ssh_private_key(key, password=None), PRIVATE_KEYS)
-    except ValueError:  # as programs other than OpenSSH write it
-        return isinstance(load_pem_private_key(key, password=None), PRIVATE_KEYS)
+def _is_usable(text: bytes) -> bool:
+    """Whether the SSH client can log in with a private key; raises for one that cannot be read at all."""
+    head = KEY_FILE_HEAD.search(text)
+    if not head:
+        return False
+    load = load_ssh_private_key if head[1] == b"OPENSSH" else load_pem_private_key
+    key = load(text, password=None)
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    return public.decode().split()[0] in KEY_TYPES

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 
 from experiments.waiting import Deadline
-from infra.cluster import Host
 from infra import namespaces
+from infra.cluster import Host
 from infra.process_handles import ProcessHandles
 from infra.processes import MACHINE, MARK, carries, members, take_precedence
 from infra.remote import ssh

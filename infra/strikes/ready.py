@@ -97,7 +97,7 @@ class Together:
 
     def __init__(self, parts: Sequence[Strike]) -> None:
         self._parts = parts
-        self.ports = set().union(*(part.ports for part in parts))
+        self.ports = set[int]().union(*(part.ports for part in parts))
 
     def refresh(self) -> bool:
         return all(part.refresh() for part in self._parts)

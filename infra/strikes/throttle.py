@@ -21,7 +21,7 @@ from experiments.waiting import Deadline
 from infra import launch
 from infra.process_handles import ProcessHandles
 from infra.processes import ROOT, is_stopped, members, take_precedence, thread_times
-from infra.strikes.strike import Proof, wait_until
+from infra.strikes.strike import NOT_YET, Proof, wait_until
 
 PERIOD_S = 0.1
 RESCAN_AFTER_S = 1.0
@@ -38,7 +38,7 @@ class Throttle:
         self.mark, self.share, self._throttler_mark = mark, share, throttler
         self.ports: set[int] = set()  # they stay open
         self._throttler = self._start()
-        self._fired_ns: int | None = None
+        self._fired_ns = NOT_YET
         self._done: dict[str, int] = {}
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -77,7 +77,7 @@ class Throttle:
         may have gone without a stop. Allowed are .05 more: a window of ten periods that begins anywhere holds up to a
         quarter of a turn too much (.025), and times come in ticks of .01 s, two to a thread (.02).
         """
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self.shoot()
         deadline = Deadline(limit_s)
         self._begin_again_if_lost()
@@ -101,7 +101,7 @@ class Throttle:
 
     def close(self) -> None:
         """End the throttler, unless it was let begin."""
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self._throttler.kill()
             self._throttler.wait()
             self._throttler.stdin.close()

@@ -11,7 +11,7 @@ from typing import Any
 import paramiko
 import pytest
 from cryptography.hazmat.primitives import serialization as form
-from cryptography.hazmat.primitives.asymmetric import ec, rsa, x25519
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from chaos.plan import plan
 from experiments import inventory, spec
@@ -198,19 +198,28 @@ def test_a_host_without_a_host_key_is_refused_with_the_remedy(write: Write) -> N
 
 
 @pytest.mark.parametrize("made", [rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP384R1())])
-def test_a_key_file_may_be_written_as_other_programs_do(write: Write, keys: Path, made: Any) -> None:
-    (keys / "pem").write_bytes(in_pem(made))
+def test_a_key_file_may_have_the_older_form_of_openssh(write: Write, keys: Path, made: Any) -> None:
+    (keys / "pem").write_bytes(in_pem(made, form.PrivateFormat.TraditionalOpenSSL))
     assert inventory.load(write(GATEWAY, host("worker-1", key_file="pem"))).workers[0].key_file == keys / "pem"
     assert paramiko.PKey.from_path(keys / "pem").can_sign()
 
 
-def test_a_key_file_with_a_key_that_is_not_for_ssh_is_refused(write: Write, keys: Path) -> None:
-    (keys / "pem").write_bytes(in_pem(x25519.X25519PrivateKey.generate()))
+@pytest.mark.parametrize(
+    ("made", "written"),
+    [
+        (rsa.generate_private_key(65537, 2048), form.PrivateFormat.PKCS8),
+        (ec.generate_private_key(ec.SECP256K1()), form.PrivateFormat.TraditionalOpenSSL),
+    ],
+)
+def test_a_key_that_the_ssh_client_cannot_use_is_refused(write: Write, keys: Path, made: Any, written: Any) -> None:
+    (keys / "pem").write_bytes(in_pem(made, written))
     assert refused(write(GATEWAY | {"key_file": "pem"}, host("worker-1"))).allowed == inventory.KEY_FILE_FORM
+    with pytest.raises((paramiko.SSHException, AttributeError)):
+        paramiko.PKey.from_path(keys / "pem").get_name()
 
 
-def in_pem(key: Any) -> bytes:
-    return key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+def in_pem(key: Any, written: form.PrivateFormat) -> bytes:
+    return key.private_bytes(form.Encoding.PEM, written, form.NoEncryption())
 
 
 def test_an_unreadable_key_file_says_why(write: Write) -> None:
