@@ -118,7 +118,9 @@ def _traces(cluster: Cluster, told: Mapping[int, str], contained: Mapping[Cluste
 
 def _roots_of(label: str, named: Sequence[str], mounted: Sequence[Path]) -> set[str]:
     """The cluster's root, as its uplink tells, or the disks of its hosts: ROOT/hosts/NAME/lives."""
-    root = (named and namespaces.root_of(label)) or (mounted and str(mounted[0].parents[2]))
+    root = namespaces.root_of(label) if named else None
+    if root is None and mounted:
+        root = str(mounted[0].parents[2])
     return {root} if root else set()
 
 

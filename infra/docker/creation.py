@@ -75,11 +75,11 @@ def build_image() -> str:
     with daemon.asking(f"build {tag}"):
         images = daemon.client().images
         try:
-            return images.get(tag).id
+            image = images.get(tag)
         except ImageNotFound:
             with DOCKERFILE.open("rb") as file:
                 image, _ = images.build(fileobj=file, tag=tag, rm=True)
-            return image.id
+    return str(image.id)
 
 
 def real_time(handle: Handle) -> dict[str, int]:

@@ -37,11 +37,6 @@ class Proof:
 class Strike(Protocol):
     """A fault of one host made ready; whoever makes it closes it, or fires it, which closes it."""
 
-    @property
-    def ports(self) -> set[int]:
-        """The ports that it closes, as far as it was seen that the host listens on them."""
-        ...
-
     def refresh(self) -> bool:
         """Look again at what it will act on; whether the host is up, so that there is anything to strike."""
         ...
@@ -57,6 +52,15 @@ class Strike(Protocol):
     def close(self) -> None:
         """Give up what was opened ahead."""
         ...
+
+
+class StrikeOnHost(Strike, Protocol):
+    """A strike that acts on the machine on which it is made.
+
+    `ports` are those that it closes, as far as it was seen that the host listens on them.
+    """
+
+    ports: set[int]
 
 
 def wait_until(due_ns: int) -> int:

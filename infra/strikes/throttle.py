@@ -21,6 +21,7 @@ from experiments.waiting import Deadline
 from infra import launch
 from infra.process_handles import ProcessHandles
 from infra.processes import ROOT, is_stopped, members, take_precedence, thread_times
+from infra.programs import input_of
 from infra.strikes.strike import NOT_YET, Proof, wait_until
 
 PERIOD_S = 0.1
@@ -50,8 +51,9 @@ class Throttle:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        throttler.stdin.write(f"{self.mark}\n".encode())
-        throttler.stdin.flush()
+        told = input_of(throttler)
+        told.write(f"{self.mark}\n".encode())
+        told.flush()
         return throttler
 
     def refresh(self) -> bool:
@@ -67,8 +69,9 @@ class Throttle:
     def _begin(self) -> None:
         """Let the throttler begin."""
         with suppress(BrokenPipeError, ValueError):  # it was killed meanwhile
-            self._throttler.stdin.write(b"begin\n")
-            self._throttler.stdin.close()
+            told = input_of(self._throttler)
+            told.write(b"begin\n")
+            told.close()
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
         """Look on for a second, again until what is seen is what it should be.
@@ -104,7 +107,7 @@ class Throttle:
         if self._fired_ns == NOT_YET:
             self._throttler.kill()
             self._throttler.wait()
-            self._throttler.stdin.close()
+            input_of(self._throttler).close()
 
 
 @dataclass(frozen=True)
