@@ -93,9 +93,7 @@ def _benchmarked(driver: Driver, handle: Handle, experiment: spec.Experiment, fo
     driver.spawn(
         handle, "gateway", "query", [*module, "infra.services.supervisor", str(folder / "supervisor.jsonl"), *submit]
     )
-    driver.spawn(
-        handle, "gateway", "sampler", [*module, "infra.services.sampler", handle.root, str(folder / "hosts.jsonl")]
-    )
+    driver.spawn(handle, "gateway", "sampler", [*module, "infra.sampler", handle.root, str(folder / "hosts.jsonl")])
     words = [handle.root, str(plan), str(folder / "injector.jsonl")]
     driver.spawn(handle, "gateway", "injector", [*module, "chaos.injector", *words])
     while sum(progress["numInputRows"] for progress in _progress(journal)) < (BATCHES - 1) * BATCH_RECORDS:

@@ -115,7 +115,6 @@ def kinds_of(driver: ClusterDriver | str) -> list[FaultKind]:
     return sorted(kind for kind in FaultKind if driver in kind.drivers)
 
 
-
 class Direction(StrEnum):
     """Which packets of the struck host a partition drops."""
 

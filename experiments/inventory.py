@@ -1,12 +1,11 @@
 """The inventory of machines: `infra/terraform/` prints it, driver `ssh` uses it (docs/reference/inventory.md).
 
-Nothing of it is trusted on sight: every machine comes with the host key that it must show. Importing this takes as long
-as all that speaks SSH does, so it is done when an inventory is named.
+Nothing of it is trusted on sight: every machine comes with the host key that it must show. Keys are checked here, and
+used by `infra.remote.ssh`. Import this only when an inventory is named: the import of `cryptography` takes time.
 """
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 import os
 import re
@@ -15,10 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import load_ssh_public_key
-from paramiko.pkey import UnknownKeyType
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_private_key,
+    load_ssh_private_key,
+    load_ssh_public_key,
+)
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from experiments import documents
@@ -43,21 +46,21 @@ USER = Spelling(
 HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?", re.IGNORECASE)
 HOST_KEY_FORM = "the public key that the machine must show: type and base64, as in /etc/ssh/ssh_host_ed25519_key.pub"
 KEY_FILE_FORM = "a private SSH key without a passphrase"
-
-
-def public_key(text: str) -> paramiko.PKey:
-    """The public key in a line as OpenSSH writes it: type, base64 and perhaps a comment. Raises `ValueError`."""
-    try:
-        kind, encoded = text.split()[:2]
-        load_ssh_public_key(f"{kind} {encoded}".encode())  # paramiko itself takes a key that is cut short
-        return paramiko.PKey.from_type_string(kind, base64.b64decode(encoded))
-    except (ValueError, UnsupportedAlgorithm, UnknownKeyType, paramiko.SSHException):
-        raise ValueError(HOST_KEY_FORM) from None
+# What the SSH client (`infra.remote.ssh`) can use.
+KEY_TYPES = {"ssh-ed25519", "ssh-rsa", *(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521))}
+KEY_FILE_HEAD = re.compile(rb"^-----BEGIN (OPENSSH|RSA|EC) PRIVATE KEY-----\s*$", re.MULTILINE)
 
 
 def _pinned(text: str) -> str:
-    key = public_key(text)
-    return f"{key.get_name()} {key.get_base64()}"
+    """The public key in a line as OpenSSH writes it, without the comment."""
+    try:
+        kind, encoded = text.split()[:2]
+        key = load_ssh_public_key(f"{kind} {encoded}".encode())
+    except (ValueError, UnsupportedAlgorithm):
+        raise ValueError(HOST_KEY_FORM) from None
+    if kind not in KEY_TYPES:
+        raise ValueError(HOST_KEY_FORM)
+    return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 
 
 def _reachable(text: str) -> str:
@@ -169,9 +172,22 @@ def load(path: Path, field: str = "inventory") -> Inventory:
 def _with_key(host: InventoryHost, folder: Path, field: str) -> InventoryHost:
     file = (folder / os.path.expanduser(host.key_file)).absolute()  # unlike Path's, it lets ~nobody be no file
     try:
-        paramiko.PKey.from_path(file)
+        usable = _is_usable(file.read_bytes())
     except OSError as error:
         raise BadInput(field, str(host.key_file), f"{KEY_FILE_FORM} ({error.strerror})") from None
-    except (ValueError, TypeError, UnsupportedAlgorithm, UnknownKeyType, paramiko.SSHException):
-        raise BadInput(field, str(host.key_file), KEY_FILE_FORM) from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        usable = False
+    if not usable:
+        raise BadInput(field, str(host.key_file), KEY_FILE_FORM)
     return host.model_copy(update={"key_file": file})
+
+
+def _is_usable(text: bytes) -> bool:
+    """Whether the SSH client can log in with a private key; raises for one that cannot be read at all."""
+    head = KEY_FILE_HEAD.search(text)
+    if not head:
+        return False
+    load = load_ssh_private_key if head[1] == b"OPENSSH" else load_pem_private_key
+    key = load(text, password=None)
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    return public.decode().split()[0] in KEY_TYPES

@@ -153,7 +153,23 @@ class HostState:
     processes: int
 
 
-class Driver(Protocol):
+class RunsServices(Protocol):
+    """The part of a driver that starts and ends services on hosts that there are."""
+
+    def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
+        """Start a service on a host, its output in the host's `logs/<service>.log`; returns its process id."""
+        ...
+
+    def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
+        """Ask a service to end (SIGTERM), and kill it and its children if it has not within `limit_s`."""
+        ...
+
+    def running(self, handle: Handle, host: str) -> set[str]:
+        """Names of the services of the host that have a live process."""
+        ...
+
+
+class Driver(RunsServices, Protocol):
     """Creates, inspects and destroys hosts. Every method is idempotent."""
 
     def check(self, spec: ClusterSpec) -> None:
@@ -174,18 +190,6 @@ class Driver(Protocol):
 
     def clocks(self, handle: Handle) -> dict[str, ClockOffset]:
         """The clocks of the hosts that are asked over a session and can be reached now; others live by this one's."""
-        ...
-
-    def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
-        """Start a service on a host, its output in the host's `logs/<service>.log`; returns its process id."""
-        ...
-
-    def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
-        """Ask a service to end (SIGTERM), and kill it and its children if it has not within `limit_s`."""
-        ...
-
-    def running(self, handle: Handle, host: str) -> set[str]:
-        """Names of the services of the host that have a live process."""
         ...
 
     def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:

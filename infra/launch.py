@@ -25,6 +25,8 @@ PYTHONPATH = f"{REPOSITORY}{os.pathsep}{GUARD}"
 BROKER_PORT, CONTROLLER_PORT, MASTER_PORT = 9092, 9093, 7077
 PORTS = {"broker": frozenset({BROKER_PORT, CONTROLLER_PORT}), "spark-master": frozenset({MASTER_PORT})}
 STOP_POLL_S = 0.1
+# What a supervisor (`infra.services.supervisor`) understands, and the last part of its program's mark.
+HOLD, GO_ON, PROGRAM = signal.SIGUSR1, signal.SIGUSR2, "program"
 INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "AFTERSHOCK_CACHE")
 
 

@@ -181,7 +181,7 @@ def start_load(run_id: str) -> None:
     store.write_json(path, config)
     log.info("load: %.0f records/s (%s)", rate, load.mode.value)
     live.spawn_module("generator", "workloads.generator", path, live.journal_path("generator"))
-    live.spawn_module("sampler", "infra.services.sampler", live.root, live.journal_path("hosts"))
+    live.spawn_module("sampler", "infra.sampler", live.root, live.journal_path("hosts"))
     _await_steady(live, 0)
     if load.mode is LoadMode.SUSTAINABLE:
         _await_steady(live, sustainable.find(live, schedule))

@@ -23,12 +23,12 @@ class Preparation:
     def __init__(self, driver: Driver, handle: Handle, healed: Callable[[str], None]) -> None:
         self._driver, self._handle, self._healed = driver, handle, healed
         threads = min(len(handle.hosts) + 1, MOST_THREADS)
-        self._pool = ThreadPoolExecutor(threads, initializer=take_precedence)
+        self.pool = ThreadPoolExecutor(threads, initializer=take_precedence)
         self._prepared: dict[PlannedStrike, Future[Strike]] = {}
 
     def begin(self, planned: PlannedStrike) -> None:
         """Begin to prepare a strike."""
-        self._prepared[planned] = self._pool.submit(self._once_healed, planned.target, self._prepare, planned)
+        self._prepared[planned] = self.pool.submit(self._once_healed, planned.target, self._prepare, planned)
 
     def _prepare(self, planned: PlannedStrike) -> Strike:
         options = planned.event.options.on(planned.host)
@@ -40,7 +40,7 @@ class Preparation:
 
     def recheck(self, planned: PlannedStrike) -> Future[bool]:
         """Check a prepared strike again: whether its host is up. Raises what its preparation raised."""
-        return self._pool.submit(self._once_healed, planned.target, self._prepared[planned].result().refresh)
+        return self.pool.submit(self._once_healed, planned.target, self._prepared[planned].result().refresh)
 
     def _once_healed(self, target: str, act: Callable[..., Any], *arguments: Any) -> Any:
         self._healed(target)
@@ -52,7 +52,7 @@ class Preparation:
 
     def close(self) -> None:
         """Wait for what is being prepared or checked, and give up every strike that nobody has taken."""
-        self._pool.shutdown()
+        self.pool.shutdown()
         for prepared in self._prepared.values():
             if prepared.exception() is None:
                 prepared.result().close()

@@ -46,13 +46,17 @@ def get(handle: Handle, host: str) -> Container:
 def containers_of(label: str) -> list[Container]:
     """All containers of a cluster, whatever state they are in."""
     with daemon.asking("list containers"):
-        return daemon.client().containers.list(all=True, sparse=True, filters={"label": f"{CLUSTER_LABEL}={label}"})
+        found: list[Container] = daemon.client().containers.list(
+            all=True, sparse=True, filters={"label": f"{CLUSTER_LABEL}={label}"}
+        )
+        return found
 
 
 def networks_of(label: str) -> list[Network]:
     """The networks of the cluster with this label."""
     with daemon.asking("list networks"):
-        return daemon.client().networks.list(filters={"label": f"{CLUSTER_LABEL}={label}"})
+        found: list[Network] = daemon.client().networks.list(filters={"label": f"{CLUSTER_LABEL}={label}"})
+        return found
 
 
 def owners() -> dict[tuple[str, int], list[str]]:
@@ -156,14 +160,15 @@ def thaw(container: Container) -> None:
 
 def stands_still(handle: Handle, host: str) -> bool:
     """Whether the container of a host is paused now."""
-    return get(handle, host).status == "paused"
+    status: str = get(handle, host).status
+    return status == "paused"
 
 
 def cpu_ns(container: Container) -> int:
     """CPU time that the container's processes have used [ns]."""
     with daemon.asking(f"look at {container.name}"):
         stats = container.client.api.stats(container.id, stream=False, one_shot=True)
-    return stats["cpu_stats"]["cpu_usage"]["total_usage"]
+    return int(stats["cpu_stats"]["cpu_usage"]["total_usage"])
 
 
 def leave(container: Container, token: str) -> None:

@@ -55,10 +55,6 @@ class Completed:
         self._inner, self._handle, self._host, self._options = inner, handle, host, options
         self._not_before_ns = 0
 
-    @property
-    def ports(self) -> set[int]:
-        return self._inner.ports
-
     def refresh(self) -> bool:
         return is_up(self._handle, self._host, self._inner.refresh)
 
@@ -124,7 +120,6 @@ class Disconnection:
 
     def __init__(self, hosts: RemoteHosts, handle: Handle, host: Host) -> None:
         self._hosts, self._handle, self._host = hosts, handle, host
-        self.ports: set[int] = set()  # they stay open
         self._due_ns = 0
 
     def refresh(self) -> bool:

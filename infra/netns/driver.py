@@ -15,9 +15,8 @@ from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
-from infra import disks, launch, leftovers, programs, tokens
+from infra import disks, launch, namespaces, programs, removal, tokens
 from infra.cluster import Handle, Host
-from infra.netns import namespaces
 from infra.netns.power import NetnsPowerOff
 from infra.processes import MACHINE, Usage, members, usage
 from infra.remote import ssh
@@ -95,7 +94,7 @@ class NetnsDriver(RemoteHosts):
     def destroy(self, handle: Handle) -> None:
         """End everything that carries the cluster's token, its namespaces and disks; the directories stay."""
         self.close(handle)
-        leftovers.remove(handle.label)
+        removal.remove(handle.label, os.geteuid())
 
 
 def _check_privileges() -> None:

@@ -117,7 +117,8 @@ class RemoteHosts(DeclaredFaults):
         }
         self.ask(handle, target, "count")  # a connection that broke while it was idle is noticed and made again here
         answer = self.session(handle, target).ask(ANSWER_LIMIT_S, do="spawn", **request)
-        return answers.done(host, "spawn", answer)
+        pid: int = answers.done(host, "spawn", answer)
+        return pid
 
     def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
         self.ask(handle, handle.hosts[host], "stop", limit_s + ANSWER_LIMIT_S, service=service, limit_s=limit_s)
@@ -238,7 +239,11 @@ class RemoteStrike:
         self._hosts, self._handle, self._host, self._number = hosts, handle, host, next(self._numbers)
         self._options = options
         peers = [handle.hosts[name].address for name in options.peers]
-        self._request = {"number": self._number, "kind": kind, "options": {**options._asdict(), "peers": peers}}
+        self._request: dict[str, Any] = {
+            "number": self._number,
+            "kind": kind,
+            "options": {**options._asdict(), "peers": peers},
+        }
         self._clock: ClockOffset
         self._ordered_ns = 0
         self._session: Session | None = None  # none with a machine that is switched off
@@ -252,7 +257,7 @@ class RemoteStrike:
 
     def refresh(self) -> bool:
         try:
-            return self._ask("refresh")
+            return bool(self._ask("refresh"))
         except SwitchedOff:
             return False
 

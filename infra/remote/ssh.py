@@ -145,10 +145,11 @@ class SshSession(JsonLines):
         self._channel.sendall(line)
 
     def read_line(self) -> str:
-        return self._lines.readline(LONGEST_LINE)
+        line: str = self._lines.readline(LONGEST_LINE)
+        return line
 
     def last_words(self) -> str:
-        said = self._channel.recv_stderr(LAST_WORDS) if self._channel.recv_stderr_ready() else b""
+        said: bytes = self._channel.recv_stderr(LAST_WORDS) if self._channel.recv_stderr_ready() else b""
         return said.decode(errors="replace")
 
     def close(self) -> None:

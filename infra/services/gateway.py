@@ -17,7 +17,7 @@ from pathlib import Path
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
 from experiments.waiting import wait_for
-from infra.cluster import Driver, Handle
+from infra.cluster import Handle, RunsServices
 from infra.credentials import write_private
 from infra.launch import BROKER_PORT, CONTROLLER_PORT, MASTER_PORT, PORTS, for_the_controller
 from infra.services import kafka, spark
@@ -35,7 +35,7 @@ def java() -> Java:
     return find_java()
 
 
-def start_broker(driver: Driver, handle: Handle) -> None:
+def start_broker(driver: RunsServices, handle: Handle) -> None:
     """Start the broker on its data, which is made when there is none; returns before it answers."""
     config = _broker_config(handle)
     folder, data = config.parent, config.with_name("data")
@@ -48,7 +48,7 @@ def start_broker(driver: Driver, handle: Handle) -> None:
     _spawn_broker(driver, handle)
 
 
-def _spawn_broker(driver: Driver, handle: Handle) -> None:
+def _spawn_broker(driver: RunsServices, handle: Handle) -> None:
     """Start the broker on its data. Writes nothing: what ran on the gateway since may have left links there."""
     program = kafka.java_command(java().launcher, ensure_jars().broker, "kafka.Kafka", str(_broker_config(handle)))
     driver.spawn(handle, handle.gateway.name, "broker", program)
@@ -65,19 +65,19 @@ def _format(handle: Handle, command: list[str], folder: Path) -> None:
         raise EnvironmentFailure(f"Kafka could not format its storage: {done.stderr.strip()[-300:]}", f"see {folder}")
 
 
-def start_master(driver: Driver, handle: Handle) -> None:
+def start_master(driver: RunsServices, handle: Handle) -> None:
     """Start the Spark master with what it remembers; returns before it answers."""
     spark.recovery_directory(handle).mkdir(exist_ok=True)
     driver.spawn(handle, handle.gateway.name, "spark-master", spark.master_command(handle.gateway))
 
 
-STARTS: dict[FaultKind, Callable[[Driver, Handle], None]] = {
+STARTS: dict[FaultKind, Callable[[RunsServices, Handle], None]] = {
     FaultKind.BROKER_KILL: _spawn_broker,
     FaultKind.MASTER_KILL: start_master,
 }
 
 
-def restart(driver: Driver, handle: Handle, kind: FaultKind) -> Proof:
+def restart(driver: RunsServices, handle: Handle, kind: FaultKind) -> Proof:
     """Start a killed service again, if it is down; the proof is that it runs, not yet that it answers."""
     fired_ns, started = time.time_ns(), 0
     service = str(kind.service)

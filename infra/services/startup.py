@@ -13,12 +13,13 @@ import psutil
 
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import GATEWAY, FaultKind, kinds_of
+from experiments.hosts import Role
 from experiments.locks import EVERYBODY, locked
 from experiments.plain_files import RefusedFile, read_end
 from experiments.spec import ClusterSpec
 from experiments.waiting import wait_for
 from infra import credentials, launch, tokens
-from infra.cluster import Driver, Handle, Host, Role
+from infra.cluster import Driver, Handle, Host, RunsServices
 from infra.launch import BROKER_PORT, MASTER_PORT
 from infra.services import gateway, kafka, spark
 from infra.services.jars import ensure_jars
@@ -103,7 +104,7 @@ def service_environment(handle: Handle, host: str, service: str) -> dict[str, st
     return {**launch.environment(mark, handle.root), **spark_variables, "JAVA_HOME": str(gateway.java().home)}
 
 
-def start_worker(driver: Driver, handle: Handle, worker: Host) -> None:
+def start_worker(driver: RunsServices, handle: Handle, worker: Host) -> None:
     """Start the Spark worker of a host, its disk an empty folder."""
     lives = handle.disk(worker.name)
     work = lives / str(len(list(lives.glob("*"))) + 1)
@@ -111,7 +112,7 @@ def start_worker(driver: Driver, handle: Handle, worker: Host) -> None:
     driver.spawn(handle, worker.name, "spark-worker", spark.worker_command(worker, handle.master, work))
 
 
-def revive(driver: Driver, handle: Handle, worker: Host) -> Proof:
+def revive(driver: RunsServices, handle: Handle, worker: Host) -> Proof:
     """Start a worker that was lost, if it is down; the proof is that it runs, not yet that it has joined."""
     fired_ns = time.time_ns()
     started = 0
@@ -137,7 +138,7 @@ def struck(handle: Handle, host: str, kind: FaultKind) -> Host:
     return allowed[host]
 
 
-def one_at_a_time() -> AbstractContextManager[None]:
+def one_at_a_time() -> AbstractContextManager[object]:
     """Provisioning is serialised on the machine, whoever does it, so that two runs never choose the same subnet.
 
     Raises `EnvironmentFailure` when another one takes longer than any should.

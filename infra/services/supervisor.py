@@ -15,12 +15,11 @@ import time
 from pathlib import Path
 
 from experiments.waiting import Deadline, poll_until
+from infra.launch import GO_ON, HOLD, PROGRAM
 from infra.processes import MARK
 from journal.events.services import ProgramEnded, ProgramStarted
 from journal.writer import Journal
 
-PROGRAM = "program"  # the last part of the program's mark
-HOLD, GO_ON = signal.SIGUSR1, signal.SIGUSR2
 PAUSE_S, POLL_S = 0.2, 0.02
 GRACE_S = 25.0
 SHORT_LIFE_S, MOST_SHORT_LIVES = 30.0, 3  # a program that ends so soon so often cannot work

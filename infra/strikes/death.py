@@ -10,7 +10,7 @@ from dataclasses import replace
 from experiments.waiting import Deadline
 from infra.process_handles import ProcessHandles
 from infra.processes import listening
-from infra.strikes.strike import Proof, wait_until
+from infra.strikes.strike import NOT_YET, Proof, wait_until
 
 PROOF_LIMIT_S, POLL_S = 5.0, 0.002
 GRACE_S = 3.0  # between SIGTERM and SIGKILL; short enough that an abort need not interrupt it
@@ -43,7 +43,7 @@ class Death:
         self.address, self._spared, self._own, self._clear = address, spared_ports, own_ports, clear
         self.ports: set[int] = set()  # on which it was seen to listen before the strike
         self._processes = ProcessHandles(mark)
-        self._fired_ns: int | None = None
+        self._fired_ns = NOT_YET
         self.refresh()
 
     def refresh(self) -> bool:
@@ -53,7 +53,7 @@ class Death:
     def scan(self) -> list[int]:
         """Open handles on all processes of the host, and note its open ports; returns the process ids."""
         found = self._processes.scan()
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self.ports.update(self._listening())
         return found
 
@@ -68,7 +68,7 @@ class Death:
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
         """Kill all processes of the host until none is left, for at most `limit_s`; returns the proof."""
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self.shoot()
         deadline = Deadline(limit_s)
         while True:
@@ -99,7 +99,7 @@ class Termination(Death):
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
         """Wait for the end of the processes or of the grace period, then kill; the proof counts both."""
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self.shoot()
         ended = self._wait_for_their_end(told=self._processes.pids)
         proof = super().fire(limit_s)

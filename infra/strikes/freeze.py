@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from experiments.waiting import Deadline
 from infra.process_handles import ProcessHandles
 from infra.processes import is_stopped, stands_still
-from infra.strikes.strike import Proof, wait_until
+from infra.strikes.strike import NOT_YET, Proof, wait_until
 
 PROOF_LIMIT_S, POLL_S = 5.0, 0.002
 
@@ -25,7 +25,7 @@ class Freeze:
         """
         self.ports: set[int] = set()  # they stay open
         self._processes, self._throttler, self._clear = ProcessHandles(mark), ProcessHandles(throttler), clear
-        self._fired_ns: int | None = None
+        self._fired_ns = NOT_YET
         self.refresh()
 
     def refresh(self) -> bool:
@@ -44,7 +44,7 @@ class Freeze:
         A stopped process starts no other. So once all known processes stand still, a scan that finds no new process
         proves that there is none.
         """
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self.shoot()
         deadline = Deadline(limit_s)
         uncleared = sum(self._clear().values())
@@ -70,7 +70,7 @@ def thaw(mark: str, *, limit_s: float = PROOF_LIMIT_S) -> Proof:
     """
     fired_ns = time.time_ns()
     deadline = Deadline(limit_s)
-    processes, going = ProcessHandles(mark), set()
+    processes, going = ProcessHandles(mark), set[int]()
     were_frozen = sum(is_stopped(pid) is True for pid in processes.scan())
     while (frozen := set(processes.scan()) - going) and not deadline.passed:
         processes.signal(signal.SIGCONT, frozen)

@@ -6,8 +6,8 @@ import time
 
 from experiments.waiting import poll_until
 from infra import launch
+from infra.launch import GO_ON, HOLD, PROGRAM
 from infra.processes import members
-from infra.services.supervisor import GO_ON, HOLD, PROGRAM
 from infra.strikes.death import Death
 from infra.strikes.strike import Proof
 

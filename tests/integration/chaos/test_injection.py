@@ -123,9 +123,7 @@ def test_an_injector_that_is_killed_leaves_its_kills_on_record(injection: Inject
 
 def test_the_sampler_sees_a_host_die(driver: LocalDriver, cluster: Handle, tmp_path: Path) -> None:
     journal = tmp_path / "hosts.jsonl"
-    driver.spawn(
-        cluster, "gateway", "sampler", [sys.executable, "-m", "infra.services.sampler", cluster.root, str(journal)]
-    )
+    driver.spawn(cluster, "gateway", "sampler", [sys.executable, "-m", "infra.sampler", cluster.root, str(journal)])
 
     def last(host: str) -> dict[str, Any] | None:
         return next((entry for entry in reversed(list(raw_entries(journal))) if entry["host"] == host), None)

@@ -19,10 +19,9 @@ from typing import Any
 
 from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
-from infra import launch, leftovers
+from infra import launch, leftovers, namespaces
 from infra.cluster import Handle
 from infra.netns import driver as netns
-from infra.netns import namespaces
 from infra.processes import MACHINE
 from infra.services import startup
 from tests.unit.marked_processes import wait_for

@@ -189,7 +189,7 @@ def test_the_injector_does_what_the_composition_says(tmp_path, events, max_down,
     plan = {"window_start_ns": start_ns, "max_down": max_down, "events": [event.to_json() for event in events]}
     handle = Handle("run-1", "local", "token", str(tmp_path))
     injector = Injector(Unresisting(), handle, Journal(path), plan, arrival=lambda *_: None)
-    injector.preparation = AtOnce()
+    injector.preparation.pool = AtOnce()
     injector.run()
     entries, made = list(raw_entries(path)), compose(events, max_down)
     found = {outcome: [] for outcome in StrikeOutcome}

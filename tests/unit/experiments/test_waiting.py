@@ -102,9 +102,9 @@ def test_the_last_failure_is_raised_at_the_limit_and_another_exception_at_once(c
     def fail() -> None:
         raise ConnectionRefusedError(next(failures))
 
-    with pytest.raises(ConnectionRefusedError, match="^3$"):
+    with pytest.raises(ConnectionRefusedError, match=r"^3$"):
         retry(fail, (OSError, EOFError), interval_s=1, limit_s=3)
-    with pytest.raises(ConnectionRefusedError, match="^4$"):
+    with pytest.raises(ConnectionRefusedError, match=r"^4$"):
         retry(fail, EOFError, interval_s=1, limit_s=3)
     assert clock.slept == [1, 1, 1]
 

@@ -12,6 +12,7 @@ IMPATIENT = "import infra.services.supervisor as s; s.GRACE_S = 0.3; s.main()"
 HELD_IN_A_PAUSE = """
 import signal, time
 from types import SimpleNamespace
+import experiments.waiting as waiting
 from journal.event import Event
 import infra.services.supervisor as s
 
@@ -35,7 +36,7 @@ def listen(supervisor, before=s.Supervisor.listen):
     s.journal = supervisor.journal
     before(supervisor)
 s.Journal.record, s.Supervisor.listen = noted, listen
-s.time = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
+s.time = waiting.time = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
 s.main()
 """
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"

@@ -6,7 +6,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.services.sampler import PERIOD_NS, both_clocks, next_deadline, sample_machine
+from infra.sampler import PERIOD_NS, both_clocks, next_deadline, sample_machine
 from journal.reader import raw_entries
 from journal.writer import Journal
 

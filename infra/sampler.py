@@ -1,6 +1,6 @@
 """Samples the CPU time and the memory of every host once a second, on the second since its start.
 
-Run as a service: `python -m infra.services.sampler ROOT JOURNAL.jsonl`. Every host has a thread of its own, so a host
+Run as a service: `python -m infra.sampler ROOT JOURNAL.jsonl`. Every host has a thread of its own, so a host
 that does not answer delays no other. `machine.jsonl`, beside the journal, gets how busy the sampler's machine is and
 what its two clocks say.
 """
