@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
 from chaos.injector import SWITCH_INTERVAL_S, Injector
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.cluster import Handle, Host, Role
@@ -93,7 +95,8 @@ def main() -> None:
     ]
     take_precedence()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    plan = {"window_start_ns": time.time_ns() + round(LEAD_S * 1e9), "events": events}
+    start_ns = time.time_ns() + round(LEAD_S * 1e9)
+    plan = FaultPlan(start_ns, start_ns, tuple(map(FaultEvent.from_json, events)))
     cluster = {f"worker-{i}": Host(f"worker-{i}", "", Role.WORKER, 1, 512) for i in range(1, hosts + 1)}
     handle = Handle("scale", "local", "token", str(root), cluster)
     Injector(driver, handle, Journal(root / "injector.jsonl"), plan).run()

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
 from chaos.injector import Injector
 from experiments.fault_kinds import FaultKind
 from experiments.hosts import ClusterDriver
@@ -94,7 +96,9 @@ def main() -> None:
     handle = make(MODULES[name], driver, spec, root)
     try:
         take_precedence()
-        plan = {"window_start_ns": time.time_ns() + round(LEAD_S * 1e9), "events": events(handle, kind, apart_s)}
+        start_ns = time.time_ns() + round(LEAD_S * 1e9)
+        planned = tuple(map(FaultEvent.from_json, events(handle, kind, apart_s)))
+        plan = FaultPlan(start_ns, start_ns, planned)
         Injector(driver, handle, Journal(root / "injector.jsonl"), plan, arrival=lambda *_: None).run()
     finally:
         driver.destroy(handle)

@@ -17,7 +17,10 @@ from statistics import median
 
 from aftershock.run.engines.engine import spark_conf
 from aftershock.run.engines.structured_streaming import job_config
+from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
 from experiments import spec
+from experiments.fault_kinds import FaultKind
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
 from infra.launch import REPOSITORY
@@ -64,8 +67,8 @@ def _config(handle: Handle, experiment: spec.Experiment, folder: Path) -> Path:
     events.mkdir(parents=True)
     engine = experiment.engine.model_copy(update={"checkpoint_interval_s": 0.01})
     unpaced = experiment.model_copy(update={"engine": engine})
-    document = job_config(unpaced, handle, checkpoint=folder / "checkpoint", event_log=events)
-    config.write_text(json.dumps(document), encoding="utf-8")
+    job = job_config(unpaced, handle, checkpoint=folder / "checkpoint", event_log=events)
+    config.write_text(json.dumps(job.to_json()), encoding="utf-8")
     (folder / "calibration.json").write_text(json.dumps({"batch_records": BATCH_RECORDS}), encoding="utf-8")
     return config
 
@@ -85,8 +88,8 @@ def _benchmarked(driver: Driver, handle: Handle, experiment: spec.Experiment, fo
     program, journal = REPOSITORY / "spark_jobs" / "streaming" / "driver.py", folder / "query.jsonl"
     plan = folder / "plan.json"
     late_ns = time.time_ns() + 3600 * 10**9
-    event = {"at": 0.0, "kind": "kill", "targets": ["worker-1"], "cause": "never in this benchmark", "heal_after": 0.0}
-    plan.write_text(json.dumps({"window_start_ns": late_ns, "events": [event]}), encoding="utf-8")
+    never = FaultEvent(0.0, "never in this benchmark", ("worker-1",), FaultKind.KILL, 0.0)
+    plan.write_text(json.dumps(FaultPlan(late_ns, late_ns, (never,)).to_json()), encoding="utf-8")
     paths = (config, journal, folder / "calibration.json")
     submit = spark.submit_command(handle.master, program, *map(str, paths), conf=conf)
     module = [sys.executable, "-m"]

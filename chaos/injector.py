@@ -1,7 +1,7 @@
 """Injects a fault plan on time, proves what every fault did, and undoes it when it is due.
 
 Run as a service on the gateway: `python -m chaos.injector ROOT PLAN.json JOURNAL.jsonl`. It stands by until there is
-PLAN.json, which holds `window_start_ns`, `events` (as `chaos.plan` draws them) and `max_down`. Every strike of a fault
+PLAN.json, a `FaultPlan`. Every strike of a fault
 on a host is journaled as it happens, by its outcome (`chaos.holds`): `injected` with its proof, and `striking` before
 it, so that whoever finds the injector dead knows what to undo; `absorbed` or `withheld`; then `healed` with the proof
 of that, once no fault holds the host any more, and `joined` once a lost host or service has its place again. SIGTERM
@@ -11,7 +11,6 @@ wrong is journaled as `failed`, and ends the plan in the same way. The last entr
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import threading
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos.events import ABORT_FILE
+from chaos.fault_plan import FaultPlan
 from chaos.holds import Hold, Holds, StrikeOutcome
 from chaos.injection.agenda import Agenda
 from chaos.injection.healing import Arrival, Healing
@@ -69,13 +69,13 @@ class Injector:
         driver: Driver,
         handle: Handle,
         journal: Journal,
-        plan: dict[str, Any],
+        plan: FaultPlan,
         arrival: Arrival = startup.arrival,
         aborted: Callable[[], bool] = lambda: False,
     ) -> None:
         self.driver, self.handle, self.journal, self.aborted = driver, handle, journal, aborted
         self.agenda, self.queues = Agenda(), TargetQueues()
-        self.holds: Holds[int] = Holds(plan.get("max_down"))
+        self.holds: Holds[int] = Holds(plan.max_down)
         self.healing = Healing(driver, handle, journal, arrival, self.agenda, self.queues, self.holds)
         self.preparation = Preparation(driver, handle, self.healing.wait)
         for planned in planned_strikes(plan):
@@ -195,7 +195,7 @@ def main() -> None:
     driver, journal = driver_for(handle), Journal(journal_path)
     journal.record(StandingBy())
     poll_until(plan_path.exists, interval_s=PLAN_POLL_S)
-    plan = json.loads(plan_path.read_text(encoding="utf-8"))
+    plan = FaultPlan.read(plan_path)
     injector = Injector(driver, handle, journal, plan, aborted=plan_path.with_name(ABORT_FILE).exists)
     take_precedence()  # after the imports, which would use up seconds of a limited real-time budget
     signal.signal(signal.SIGTERM, injector.request_stop)

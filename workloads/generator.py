@@ -16,15 +16,14 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from confluent_kafka import Producer
 
-from experiments.workloads import read_workload
 from infra.broker import Broker
 from journal.events.services import LoadRescheduled, LoadStarted, RecordsSent
 from journal.writer import Journal
 from workloads.inputs import Input, Keys, TopicStream, sources
+from workloads.load_config import LoadConfig
 from workloads.schedule import Schedule
 
 TICK_S = 0.02
@@ -83,16 +82,16 @@ class Generator:
     def __init__(self, config_path: Path, journal: Journal) -> None:
         self._path, self._journal = config_path, journal
         self._stamp, config = self._read()
-        self._sources, self.schedule = sources(read_workload(config["workload"])), Schedule(**config["schedule"])
-        broker, found = Broker(**config["broker"]), [source.under(self.schedule) for source in self._sources]
-        self._feeds = [Feed(broker, each.topic, each.values, each.schedule, each.keys) for each in found]
+        self._sources, self.schedule = sources(config.workload), config.schedule
+        found = [source.under(self.schedule) for source in self._sources]
+        self._feeds = [Feed(config.broker, each.topic, each.values, each.schedule, each.keys) for each in found]
         self._following: Schedule | None = None  # once all that the present schedule made due is sent
         journal.record(LoadStarted(**asdict(self.schedule)))
 
-    def _read(self) -> tuple[tuple[int, int], dict[str, Any]]:
+    def _read(self) -> tuple[tuple[int, int], LoadConfig]:
         """The configuration, and which file it was; it is replaced, never written into."""
         with self._path.open(encoding="utf-8") as file:
-            return _stamp(os.fstat(file.fileno())), json.load(file)
+            return _stamp(os.fstat(file.fileno())), LoadConfig.from_json(json.load(file))
 
     def send(self) -> bool:
         """Send what is due by now, or at most `MOST_AT_ONCE` records of each feed; returns whether more is due.
@@ -101,7 +100,7 @@ class Generator:
         """
         if self._following is None and _stamp(self._path.stat()) != self._stamp:
             self._stamp, config = self._read()
-            self._following = Schedule(**config["schedule"])
+            self._following = config.schedule
         until_ns = time.time_ns() if self._following is None else self.schedule.end_ns
         if until_ns is not None and self._send_some(until_ns):
             return True

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isinf
 from pathlib import Path
-from typing import Any
 
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.engines.engine import Engine
 from aftershock.run.run_journals import journals
 from chaos.events import ABORT_FILE
+from chaos.fault_plan import PLAN_FILE, FaultPlan
 from experiments import spec
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.plain_files import read_end
@@ -139,10 +139,19 @@ class LiveRun:
         return store.live_directory(self.run_id) / "step.json"
 
     @property
-    def plan(self) -> dict[str, Any]:
-        """The fault plan as the injector got it; empty before that."""
-        path = self.run.raw / "plan.json"
-        return store.read_json(path) if path.exists() else {}
+    def plan_path(self) -> Path:
+        """Where the injector finds its plan."""
+        return self.run.raw / PLAN_FILE
+
+    @property
+    def plan(self) -> FaultPlan | None:
+        """The fault plan as the injector got it; None before that."""
+        return self.armed_plan if self.plan_path.exists() else None
+
+    @property
+    def armed_plan(self) -> FaultPlan:
+        """The fault plan of a run whose window is known; raises `FileNotFoundError` before that."""
+        return FaultPlan.from_json(store.read_json(self.plan_path))
 
     def dead_service(self, expected: set[str]) -> EnvironmentFailure | None:
         """The failure to raise if one of these gateway services has died and no fault holds it down, else None."""

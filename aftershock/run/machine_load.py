@@ -17,11 +17,11 @@ NS = 1e9
 
 def about_the_machine(live: LiveRun) -> dict[str, Any]:
     """For the run's status: `cores` of the gateway's machine and `others_cores` of them; nothing if nobody looked."""
-    plan, here = live.plan, _on_the_machine(live)
+    plan, here = live.armed_plan, _on_the_machine(live)
 
     def inside(journal: str, vocabulary: Vocabulary[EventT]) -> list[EventT]:
         looks = events(live.journal_path(journal), vocabulary)
-        return [look for look in looks if plan["window_start_ns"] <= look.at_ns <= plan["window_end_ns"]]
+        return [look for look in looks if plan.window_start_ns <= look.at_ns <= plan.window_end_ns]
 
     machine, samples = inside("machine", MACHINE), inside("hosts", HOSTS)
     others = others_cores(machine, [[each for each in samples if each.host == host] for host in here])

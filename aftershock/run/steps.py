@@ -14,16 +14,16 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar
 
 from aftershock.run import batch_job, derive, ending, sustainable
 from aftershock.run.engines.choice import engine_of
-from aftershock.run.engines.engine import calibration_path
+from aftershock.run.engines.engine import CALIBRATION_FILE, Calibration, calibration_path
 from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine
 from aftershock.run.run_journals import journals
+from chaos.fault_plan import FaultPlan
 from chaos.plan import plan
 from experiments import spec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
@@ -39,6 +39,7 @@ from results.runs import store
 from results.runs.machine import experiment_digest, machine_class
 from results.tables.schema import SCHEMA_VERSION
 from workloads.inputs import streams
+from workloads.load_config import LOAD_FILE, LoadConfig
 from workloads.schedule import Schedule
 from workloads.topics import CALIBRATION_TOPICS
 
@@ -148,16 +149,16 @@ def deploy(run_id: str) -> None:
         path = calibration_path(live.handle)
         what = "the calibration of the query"
         live.wait(what, path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_CALIBRATION_S)
-        calibration = store.read_json(path)
+        calibration = Calibration.read(path)
         _check_calibration(experiment, calibration)
-        store.write_json(live.run.raw / path.name, calibration)
+        store.write_json(live.run.raw / path.name, calibration.to_json())
     is_ready = functools.partial(_query_reported, live, QueryReady, EpochReady)
     live.wait("the query to start", is_ready, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_START_S)
 
 
-def _check_calibration(experiment: spec.Experiment, calibration: dict[str, Any]) -> None:
-    interval_s, cost_s = experiment.engine.checkpoint_interval_s, calibration["overhead_s"]
-    log.info("service rate %.0f records/s, %.2f s a checkpoint", calibration["service_rate"], cost_s)
+def _check_calibration(experiment: spec.Experiment, calibration: Calibration) -> None:
+    interval_s, cost_s = experiment.engine.checkpoint_interval_s, calibration.overhead_s
+    log.info("service rate %.0f records/s, %.2f s a checkpoint", calibration.service_rate, cost_s)
     if interval_s <= cost_s:
         allowed = f"more than the checkpoint cost, {cost_s:.2f} s as measured here"
         raise BadInput("engine.checkpoint_interval_s", interval_s, allowed)
@@ -169,16 +170,12 @@ def start_load(run_id: str) -> None:
     live = LiveRun(run_id)
     engine, load = live.experiment.engine, live.experiment.load
     saturating = load.mode is LoadMode.SATURATING
-    rate = store.read_json(live.run.raw / "calibration.json")["load_rate"] if saturating else load.rate
+    rate = Calibration.read(live.run.raw / CALIBRATION_FILE).load_rate if saturating else load.rate
     headstart_ns = round(HEADSTART_INTERVALS * engine.checkpoint_interval_s * 1e9) if saturating else 0
     schedule = Schedule(time.time_ns() - headstart_ns, rate, engine.partitions)
-    config = {
-        "broker": live.handle.kafka.to_json(),
-        "workload": live.engine.workload_on(live.handle).model_dump(mode="json"),
-        "schedule": asdict(schedule),
-    }
-    path = live.orders / sustainable.LOAD_FILE
-    store.write_json(path, config)
+    config = LoadConfig(live.handle.kafka, live.engine.workload_on(live.handle), schedule)
+    path = live.orders / LOAD_FILE
+    store.write_json(path, config.to_json())
     log.info("load: %.0f records/s (%s)", rate, load.mode.value)
     live.spawn_module("generator", "workloads.generator", path, live.journal_path("generator"))
     live.spawn_module("sampler", "infra.sampler", live.root, live.journal_path("hosts"))
@@ -198,21 +195,20 @@ def arm_faults(run_id: str) -> dict[str, int]:
     """Draw the fault plan, hand it to the injector, and open the measurement window."""
     live = LiveRun(run_id)
     events = plan(live.experiment.fault_spec, live.experiment.seed) if live.experiment.faults.can_fail else []
-    path = live.run.raw / "plan.json"
+    path = live.plan_path
     live.spawn_module("injector", "chaos.injector", live.root, path, live.journal_path("injector"))
     live.wait("the injector", lambda: _injector_reported(live, StandingBy), {"injector"}, ARMING_LIMIT_S)
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
-    window = {"window_start_ns": start_ns, "window_end_ns": start_ns + round(live.experiment.window_s * 1e9)}
-    store.write_json(
-        path, {**window, "max_down": live.experiment.faults.max_down, "events": [event.to_json() for event in events]}
-    )
+    end_ns = start_ns + round(live.experiment.window_s * 1e9)
+    armed = FaultPlan(start_ns, end_ns, tuple(events), live.experiment.faults.max_down)
+    store.write_json(path, armed.to_json())
     log.info("%d faults planned in a window of %.0f s", len(events), live.experiment.window_s)
     live.wait("the faults to be prepared", lambda: _injector_reported(live, Armed), {"injector"}, ARMING_LIMIT_S)
     if time.time_ns() > start_ns:
         raise EnvironmentFailure(
             "the injector was not ready when the window opened", "run again on a less busy machine"
         )
-    return window
+    return {"window_start_ns": start_ns, "window_end_ns": end_ns}
 
 
 @step
@@ -226,7 +222,7 @@ def stop(run_id: str) -> None:
     live.stop("injector", HEALING_LIMIT_S)
     if failure := live.dead_injector():
         raise failure
-    end_ns = store.read_json(live.run.raw / "plan.json")["window_end_ns"]
+    end_ns = live.armed_plan.window_end_ns
     interval_s = live.experiment.engine.checkpoint_interval_s
     limit_s = LAST_BATCH_LIMIT_S + 2 * interval_s
     live.wait("the last batch of the window", lambda: _commits(live, end_ns) > 0, QUERY_SERVICES, limit_s, interval_s)

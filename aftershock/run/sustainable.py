@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import TypeAlias
 
@@ -23,12 +23,12 @@ from journal.writer import Journal
 from models.sustainable.lag import Judged, Sample, is_overwhelmed, judge
 from models.sustainable.search import Search
 from results.runs import store
+from workloads.load_config import LOAD_FILE, LoadConfig
 from workloads.schedule import Schedule
 
 log = logging.getLogger(__name__)
 
 NS = 1e9
-LOAD_FILE = "generator.json"
 SERVICES = {"broker", "spark-master", "query", "generator"}
 LEAD_S = 1.0  # from an order to when it takes effect: the generator must have seen it by then
 SETTLE_INTERVALS, SETTLE_S = 2.0, 4.0  # before lag is watched: as many checkpoint intervals, or seconds if that is more
@@ -89,7 +89,8 @@ class LoadJournals:
 def set_load(live: LiveRun, schedule: Schedule) -> None:
     """Have the generator go on by this schedule."""
     path = live.orders / LOAD_FILE
-    store.write_json(path, store.read_json(path) | {"schedule": asdict(schedule)})
+    config = LoadConfig.from_json(store.read_json(path))
+    store.write_json(path, replace(config, schedule=schedule).to_json())
 
 
 def find(live: LiveRun, schedule: Schedule) -> int:

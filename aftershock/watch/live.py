@@ -11,10 +11,11 @@ from aftershock.run.fault_state import FaultState
 from aftershock.run.live_run import LiveRun
 from aftershock.run.run_journals import JournalStates, Sample, journals
 from aftershock.watch.abort import abort
+from chaos.fault_plan import FaultPlan
 from experiments.errors import AftershockError, BadInput
 from experiments.fault_kinds import Effect
 from results.runs import store
-from workloads.schedule import Schedule
+from workloads.load_config import LOAD_FILE, LoadConfig
 
 SILENT_S = 10.0  # hosts are sampled once a second: one without a sample for longer does not answer
 
@@ -55,7 +56,7 @@ def state_of(run_id: str) -> dict[str, Any]:
             **_clock(plan, live.experiment.window_s, now_ns),
             "faults": _faults(plan, seen.faults),
             "next_fault": _next(plan, now_ns),
-            **_query(live, seen.query.pace, min(now_ns, plan.get("window_end_ns", now_ns))),
+            **_query(live, seen.query.pace, min(now_ns, plan.window_end_ns) if plan else now_ns),
         }
 
 
@@ -74,11 +75,11 @@ def _state_or_trouble(run_id: str) -> dict[str, Any] | None:
         return {"run_id": run_id, "trouble": trouble} if run_id in store.all_live() else None
 
 
-def _clock(plan: dict[str, Any], window_s: float, now_ns: int) -> dict[str, Any]:
-    if not plan:
+def _clock(plan: FaultPlan | None, window_s: float, now_ns: int) -> dict[str, Any]:
+    if plan is None:
         return {"phase": "setting up", "elapsed_s": 0.0, "window_s": window_s, "left_s": None}
-    elapsed_s = min(max((now_ns - plan["window_start_ns"]) / 1e9, 0.0), window_s)
-    phase = "measuring" if now_ns < plan["window_end_ns"] else "winding up"
+    elapsed_s = min(max((now_ns - plan.window_start_ns) / 1e9, 0.0), window_s)
+    phase = "measuring" if now_ns < plan.window_end_ns else "winding up"
     return {"phase": phase, "elapsed_s": elapsed_s, "window_s": window_s, "left_s": window_s - elapsed_s}
 
 
@@ -104,25 +105,24 @@ def _host(
     return LiveHost(name, role, domains, "up", sample.cores, sample.rss_bytes)
 
 
-def _faults(plan: dict[str, Any], so_far: FaultState) -> dict[str, int]:
-    planned = sum(len(event["targets"]) for event in plan.get("events", ()))
-    return {"planned": planned, "injected": so_far.injected, "healed": so_far.healed}
+def _faults(plan: FaultPlan | None, so_far: FaultState) -> dict[str, int]:
+    return {"planned": plan.strikes if plan else 0, "injected": so_far.injected, "healed": so_far.healed}
 
 
-def _next(plan: dict[str, Any], now_ns: int) -> dict[str, Any] | None:
-    for event in sorted(plan.get("events", ()), key=lambda each: each["at"]):
-        in_s = (plan["window_start_ns"] - now_ns) / 1e9 + event["at"]
+def _next(plan: FaultPlan | None, now_ns: int) -> dict[str, Any] | None:
+    for event in sorted(plan.events, key=lambda each: each.at) if plan else ():
+        in_s = (plan.window_start_ns - now_ns) / 1e9 + event.at
         if in_s > 0:
-            return {"in_s": in_s, "kind": event["kind"], "targets": event["targets"]}
+            return {"in_s": in_s, "kind": event.kind.value, "targets": list(event.targets)}
     return None
 
 
 def _query(live: LiveRun, pace: Pace, until_ns: int) -> dict[str, Any]:
     """What the query has committed, and how many records were due by then, or in the window, and are not."""
-    path = live.orders / "generator.json" if live.provisioned else None
+    path = live.orders / LOAD_FILE if live.provisioned else None
     lag_records = None
     if path is not None and path.exists() and pace.committed_records is not None:
-        schedule = Schedule(**store.read_json(path)["schedule"])
+        schedule = LoadConfig.from_json(store.read_json(path)).schedule
         lag_records = max(schedule.due_count(until_ns) - pace.committed_records, 0)
     told = {name: getattr(pace, name) for name in ("committed_records", "records_per_s", "doing")}
     return {"lag_records": lag_records, **told}

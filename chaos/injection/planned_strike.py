@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
 from experiments.fault_kinds import FaultKind
 
 NS = 1_000_000_000
@@ -63,10 +63,9 @@ def target_of(host: str, kind: FaultKind) -> str:
     return kind.service or host
 
 
-def planned_strikes(plan: dict[str, Any]) -> Iterator[PlannedStrike]:
+def planned_strikes(plan: FaultPlan) -> Iterator[PlannedStrike]:
     """The strikes of a plan, in its order."""
     numbers = count()
-    for fault, event in enumerate(map(FaultEvent.from_json, plan["events"])):
-        due_ns = plan["window_start_ns"] + round(event.at * NS)
+    for fault, event in enumerate(plan.events):
         for host in event.targets:
-            yield PlannedStrike(next(numbers), due_ns, fault, host, event)
+            yield PlannedStrike(next(numbers), plan.due_ns(event), fault, host, event)

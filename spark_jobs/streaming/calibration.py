@@ -15,7 +15,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from journal.events.query import BatchesMeasured, BatchTiming, QueryCalibrated
 from journal.writer import Journal
-from spark_jobs.streaming.job import JobConfig, start
+from spark_jobs.streaming.config import JobConfig
+from spark_jobs.streaming.job import start
 from spark_jobs.streaming.progress import MicroBatch
 from workloads.generator import Feed
 from workloads.inputs import records as input_of

@@ -37,7 +37,8 @@ from journal.events.query import BatchCommitted, QueryFailed, QueryIdle, QueryRe
 from journal.writer import Journal
 from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.calibration import calibrate, feed_warm_up
-from spark_jobs.streaming.job import JobConfig, live_executors, session, start
+from spark_jobs.streaming.config import JobConfig
+from spark_jobs.streaming.job import live_executors, session, start
 from workloads.topics import INPUT, OUTPUT
 
 POLL_S = 0.05
@@ -116,7 +117,7 @@ class QueryDriver:
 
 def main() -> None:
     config_path, journal_path, *calibration = map(Path, sys.argv[1:])
-    config = JobConfig.from_json(json.loads(config_path.read_text(encoding="utf-8")))
+    config = JobConfig.read(config_path)
     journal = Journal(journal_path)
     journal.record(DriverStarted())
     await_master(config.master)

@@ -9,14 +9,12 @@ back from a failure is its own affair: once it ends, its supervisor starts it ag
 from __future__ import annotations
 
 import functools
-import json
 import os
 import runpy
 import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,22 +30,9 @@ from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost
 from journal.events.query import QueryFailed, QueryReady
 from journal.writer import Journal
 from spark_jobs.guard.aftershock_guard import guard_callbacks
+from spark_jobs.streaming.config import OwnJobConfig
 from spark_jobs.streaming.driver import POLL_S, ProgressJournal, await_master
 from spark_jobs.streaming.job import live_executors
-
-
-@dataclass(frozen=True)
-class OwnJob:
-    """What is run: passes to this program as a JSON file."""
-
-    master: str
-    broker: Broker
-    program: str
-    arguments: list[str]
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> OwnJob:
-        return cls(**{**document, "broker": Broker(**document["broker"])})
 
 
 class FirstQuery(ProgressJournal):
@@ -149,7 +134,7 @@ def _is_of(broker: Broker, key: str, value: Any) -> bool:
     return key.lower() == "kafka.bootstrap.servers" and broker.address in str(value).split(",")
 
 
-def run(job: OwnJob) -> None:
+def run(job: OwnJobConfig) -> None:
     """Run the program as Python itself would in its folder; what it imports by a name that we have, too, is its own."""
     ours = {path.name for path in REPOSITORY.iterdir() if (path / "__init__.py").exists()}
     for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
@@ -162,7 +147,7 @@ def run(job: OwnJob) -> None:
 
 def main() -> None:
     config_path, journal_path = map(Path, sys.argv[1:])
-    job, journal = OwnJob.from_json(json.loads(config_path.read_text(encoding="utf-8"))), Journal(journal_path)
+    job, journal = OwnJobConfig.read(config_path), Journal(journal_path)
     journal.record(DriverStarted())
     await_master(job.master)
     log_in(job.broker)

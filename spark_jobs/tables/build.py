@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from chaos.fault_plan import PLAN_FILE, FaultPlan
 from experiments.engines import EngineName, TriggerMode
 from experiments.plain_files import RefusedFile, open_below
 from experiments.spec import Experiment, LoadMode
@@ -65,12 +66,12 @@ class Logs:
         return Experiment.model_validate_json(self.run.experiment_path.read_text(encoding="utf-8"))
 
     @cached_property
-    def plan(self) -> dict[str, Any]:
-        return json.loads((self.raw / "plan.json").read_text(encoding="utf-8"))
+    def plan(self) -> FaultPlan:
+        return FaultPlan.read(self.raw / PLAN_FILE)
 
     @property
     def window(self) -> tuple[int, int]:
-        return self.plan["window_start_ns"], self.plan["window_end_ns"]
+        return self.plan.window_start_ns, self.plan.window_end_ns
 
     def journal(self, name: str, vocabulary: Vocabulary[EventT]) -> list[EventT]:
         return list(events(self.raw / f"{name}.jsonl", vocabulary))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
 from chaos.goodness import Strike, fit_to_laws, fit_to_plan
 from experiments.spec import Experiment, LoadMode
 from journal.event import Event
@@ -40,28 +41,25 @@ class Bracket(NamedTuple):
 UNSEARCHED = Bracket(None, None, None)
 
 
-def faults(plan: dict[str, Any], injector: Iterable[Event]) -> list[Row]:
+def faults(plan: FaultPlan, injector: Iterable[Event]) -> list[Row]:
     """One row per planned fault: when it came, and the proof that it did."""
     by_fault: dict[int, list[OnHost]] = defaultdict(list)
     for event in injector:
         if isinstance(event, OnHost):
             by_fault[event.fault].append(event)
-    return [
-        _fault(number, event, plan["window_start_ns"], by_fault[number]) for number, event in enumerate(plan["events"])
-    ]
+    return [_fault(number, event, plan.due_ns(event), by_fault[number]) for number, event in enumerate(plan.events)]
 
 
-def _fault(number: int, event: dict[str, Any], start_ns: int, told: list[OnHost]) -> Row:
-    planned_ns = start_ns + round(event["at"] * NS)
+def _fault(number: int, event: FaultEvent, planned_ns: int, told: list[OnHost]) -> Row:
     struck = [each for each in told if isinstance(each, Injected)]
     healed = [each for each in told if isinstance(each, Healed)]
     ends = {each.host: each.at_ns for each in told if isinstance(each, Healed | Ended)}
     joined = {each.host: each.at_ns for each in told if isinstance(each, Joined)}
     return {
         "fault": number,
-        "kind": event["kind"],
-        "targets": ",".join(event["targets"]),
-        "cause": event["cause"],
+        "kind": event.kind.value,
+        "targets": ",".join(event.targets),
+        "cause": event.cause,
         "planned_ns": planned_ns,
         "actual_ns": min((each.fired_ns for each in struck), default=None),
         "proved_ns": max((each.proved_ns for each in struck), default=None),
@@ -98,14 +96,13 @@ def _violations(proofs: Sequence[Injected | Healed]) -> int | None:
     return sum(sum(proof.left.values()) for proof in proofs) if proofs else None
 
 
-def fault_fit(experiment: Experiment, plan: dict[str, Any], injector: Iterable[Event]) -> list[Row]:
+def fault_fit(experiment: Experiment, plan: FaultPlan, injector: Iterable[Event]) -> list[Row]:
     """How the plan fits the laws of the experiment, and how what was injected fits the plan; none without faults."""
     if not experiment.faults.can_fail:
         return []
-    events = [FaultEvent.from_json(event) for event in plan["events"]]
     fits = [
-        *fit_to_laws(experiment.fault_spec, events),
-        *fit_to_plan(events, plan["window_start_ns"], strikes_ns(injector), plan.get("max_down")),
+        *fit_to_laws(experiment.fault_spec, plan.events),
+        *fit_to_plan(plan.events, plan.window_start_ns, strikes_ns(injector), plan.max_down),
     ]
     return [fit._asdict() for fit in fits]
 
@@ -214,7 +211,7 @@ def clock_step_s(machine: Iterable[MachineSample], window: tuple[int, int]) -> f
 def run(
     run_id: str,
     experiment: Experiment,
-    plan: dict[str, Any],
+    plan: FaultPlan,
     segments: list[Segment],
     batches: list[Batch],
     service_rate: float | None,
@@ -227,7 +224,7 @@ def run(
 
     `moved_s` is what `clock_step_s` found.
     """
-    start_ns, end_ns = plan["window_start_ns"], plan["window_end_ns"]
+    start_ns, end_ns = plan.window_start_ns, plan.window_end_ns
     window_s = (end_ns - start_ns) / NS
     kept_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind in ("useful", "idle"))
     idle_s = sum(s.end_ns - s.start_ns for s in segments if s.kind == "idle") / NS
@@ -244,7 +241,7 @@ def run(
         "load_rate": load_rate,
         "utilization": kept_ns / (end_ns - start_ns),
         "utilization_by_records": by_records,
-        "faults": len(plan["events"]),
+        "faults": len(plan.events),
         "records_committed": round(records),
         "message_overhead": message_overhead,
         **bracket._asdict(),

@@ -18,7 +18,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import TaskContext
@@ -52,10 +51,10 @@ SETTINGS = {
 class Stage(threading.Thread):
     """The one stage, in a thread of its own: `failure` has what ended it too early."""
 
-    def __init__(self, spark: SparkSession, document: dict[str, Any], address: Address, secret: RunSecret) -> None:
+    def __init__(self, spark: SparkSession, job: Job, address: Address, secret: RunSecret) -> None:
         super().__init__(name="stage", daemon=True)
-        self._context, self._given = spark.sparkContext, (document, address, secret)
-        self._slots = document["slots"]
+        self._context, self._given = spark.sparkContext, (job.to_json(), address, secret)
+        self._slots = job.slots
         self.failure: str | None = None
 
     def run(self) -> None:
@@ -151,7 +150,7 @@ def run(spark: SparkSession, job: Job, journal: Journal, asked: Asked) -> None:
     """Run a job to its end; raises `EnvironmentFailure` when it can't go on."""
     secret = RunSecret.draw()
     server = Server(job, secret.token, spark.conf.get("spark.driver.host"), journal)
-    stage = Stage(spark, job.to_json(), server.address, secret)
+    stage = Stage(spark, job, server.address, secret)
     watch = ExecutorWatch(spark, stage, server, journal, asked)
     stage.start()
     try:

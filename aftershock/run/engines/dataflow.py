@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from aftershock.run.engines.engine import PROGRAMS, RECOVERING, STARTING, Commits, Engine, Pace, Reads
 from aftershock.run.engines.structured_streaming import checkpoint_of
@@ -15,6 +15,9 @@ from journal.event import Event
 from journal.events.testbed import TESTBED, Committed, Finished, Report
 from results.runs.store import Run
 from testbed.progress import events_read
+
+if TYPE_CHECKING:
+    from testbed.runtime.job import Job
 
 DRAIN_FILE = "query.drain"  # the order to the driver, which answers by `Finished` in its journal
 REPORTS = 11  # of the testbed, two a second: its sources read in bursts, so their rate is taken over five seconds
@@ -87,8 +90,8 @@ class Dataflow(Engine):
         """The workload comes with this project, so that nothing can be missing."""
 
     def submission(self, handle: Handle, run: Run) -> list[str]:
-        document = testbed_job(self.experiment, handle, checkpoint_of(handle), run.run_id)
-        return self._submit_driver(PROGRAMS / "testbed" / "driver.py", document, handle, run)
+        job = testbed_job(self.experiment, handle, checkpoint_of(handle), run.run_id)
+        return self._submit_driver(PROGRAMS / "testbed" / "driver.py", job, handle, run)
 
     def pace(self) -> Pace:
         return DataflowPace(commits=self.experiment.engine.takes_checkpoints)
@@ -105,7 +108,7 @@ class Dataflow(Engine):
         return Finished
 
 
-def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str) -> dict[str, Any]:
+def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str) -> Job:
     """The testbed's job, from topic to topic; without checkpoints no output is ever safe, so it goes out at once."""
     from testbed.core.partition import PartitionLimits
     from testbed.operators import Delivery
@@ -126,4 +129,4 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         chaining=engine.chaining_run,
         checkpoint_interval_s=engine.checkpoint_interval_s,
         limits=PartitionLimits(records_per_message=engine.records_per_message_run),
-    ).to_json()
+    )

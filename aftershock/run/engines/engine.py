@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right, insort
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from experiments.errors import EnvironmentFailure
 from experiments.spec import Experiment, LoadMode
+from experiments.typed_json import TypedJson
 from experiments.workloads import WorkloadSpec
 from infra.cluster import Handle
 from infra.launch import REPOSITORY
@@ -17,6 +18,7 @@ from infra.services import spark
 from infra.services.jars import ensure_jars
 from journal.codec import Vocabulary
 from journal.event import Event
+from results.runs import store
 from results.runs.store import Run
 
 PROGRAMS = REPOSITORY / "spark_jobs"
@@ -121,16 +123,40 @@ class Engine(ABC):
         """
         return None
 
-    def _submit_driver(self, program: Path, document: dict[str, Any], handle: Handle, run: Run) -> list[str]:
+    def _submit_driver(self, program: Path, job: TypedJson, handle: Handle, run: Run) -> list[str]:
         """Write the configuration of a query driver to the gateway; returns the command that submits the driver."""
         config = handle.orders / CONFIG_FILE
         config.parent.mkdir(exist_ok=True)
-        config.write_text(json.dumps(document), encoding="utf-8")
+        config.write_text(json.dumps(job.to_json()), encoding="utf-8")
         words = [config, run.journal_path("query")]
         if self.experiment.load.mode is LoadMode.SATURATING:
             words.append(calibration_path(handle))
         conf = spark_conf(self.experiment, handle)
         return spark.submit_command(handle.master, program, *map(str, words), conf=conf)
+
+
+@dataclass(frozen=True)
+class Calibration(TypedJson):
+    """What a query's driver measured of the query.
+
+    service_rate   what it does [records/s]
+    overhead_s     what one checkpoint costs [s]
+    load_rate      what saturates it [records/s]
+    batch_records  of the micro-batch that fills a checkpoint interval; None of an engine without micro-batches
+    """
+
+    service_rate: float
+    overhead_s: float
+    load_rate: float
+    batch_records: int | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> Calibration:
+        """What the driver has left in a file; raises `EnvironmentFailure` for a file that is damaged."""
+        try:
+            return cls.from_json(store.read_json(path))
+        except ValueError as error:
+            raise EnvironmentFailure(f"{path.name} is damaged ({error})", "see query.log of the run") from None
 
 
 def calibration_path(handle: Handle) -> Path:

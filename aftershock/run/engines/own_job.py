@@ -18,6 +18,7 @@ from infra.cluster import JOB, Handle
 from infra.launch import GUARD
 from infra.services import spark
 from results.runs.store import Run
+from spark_jobs.streaming.config import OwnJobConfig
 from workloads.own_job import ORACLE
 
 RUNNER = PROGRAMS / "streaming" / "own_job.py"
@@ -37,8 +38,8 @@ class OwnJob(StructuredStreaming):
         config = folder / "own-job.json"
         self._copy_files(folder, run)
         program = staging.staged(self.job, folder).program
-        document = {"master": handle.master, "broker": handle.kafka.to_json(), "program": program}
-        config.write_text(json.dumps(document | {"arguments": self._arguments(handle)}), encoding="utf-8")
+        told = OwnJobConfig(handle.master, handle.kafka, program, self._arguments(handle))
+        config.write_text(json.dumps(told.to_json()), encoding="utf-8")
         conf = self.job.conf | spark_conf(self.experiment, handle) | _logged(run.raw / EVENT_LOG)
         conf.setdefault("spark.sql.shuffle.partitions", str(self.experiment.engine.partitions))
         conf["spark.executorEnv.PYTHONPATH"] = f"{folder / staging.PROGRAM}{os.pathsep}{GUARD}"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from aftershock.run.engines.engine import PROGRAMS, RECOVERING, Commits, Engine, Pace, Reads
-from experiments.engines import OF_THE_TESTBED
 from experiments.spec import Experiment
 from infra.cluster import STORE, Handle
 from journal.codec import Vocabulary
@@ -14,6 +12,7 @@ from journal.event import Event
 from journal.events.common import ExecutorsLost
 from journal.events.query import QUERY, BatchCommitted
 from results.runs.store import Run
+from spark_jobs.streaming.config import JobConfig
 from spark_jobs.streaming.progress import MicroBatch
 
 EVENT_LOG = "spark-events"  # of the raw logs
@@ -66,8 +65,8 @@ class StructuredStreaming(Engine):
 
     def submission(self, handle: Handle, run: Run) -> list[str]:
         event_log = run.raw / EVENT_LOG
-        document = job_config(self.experiment, handle, checkpoint=checkpoint_of(handle), event_log=event_log)
-        return self._submit_driver(PROGRAMS / "streaming" / "driver.py", document, handle, run)
+        job = job_config(self.experiment, handle, checkpoint=checkpoint_of(handle), event_log=event_log)
+        return self._submit_driver(PROGRAMS / "streaming" / "driver.py", job, handle, run)
 
     def pace(self) -> Pace:
         return BatchPace(self.experiment.workload.input_topics)
@@ -79,18 +78,18 @@ class StructuredStreaming(Engine):
         return BatchReads()
 
 
-def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path, event_log: Path) -> dict[str, Any]:
-    """The query driver's configuration, as `spark_jobs.streaming.job.JobConfig` reads it."""
-    return {
-        "broker": handle.kafka.to_json(),
-        "master": handle.master,
-        "workload": experiment.workload.model_dump(mode="json"),
-        "engine": experiment.engine.model_dump(mode="json", exclude=set(OF_THE_TESTBED)),
-        "workers": experiment.cluster.workers,
-        "cores": experiment.cores,
-        "checkpoint": str(checkpoint),
-        "event_log": str(event_log),
-    }
+def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path, event_log: Path) -> JobConfig:
+    """The query driver's configuration."""
+    return JobConfig(
+        broker=handle.kafka,
+        master=handle.master,
+        workload=experiment.workload,
+        engine=experiment.engine,
+        workers=experiment.cluster.workers,
+        cores=experiment.cores,
+        checkpoint=str(checkpoint),
+        event_log=str(event_log),
+    )
 
 
 def checkpoint_of(handle: Handle) -> Path:

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
 from experiments.fault_kinds import FaultKind
 from infra.cluster import Handle
 from infra.launch import REPOSITORY
@@ -49,12 +51,10 @@ class Injection:
 
     def write_plan(self, *faults: tuple[float, float]) -> None:
         """Plan kills of worker-1 at seconds into the window, each with the delay of its return."""
-        events = [
-            {"at": at, "kind": "kill", "targets": ["worker-1"], "cause": "test", "heal_after": heal_after}
-            for at, heal_after in faults
-        ]
+        events = (FaultEvent(at, "test", ("worker-1",), FaultKind.KILL, heal_after) for at, heal_after in faults)
         start_ns = time.time_ns() + round(LEAD_S * 1e9)
-        self.plan.write_text(json.dumps({"window_start_ns": start_ns, "events": events}), encoding="utf-8")
+        plan = FaultPlan(start_ns, start_ns + 60 * 10**9, tuple(events))
+        self.plan.write_text(json.dumps(plan.to_json()), encoding="utf-8")
 
     def journal(self) -> list[dict[str, Any]]:
         return list(raw_entries(self.path))

@@ -27,6 +27,8 @@ from tests.integration.infra.strangers import assert_nothing_answers
 from tests.integration.spark_jobs.exact_results import exact, judged, messages_out
 from tests.integration.spark_jobs.submitting import PROGRAM, submit
 from tests.unit.marked_processes import wait_for
+from workloads.load_config import LoadConfig
+from workloads.schedule import Schedule
 from workloads.topics import INPUT, OUTPUT
 
 TWO_WORKERS = ClusterSpec(workers=2, worker_memory_mb=512)
@@ -65,10 +67,8 @@ def job_of(protocol: str, query: NexmarkQuery, kind: InputKind, cluster: Handle,
 def generate(driver: LocalDriver, cluster: Handle, job: Job, root: Path) -> None:
     """Start the generator, which goes on until it is stopped."""
     kafka.create_topics(cluster.kafka, {INPUT: 2, OUTPUT: 2})
-    schedule = {"start_ns": job.input.start_ns, "rate": RATE, "partitions": 2}
-    config = {"broker": cluster.kafka.to_json(), "schedule": schedule}
-    config["workload"] = job.workload.model_dump(mode="json")
-    (root / "generator.json").write_text(json.dumps(config), encoding="utf-8")
+    config = LoadConfig(cluster.kafka, job.workload, Schedule(job.input.start_ns, RATE, 2))
+    (root / "generator.json").write_text(json.dumps(config.to_json()), encoding="utf-8")
     words = [str(root / "generator.json"), str(root / "generator.jsonl")]
     driver.spawn(cluster, "gateway", "generator", [sys.executable, "-m", "workloads.generator", *words])
 

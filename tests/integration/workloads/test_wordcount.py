@@ -22,8 +22,9 @@ from infra.services.kafka import create_topics
 from journal.events.query import QUERY
 from journal.reader import events
 from journal.writer import Journal
+from spark_jobs.streaming.config import JobConfig
 from spark_jobs.streaming.driver import ProgressJournal
-from spark_jobs.streaming.job import JobConfig, start
+from spark_jobs.streaming.job import start
 from spark_jobs.streaming.progress import micro_batches
 from spark_jobs.tables import archive
 from spark_jobs.tables.quality import closed, quality

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
 from chaos.injector import Injector
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from infra.clocks import ClockOffset
@@ -64,7 +66,7 @@ def inject(hosts, *faults, stop_after_s=None):
     """Run the plan to its end, or until it is asked to stop so long after the window has opened."""
     path = Path(hosts.handle.root) / "injector.jsonl"
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
-    plan = {"window_start_ns": start_ns, "events": list(faults)}
+    plan = FaultPlan(start_ns, start_ns + 60 * 10**9, tuple(map(FaultEvent.from_json, faults)))
     injector = Injector(hosts, hosts.handle, Journal(path), plan, arrival=lambda *_: None)
     if stop_after_s is not None:
         threading.Timer(LEAD_S + stop_after_s, injector.request_stop, (signal.SIGTERM, None)).start()

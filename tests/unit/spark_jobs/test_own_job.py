@@ -24,8 +24,9 @@ print(json.dumps({**seen, "here": pathlib.Path("job.py").exists()}))
 """
 RUN = """import sys
 from infra.broker import Broker
-from spark_jobs.streaming.own_job import OwnJob, run
-run(OwnJob('', Broker(''), sys.argv[1], sys.argv[2:]))
+from spark_jobs.streaming.config import OwnJobConfig
+from spark_jobs.streaming.own_job import run
+run(OwnJobConfig('', Broker(''), sys.argv[1], sys.argv[2:]))
 """
 
 

@@ -1,9 +1,13 @@
 """The rows of the small tables from hand-made logs, column by column as the schema names them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
+from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
 from journal.events.injector import Absorbed, Armed, Ended, Healed, Injected, Joined, Withheld
 from journal.events.search import Found, ProbeJudged
@@ -31,9 +35,8 @@ def batch(number, start_s, end_s, records=1000):
 
 
 def planned(*events):
-    keys = ("at", "targets", "kind", "cause", "heal_after")
-    made = [dict(zip(keys, (at, targets, "kill", "clock", 2.0), strict=True)) for at, *targets in events]
-    return {"window_start_ns": WINDOW[0], "window_end_ns": WINDOW[1], "events": made}
+    made = (FaultEvent(at, "clock", tuple(targets), FaultKind.KILL, 2.0) for at, *targets in events)
+    return FaultPlan(*WINDOW, tuple(made))
 
 
 def injected(fault, host, at_s, processes=4, survivors=0, ports=0):
@@ -122,8 +125,8 @@ def test_strikes_by_what_became_of_them():
 def test_the_fit_of_a_plan_and_its_injection():
     experiment = Experiment.model_validate({"window_s": 20, "faults": {"processes": [{"rate": 0.01}]}})
     plan = planned((3.0, "worker-1"), (5.0, "worker-2"))
-    for event in plan["events"]:
-        event["cause"] = f"host {event['targets'][0]} (process 0)"
+    events = (event._replace(cause=f"host {event.targets[0]} (process 0)") for event in plan.events)
+    plan = replace(plan, events=tuple(events))
     found = named("fault_fit", rows.fault_fit(experiment, plan, [injected(0, "worker-1", 3.0)]))
     assert [(row["test"], row["subject"], row["samples"]) for row in found] == [
         ("count", "process 0", 2), ("lateness", "injected", 1), ("missing", "injected", 2),

@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import asdict
 
 import pytest
 
@@ -11,6 +10,7 @@ from infra.broker import Broker
 from journal.reader import raw_entries
 from journal.writer import Journal
 from workloads import generator
+from workloads.load_config import LoadConfig
 from workloads.schedule import Schedule
 
 START_NS = 1_795_173_799_675_000_000
@@ -40,9 +40,8 @@ def bench(tmp_path, monkeypatch):
         path, journal = tmp_path / "generator.json", tmp_path / "generator.jsonl"
 
         def ask(self, schedule):
-            workload, broker = NexmarkSpec().model_dump(mode="json"), Broker("").to_json()
             scratch = tmp_path / "scratch"
-            scratch.write_text(json.dumps({"broker": broker, "workload": workload, "schedule": asdict(schedule)}))
+            scratch.write_text(json.dumps(LoadConfig(Broker(""), NexmarkSpec(), schedule).to_json()))
             os.replace(scratch, self.path)
 
         def at(self, seconds):

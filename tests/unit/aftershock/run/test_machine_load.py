@@ -5,6 +5,7 @@ import pytest
 from aftershock.run import steps
 from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine, others_cores
+from chaos.fault_plan import FaultPlan
 from infra.cluster import Handle, Host, Role
 from journal.events.common import EntriesLost
 from journal.events.services import HostSample, MachineSample
@@ -48,8 +49,7 @@ def live(tmp_path, monkeypatch):
     roles = {"gateway": Role.GATEWAY, "worker-1": Role.WORKER}
     hosts = {name: Host(name, "127.0.1.1", role, 1, 640) for name, role in roles.items()}
     Handle("run-1", "local", "s0-0123456789abcdef", str(live.root), hosts).save()
-    window = {"window_start_ns": START_NS + NS, "window_end_ns": START_NS + 3 * NS}
-    store.write_json(live.run.raw / "plan.json", window)
+    store.write_json(live.plan_path, FaultPlan(START_NS + NS, START_NS + 3 * NS).to_json())
     samples = Journal(live.journal_path("hosts"))
     for second, (gateway_s, worker_s) in enumerate([(0, 0), (9, 9), (9.25, 9.5), (9.5, 10), (99, 99)]):
         for host, cpu_s in (("gateway", gateway_s), ("worker-1", worker_s)):

@@ -11,6 +11,7 @@ from math import inf
 import pytest
 
 from aftershock.run import batch_job, derive, live_run, steps
+from chaos.fault_plan import FaultPlan
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec, Experiment
 from infra.cluster import HANDLE_FILE
@@ -185,7 +186,7 @@ def measured(home):
     live_run = steps.LiveRun(steps.begin(DOCUMENT, "run-1"))
     live_run.root.mkdir()
     startup.handle_of(ClusterSpec(), "run-1", live_run.root, letter="s", subnet=250, network="127.0.250").save()
-    store.write_json(live_run.run.raw / "plan.json", {"window_start_ns": 1, "window_end_ns": 2})
+    store.write_json(live_run.plan_path, FaultPlan(1, 2).to_json())
     Journal(live_run.journal_path("injector")).record(Disarmed())
     Journal(live_run.journal_path("query")).record(batch_committed(time.time_ns(), numInputRows=1))
     return live_run

@@ -7,6 +7,7 @@ from aftershock.run.engines.choice import engine_of
 from aftershock.run.sustainable import ProbeRecords
 from experiments.errors import EnvironmentFailure
 from experiments.spec import Experiment
+from infra.broker import Broker
 from journal.events.query import QueryReady
 from journal.events.services import RecordsSent
 from journal.events.testbed import RunPhase
@@ -14,6 +15,7 @@ from journal.reader import raw_entries
 from journal.writer import Journal
 from results.runs import store
 from tests.unit.example_events import batch_committed, example, report
+from workloads.load_config import LOAD_FILE, LoadConfig
 from workloads.schedule import Schedule
 
 NS = 10**9
@@ -44,7 +46,8 @@ class SimulatedRun:
         self.failed = 0
         self.schedule = Schedule(clock.now_ns, 1000.0, 3)
         self.counts = [(clock.now_ns, 0.0, 0.0)]  # moment, delivered, read
-        store.write_json(folder / "generator.json", {"schedule": vars(self.schedule)})
+        load = LoadConfig(Broker(""), self.experiment.workload, self.schedule)
+        store.write_json(folder / LOAD_FILE, load.to_json())
         self.journals = {name: Journal(self.journal_path(name)) for name in ("generator", "query")}
 
     @property
@@ -68,7 +71,7 @@ class SimulatedRun:
 
     def tick(self):
         self.clock.now_ns += NS // 2
-        schedule = Schedule(**store.read_json(self.orders / "generator.json")["schedule"])
+        schedule = Schedule(**store.read_json(self.orders / LOAD_FILE)["schedule"])
         _, delivered, read = self.counts[-1]
         delivered = max(delivered, min(schedule.due_count(self.clock.now_ns), delivered + self.delivers / 2))
         self.counts.append((self.clock.now_ns, delivered, min(delivered, read + self.reads / 2)))
@@ -85,7 +88,7 @@ def clock(monkeypatch):
 def searched(live):
     """The entries of the search's journal, and the load that it leaves."""
     since_ns = sustainable.find(live, live.schedule)
-    schedule = Schedule(**store.read_json(live.orders / "generator.json")["schedule"])
+    schedule = Schedule(**store.read_json(live.orders / LOAD_FILE)["schedule"])
     *probes, found = list(raw_entries(live.journal_path("search")))
     return probes, found, schedule, since_ns
 
