@@ -82,7 +82,7 @@ def _compared(row: dict[str, Any]) -> str:
     if not row["expected"]:
         return row["detail"]
     compared = f"{row['observed'] or '-'}, expected {row['expected']}"
-    return f"{compared}: {row['detail']}" if row["verdict"] == "unknown" and row["detail"] else compared
+    return f"{compared}: {row['detail']}" if row["verdict"] == Verdict.UNKNOWN and row["detail"] else compared
 
 
 def _text(found: Reproduced) -> str:

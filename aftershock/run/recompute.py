@@ -15,6 +15,7 @@ from experiments.engines import EngineName
 from experiments.errors import BadInput, EnvironmentFailure
 from results.runs import store
 from results.runs.machine import experiment_digest
+from results.runs.state import RunState
 from results.runs.store import Run
 from results.tables.schema import SCHEMA_VERSION
 
@@ -28,7 +29,7 @@ def recompute(run_id: str) -> Run:
     knows, and `EnvironmentFailure` when a job fails; the run then stays as it was.
     """
     old = store.finished(run_id)
-    if old.status().state != "done":
+    if old.status().state != RunState.DONE:
         raise BadInput("run_id", run_id, "a run that is done: this one failed, and its logs are not whole")
     if not (old.experiment_path.is_file() and old.raw.is_dir()):
         raise BadInput("run_id", run_id, "a run with its experiment and raw logs, which this one has lost")

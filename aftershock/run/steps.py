@@ -37,6 +37,8 @@ from journal.events.query import QueryReady
 from journal.events.testbed import EpochReady
 from results.runs import store
 from results.runs.machine import experiment_digest, machine_class
+from results.runs.state import RunState
+from results.runs.store import RunStatus
 from results.tables.schema import SCHEMA_VERSION
 from workloads.inputs import streams
 from workloads.load_config import LOAD_FILE, LoadConfig
@@ -85,7 +87,7 @@ def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | No
     live.run.raw.mkdir(parents=True)
     ran = experiment.model_copy(update={"engine": experiment.engine.filled_in})  # a later version may decide otherwise
     store.write_json(live.run.experiment_path, ran.model_dump(mode="json"))
-    store.write_json(live.run.root / "status.json", _status(run_id, experiment, dag_run))
+    store.write_json(live.run.root / "status.json", _status(run_id, experiment, dag_run).to_json())
     return run_id
 
 
@@ -278,20 +280,20 @@ def teardown(run_id: str, error: str | None = None) -> str | None:
     return ending.tear_down(run_id, error)
 
 
-def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None) -> dict[str, Any]:
-    return {
-        "run_id": run_id,
-        "experiment": experiment.name,
-        "experiment_digest": experiment_digest(experiment),
-        "machine": machine_class(),
-        "state": "running",
-        "dag_run": dag_run,
-        "schema_version": SCHEMA_VERSION,
-        "started_ns": time.time_ns(),
-        "ended_ns": None,
-        "error": None,
-        "exit_code": None,
-    }
+def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None) -> RunStatus:
+    return RunStatus(
+        run_id=run_id,
+        experiment=experiment.name,
+        experiment_digest=experiment_digest(experiment),
+        machine=machine_class(),
+        state=RunState.RUNNING,
+        dag_run=dag_run,
+        schema_version=SCHEMA_VERSION,
+        started_ns=time.time_ns(),
+        ended_ns=None,
+        error=None,
+        exit_code=None,
+    )
 
 
 def _query_reported(live: LiveRun, *kinds: type[Event]) -> bool:

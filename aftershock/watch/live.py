@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from aftershock.run.engines.engine import Pace
@@ -17,6 +18,23 @@ from experiments.fault_kinds import Effect
 from results.runs import store
 from workloads.load_config import LOAD_FILE, LoadConfig
 
+
+class HostCondition(StrEnum):
+    """What the samples of a host say of it, while no fault holds it."""
+
+    UP = "up"  # it was sampled of late
+    UNKNOWN = "unknown"  # it never was
+    SILENT = "silent"  # it was not of late
+
+
+class WindowPhase(StrEnum):
+    """Where a run is, by its measurement window."""
+
+    SETTING_UP = "setting up"
+    MEASURING = "measuring"
+    WINDING_UP = "winding up"
+
+
 SILENT_S = 10.0  # hosts are sampled once a second: one without a sample for longer does not answer
 
 
@@ -24,14 +42,14 @@ SILENT_S = 10.0  # hosts are sampled once a second: one without a sample for lon
 class LiveHost:
     """A host of a live run, with what its processes use.
 
-    state      "up" (sampled of late), "unknown" (never sampled), "silent" (not of late), or what a fault holds it in
+    state      what a fault holds it in, or else what its samples say
     cpu_cores  cores kept busy between the last two samples
     """
 
     name: str
     role: str
     domains: tuple[str, ...]
-    state: str
+    state: HostCondition | Effect
     cpu_cores: float | None
     rss_bytes: int | None
 
@@ -77,9 +95,9 @@ def _state_or_trouble(run_id: str) -> dict[str, Any] | None:
 
 def _clock(plan: FaultPlan | None, window_s: float, now_ns: int) -> dict[str, Any]:
     if plan is None:
-        return {"phase": "setting up", "elapsed_s": 0.0, "window_s": window_s, "left_s": None}
+        return {"phase": WindowPhase.SETTING_UP, "elapsed_s": 0.0, "window_s": window_s, "left_s": None}
     elapsed_s = min(max((now_ns - plan.window_start_ns) / 1e9, 0.0), window_s)
-    phase = "measuring" if now_ns < plan.window_end_ns else "winding up"
+    phase = WindowPhase.MEASURING if now_ns < plan.window_end_ns else WindowPhase.WINDING_UP
     return {"phase": phase, "elapsed_s": elapsed_s, "window_s": window_s, "left_s": window_s - elapsed_s}
 
 
@@ -99,10 +117,10 @@ def _host(
 ) -> LiveHost:
     """What the last sample says of resources holds only as long as the host is up."""
     if effect is not None or sample is None:
-        return LiveHost(name, role, domains, "unknown" if effect is None else effect.value, None, None)
+        return LiveHost(name, role, domains, HostCondition.UNKNOWN if effect is None else effect, None, None)
     if now_ns - sample.at_ns > SILENT_S * 1e9:
-        return LiveHost(name, role, domains, "silent", None, None)
-    return LiveHost(name, role, domains, "up", sample.cores, sample.rss_bytes)
+        return LiveHost(name, role, domains, HostCondition.SILENT, None, None)
+    return LiveHost(name, role, domains, HostCondition.UP, sample.cores, sample.rss_bytes)
 
 
 def _faults(plan: FaultPlan | None, so_far: FaultState) -> dict[str, int]:

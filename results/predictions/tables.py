@@ -15,6 +15,7 @@ from results.predictions.process import MeasuredProcess, mean
 from results.predictions.replays import RunReplay, Unreplayable, replay_run
 from results.runs import store
 from results.runs.machine import experiment_digest
+from results.runs.state import RunState
 from results.runs.store import Run
 from results.summary.findings import (
     LAW_MODEL,
@@ -103,7 +104,7 @@ def _another(run: Run, experiment: Experiment) -> Run | None:
     comparable: Row = {
         "experiment_digest": digest,
         "machine": run.known_status().machine,
-        "state": "done",
+        "state": RunState.DONE,
         "schema_version": SCHEMA_VERSION,
     }
     for other in store.all_finished():
