@@ -37,12 +37,15 @@ class SimulatedRun:
     def __init__(self, folder, clock, reads, delivers=1e9, **load):
         self.clock, self.reads, self.delivers, self.orders, self.folder = clock, reads, delivers, folder, folder
         self.experiment = Experiment(load={"mode": "sustainable", "rate": 1000, **load}, **TESTBED)
-        self.engine = engine_of(self.experiment)
         self.failed = 0
         self.schedule = Schedule(clock.now_ns, 1000.0, 3)
         self.counts = [(clock.now_ns, 0.0, 0.0)]  # moment, delivered, read
         store.write_json(folder / "generator.json", {"schedule": vars(self.schedule)})
         self.journals = {name: Journal(self.journal_path(name)) for name in ("generator", "query")}
+
+    @property
+    def engine(self):
+        return engine_of(self.experiment)
 
     def journal_path(self, name):
         return self.folder / f"{name}.jsonl"
