@@ -36,7 +36,7 @@ class FaultState:
         self.events.add(event)
         if event == "failed" and self._error is None:
             self._error = entry["error"]
-        if service := SERVICES.get(entry.get("kind")):
+        if "kind" in entry and (service := SERVICES.get(entry["kind"])):
             self._note(service, entry)
         self.injected += event == "injected"
         self.healed += event == "healed"

@@ -47,4 +47,4 @@ def _cores(looks: Entries, counter: str) -> float | None:
     if len(looks) < 2:
         return None
     gained_s = sum(max(0.0, after[counter] - before[counter]) for before, after in pairwise(looks))
-    return gained_s / (looks[-1]["at_ns"] - looks[0]["at_ns"]) * NS
+    return float(gained_s / (looks[-1]["at_ns"] - looks[0]["at_ns"]) * NS)

@@ -37,7 +37,7 @@ class BatchCommits(Commits):
     """Each micro-batch with input is a commit."""
 
     def _is_commit(self, entry: dict[str, Any]) -> bool:
-        return entry["event"] == "progress" and entry["progress"]["numInputRows"] > 0
+        return entry["event"] == "progress" and bool(entry["progress"]["numInputRows"])
 
 
 class BatchReads(Reads):
