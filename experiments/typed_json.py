@@ -17,9 +17,10 @@ class TypedJson:
 
     __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="forbid")
 
-    def to_json(self) -> Any:
+    def to_json(self) -> dict[str, Any]:
         """The JSON document: dictionaries, lists, texts and numbers."""
-        return _adapter(type(self)).dump_python(self, mode="json")
+        document: dict[str, Any] = _adapter(type(self)).dump_python(self, mode="json")
+        return document
 
     @classmethod
     def from_json(cls: type[T], document: Any) -> T:

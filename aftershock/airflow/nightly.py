@@ -126,7 +126,8 @@ def _told_by_begin(dag_run: str, key: str, state: str) -> str | None:
     states = get_current_context()["ti"].get_task_states(dag_id=BENCHMARK, task_ids=[BEGIN], run_ids=[dag_run])
     if states.get(dag_run, {}).get(BEGIN) != state:
         return None
-    return XCom.get_one(key=key, dag_id=BENCHMARK, task_id=BEGIN, run_id=dag_run, map_index=-1)
+    left: str | None = XCom.get_one(key=key, dag_id=BENCHMARK, task_id=BEGIN, run_id=dag_run, map_index=-1)
+    return left
 
 
 def _runs_of_cells(cells: list[Cell] | None) -> dict[str, Run]:

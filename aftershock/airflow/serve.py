@@ -151,6 +151,6 @@ def _wait_until_ready(components: _Components, port: int) -> None:
 def _answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=5) as response:
-            return response.status == 200
+            return bool(response.status == 200)
     except (urllib.error.URLError, OSError):
         return False

@@ -72,7 +72,7 @@ def note_error(context: Any) -> None:
     context["ti"].xcom_push(key=ERROR, value=reason)
 
 
-def tear_down(run: str, ti: Any) -> str:
+def tear_down(run: str, ti: Any) -> str | None:
     """Destroy the run's cluster and publish the run, as failed if a task of this DAG run failed."""
     from aftershock.run import steps
 

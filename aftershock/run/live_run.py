@@ -120,7 +120,7 @@ class LiveRun:
     def step(self) -> str | None:
         """The name of the current step, or None. A step whose process was killed counts until the next one begins."""
         try:
-            return store.read_json(self._step_path)["step"]
+            return str(store.read_json(self._step_path)["step"])
         except FileNotFoundError:
             return None
 

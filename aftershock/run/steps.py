@@ -47,7 +47,8 @@ from workloads.topics import CALIBRATION_TOPICS
 
 log = logging.getLogger(__name__)
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 ONE_PROCESS = "AFTERSHOCK_ONE_PROCESS"  # a variable, set where one process carries out all steps of a run
 QUERY_SERVICES = {"broker", "spark-master", "query"}
 HEADSTART_INTERVALS = 2.0

@@ -9,7 +9,7 @@ import logging
 import time
 from dataclasses import asdict, dataclass, replace
 from math import inf
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -118,11 +118,12 @@ def find(live: LiveRun, schedule: Schedule) -> int:
 
 def _drained(live: LiveRun, looks: LoadJournals, schedule: Schedule) -> Schedule:
     """The schedule with its end, once the query has read all that it made due."""
-    ended = schedule.ending(time.time_ns() + round(LEAD_S * NS))
+    end_ns = time.time_ns() + round(LEAD_S * NS)
+    ended = schedule.ending(end_ns)
     set_load(live, ended)
-    due = ended.due_count(ended.end_ns) - len(live.experiment.workload.input_topics)  # each may owe the last one
+    due = ended.due_count(end_ns) - len(live.experiment.workload.input_topics)  # each may owe the last one
     still_s = max(STILL_S, STILL_INTERVALS * live.experiment.engine.checkpoint_interval_s)
-    moved_ns, known = ended.end_ns, -1
+    moved_ns, known = end_ns, -1
 
     def is_read() -> bool:
         nonlocal moved_ns, known
@@ -133,7 +134,7 @@ def _drained(live: LiveRun, looks: LoadJournals, schedule: Schedule) -> Schedule
         elif time.time_ns() - moved_ns > still_s * NS:
             reason = f"for {still_s:.0f} s the query has read none of the {due - read:,} records that are left to it"
             raise EnvironmentFailure(reason, "load.rate is far above what the query does: lower it")
-        return time.time_ns() > ended.end_ns and read >= due
+        return time.time_ns() > end_ns and read >= due
 
     live.wait("the query to read what is left", is_read, SERVICES, inf)
     return ended
@@ -161,8 +162,8 @@ def _watch(live: LiveRun, looks: LoadJournals, probe: Probe, journal: Journal) -
     left_s = (probe.ended_ns - time.time_ns()) / NS
     live.wait(f"probe {probe.number}, {rate:,.0f} records/s", is_over, SERVICES, left_s + SLACK_S, left_s)
     judged = judge(rate, interval_s, seen.lag, seen.unread)
-    about = {"probe": probe.number, "rate": rate, "started_ns": probe.started_ns}
-    journal.record(ProbeJudged(**about, **seen.figures, **asdict(judged)))
+    about: dict[str, Any] = {"probe": probe.number, "rate": rate, "started_ns": probe.started_ns}
+    journal.record(ProbeJudged(**(about | seen.figures | asdict(judged))))
     return judged
 
 
@@ -212,4 +213,5 @@ class ProbeRecords:
 
 def _at(counts: Counts, at_ns: int) -> float:
     """A count at a moment, evenly between those that are known; after the last, the last."""
-    return float(np.interp(at_ns, *zip(*counts, strict=True)))
+    moments_ns, known = zip(*counts, strict=True)
+    return float(np.interp(at_ns, moments_ns, known))

@@ -128,7 +128,9 @@ def _faults(plan: FaultPlan | None, so_far: FaultState) -> dict[str, int]:
 
 
 def _next(plan: FaultPlan | None, now_ns: int) -> dict[str, Any] | None:
-    for event in sorted(plan.events, key=lambda each: each.at) if plan else ():
+    if plan is None:
+        return None
+    for event in sorted(plan.events, key=lambda each: each.at):
         in_s = (plan.window_start_ns - now_ns) / 1e9 + event.at
         if in_s > 0:
             return {"in_s": in_s, "kind": event.kind.value, "targets": list(event.targets)}

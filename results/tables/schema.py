@@ -48,7 +48,13 @@ RUN_TABLES: dict[str, Table] = {
             must(WHOLE, "window_end_ns", "end of the measurement window"),
             must(REAL, "window_s", "length of the window"),
             must(REAL, "checkpoint_interval_s", "`engine.checkpoint_interval_s`"),
-            must(REAL, "failure_rate", "fault events that the fault spec expects in the cluster", "1/s", label="Planned failure rate"),
+            must(
+                REAL,
+                "failure_rate",
+                "fault events that the fault spec expects in the cluster",
+                "1/s",
+                label="Planned failure rate",
+            ),
             may(REAL, "service_rate", "median rate of undisturbed batches", "records/s"),
             may(REAL, "load_rate", "rate of the load generator", "records/s", label="Load"),
             may(REAL, "utilization", "(useful + idle) / window, by the ledger", bounds=SHARE),
@@ -59,10 +65,23 @@ RUN_TABLES: dict[str, Table] = {
             may(
                 REAL,
                 "message_overhead",
-                "bytes of messages over their bytes without the protocol's part, before any fault; testbed only", label="Bytes sent / bytes of data"),
+                "bytes of messages over their bytes without the protocol's part, before any fault; testbed only",
+                label="Bytes sent / bytes of data",
+            ),
             may(REAL, "sustainable_rate", "highest rate that the search found sustained", "records/s"),
-            may(REAL, "unsustainable_rate", "lowest rate that the search found not sustained", "records/s", label="Lowest rate not sustained"),
-            may(TEXT, "search_end", "why the search ended: `closed`, `probes`, `generator` or `commits`", label="What ended the search"),
+            may(
+                REAL,
+                "unsustainable_rate",
+                "lowest rate that the search found not sustained",
+                "records/s",
+                label="Lowest rate not sustained",
+            ),
+            may(
+                TEXT,
+                "search_end",
+                "why the search ended: `closed`, `probes`, `generator` or `commits`",
+                label="What ended the search",
+            ),
             may(
                 REAL, "clock_step_s", "how far the gateway's wall clock moved against its monotonic clock in the window"
             ),
@@ -204,7 +223,9 @@ RUN_TABLES: dict[str, Table] = {
             must(WHOLE, "second", "second of the window, from 0", bounds=SIGNED),
             must(REAL, "due_records", "records that fell due", "records"),
             must(REAL, "committed_records", "records committed", "records"),
-            must(REAL, "lag_records", "records due but not committed at the end of the second", "records", bounds=SIGNED),
+            must(
+                REAL, "lag_records", "records due but not committed at the end of the second", "records", bounds=SIGNED
+            ),
         ),
     ),
     "hosts": Table(
@@ -212,7 +233,9 @@ RUN_TABLES: dict[str, Table] = {
         (
             must(WHOLE, "second", "second of the window, from 0", bounds=SIGNED),
             must(TEXT, "host", "the host"),
-            must(REAL, "cpu_s", "CPU time since the previous sample over the time between the two", "cores", label="CPU"),
+            must(
+                REAL, "cpu_s", "CPU time since the previous sample over the time between the two", "cores", label="CPU"
+            ),
             must(WHOLE, "rss_bytes", "resident memory", label="Resident memory"),
         ),
     ),

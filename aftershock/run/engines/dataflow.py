@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from aftershock.run.engines.engine import PROGRAMS, RECOVERING, STARTING, Commits, Engine, Pace, Reads
 from aftershock.run.engines.structured_streaming import checkpoint_of
 from experiments.spec import Experiment
+from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from infra.cluster import Handle
 from journal.codec import Vocabulary
 from journal.event import Event
@@ -118,7 +119,7 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
     delivery = Delivery.EXACTLY_ONCE if engine.takes_checkpoints else Delivery.PLAIN
     return Job(
         run_id=run_id,
-        workload=experiment.workload,
+        workload=cast(NexmarkSpec | ReachabilitySpec, experiment.workload),  # the spec refuses others on the testbed
         protocol=engine.protocol_run.value,
         slots=experiment.cores,
         parallelism=engine.partitions,

@@ -114,7 +114,9 @@ def test_a_run_of_the_testbed_tells_its_protocol_and_nothing_that_it_has_not(bro
     words = get(browser, "/aftershock/runs/one").words
     for told in ("uncoordinated", "Bytes sent / bytes of data", "1.25"):
         assert told in words
-    assert "Trigger" not in words
+    what_was_run = words.partition("What was run")[2].partition("Tables")[0]
+    assert "uncoordinated" in what_was_run
+    assert "Trigger" not in what_was_run
 
 
 def test_every_link_of_a_run_leads_somewhere(browser: TestClient):

@@ -6,7 +6,9 @@ import pytest
 
 from results.tables.columns import REAL, TEXT, WHOLE, Table, may, must
 
-TABLE = Table("a test", (must(WHOLE, "started_ns", "when"), may(REAL, "lag_records", "how many"), must(TEXT, "why", "why")))
+TABLE = Table(
+    "a test", (must(WHOLE, "started_ns", "when"), may(REAL, "lag_records", "how many"), must(TEXT, "why", "why"))
+)
 
 
 def test_rows_are_taken_by_name_in_whatever_order():
