@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chaos.injection.planned_strike import PlannedStrike, planned_strikes
+from chaos.events import FaultEvent
+from chaos.injection.planned_strike import PlannedStrike
 from chaos.injection.preparation import Preparation
 from experiments.fault_kinds import Direction, FaultKind, FaultOptions
 from experiments.hosts import Role
@@ -15,14 +16,8 @@ from experiments.waiting import poll_until
 from infra.cluster import Handle, Host
 
 LIMIT_S = 5.0
-PARTITION = {
-    "at": 2,
-    "kind": "partition",
-    "targets": ["worker-1", "worker-2"],
-    "peers": ["worker-1", "gateway"],
-    "cause": "test",
-    "heal_after": 1,
-}
+BOTH = ("worker-1", "worker-2")
+PARTITION = FaultEvent(2.0, "test", BOTH, FaultKind.PARTITION, 1.0, FaultOptions(peers=("worker-1", "gateway")))
 
 
 class Prepared:
@@ -62,13 +57,12 @@ def handle(tmp_path: Path) -> Handle:
 
 @pytest.fixture
 def planned() -> list[PlannedStrike]:
-    return list(planned_strikes({"window_start_ns": 10**9, "events": [PARTITION]}))
+    return [PlannedStrike(number, 3 * 10**9, 0, host, PARTITION) for number, host in enumerate(BOTH)]
 
 
-def test_a_plan_has_a_strike_for_each_host_with_the_times_of_its_steps(planned: list[PlannedStrike]) -> None:
-    assert [(each.number, each.fault, each.target) for each in planned] == [(0, 0, "worker-1"), (1, 0, "worker-2")]
+def test_a_strike_has_times_for_its_steps(planned: list[PlannedStrike]) -> None:
     first = planned[0]
-    assert (first.due_ns, first.until_ns, first.prepare_ns) == (3 * 10**9, 4 * 10**9, 2 * 10**9)
+    assert (first.target, first.until_ns, first.prepare_ns) == ("worker-1", 4 * 10**9, 2 * 10**9)
     assert first.due_ns - first.recheck_ns == 160_000_000, "a tenth of a second, and 30 ms for each of the two hosts"
     assert first.due_ns - first.order_ns == 30_000_000
 
