@@ -172,22 +172,19 @@ def load(path: Path, field: str = "inventory") -> Inventory:
 def _with_key(host: InventoryHost, folder: Path, field: str) -> InventoryHost:
     file = (folder / os.path.expanduser(host.key_file)).absolute()  # unlike Path's, it lets ~nobody be no file
     try:
-        usable = _is_usable(file.read_bytes())
+        _require_usable(file.read_bytes())
     except OSError as error:
         raise BadInput(field, str(host.key_file), f"{KEY_FILE_FORM} ({error.strerror})") from None
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        usable = False
-    if not usable:
-        raise BadInput(field, str(host.key_file), KEY_FILE_FORM)
+        raise BadInput(field, str(host.key_file), KEY_FILE_FORM) from None
     return host.model_copy(update={"key_file": file})
 
 
-def _is_usable(text: bytes) -> bool:
-    """Whether the SSH client can log in with a private key; raises for one that cannot be read at all."""
+def _require_usable(text: bytes) -> None:
+    """Raise `ValueError`, or as `cryptography` does, for a private key with which the SSH client cannot log in."""
     head = KEY_FILE_HEAD.search(text)
     if not head:
-        return False
+        raise ValueError(KEY_FILE_FORM)
     load = load_ssh_private_key if head[1] == b"OPENSSH" else load_pem_private_key
     key = load(text, password=None)
-    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
-    return public.decode().split()[0] in KEY_TYPES
+    key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)  # not every curve is one of SSH
