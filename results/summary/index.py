@@ -88,7 +88,7 @@ class IndexRow:
 def rows(limit_s: float = math.inf) -> list[IndexRow]:
     """The row of every finished run, newest first; only runs that the index does not know yet are read.
 
-    With a limit no run is begun to be read after so long, the newest being the first; what is left is `RunState.UNREAD`.
+    With a limit no run is begun to be read after so long, the newest being the first; what is left is `UNREAD`.
     A run that could not be read is tried again when its tables are others, and whenever there is no limit.
     """
     return _rows(_entries(again=limit_s == math.inf), limit_s)
