@@ -9,13 +9,14 @@ import sys
 import time
 from pathlib import Path
 
-from spark_jobs.streaming.job import JobConfig, session, start
+from spark_jobs.streaming.config import JobConfig
+from spark_jobs.streaming.job import session, start
 from workloads.topics import INPUT, OUTPUT
 
 
 def main() -> None:
     config_path, progress_path = map(Path, sys.argv[1:3])
-    config = JobConfig.from_json(json.loads(config_path.read_text(encoding="utf-8")))
+    config = JobConfig.read(config_path)
     query = start(
         session(config),
         config,

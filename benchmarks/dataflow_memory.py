@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.dataflow_throughput import Cluster, cluster_of, job_of, measured
 from infra.processes import members, usage
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from testbed.progress import events_read
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES
@@ -93,7 +93,7 @@ def _command(pid: int) -> bytes:
 
 def _behind_s(job: Job, journal: Path) -> float:
     """How much later than due the sources read; all that is due, while nothing was reported."""
-    reports = [entry for entry in read_journal(journal) if entry["event"] == "progress"]
+    reports = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
     if not reports:
         return (time.time_ns() - job.input.start_ns) / 1e9
     last = reports[-1]

@@ -29,7 +29,7 @@ from experiments.spec import ClusterSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from testbed.core.partition import PartitionLimits
 from testbed.operators import Delivery
 from testbed.progress import events_read
@@ -118,13 +118,13 @@ def measured(cluster: Cluster, job: Job, window_s: float) -> Figures:
     cluster.stop(job)
     begin_ns = times(journal, "ready")[0] + WARM_S * 1e9
     end_ns = min([begin_ns + window_s * 1e9, *losses_ns])  # what a report sums up is of the slots that are left
-    entries = [entry for entry in read_journal(journal) if entry["event"] == "progress"]
+    entries = [entry for entry in raw_entries(journal) if entry["event"] == "progress"]
     return _figures(job, [entry for entry in entries if begin_ns <= entry["at_ns"] < end_ns])
 
 
 def times(journal: Path, event: str) -> list[int]:
     """The moments of an event [ns]."""
-    return [entry["at_ns"] for entry in read_journal(journal) if entry["event"] == event]
+    return [entry["at_ns"] for entry in raw_entries(journal) if entry["event"] == event]
 
 
 def main() -> None:

@@ -16,12 +16,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
 from chaos.injector import SWITCH_INTERVAL_S, Injector
 from experiments.fault_kinds import FaultKind, FaultOptions
 from infra.cluster import Handle, Host, Role
 from infra.processes import take_precedence
 from infra.strikes.strike import Proof
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 
 LEAD_S, APART_S, SPREAD_S, HEAL_S = 2.0, 3.0, 20.0, 1.0
@@ -93,11 +95,12 @@ def main() -> None:
     ]
     take_precedence()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    plan = {"window_start_ns": time.time_ns() + round(LEAD_S * 1e9), "events": events}
+    start_ns = time.time_ns() + round(LEAD_S * 1e9)
+    plan = FaultPlan(start_ns, start_ns, tuple(map(FaultEvent.from_json, events)))
     cluster = {f"worker-{i}": Host(f"worker-{i}", "", Role.WORKER, 1, 512) for i in range(1, hosts + 1)}
     handle = Handle("scale", "local", "token", str(root), cluster)
     Injector(driver, handle, Journal(root / "injector.jsonl"), plan).run()
-    entries = [entry for entry in read_journal(root / "injector.jsonl") if entry["event"] == "injected"]
+    entries = [entry for entry in raw_entries(root / "injector.jsonl") if entry["event"] == "injected"]
     for part in parts:
         late = sorted(e["fired_ns"] - e["planned_ns"] for e in entries if events[e["fault"]]["cause"] == part)
         figures = ", ".join(f"{name} {late[i] / 1e6:.1f}" for name, i in named(len(late)).items())

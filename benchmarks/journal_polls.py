@@ -19,12 +19,15 @@ from collections.abc import Callable, Iterator
 from itertools import count, islice
 from statistics import median
 
+from aftershock.run.engines.choice import engine_of
 from aftershock.run.fault_state import FaultState
-from aftershock.run.query import Commits
 from aftershock.run.run_journals import forget, journals
-from chaos.events import STRIKING
 from experiments import spec
-from journal.reader import read_journal
+from experiments.fault_kinds import FaultKind
+from journal.events.injector import INJECTOR, Healed, Injected, Striking
+from journal.events.services import HostSample
+from journal.events.testbed import TESTBED, Committed, Report, RunPhase
+from journal.reader import events
 from journal.writer import Journal
 from results.runs import store
 
@@ -81,17 +84,15 @@ class Hours:
 
     def _go_on(self, half_second: int) -> None:
         positions = dict.fromkeys(self._sources, half_second * 1000)
-        work = {"slots": 8, "idle_s": 1.5, "checkpoint_s": 2.5, "tallies": self._tallies}
-        self._query.write("progress", phase="running", epoch=1, positions=positions, **work)
+        self._query.record(Report(1, RunPhase.RUNNING, self._tallies, positions, 8, 2**20, 3.5, 1.5, 2.5))
         if half_second % 2 == 0:
-            self._query.write("committed", positions=positions)
+            self._query.record(Committed(positions))
             for host in ("gateway", "worker-1", "worker-2", "worker-3"):
-                self._hosts.write("sample", host=host, cpu_s=half_second * 0.25, rss_bytes=2**30)
+                self._hosts.record(HostSample(host, half_second * 0.25, 2**30))
         if half_second % 20 == 0:
-            about = {"host": "worker-1", "kind": "kill", "fault": half_second}
-            self._injector.write(STRIKING, **about)
-            self._injector.write("injected", fired_ns=1, proved_ns=2, proof={}, left={}, **about)
-            self._injector.write("healed", left={}, **about)
+            strike, proof = (half_second, "worker-1", FaultKind.KILL), (1, 2, {}, {})
+            for event in (Striking(*strike, 1), Injected(*strike, 1, *proof), Healed(*strike, *proof)):
+                self._injector.record(event)
 
 
 def followed() -> int:
@@ -103,10 +104,12 @@ def followed() -> int:
 
 def whole() -> int:
     run = store.live(RUN_ID)
-    faults, commits = FaultState(), Commits(spec.validate(store.read_json(run.experiment_path)))
-    for digest, name in ((faults, "injector"), (faults, "injector"), (commits, "query")):
-        for entry in read_journal(run.journal_path(name)):
-            digest.take(entry)
+    experiment = spec.validate(store.read_json(run.experiment_path))
+    faults, commits = FaultState(), engine_of(experiment).commits()
+    parts = ((faults, "injector", INJECTOR), (faults, "injector", INJECTOR), (commits, "query", TESTBED))
+    for digest, name, vocabulary in parts:
+        for event in events(run.journal_path(name), vocabulary):
+            digest.take(event)
     return commits.since(0)
 
 

@@ -20,9 +20,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
 from chaos.injector import Injector
 from experiments.fault_kinds import FaultKind
-from experiments.spec import ClusterDriver, ClusterSpec
+from experiments.hosts import ClusterDriver
+from experiments.spec import ClusterSpec
 from infra.cluster import Handle
 from infra.docker import driver as docker
 from infra.drivers import driver_of
@@ -30,7 +33,7 @@ from infra.netns import driver as netns
 from infra.processes import take_precedence
 from infra.remote.hosts import RemoteHosts
 from infra.services import spark, startup
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 
 MODULES = {"netns": netns, "docker": docker}
@@ -93,11 +96,13 @@ def main() -> None:
     handle = make(MODULES[name], driver, spec, root)
     try:
         take_precedence()
-        plan = {"window_start_ns": time.time_ns() + round(LEAD_S * 1e9), "events": events(handle, kind, apart_s)}
+        start_ns = time.time_ns() + round(LEAD_S * 1e9)
+        planned = tuple(map(FaultEvent.from_json, events(handle, kind, apart_s)))
+        plan = FaultPlan(start_ns, start_ns, planned)
         Injector(driver, handle, Journal(root / "injector.jsonl"), plan, arrival=lambda *_: None).run()
     finally:
         driver.destroy(handle)
-    strikes = [entry for entry in read_journal(root / "injector.jsonl") if entry["event"] == "injected"]
+    strikes = [entry for entry in raw_entries(root / "injector.jsonl") if entry["event"] == "injected"]
     show("one by one", [entry for entry in strikes if entry["fault"] < SINGLE])
     show(f"{hosts} at a time", [entry for entry in strikes if entry["fault"] >= SINGLE])
 

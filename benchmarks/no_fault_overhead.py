@@ -15,13 +15,17 @@ import time
 from pathlib import Path
 from statistics import median
 
-from aftershock.run.query import job_config, spark_conf
+from aftershock.run.engines.engine import spark_conf
+from aftershock.run.engines.structured_streaming import job_config
+from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
 from experiments import spec
+from experiments.fault_kinds import FaultKind
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_of
 from infra.launch import REPOSITORY
 from infra.services import kafka, spark
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from workloads.generator import Feed
 from workloads.inputs import records
 from workloads.schedule import Schedule
@@ -63,8 +67,8 @@ def _config(handle: Handle, experiment: spec.Experiment, folder: Path) -> Path:
     events.mkdir(parents=True)
     engine = experiment.engine.model_copy(update={"checkpoint_interval_s": 0.01})
     unpaced = experiment.model_copy(update={"engine": engine})
-    document = job_config(unpaced, handle, checkpoint=folder / "checkpoint", event_log=events)
-    config.write_text(json.dumps(document), encoding="utf-8")
+    job = job_config(unpaced, handle, checkpoint=folder / "checkpoint", event_log=events)
+    config.write_text(json.dumps(job.to_json()), encoding="utf-8")
     (folder / "calibration.json").write_text(json.dumps({"batch_records": BATCH_RECORDS}), encoding="utf-8")
     return config
 
@@ -84,17 +88,15 @@ def _benchmarked(driver: Driver, handle: Handle, experiment: spec.Experiment, fo
     program, journal = REPOSITORY / "spark_jobs" / "streaming" / "driver.py", folder / "query.jsonl"
     plan = folder / "plan.json"
     late_ns = time.time_ns() + 3600 * 10**9
-    event = {"at": 0.0, "kind": "kill", "targets": ["worker-1"], "cause": "never in this benchmark", "heal_after": 0.0}
-    plan.write_text(json.dumps({"window_start_ns": late_ns, "events": [event]}), encoding="utf-8")
+    never = FaultEvent(0.0, "never in this benchmark", ("worker-1",), FaultKind.KILL, 0.0)
+    plan.write_text(json.dumps(FaultPlan(late_ns, late_ns, (never,)).to_json()), encoding="utf-8")
     paths = (config, journal, folder / "calibration.json")
     submit = spark.submit_command(handle.master, program, *map(str, paths), conf=conf)
     module = [sys.executable, "-m"]
     driver.spawn(
         handle, "gateway", "query", [*module, "infra.services.supervisor", str(folder / "supervisor.jsonl"), *submit]
     )
-    driver.spawn(
-        handle, "gateway", "sampler", [*module, "infra.services.sampler", handle.root, str(folder / "hosts.jsonl")]
-    )
+    driver.spawn(handle, "gateway", "sampler", [*module, "infra.sampler", handle.root, str(folder / "hosts.jsonl")])
     words = [handle.root, str(plan), str(folder / "injector.jsonl")]
     driver.spawn(handle, "gateway", "injector", [*module, "chaos.injector", *words])
     while sum(progress["numInputRows"] for progress in _progress(journal)) < (BATCHES - 1) * BATCH_RECORDS:
@@ -105,7 +107,7 @@ def _benchmarked(driver: Driver, handle: Handle, experiment: spec.Experiment, fo
 
 
 def _progress(journal: Path) -> list[dict]:
-    return [entry["progress"] for entry in read_journal(journal) if entry["event"] == "progress"]
+    return [entry["progress"] for entry in raw_entries(journal) if entry["event"] == "progress"]
 
 
 def _rate(progress: list[dict]) -> float:

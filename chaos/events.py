@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 from experiments.fault_kinds import PLAIN, Direction, FaultKind, FaultOptions
 from experiments.faults import FaultSpec
 
-STRIKING = "striking"  # in an injector's journal before each strike: done by the time of the next entry on it, or never
-STANDING_BY = "standing-by"  # in the journal of an injector that waits for its plan
 ABORT_FILE = "abort.json"  # beside a plan that is being injected: its run was aborted by hand
 DECIMALS = 6  # a logarithm may differ in its last digit between machines; a plan in microseconds does not
 

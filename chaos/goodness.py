@@ -8,8 +8,8 @@ off is no loss: it goes on with the next clock.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,11 @@ from scipy import special, stats
 from chaos.clocks import clocks, clocks_of
 from chaos.composition import compose
 from chaos.events import FaultEvent
-from chaos.holds import StrikeOutcome
 from chaos.laws import Lognormal, Weibull, gaps
 from experiments.faults import FaultProcess, FaultSpec, GapLaw
 
 Numbers = npt.NDArray[np.float64]
+Strike = tuple[int, str]  # the number of a planned fault, and one of its hosts
 FEWEST_TICKS = 5  # of fewer the window keeps mostly short gaps
 LARGEST_HAZARD = 700.0  # no draw comes near exp(-700), and no sum of these overflows
 FEWEST_PER_CELL = 10.0  # ticks squared by clocks: from there on the chi-square law is close (Koehler and Larntz 1980)
@@ -66,19 +66,21 @@ def fit_to_laws(spec: FaultSpec, events: Iterable[FaultEvent]) -> list[Fit]:
 
 
 def fit_to_plan(
-    events: Sequence[FaultEvent], start_ns: int, entries: Iterable[dict[str, Any]], max_down: int | None = None
+    events: Sequence[FaultEvent], start_ns: int, strikes_ns: Mapping[Strike, int | None], max_down: int | None = None
 ) -> list[Fit]:
-    """Hold the injector's journal against the plan that it was given for a window that opens at `start_ns`."""
-    outcome = {(e["fault"], e["host"]): e for e in entries if e["event"] in set(StrikeOutcome)}
+    """Hold what an injector did against its plan, for a window that opens at `start_ns`.
+
+    `strikes_ns` has when each strike was carried out [ns]; None for one that was absorbed or withheld.
+    """
     strikes = {(fault, host) for fault, event in enumerate(events) for host in event.targets}
-    struck = {strike: entry for strike, entry in outcome.items() if entry["event"] == StrikeOutcome.INJECTED}
+    struck_ns = {strike: at_ns for strike, at_ns in strikes_ns.items() if at_ns is not None}
     due_ns = [start_ns + round(event.at * 1e9) for event in events]
-    late_s = [abs(entry["fired_ns"] - due_ns[fault]) / 1e9 for (fault, _), entry in struck.items()]
+    late_s = [abs(at_ns - due_ns[fault]) / 1e9 for (fault, _), at_ns in struck_ns.items()]
     planned = compose(events, max_down).struck
-    otherwise = (planned ^ set(struck)) & set(outcome)
+    otherwise = (planned ^ set(struck_ns)) & set(strikes_ns)
     return [
         Fit("lateness", "injected", len(late_s), float(np.quantile(late_s, 0.99)) if late_s else None, None),
-        Fit("missing", "injected", len(strikes), float(len(strikes - set(outcome))), None),
+        Fit("missing", "injected", len(strikes), float(len(strikes - set(strikes_ns))), None),
         Fit("composition", "injected", len(strikes), float(len(otherwise)), None),
     ]
 

@@ -20,7 +20,7 @@ TimeT = TypeVar("TimeT", int, float)
 
 
 class StrikeOutcome(StrEnum):
-    """What became of a planned strike, as the injector's journal has it."""
+    """What became of a planned strike, by the names of the events in the injector's journal."""
 
     INJECTED = "injected"
     ABSORBED = "absorbed"  # its host was in no state to be struck

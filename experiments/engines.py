@@ -22,7 +22,7 @@ ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, w
 OF_THE_TESTBED = ("protocol", "records_per_message", "chaining", "store", "store_endpoint")
 
 
-class Engine(StrEnum):
+class EngineName(StrEnum):
     STRUCTURED_STREAMING = "structured-streaming"
     DATAFLOW = "dataflow"  # the protocol testbed
 
@@ -53,7 +53,7 @@ class Protocol(StrEnum):
 class EngineSpec(Spec):
     """How the query is executed and how it comes back after a failure."""
 
-    name: Annotated[Engine, Field(description="what executes the workload")] = Engine.STRUCTURED_STREAMING
+    name: Annotated[EngineName, Field(description="what executes the workload")] = EngineName.STRUCTURED_STREAMING
     checkpoint_interval_s: Annotated[
         Positive, Field(description="time from one checkpoint to the next; of micro-batches, the trigger interval")
     ] = 8.0
@@ -84,6 +84,16 @@ class EngineSpec(Spec):
         return self.protocol or Protocol.COORDINATED
 
     @property
+    def works_in_batches(self) -> bool:
+        """Whether the engine reads, processes and commits its input in micro-batches."""
+        return self.name is EngineName.STRUCTURED_STREAMING
+
+    @property
+    def takes_checkpoints(self) -> bool:
+        """Whether the query is ever checkpointed, and with that its output committed; protocol `none` does neither."""
+        return self.works_in_batches or self.protocol_run is not Protocol.NONE
+
+    @property
     def records_per_message_run(self) -> int:
         """The bound on messages of the testbed, given or by default."""
         return self.records_per_message or RECORDS_PER_MESSAGE
@@ -100,7 +110,7 @@ class EngineSpec(Spec):
     @property
     def filled_in(self) -> EngineSpec:
         """With what it leaves open and this engine decides."""
-        if self.name is not Engine.DATAFLOW:
+        if self.name is not EngineName.DATAFLOW:
             return self
         decided = {name: getattr(self, f"{name}_run") for name in ("protocol", "records_per_message", "chaining")}
         return self.model_copy(update=decided)
@@ -110,7 +120,7 @@ def check_engine(
     engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind], *, saturating: bool
 ) -> None:
     """Raises `Misfit` for the first thing that the engine can't do."""
-    if engine.name is Engine.DATAFLOW:
+    if engine.name is EngineName.DATAFLOW:
         _check_testbed(engine, workload, cores, kinds)
     else:
         _check_structured_streaming(engine, workload, cores, saturating=saturating)

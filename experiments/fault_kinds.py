@@ -1,9 +1,11 @@
-"""The kinds of faults: what each takes from a host, what it can be told, and which take a service of the gateway."""
+"""The kinds of faults: what each takes from a host, what it can be told, and which drivers can inject it."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import NamedTuple
+
+from experiments.hosts import ClusterDriver
 
 GATEWAY = "gateway"  # the host of broker, Spark master and query driver, which no fault takes as a whole
 
@@ -70,6 +72,11 @@ class FaultKind(StrEnum):
         """The service of the gateway that it strikes; None for a fault of hosts."""
         return SERVICES.get(self)
 
+    @property
+    def drivers(self) -> frozenset[ClusterDriver]:
+        """The drivers that can inject it; none can inject a kind that declares none."""
+        return DRIVERS.get(self, frozenset())
+
 
 EFFECTS = {
     FaultKind.KILL: Effect.DOWN,
@@ -88,6 +95,27 @@ SERVICES = {
     FaultKind.DRIVER_KILL: "query",
     FaultKind.MASTER_KILL: "spark-master",
 }
+# What a kind needs of a host. A new driver is added to each that its hosts have.
+PROCESSES = frozenset({ClusterDriver.LOCAL, ClusterDriver.NETNS, ClusterDriver.DOCKER, ClusterDriver.SSH})
+OWN_NETWORK = frozenset({ClusterDriver.NETNS, ClusterDriver.DOCKER, ClusterDriver.SSH})
+POWER_SWITCH = OWN_DISK = frozenset({ClusterDriver.NETNS, ClusterDriver.DOCKER})
+DRIVERS = {
+    FaultKind.KILL: PROCESSES,
+    FaultKind.TERMINATE: PROCESSES,
+    FaultKind.POWER_OFF: POWER_SWITCH,
+    FaultKind.PAUSE: PROCESSES,
+    FaultKind.SLOW: PROCESSES,
+    FaultKind.PARTITION: OWN_NETWORK,
+    FaultKind.DISK_FULL: OWN_DISK,
+    FaultKind.BROKER_KILL: PROCESSES,
+    FaultKind.DRIVER_KILL: PROCESSES,
+    FaultKind.MASTER_KILL: PROCESSES,
+}
+
+
+def kinds_of(driver: ClusterDriver | str) -> list[FaultKind]:
+    """The kinds that a driver can inject, by their names."""
+    return sorted(kind for kind in FaultKind if driver in kind.drivers)
 
 
 class Direction(StrEnum):

@@ -1,31 +1,34 @@
 """The inventory of machines: `infra/terraform/` prints it, driver `ssh` uses it (docs/reference/inventory.md).
 
-Nothing of it is trusted on sight: every machine comes with the host key that it must show. Importing this takes as long
-as all that speaks SSH does, so it is done when an inventory is named.
+Nothing of it is trusted on sight: every machine comes with the host key that it must show. Keys are checked here, and
+used by `infra.remote.ssh`. Import this only when an inventory is named: the import of `cryptography` takes time.
 """
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import load_ssh_public_key
-from paramiko.pkey import UnknownKeyType
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_private_key,
+    load_ssh_private_key,
+    load_ssh_public_key,
+)
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from experiments import documents
 from experiments.documents import DocumentKind
 from experiments.errors import BadInput, in_file
 from experiments.field_types import Spelling
+from experiments.hosts import Role
 from experiments.parsing import Misfit, Spec, parse, read_json
 
 DNS_LABEL = Spelling(
@@ -43,21 +46,21 @@ USER = Spelling(
 HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?", re.IGNORECASE)
 HOST_KEY_FORM = "the public key that the machine must show: type and base64, as in /etc/ssh/ssh_host_ed25519_key.pub"
 KEY_FILE_FORM = "a private SSH key without a passphrase"
-
-
-def public_key(text: str) -> paramiko.PKey:
-    """The public key in a line as OpenSSH writes it: type, base64 and perhaps a comment. Raises `ValueError`."""
-    try:
-        kind, encoded = text.split()[:2]
-        load_ssh_public_key(f"{kind} {encoded}".encode())  # paramiko itself takes a key that is cut short
-        return paramiko.PKey.from_type_string(kind, base64.b64decode(encoded))
-    except (ValueError, UnsupportedAlgorithm, UnknownKeyType, paramiko.SSHException):
-        raise ValueError(HOST_KEY_FORM) from None
+# What the SSH client (`infra.remote.ssh`) can use.
+KEY_TYPES = {"ssh-ed25519", "ssh-rsa", *(f"ecdsa-sha2-nistp{bits}" for bits in (256, 384, 521))}
+KEY_FILE_HEAD = re.compile(rb"^-----BEGIN (OPENSSH|RSA|EC) PRIVATE KEY-----\s*$", re.MULTILINE)
 
 
 def _pinned(text: str) -> str:
-    key = public_key(text)
-    return f"{key.get_name()} {key.get_base64()}"
+    """The public key in a line as OpenSSH writes it, without the comment."""
+    try:
+        kind, encoded = text.split()[:2]
+        key = load_ssh_public_key(f"{kind} {encoded}".encode())
+    except (ValueError, UnsupportedAlgorithm):
+        raise ValueError(HOST_KEY_FORM) from None
+    if kind not in KEY_TYPES:
+        raise ValueError(HOST_KEY_FORM)
+    return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 
 
 def _reachable(text: str) -> str:
@@ -75,11 +78,6 @@ def _reachable(text: str) -> str:
 
 Address = Annotated[str, AfterValidator(_reachable)]
 Domain = Annotated[str, DOMAIN]
-
-
-class Role(StrEnum):
-    GATEWAY = "gateway"  # broker, Spark master, query driver, generator, injector; never killed by a plan
-    WORKER = "worker"
 
 
 class InventoryHost(Spec):
@@ -176,9 +174,19 @@ def load(path: Path, field: str = "inventory") -> Inventory:
 def _with_key(host: InventoryHost, folder: Path, field: str) -> InventoryHost:
     file = (folder / os.path.expanduser(host.key_file)).absolute()  # unlike Path's, it lets ~nobody be no file
     try:
-        paramiko.PKey.from_path(file)
+        _require_usable(file.read_bytes())
     except OSError as error:
         raise BadInput(field, str(host.key_file), f"{KEY_FILE_FORM} ({error.strerror})") from None
-    except (ValueError, TypeError, UnsupportedAlgorithm, UnknownKeyType, paramiko.SSHException):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         raise BadInput(field, str(host.key_file), KEY_FILE_FORM) from None
     return host.model_copy(update={"key_file": file})
+
+
+def _require_usable(text: bytes) -> None:
+    """Raise `ValueError`, or as `cryptography` does, for a private key with which the SSH client cannot log in."""
+    head = KEY_FILE_HEAD.search(text)
+    if not head:
+        raise ValueError(KEY_FILE_FORM)
+    load = load_ssh_private_key if head[1] == b"OPENSSH" else load_pem_private_key
+    key = load(text, password=None)
+    key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)  # not every curve is one of SSH

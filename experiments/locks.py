@@ -17,6 +17,7 @@ from pathlib import Path
 from experiments.errors import EnvironmentFailure
 from experiments.plain_files import RefusedFile, open_plain
 from experiments.users import name_of, user_of
+from experiments.waiting import Deadline
 
 log = logging.getLogger(__name__)
 LIMIT_S = 600.0
@@ -68,21 +69,19 @@ def is_free(path: Path, *, uid: int | None = None) -> bool:
 
 
 def _acquire(path: Path, what: str, limit_s: float, operation: int, mode: int) -> int:
-    started = time.monotonic()
-    tell_at = started + TELL_AFTER_S
+    deadline, next_line = Deadline(limit_s), Deadline(TELL_AFTER_S)
     while True:
         descriptor = _open(path, mode)
         if _take(descriptor, path, operation):
             return descriptor
         holder = _holder(descriptor)
         os.close(descriptor)
-        now = time.monotonic()
-        if now - started > limit_s:
+        if deadline.passed:
             cause = f"{path} is still held after {limit_s:g} s, for {what}, by {holder}"
             raise EnvironmentFailure(cause, "wait for it, or end it")
-        if now >= tell_at:
-            tell_at = now + TELL_EACH_S
-            log.warning("waiting for %s by %s, at most %.0f s more", what, holder, limit_s - (now - started))
+        if next_line.passed:
+            next_line = Deadline(TELL_EACH_S)
+            log.warning("waiting for %s by %s, at most %.0f s more", what, holder, deadline.left_s)
         time.sleep(POLL_S)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,12 +15,13 @@ from pydantic import Field, model_validator
 
 from experiments import documents
 from experiments.documents import DocumentKind
-from experiments.engines import Engine, EngineSpec, Protocol, RecoveryMode, TriggerMode, check_engine
+from experiments.engines import EngineName, EngineSpec, Protocol, RecoveryMode, TriggerMode, check_engine
 from experiments.errors import BadInput, in_file
 from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
 from experiments.field_types import Spelling
 from experiments.gate import MOST_DEPTH
+from experiments.hosts import ClusterDriver
 from experiments.loads import FEWEST_INTERVALS, LoadMode, LoadSpec
 from experiments.parsing import Misfit, Positive, Spec, parse, parse_value, read_mapping, user_path
 from experiments.trace import with_trace
@@ -34,18 +34,11 @@ from experiments.workloads import (
     with_absolute_paths,
 )
 
-__all__ = ["Engine", "EngineSpec", "Experiment", "LoadMode", "Protocol", "RecoveryMode", "TriggerMode"]
+__all__ = ["EngineName", "EngineSpec", "Experiment", "LoadMode", "Protocol", "RecoveryMode", "TriggerMode"]
 EXAMPLES = Path(__file__).parent
 RUN_NAME = Spelling(r"^[a-z0-9][a-z0-9-]{0,62}$", "1 to 63 small letters, digits and hyphens, no hyphen first")
 LONGEST_LEAD_S = 120.0  # from the first event to the window, and from its end to that of the load, together
 LATENESS_S, LATENESS_AFAR_S = 0.010, 0.025  # of faults on this machine's processes, and on hosts over a session
-
-
-class ClusterDriver(StrEnum):
-    LOCAL = "local"  # process trees on loopback addresses
-    NETNS = "netns"  # network namespaces, over SSH; needs root
-    DOCKER = "docker"  # containers; needs a Docker daemon
-    SSH = "ssh"  # machines that exist, by their inventory
 
 
 class ClusterSpec(Spec):
@@ -140,7 +133,7 @@ class Experiment(Spec):
     def _own_job_goes_its_own_way(self) -> Experiment:
         if not isinstance(self.workload, OwnJobSpec):
             return self
-        if self.engine.name is not Engine.STRUCTURED_STREAMING:
+        if self.engine.name is not EngineName.STRUCTURED_STREAMING:
             allowed = "structured-streaming with an own job: the testbed runs queries of its own"
             raise Misfit("engine.name", self.engine.name.value, allowed)
         if self.load.mode is LoadMode.SATURATING:

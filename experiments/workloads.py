@@ -23,7 +23,6 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
-    TypeAdapter,
     field_validator,
     model_validator,
 )
@@ -369,12 +368,6 @@ SPECS: dict[WorkloadName, type[Spec]] = {
     WorkloadName.REACHABILITY: ReachabilitySpec,
     WorkloadName.OWN_JOB: OwnJobSpec,
 }
-_READER: TypeAdapter[WorkloadSpec] = TypeAdapter(WorkloadSpec)
-
-
-def read_workload(document: dict[str, Any]) -> WorkloadSpec:
-    """The spec that a valid document describes."""
-    return _READER.validate_python(document)
 
 
 def own_fields(document: dict[str, Any]) -> dict[str, Any]:

@@ -5,9 +5,8 @@ Every library has names of its own for the same four settings. Imports no client
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 MECHANISM, PROTOCOL = "PLAIN", "SASL_PLAINTEXT"
 USER = "aftershock"
@@ -67,9 +66,6 @@ class Broker:
     def _user_and_password(self) -> tuple[str, str]:
         settings = self._settings()
         return settings["sasl.username"], settings["sasl.password"]
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def client_properties(password: str) -> str:

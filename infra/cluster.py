@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+from pydantic import AfterValidator, Field
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
-from experiments.inventory import Role
+from experiments.hosts import ClusterDriver, Role
 from experiments.plain_files import read_plain
-from experiments.spec import ClusterDriver, ClusterSpec
+from experiments.spec import ClusterSpec
+from experiments.typed_json import TypedJson
 from infra import credentials, tokens
 from infra.broker import Broker
 from infra.clocks import ClockOffset
@@ -22,31 +24,45 @@ from infra.processes import Usage
 from infra.strikes.strike import Proof, Strike
 
 HANDLE_FILE = "handle.json"
-HANDLE_FIELDS = dict.fromkeys(("run_id", "driver", "token", "root", "broker", "master"), str) | {"hosts": dict}
-HOST_FIELDS = dict.fromkeys(("name", "address", "role"), str) | {"cores": int, "memory_mb": int}
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")  # of a run, and of a host
 STORE, JOB = "store", "job"  # folders of a cluster's root: checkpoints, an own job
+
+
+def _address(text: str) -> str:
+    IPv4Address(text)
+    return text
+
+
+def _absolute(path: str) -> str:
+    if not Path(path).is_absolute():
+        raise ValueError("no absolute path")
+    return path
+
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,127}$")]  # of a run, and of a host
 
 
 @dataclass(frozen=True)
 class Host:
     """A host of a cluster as it was planned; `address` is IPv4."""
 
-    name: str
-    address: str
+    name: Name
+    address: Annotated[str, AfterValidator(_address)]
     role: Role
     cores: int
     memory_mb: int
 
 
 @dataclass(frozen=True)
-class Handle:
-    """All that is needed to use, inspect and destroy a cluster; passes between tasks as JSON."""
+class Handle(TypedJson):
+    """All that is needed to use, inspect and destroy a cluster; passes between tasks as JSON.
 
-    run_id: str
-    driver: str
-    token: str
-    root: str
+    The fields' limits are checked by `from_json`, through which every handle comes that another process wrote.
+    """
+
+    run_id: Name
+    driver: Annotated[str, Field(pattern=f"^({'|'.join(ClusterDriver)})$")]
+    token: Annotated[str, Field(pattern=f"^{tokens.PATTERN}$")]
+    root: Annotated[str, AfterValidator(_absolute)]
     hosts: Mapping[str, Host] = field(default_factory=dict)
     broker: str = ""
     master: str = ""
@@ -105,37 +121,14 @@ class Handle:
             remedy = "`aftershock clean` with the run's id ends what is left of it"
             raise EnvironmentFailure(f"{path} is damaged ({error})", remedy) from None
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
     def from_json(cls, document: Any) -> Handle:
         """Raises `ValueError` for what is no handle; the value of the token is not told."""
-        fields = _typed(document, HANDLE_FIELDS)
-        _require(bool(tokens.TOKEN.fullmatch(fields["token"])), "token")
-        _require(Path(fields["root"]).is_absolute(), "root")
-        _require(bool(NAME.fullmatch(fields["run_id"])), "run_id")
-        _require(fields["driver"] in set(ClusterDriver), "driver")
-        _require(fields["token"].startswith(tokens.LETTERS[fields["driver"]]), "token")
-        hosts = {name: _host(name, each) for name, each in fields["hosts"].items()}
-        _require([host.role for host in hosts.values()].count(Role.GATEWAY) == 1, "hosts")
-        return cls(**{**fields, "hosts": hosts})
-
-
-def _host(name: str, document: Any) -> Host:
-    fields = _typed(document, HOST_FIELDS)
-    _require(fields["name"] == name and bool(NAME.fullmatch(name)), "name")
-    IPv4Address(fields["address"])
-    return Host(**{**fields, "role": Role(fields["role"])})
-
-
-def _typed(document: Any, types: Mapping[str, type]) -> dict[str, Any]:
-    """The document, if it has exactly these fields, each of its type."""
-    if not isinstance(document, dict) or document.keys() != types.keys():
-        raise ValueError(f"not the fields {', '.join(types)}")
-    for name, kind in types.items():
-        _require(type(document[name]) is kind, name)
-    return document
+        handle = super().from_json(document)
+        _require(handle.token.startswith(tokens.LETTERS[handle.driver]), "token")
+        _require(all(name == host.name for name, host in handle.hosts.items()), "hosts")
+        _require([host.role for host in handle.hosts.values()].count(Role.GATEWAY) == 1, "hosts")
+        return handle
 
 
 def _require(fits: bool, field_name: str) -> None:
@@ -153,7 +146,23 @@ class HostState:
     processes: int
 
 
-class Driver(Protocol):
+class RunsServices(Protocol):
+    """The part of a driver that starts and ends services on hosts that there are."""
+
+    def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
+        """Start a service on a host, its output in the host's `logs/<service>.log`; returns its process id."""
+        ...
+
+    def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
+        """Ask a service to end (SIGTERM), and kill it and its children if it has not within `limit_s`."""
+        ...
+
+    def running(self, handle: Handle, host: str) -> set[str]:
+        """Names of the services of the host that have a live process."""
+        ...
+
+
+class Driver(RunsServices, Protocol):
     """Creates, inspects and destroys hosts. Every method is idempotent."""
 
     def check(self, spec: ClusterSpec) -> None:
@@ -176,22 +185,11 @@ class Driver(Protocol):
         """The clocks of the hosts that are asked over a session and can be reached now; others live by this one's."""
         ...
 
-    def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
-        """Start a service on a host, its output in the host's `logs/<service>.log`; returns its process id."""
-        ...
-
-    def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
-        """Ask a service to end (SIGTERM), and kill it and its children if it has not within `limit_s`."""
-        ...
-
-    def running(self, handle: Handle, host: str) -> set[str]:
-        """Names of the services of the host that have a live process."""
-        ...
-
     def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions = PLAIN) -> Strike:
-        """Make a fault of a host ready; raises `BadInput` for a host that is not of this cluster, or not of this kind.
+        """Make a fault of a host ready.
 
-        A fault of a service strikes the gateway, any other a worker.
+        A fault of a service strikes the gateway, any other a worker. Raises `BadInput` for any other host, and for a
+        kind of fault that does not declare this driver.
         """
         ...
 

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
+from experiments.waiting import Deadline
 from infra import programs, tokens
 
 MOUNTS = Path("/proc/self/mounts")
@@ -58,14 +59,14 @@ def remove(label: str) -> None:
 
     Idempotent. Raises `EnvironmentFailure` for a disk that somebody else's process keeps busy.
     """
-    deadline = time.monotonic() + REMOVAL_LIMIT_S
+    deadline = Deadline(REMOVAL_LIMIT_S)
     while left := of(label):
         failed = [
             done.stderr.strip()
             for done in (programs.run("umount", str(folder), limit_s=COMMAND_LIMIT_S) for folder in left)
             if done.returncode
         ]
-        if failed and time.monotonic() > deadline:
+        if failed and deadline.passed:
             raise EnvironmentFailure(f"disks cannot be unmounted ({failed[0]})", "see who uses it with `fuser -vm`")
         if failed:
             time.sleep(PAUSE_S)

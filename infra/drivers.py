@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from experiments.errors import EnvironmentFailure
-from experiments.spec import ClusterDriver
+from experiments.hosts import ClusterDriver
 from infra.cluster import Driver, Handle
 
 

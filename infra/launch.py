@@ -11,10 +11,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from experiments.waiting import poll_while
 from infra.process_handles import ProcessHandles
 from infra.processes import MARK, ROOT, marks, members
 
@@ -24,6 +24,9 @@ GUARD, DAEMON = REPOSITORY / "spark_jobs" / "guard", "aftershock_guard"
 PYTHONPATH = f"{REPOSITORY}{os.pathsep}{GUARD}"
 BROKER_PORT, CONTROLLER_PORT, MASTER_PORT = 9092, 9093, 7077
 PORTS = {"broker": frozenset({BROKER_PORT, CONTROLLER_PORT}), "spark-master": frozenset({MASTER_PORT})}
+STOP_POLL_S = 0.1
+# What a supervisor (`infra.services.supervisor`) understands, and the last part of its program's mark.
+HOLD, GO_ON, PROGRAM = signal.SIGUSR1, signal.SIGUSR2, "program"
 INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "AFTERSHOCK_CACHE")
 
 
@@ -62,9 +65,7 @@ def spawn(command: Sequence[str], folder: Path, log: Path, variables: Mapping[st
 def stop(mark: str, limit_s: float) -> None:
     """Ask a service's first process to end; after `limit_s` every process of it is killed."""
     tell(mark, signal.SIGTERM)
-    deadline = time.monotonic() + limit_s
-    while members(mark) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    poll_while(lambda: members(mark), interval_s=STOP_POLL_S, limit_s=limit_s)
     _signal(mark, signal.SIGKILL)
 
 

@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.plain_files import read_plain
-from infra import disks, tokens
+from infra import disks, namespaces, removal, tokens
 from infra.cluster import HANDLE_FILE
-from infra.netns import namespaces
-from infra.process_handles import ProcessHandles
-from infra.processes import marked, owners
+from infra.processes import owners
+from infra.removal import ROOT_USER
 
 IN_DOCKER = tokens.LETTERS["docker"]
 HERE = {tokens.LETTERS[driver] for driver in ("local", "netns", "docker")}  # those whose hosts are on this machine
-ROOT_USER = 0
 Cluster = tuple[str, int]  # its label and its user
-REMOVAL_LIMIT_S, POLL_S = 10.0, 0.01
 
 
 @dataclass(frozen=True)
@@ -123,7 +118,9 @@ def _traces(cluster: Cluster, told: Mapping[int, str], contained: Mapping[Cluste
 
 def _roots_of(label: str, named: Sequence[str], mounted: Sequence[Path]) -> set[str]:
     """The cluster's root, as its uplink tells, or the disks of its hosts: ROOT/hosts/NAME/lives."""
-    root = (named and namespaces.root_of(label)) or (mounted and str(mounted[0].parents[2]))
+    root = namespaces.root_of(label) if named else None
+    if root is None and mounted:
+        root = str(mounted[0].parents[2])
     return {root} if root else set()
 
 
@@ -145,42 +142,4 @@ def remove(label: str, uid: int | None = None) -> None:
         from infra.docker import containers
 
         containers.remove(label, uid)
-    _end_processes(label, uid)
-    if uid == ROOT_USER:
-        namespaces.remove(label)
-        disks.remove(label)
-
-
-class Belongings(ProcessHandles):
-    """The processes of a user's cluster: those that carry a mark of it, and those that live in its namespaces."""
-
-    def __init__(self, label: str, uid: int) -> None:
-        super().__init__(label)
-        self._label, self._uid = label, uid
-
-    def find(self) -> list[int]:
-        carrying = {process.pid for process in owners() if self._is_ours(process.mark, process.uid)}
-        return sorted(carrying | self._living())
-
-    def belongs(self, pid: int) -> bool:
-        process = marked(pid)
-        return bool(process and self._is_ours(process.mark, process.uid)) or pid in self._living()
-
-    def _is_ours(self, mark: str, uid: int) -> bool:
-        return uid == self._uid and tokens.label_of(mark) == self._label
-
-    def _living(self) -> set[int]:
-        return set(namespaces.processes(self._label)) if self._uid == ROOT_USER else set()
-
-
-def _end_processes(label: str, uid: int) -> None:
-    processes, deadline = Belongings(label, uid), time.monotonic() + REMOVAL_LIMIT_S
-    try:
-        while left := processes.scan():
-            if time.monotonic() > deadline:
-                numbers = ", ".join(map(str, left))
-                raise EnvironmentFailure(f"processes {numbers} of {label} survive SIGKILL", "look for them with ps")
-            processes.signal(signal.SIGKILL)
-            time.sleep(POLL_S)
-    finally:
-        processes.close()
+    removal.remove(label, uid)

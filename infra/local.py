@@ -6,32 +6,33 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
-from experiments.fault_kinds import PLAIN, SERVICES, FaultKind, FaultOptions
+from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
 from infra import launch, tokens
 from infra.clocks import ClockOffset
 from infra.cluster import Handle, HostState
 from infra.processes import Usage, is_taken, marks, members, usage
+from infra.refusals import DeclaredFaults
 from infra.services import gateway, startup
 from infra.strikes.death import Death
 from infra.strikes.ready import Target, ready, undo
 from infra.strikes.strike import Proof, Strike
 
 TOKEN_LETTER = tokens.LETTERS["local"]
-KINDS = frozenset({FaultKind.KILL, FaultKind.TERMINATE, FaultKind.PAUSE, FaultKind.SLOW, *SERVICES})
 
 
-class LocalDriver:
+class LocalDriver(DeclaredFaults):
     """Implements `infra.cluster.Driver` on this machine; what starts a JVM raises `EnvironmentFailure` without one."""
+
+    name = ClusterDriver.LOCAL
 
     def check(self, spec: ClusterSpec) -> None:
         """Any machine will do."""
 
-    def refusal(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
-        """Hosts share the machine's network and disk, so only their processes can be struck."""
-        if options.delay:
-            return "cpu_share only with driver local, whose hosts share the machine's network"
-        return None if kind in KINDS else f"{', '.join(sorted(KINDS))} with driver local"
+    def obstacle(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
+        """What a host sends cannot be delayed."""
+        return "cpu_share only with driver local, whose hosts share the machine's network" if options.delay else None
 
     def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
         """Create the hosts and start what runs on them, as `infra.services.startup.provision` says."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import select
 import signal
-import time
 from collections.abc import Collection
 
+from experiments.waiting import Deadline
 from infra.processes import MARK, carries, members
 
 
@@ -85,8 +85,8 @@ class ProcessHandles:
     def wait_for_their_end(self, within_s: float) -> None:
         """Wait until all processes that have a handle have ended, for at most `within_s`."""
         waiting = set(self._open.values())
-        deadline = time.monotonic() + within_s
-        while waiting and (left_s := deadline - time.monotonic()) > 0:
+        deadline = Deadline(within_s)
+        while waiting and (left_s := deadline.left_s) > 0:
             poll = select.poll()
             for handle in waiting:
                 poll.register(handle, select.POLLIN)

@@ -1,4 +1,6 @@
 """Journals: append-only logs in which services write what happened, and which steps, pages and tables read.
 
-`writer` appends entries, `reader` reads or follows them. May import `experiments` only.
+`event` defines what an event is, `events/` has the vocabulary of each journal, `codec` turns events into lines and
+lines into events. `writer` appends events, `reader` reads or follows them. May import `experiments` only; who only
+writes needs no library but Python's own.
 """

@@ -1,4 +1,8 @@
-"""Reads journals that others write: whole, or followed, which reads what has come since the last look."""
+"""Reads journals that others write: whole, or followed, which reads what has come since the last look.
+
+What runs on a host may have written anything to its journal. A line that is no entry, or an event that lacks a field
+or has one of another type, is left out.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,40 @@ from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 from experiments.wording import elided
-from journal.writer import LOST
+from journal.codec import EventT, Vocabulary
+from journal.event import Event
+from journal.events.common import LOSSES
 
 log = logging.getLogger(__name__)
 LONGEST_LINE = 2**20  # bytes; what is longer is no entry, and is not kept in memory
 
 
-def entries(path: Path) -> Iterator[dict[str, Any]]:
-    """Every whole entry of a journal, in order, one at a time; none of a journal that was never begun."""
+def raw_entries(path: Path) -> Iterator[dict[str, Any]]:
+    """Every entry of a journal as it is written, in order; none of a journal that was never begun."""
+    return (entry for _, entry in _lines_and_entries(path))
+
+
+def events(path: Path, vocabulary: Vocabulary[EventT]) -> Iterator[EventT]:
+    """Every event of a journal that is in the vocabulary, in order; none of a journal that was never begun.
+
+    An event whose fields do not fit is left out, and a warning is logged.
+    """
+    for line, entry in _lines_and_entries(path):
+        try:
+            event = vocabulary.decode(line, entry["event"])
+        except ValueError as error:
+            _warn(path, error, entry)
+        else:
+            if event is not None:
+                yield event
+
+
+def _lines_and_entries(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
     try:
         with path.open("rb") as file:
-            yield from filter(None, map(_entry, _whole_lines(file)))
+            for line in _whole_lines(file):
+                if entry := _entry(line):
+                    yield line, entry
     except FileNotFoundError:
         return
 
@@ -35,26 +62,16 @@ def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
         amid_line = not is_end
 
 
-def read_journal(path: Path) -> list[dict[str, Any]]:
-    """All of a journal at once: for one that is known to be small, or of which every entry is needed together."""
-    return list(entries(path))
-
-
 def losses(path: Path) -> tuple[int, str]:
     """How many entries of a journal the disk did not take, as far as the writer could tell, and why."""
-    told = [entry for entry in entries(path) if _tells_of_losses(entry)]
-    return sum(entry["count"] for entry in told), ", ".join(dict.fromkeys(entry["error"] for entry in told))
-
-
-def _tells_of_losses(entry: dict[str, Any]) -> bool:
-    count = entry.get("count")
-    return entry["event"] == LOST and type(count) is int and count > 0 and isinstance(entry.get("error"), str)
+    told = [event for event in events(path, LOSSES) if event.count > 0]
+    return sum(event.count for event in told), ", ".join(dict.fromkeys(event.error for event in told))
 
 
 class Digest(Protocol):
-    """What is kept of a journal: entries are taken in one by one, in their order."""
+    """What is kept of a journal: events are taken in one by one, in their order."""
 
-    def take(self, entry: dict[str, Any]) -> None: ...
+    def take(self, event: Event) -> None: ...
 
 
 DigestT = TypeVar("DigestT", bound=Digest)
@@ -64,12 +81,12 @@ class JournalFollower(Generic[DigestT]):
     """A journal that others write, taken into a digest as it grows; not for several threads at once.
 
     Each look reads on from the end of the last whole line that it knows. A journal that has become another (shorter, a
-    new file, or with other contents there) is taken in from its beginning, into a new digest. An entry that the digest
-    cannot use is left out and said once in the log.
+    new file, or with other contents there) is taken in from its beginning, into a new digest. An event whose fields do
+    not fit, or that the digest cannot use, is left out, and a warning is logged.
     """
 
-    def __init__(self, path: Path, begin: Callable[[], DigestT]) -> None:
-        self._path, self._begin = path, begin
+    def __init__(self, path: Path, vocabulary: Vocabulary[Any], begin: Callable[[], DigestT]) -> None:
+        self._path, self._vocabulary, self._begin = path, vocabulary, begin
         self._start(None)
 
     def _start(self, identity: tuple[int, int] | None) -> None:
@@ -101,17 +118,17 @@ class JournalFollower(Generic[DigestT]):
 
     def _take_line(self, line: bytes) -> None:
         if entry := _entry(line):
-            self._take(entry)
+            self._take(line, entry)
         else:
             log.warning("%s: a line is left out, since it is no entry: %s", self._path, elided(repr(line)))
 
-    def _take(self, entry: dict[str, Any]) -> None:
+    def _take(self, line: bytes, entry: dict[str, Any]) -> None:
         try:
-            self._digest.take(entry)
+            event = self._vocabulary.decode(line, entry["event"])
+            if event is not None:
+                self._digest.take(event)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            log.warning(
-                "%s: an entry is left out, since it cannot be used (%r): %s", self._path, error, elided(repr(entry))
-            )
+            _warn(self._path, error, entry)
 
     def _goes_on(self, file: BinaryIO) -> bool:
         """Whether the last line that was read is still where it was."""
@@ -119,11 +136,12 @@ class JournalFollower(Generic[DigestT]):
         return file.read(len(self._last_line)) == self._last_line
 
 
-def _entry(line: bytes) -> dict[str, Any] | None:
-    """The entry of a line; None for a torn one, since no part of an object is JSON, and for what is no entry.
+def _warn(path: Path, error: Exception, entry: dict[str, Any]) -> None:
+    log.warning("%s: an entry is left out, since it cannot be used (%r): %s", path, error, elided(repr(entry)))
 
-    What runs on a host may have written anything to its journal.
-    """
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    """The entry of a line; None for a torn one, since no part of an object is JSON, and for what is no entry."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):

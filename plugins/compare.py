@@ -11,6 +11,7 @@ from plugins import present
 from plugins.rendering import render
 from results.predictions.pooled import Pooled, pooled
 from results.runs import store
+from results.runs.state import RunState
 from results.summary import index
 from results.summary.metrics import METRICS
 from results.views import side_by_side
@@ -39,8 +40,8 @@ def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
         "compare.html",
         rows=rows,
         differences={
-            present.DETAILS[name]: [present.cell("", value).text for value in values]
-            for name, values in side_by_side.differences(rows, list(present.DETAILS)).items()
+            present.detail_label(name): [present.cell("", value).text for value in values]
+            for name, values in side_by_side.differences(rows, present.DETAILS).items()
         },
         table=side_by_side.metric_table(rows),
         metrics=METRICS,
@@ -51,10 +52,10 @@ def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
 def _pooled(runs: list[store.Run], rows: list[index.IndexRow]) -> Pooled | None:
     """The runs together against eq. 10, if they are of one experiment and all of them can be read."""
     same = len({row.experiment_digest for row in rows}) == 1 and rows[0].experiment_digest is not None
-    return pooled(runs) if same and all(row.state == "done" for row in rows) else None
+    return pooled(runs) if same and all(row.state == RunState.DONE for row in rows) else None
 
 
 @router.get("/compare.json")
 def compare_charts(runs: ComparedRuns) -> dict[str, Any]:
-    readable = {run.run_id: row for run in runs if (row := index.row_of(run)).state != index.UNREADABLE}
+    readable = {run.run_id: row for run in runs if (row := index.row_of(run)).state != RunState.UNREADABLE}
     return side_by_side.charts([run for run in runs if run.run_id in readable], list(readable.values()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from results.runs.state import RunState
 from results.summary import index
 
 READING_S = 0.3  # that a page waits for runs which nobody has listed before
@@ -20,4 +21,4 @@ def known_runs() -> list[index.IndexRow]:
 
 def unread_in(rows: list[index.IndexRow]) -> int:
     """How many of these runs are not read yet."""
-    return sum(row.state == index.UNREAD for row in rows)
+    return sum(row.state == RunState.UNREAD for row in rows)

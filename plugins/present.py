@@ -13,35 +13,19 @@ import pandas as pd
 from results.damage import Damaged
 from results.runs.store import Run
 from results.summary.index import IndexRow
-from results.tables.schema import REAL, TABLES, WHOLE
+from results.tables.columns import MOMENT
+from results.tables.schema import COMPARISON_TABLES, RUN_TABLES
 from results.verdict import WORST_FIRST
 
 ROWS_SHOWN = 50
 MISSING = "\N{EN DASH}"
-DETAILS = {
-    "experiment": "Experiment",
-    "machine": "Machine",
-    "digest": "Experiment's digest",
-    "workload": "Workload",
-    "engine": "Engine",
-    "protocol": "Protocol",
-    "recovery": "Recovery",
-    "trigger": "Trigger",
-    "driver": "Cluster",
-    "workers": "Workers",
-    "depth": "Depth",
-    "seed": "Seed",
-    "window_s": "Window [s]",
-    "checkpoint_interval_s": "Checkpoint interval [s]",
-    "failure_rate": "Planned failure rate [1/s]",
-    "service_rate": "Service rate [records/s]",
-    "load_rate": "Load [records/s]",
-    "sustainable_rate": "Sustainable rate [records/s]",
-    "unsustainable_rate": "Lowest rate that was not [records/s]",
-    "search_end": "What ended the search",
-    "utilization_by_records": "Utilization by records",
-    "message_overhead": "Bytes sent / bytes of data",
-}
+TABLES = RUN_TABLES | COMPARISON_TABLES
+OF_THE_STATUS = {"machine": "Machine", "digest": "Experiment's digest"}  # details that are in no table
+DETAILS = (
+    *("experiment", "machine", "digest", "workload", "engine", "protocol", "recovery", "trigger", "driver", "workers"),
+    *("depth", "seed", "window_s", "checkpoint_interval_s", "failure_rate", "service_rate", "load_rate"),
+    *("sustainable_rate", "unsustainable_rate", "search_end", "utilization_by_records", "message_overhead"),
+)
 NOT_OF_THE_TESTBED = ("recovery", "trigger")  # which has a protocol instead
 
 
@@ -54,11 +38,20 @@ class ShownCell:
 
 
 @dataclass(frozen=True)
+class ShownHead:
+    """The head of a column: its label with the unit of its cells, what the column is, whether its cells are numbers."""
+
+    text: str
+    meaning: str
+    numeric: bool
+
+
+@dataclass(frozen=True)
 class ShownTable:
-    """The head of a result table, ready to be printed."""
+    """The first rows of a result table, ready to be printed."""
 
     name: str
-    numeric: dict[str, bool]  # by column
+    heads: list[ShownHead]
     rows: list[list[ShownCell]]
     count: int
     damage: str | None = None  # why it cannot be shown
@@ -68,14 +61,19 @@ def details(row: IndexRow) -> list[tuple[str, str]]:
     """What was run, as labels and values."""
     known = row.facts | {"experiment": row.experiment, "machine": row.machine, "digest": row.experiment_digest}
     hidden = NOT_OF_THE_TESTBED if known.get("protocol") else ()
-    shown = [(label, known.get(name)) for name, label in DETAILS.items() if name not in hidden]
+    shown = [(detail_label(name), known.get(name)) for name in DETAILS if name not in hidden]
     times = [("Started (UTC)", time_text(row.started_ns)), ("Ended (UTC)", time_text(row.ended_ns))]
     return [(label, cell("", value).text) for label, value in shown if value is not None] + times
 
 
+def detail_label(name: str) -> str:
+    """What one of `DETAILS` is called; for those of the table `runs`, with the unit."""
+    return OF_THE_STATUS.get(name) or RUN_TABLES["runs"].by_name[name].heading
+
+
 def tables(run: Run) -> list[ShownTable]:
     """Every table that the run has, in the order of the schema, cut to the first rows."""
-    return [_table(run, name) for name in TABLES if run.has(name)]
+    return [_table(run, name) for name in RUN_TABLES if run.has(name)]
 
 
 def verdicts(run: Run) -> list[dict[str, Any]]:
@@ -129,17 +127,25 @@ def cell(column: str, value: Any) -> ShownCell:
     return ShownCell(str(value))
 
 
+def head(table: str, name: str) -> ShownHead:
+    """The head of a column of a result table, as its schema has it; of one that the schema lacks, only the name."""
+    column = TABLES[table].by_name.get(name)
+    if column is None:
+        return ShownHead(name, "not in the schema of this version", False)
+    text = f"{column.label} (UTC)" if column.unit == MOMENT else column.heading  # cells show a moment as a date
+    return ShownHead(text, f"{name}: {column.description}".replace("`", ""), column.is_number)
+
+
 def _table(run: Run, name: str) -> ShownTable:
-    numeric = {field.name: field.type in (WHOLE, REAL) for field in TABLES[name]}
     try:
-        head, count = run.head(name, ROWS_SHOWN)
+        found, count = run.head(name, ROWS_SHOWN)
     except (Damaged, FileNotFoundError) as error:
-        return ShownTable(name, {}, [], 0, str(error))
+        return ShownTable(name, [], [], 0, str(error))
     rows = [
-        [cell(column, value) for column, value in zip(head.columns, row, strict=True)]
-        for row in head.itertuples(index=False, name=None)
+        [cell(column, value) for column, value in zip(found.columns, row, strict=True)]
+        for row in found.itertuples(index=False, name=None)
     ]
-    return ShownTable(name, {column: numeric.get(column, False) for column in head.columns}, rows, count)
+    return ShownTable(name, [head(name, column) for column in found.columns], rows, count)
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -34,6 +34,7 @@ templates = Environment(
     lstrip_blocks=True,
 )
 templates.globals.update(
+    column=present.head,
     number=present.number_text,
     figure=present.figure_text,
     time=present.time_text,

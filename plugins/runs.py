@@ -18,6 +18,7 @@ from plugins.files import Folder, data_docs_index, report_file, send, served_fil
 from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results.runs import store
+from results.runs.state import RunState
 from results.summary import index
 from results.summary.findings import headline, machine_load
 from results.tables.reading import read_pieces
@@ -90,7 +91,7 @@ def list_runs(
 @router.get("/runs/{run_id}")
 def show_run(request: Request, run: FinishedRun) -> HTMLResponse:
     row = index.row_of(run)
-    readable = row.state != index.UNREADABLE
+    readable = row.state != RunState.UNREADABLE
     plots = [name for name in present.shown_plots(served_files(run, Folder.PLOTS)) if not _is_drawn(name)]
     return render(
         request,

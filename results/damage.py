@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
-from pathlib import Path
-
 from experiments.errors import EnvironmentFailure
 from experiments.wording import on_one_line
 
@@ -24,15 +20,3 @@ class Damaged(EnvironmentFailure):
 
 class Outdated(Damaged):
     """A table of another version of the code: it lacks a column that the schema now has."""
-
-
-def regular_size(path: Path) -> int:
-    """The size of a regular file [bytes].
-
-    A link counts as none, since it can lead anywhere, and so does a FIFO, which would be waited on for ever. Raises
-    `FileNotFoundError` where nothing is, `ValueError` for anything else.
-    """
-    about = os.lstat(path)
-    if not stat.S_ISREG(about.st_mode):
-        raise ValueError("it is no regular file")
-    return about.st_size

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 
-def events_read(positions: dict[str, int]) -> int:
+
+def events_read(positions: Mapping[str, int]) -> int:
     """Events of the topic that all sources have read, from where each of their partitions is."""
     return sum(offsets(positions).values())
 
 
-def offsets(positions: dict[str, int]) -> dict[str, int]:
+def offsets(positions: Mapping[str, int]) -> dict[str, int]:
     """By partition of the topic, before which offset all sources have read: `persons.0` and `auctions.0` share one."""
     found: dict[str, int] = {}
     for name, position in positions.items():

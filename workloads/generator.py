@@ -16,14 +16,14 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from confluent_kafka import Producer
 
-from experiments.workloads import read_workload
 from infra.broker import Broker
+from journal.events.services import LoadRescheduled, LoadStarted, RecordsSent
 from journal.writer import Journal
 from workloads.inputs import Input, Keys, TopicStream, sources
+from workloads.load_config import LoadConfig
 from workloads.schedule import Schedule
 
 TICK_S = 0.02
@@ -86,16 +86,16 @@ class Generator:
     def __init__(self, config_path: Path, journal: Journal) -> None:
         self._path, self._journal = config_path, journal
         self._stamp, config = self._read()
-        self._sources, self.schedule = sources(read_workload(config["workload"])), Schedule(**config["schedule"])
-        broker, found = Broker(**config["broker"]), [source.under(self.schedule) for source in self._sources]
-        self._feeds = [Feed(broker, each.topic, each.values, each.schedule, each.keys) for each in found]
+        self._sources, self.schedule = sources(config.workload), config.schedule
+        found = [source.under(self.schedule) for source in self._sources]
+        self._feeds = [Feed(config.broker, each.topic, each.values, each.schedule, each.keys) for each in found]
         self._following: Schedule | None = None  # once all that the present schedule made due is sent
-        journal.write("started", **asdict(self.schedule))
+        journal.record(LoadStarted(**asdict(self.schedule)))
 
-    def _read(self) -> tuple[tuple[int, int], dict[str, Any]]:
+    def _read(self) -> tuple[tuple[int, int], LoadConfig]:
         """The configuration, and which file it was; it is replaced, never written into."""
         with self._path.open(encoding="utf-8") as file:
-            return _stamp(os.fstat(file.fileno())), json.load(file)
+            return _stamp(os.fstat(file.fileno())), LoadConfig.from_json(json.load(file))
 
     def send(self) -> bool:
         """Send what is due by now, or at most `MOST_AT_ONCE` records of each feed; returns whether more is due.
@@ -104,7 +104,7 @@ class Generator:
         """
         if self._following is None and _stamp(self._path.stat()) != self._stamp:
             self._stamp, config = self._read()
-            self._following = Schedule(**config["schedule"])
+            self._following = config.schedule
         until_ns = time.time_ns() if self._following is None else self.schedule.end_ns
         if until_ns is not None and self._send_some(until_ns):
             return True
@@ -122,13 +122,13 @@ class Generator:
         for feed, source in zip(self._feeds, self._sources, strict=True):
             feed.follow(source.under(schedule))
         self.schedule, self._following = schedule, None
-        self._journal.write("rescheduled", **asdict(schedule))
+        self._journal.record(LoadRescheduled(**asdict(schedule)))
 
     def report(self) -> None:
         """Journal how many records of all feeds are due, sent, delivered and refused so far."""
         now_ns = time.time_ns()
-        counts = {name: sum(getattr(feed, name) for feed in self._feeds) for name in ("sent", "delivered", "failed")}
-        self._journal.write("sent", now_ns, due=self.schedule.due_count(now_ns), **counts)
+        counts = (sum(getattr(feed, name) for feed in self._feeds) for name in ("sent", "delivered", "failed"))
+        self._journal.record(RecordsSent(self.schedule.due_count(now_ns), *counts, at_ns=now_ns))
 
     def finish(self) -> None:
         """Wait for the broker's last answers, then journal the final counts; each feed waits at most 30 s."""

@@ -113,7 +113,7 @@ def admin_password() -> str:
     """The password of the user `admin`; those of all users are made on first use: Airflow would log what it makes."""
     with locked(airflow_home() / LOCK, MAKING_SECRETS):
         known = json.loads(password_file().read_text()) if password_file().exists() else {}
-        passwords = {user: secrets.token_urlsafe(12) for user in ROLES} | known
+        passwords: dict[str, str] = {user: secrets.token_urlsafe(12) for user in ROLES} | known
         if passwords != known:
             _write_private(password_file(), passwords)
     return passwords[ADMIN]
@@ -126,7 +126,8 @@ def _secrets(folder: Path) -> dict[str, str]:
             fernet_key = base64.urlsafe_b64encode(os.urandom(32)).decode()  # the format that Fernet defines
             keys = {"fernet_key": fernet_key, "jwt_secret": secrets.token_hex(32), "api_secret": secrets.token_hex(32)}
             _write_private(path, keys)
-        return json.loads(path.read_text())
+        kept: dict[str, str] = json.loads(path.read_text())
+    return kept
 
 
 def _write_private(path: Path, document: dict[str, str]) -> None:

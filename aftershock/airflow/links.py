@@ -12,7 +12,7 @@ PAGES = "plugin/aftershock/aftershock"  # our pages in Airflow's own frame: the 
 
 
 def base_url() -> str:
-    return conf.get("api", "base_url", fallback="http://127.0.0.1:8080").rstrip("/")
+    return str(conf.get("api", "base_url", fallback="http://127.0.0.1:8080")).rstrip("/")
 
 
 def page(path: str) -> str:

@@ -11,6 +11,7 @@ from experiments.errors import BadInput
 from experiments.spec import Experiment
 from reproductions import measured
 from reproductions.reproduce import folder_of, missing_runs
+from results.runs.state import RunState
 
 
 def run_missing(id: str, size: int | None, out: Path | None) -> None:
@@ -37,7 +38,7 @@ def _run_all(id: str, experiments: Sequence[Experiment]) -> None:
         except BadInput as error:
             _say(f"{id}: no run of {experiment.name}: {error}")
         else:
-            if status.state != "done":
+            if status.state != RunState.DONE:
                 _say(f"{id}: run {status.run_id} failed: {status.error}")
 
 

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from aftershock.airflow import links, tasks, trigger_form
 from aftershock.airflow.assets import RESULT_TABLES, RUNS
+from results.runs.state import RunState
 
 if TYPE_CHECKING:
     from experiments.spec import Experiment
@@ -78,7 +79,7 @@ def publish(cells: list[Cell] | None, outlet_events: Mapping[Any, Any]) -> list[
 
     Skips when no run came to its end, so that nothing is scheduled on tables that are not there.
     """
-    found = [run for run in _runs_of_cells(cells).values() if run.status().state == "done"]
+    found = [run for run in _runs_of_cells(cells).values() if run.status().state == RunState.DONE]
     if not found:
         raise AirflowSkipException("no run came to its end")
     for table, asset in RESULT_TABLES.items():
@@ -125,7 +126,8 @@ def _told_by_begin(dag_run: str, key: str, state: str) -> str | None:
     states = get_current_context()["ti"].get_task_states(dag_id=BENCHMARK, task_ids=[BEGIN], run_ids=[dag_run])
     if states.get(dag_run, {}).get(BEGIN) != state:
         return None
-    return XCom.get_one(key=key, dag_id=BENCHMARK, task_id=BEGIN, run_id=dag_run, map_index=-1)
+    left: str | None = XCom.get_one(key=key, dag_id=BENCHMARK, task_id=BEGIN, run_id=dag_run, map_index=-1)
+    return left
 
 
 def _runs_of_cells(cells: list[Cell] | None) -> dict[str, Run]:

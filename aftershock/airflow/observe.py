@@ -47,7 +47,7 @@ class RunEnds(BaseTrigger):
     """
 
     def __init__(self, run_id: str, poll_interval_s: float) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # of Airflow, which gives it no types
         self.run_id, self.poll_interval_s = run_id, poll_interval_s
 
     def serialize(self) -> tuple[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from aftershock.airflow import links, tasks
+from results.regression.judging import Change
 
 log = logging.getLogger(__name__)
 Finding = dict[str, Any]  # `regression_id`, `experiment`, `verdict`, and `sentences` on what changed
@@ -31,7 +32,7 @@ def judge(finding: Finding) -> None:
     for sentence in finding["sentences"]:
         log.info("%s", sentence)
     log.info("%s: %s", finding["experiment"], finding["verdict"])
-    if finding["verdict"] == "worse":
+    if finding["verdict"] == Change.WORSE:
         told = "; ".join(sentence for sentence in finding["sentences"] if sentence.startswith("worse"))
         raise AirflowFailException(
             f"{finding['experiment']}: {told}; {links.regression_page(finding['regression_id'])}"

@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from aftershock.airflow import links, nightly, tasks
 from reproductions.ids import IDS
+from results.verdict import Verdict
 
 __all__ = ["IDS", "missing", "reproduce"]
 log = logging.getLogger(__name__)
@@ -40,8 +41,8 @@ def reproduce(id: str, size: int | None) -> dict[str, Any]:
         found = reproductions.reproduce(id, size=size)
     for verdict in found.verdicts:
         log.info("%-7s %s", verdict["verdict"], tasks.sentence(verdict))
-    failed = [tasks.sentence(each) for each in found.verdicts if each["verdict"] == "fail"]
-    unknown = [tasks.sentence(each) for each in found.verdicts if each["verdict"] == "unknown"]
+    failed = [tasks.sentence(each) for each in found.verdicts if each["verdict"] == Verdict.FAIL]
+    unknown = [tasks.sentence(each) for each in found.verdicts if each["verdict"] == Verdict.UNKNOWN]
     if failed or unknown:
         counts = f"{len(failed)} failed and {len(unknown)} unknown of {len(found.verdicts)} checks"
         told = f"{counts}: {'; '.join([*failed, *unknown])}"

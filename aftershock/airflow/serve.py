@@ -27,9 +27,10 @@ from aftershock.airflow.environment import (
     password_file,
 )
 from experiments.errors import EnvironmentFailure
+from experiments.waiting import poll_while, wait_for
 
 HOST = "127.0.0.1"
-READY_S = 120.0
+READY_S, READY_POLL_S = 120.0, 0.5
 GRACE_S = 15.0
 POLL_S = 0.1
 STABLE_S = 30.0  # a component that dies sooner cannot work here
@@ -126,9 +127,7 @@ class _Components:
         with signals.ignored():
             for leader in self.leaders:
                 signals.signal_group(leader, signal.SIGTERM)
-            deadline = time.monotonic() + GRACE_S
-            while self._running() and time.monotonic() < deadline:
-                time.sleep(POLL_S)
+            poll_while(self._running, interval_s=POLL_S, limit_s=GRACE_S)
             for leader in self.leaders:
                 signals.signal_group(leader, signal.SIGKILL)
             for leader in self.leaders:
@@ -139,17 +138,19 @@ class _Components:
 
 
 def _wait_until_ready(components: _Components, port: int) -> None:
-    deadline = time.monotonic() + READY_S
-    while not _answers(f"http://{HOST}:{port}/api/v2/monitor/health"):
+    def ready() -> bool:
+        if _answers(f"http://{HOST}:{port}/api/v2/monitor/health"):
+            return True
         components.revive()
-        if time.monotonic() > deadline:
-            raise EnvironmentFailure(f"Airflow did not answer in {READY_S:g} s", f"see {_log('api-server')}")
-        time.sleep(0.5)
+        return False
+
+    cause, remedy = f"Airflow did not answer in {READY_S:g} s", f"see {_log('api-server')}"
+    wait_for(ready, cause, remedy, interval_s=READY_POLL_S, limit_s=READY_S)
 
 
 def _answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=5) as response:
-            return response.status == 200
+            return bool(response.status == 200)
     except (urllib.error.URLError, OSError):
         return False

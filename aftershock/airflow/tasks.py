@@ -17,6 +17,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from aftershock.airflow import links, trigger_form
 from experiments.errors import AftershockError
 from experiments.wording import on_one_line
+from results.runs.state import RunState
+from results.verdict import Verdict
 
 if TYPE_CHECKING:
     from results.runs.store import Run
@@ -70,7 +72,7 @@ def note_error(context: Any) -> None:
     context["ti"].xcom_push(key=ERROR, value=reason)
 
 
-def tear_down(run: str, ti: Any) -> str:
+def tear_down(run: str, ti: Any) -> str | None:
     """Destroy the run's cluster and publish the run, as failed if a task of this DAG run failed."""
     from aftershock.run import steps
 
@@ -95,9 +97,9 @@ def judge(run: str) -> None:
     published = store.finished(run)
     verdicts = _verdicts(published)
     for verdict in verdicts:
-        if verdict["verdict"] != "pass":
+        if verdict["verdict"] != Verdict.PASS:
             log.info("%-7s %s", verdict["verdict"], sentence(verdict))
-    log.info("%d of %d checks passed", sum(verdict["verdict"] == "pass" for verdict in verdicts), len(verdicts))
+    log.info("%d of %d checks passed", sum(verdict["verdict"] == Verdict.PASS for verdict in verdicts), len(verdicts))
     if against := trouble(published):
         raise AirflowFailException(against)
 
@@ -109,9 +111,9 @@ def trouble(run: Run) -> str | None:
     """
     status, verdicts = run.status(), _verdicts(run)
     where = f"; {links.run_page(run.run_id)}" if status.dag_run else ""
-    if status.state != "done":
+    if status.state != RunState.DONE:
         return f"run {run.run_id} failed: {status.error}{where}"
-    failed = [sentence(verdict) for verdict in verdicts if verdict["verdict"] == "fail"]
+    failed = [sentence(verdict) for verdict in verdicts if verdict["verdict"] == Verdict.FAIL]
     return f"{len(failed)} of {len(verdicts)} checks failed: {'; '.join(failed)}{where}" if failed else None
 
 
@@ -121,6 +123,6 @@ def _verdicts(run: Run) -> list[dict[str, Any]]:
 
 def sentence(verdict: dict[str, Any]) -> str:
     """Observed and expected of a check, or why it could not be evaluated."""
-    if verdict["verdict"] == "unknown":
+    if verdict["verdict"] == Verdict.UNKNOWN:
         return f"{verdict['check']}: {verdict['detail']}"
     return f"{verdict['check']}: observed {verdict['observed']}, expected {verdict['expected']}"

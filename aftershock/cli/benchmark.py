@@ -10,6 +10,7 @@ from typing import Any
 from aftershock.cli.declare import command, show, verdict_code
 from experiments.errors import EnvironmentFailure
 from experiments.wording import on_one_line
+from results.runs.state import RunState
 
 
 def add(commands: Any) -> None:
@@ -34,7 +35,7 @@ def benchmark(arguments: argparse.Namespace) -> int:
 
     run = orchestrate.run(spec.load(arguments.experiment, arguments.overrides))
     status = run.status()
-    if status.state == "failed":
+    if status.state == RunState.FAILED:
         print(f"aftershock: {on_one_line(str(status.error))} (its logs: {run.raw})", file=sys.stderr)
         if arguments.json:
             print(json.dumps(status.to_json()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from experiments.errors import BadInput
@@ -19,7 +19,7 @@ class Parser(argparse.ArgumentParser):
     otherwise: str | None = None  # the word that is meant where none of `words` follows
 
     def __init__(self, *words: Any, **options: Any) -> None:
-        super().__init__(*words, **options, allow_abbrev=False)
+        super().__init__(*words, **(options | {"allow_abbrev": False}))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if self.otherwise and (not args or args[0] not in {*self.words.choices, "-h", "--help"}):
@@ -40,7 +40,7 @@ def group(commands: Any, name: str, text: str, otherwise: str | None = None) -> 
 
 def command(commands: Any, name: str, text: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
     """Declare a command; `run` carries it out and returns the exit code."""
-    declared = commands.add_parser(name, help=text, description=text)
+    declared: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
     declared.add_argument("--json", action="store_true", help="one JSON document on standard output")
     declared.set_defaults(run=run)
     return declared
@@ -61,6 +61,6 @@ def show(arguments: argparse.Namespace, found: dict[str, Any], text: str) -> Non
     print(json.dumps(found) if arguments.json else text)
 
 
-def verdict_code(verdicts: list[str]) -> int:
+def verdict_code(verdicts: Iterable[str]) -> int:
     """The exit code of a list of verdicts: an unknown one is no pass."""
     return PASSED if set(verdicts) == {"pass"} else NOT_ALL_PASSED

@@ -28,9 +28,9 @@ def plan_faults(arguments: argparse.Namespace) -> int:
     spec = load_fault_spec(arguments.faults)
     with in_file(arguments.faults):
         events = plan(spec, arguments.seed)
-    law, held = implied(spec), drawn(spec, events)
-    document = {"events": [event.to_json() for event in events], "implied": law.to_json(), "drawn": held.to_json()}
-    text = "" if arguments.json else "\n".join([*_rows(document["events"]), "", *_tolls(law, held)])
+    law, held, told = implied(spec), drawn(spec, events), [event.to_json() for event in events]
+    document = {"events": told, "implied": law.to_json(), "drawn": held.to_json()}
+    text = "" if arguments.json else "\n".join([*_rows(told), "", *_tolls(law, held)])
     show(arguments, document, text)
     return PASSED
 

@@ -59,7 +59,7 @@ def main(words: list[str] | None = None) -> int:
     _print_anything()
     try:
         arguments = parser().parse_args(words)
-        code = arguments.run(arguments)
+        code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
     except AftershockError as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 from aftershock.cli.declare import PASSED, command, show
 from experiments.errors import BadInput
+from results.runs.state import RunState
 
 
 def add(words: Any) -> None:
@@ -26,7 +27,7 @@ def prune(arguments: argparse.Namespace) -> int:
 
     _check(arguments)
     every = [run.known_status() for run in store.all_finished()]
-    runs, baselines = [status for status in every if status.state != store.UNREADABLE], baseline_run_ids()
+    runs, baselines = [status for status in every if status.state != RunState.UNREADABLE], baseline_run_ids()
     dag_runs = {status.run_id: status.dag_run for status in runs}
     limits = (arguments.keep, arguments.older_than)
     doomed = removable(runs, *limits, protected=baselines, now_ns=time.time_ns())

@@ -8,6 +8,7 @@ from typing import Any
 
 from aftershock.cli.declare import PASSED, command, show
 from experiments.errors import AftershockError, EnvironmentFailure
+from results.runs.state import RunState
 
 ALL = "all"
 
@@ -28,8 +29,8 @@ def recompute_runs(arguments: argparse.Namespace) -> int:
         show(arguments, run.status().to_json(), f"{run.run_id} was computed again: {run.report}")
         return PASSED
     every = [run.known_status() for run in store.all_finished()]
-    done = [status.run_id for status in every if status.state == "done"]
-    damaged = {status.run_id: str(status.error) for status in every if status.state == store.UNREADABLE}
+    done = [status.run_id for status in every if status.state == RunState.DONE]
+    damaged = {status.run_id: str(status.error) for status in every if status.state == RunState.UNREADABLE}
     failed = dict(damaged)
     for number, run_id in enumerate(done, 1):
         print(f"{number} of {len(done)}: {run_id}", file=sys.stderr)

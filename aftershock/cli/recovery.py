@@ -29,15 +29,16 @@ def plan_recovery(arguments: argparse.Namespace) -> int:
     topology = load_topology(arguments.topology)
     problem = recovery_problem(topology, failed_tasks(topology, arguments.failed), arguments.capacity)
     plan = PLANNERS[arguments.algorithm](problem)
+    recovered = topology.names(plan.partitions)
     found = {
-        "partitions": topology.names(plan.partitions),
+        "partitions": recovered,
         "queries": list(plan.queries),
         "priority": plan.priority,
         "optimal": plan.optimal,
     }
     spent, wanted = topology.values("costs")[plan.partitions].sum(), problem.priorities.sum()
     lines = [
-        f"recover {len(found['partitions'])} of {problem.failed.sum()} failed partitions "
+        f"recover {len(recovered)} of {problem.failed.sum()} failed partitions "
         f"(cost {spent:g} of a capacity of {arguments.capacity:g}):",
         *by_operator(topology, plan.partitions),
         f"that recovers {len(plan.queries)} of {len(problem.queries)} failed queries: {', '.join(plan.queries) or '-'}",

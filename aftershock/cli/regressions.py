@@ -6,6 +6,8 @@ import argparse
 from typing import Any
 
 from aftershock.cli.declare import NOT_ALL_PASSED, PASSED, command, show
+from results.regression.judging import Change
+from results.verdict import Verdict
 
 
 def add(words: Any) -> None:
@@ -34,11 +36,11 @@ def compare(arguments: argparse.Namespace) -> int:
     if arguments.against is None:
         found = side_by_side(arguments.run_id)
         show(arguments, found, columns(found))
-        return NOT_ALL_PASSED if found["pooled"] and found["pooled"]["verdict"] == "fail" else PASSED
+        return NOT_ALL_PASSED if found["pooled"] and found["pooled"]["verdict"] == Verdict.FAIL else PASSED
     found = against(arguments.run_id, arguments.against)
     show(arguments, found, judged(found))
     return _exit_code(found["verdict"])
 
 
 def _exit_code(verdict: str) -> int:
-    return NOT_ALL_PASSED if verdict == "worse" else PASSED
+    return NOT_ALL_PASSED if verdict == Change.WORSE else PASSED

@@ -80,13 +80,13 @@ def _line(entry: dict[str, Any]) -> str:
 def _compared(row: dict[str, Any]) -> str:
     """Observed beside expected; of an unknown verdict also the reason."""
     if not row["expected"]:
-        return row["detail"]
+        return str(row["detail"])
     compared = f"{row['observed'] or '-'}, expected {row['expected']}"
-    return f"{compared}: {row['detail']}" if row["verdict"] == "unknown" and row["detail"] else compared
+    return f"{compared}: {row['detail']}" if row["verdict"] == Verdict.UNKNOWN and row["detail"] else compared
 
 
 def _text(found: Reproduced) -> str:
     lines = [f"{found.reproduction.id}: {found.reproduction.what}", ""]
     for row in found.verdicts:
-        lines.append(f"  {MARKS[row['verdict']]} {row['check']:32} {_compared(row)}")
+        lines.append(f"  {MARKS[str(row['verdict'])]} {row['check']:32} {_compared(row)}")
     return "\n".join([*lines, "", *(f"  {kind:9} {path}" for kind, path in found.files.items())])

@@ -14,6 +14,7 @@ from aftershock.cli import export, prune, recompute, regressions
 from aftershock.cli.declare import PASSED, command, group, show
 from experiments.errors import BadInput
 from experiments.wording import on_one_line
+from results.runs.state import RunState
 
 
 def add(commands: Any) -> None:
@@ -34,7 +35,7 @@ def show_results(arguments: argparse.Namespace) -> int:
         return _list_runs(arguments)
     run = store.finished(arguments.run_id)
     status = run.status()
-    if status.state == "failed":
+    if status.state == RunState.FAILED:
         why = f"{run.run_id} failed: {on_one_line(str(status.error))} (its logs: {run.raw})"
         show(arguments, status.to_json(), why)
         return PASSED

@@ -6,7 +6,7 @@ Both take the same options; times are in seconds and rates per second.
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, TypedDict
 
 from aftershock.cli.declare import PASSED, add_seed, command, require_seed, show
 
@@ -40,10 +40,26 @@ def _add_system(declared: argparse.ArgumentParser) -> None:
     declared.add_argument("--depth", type=int, default=1, help="n, operators on the longest path; default 1")
 
 
-def _system(arguments: argparse.Namespace) -> dict[str, float]:
+class _System(TypedDict):
     """The options as the models name them."""
-    names = ("failure_rate", "checkpoint_cost", "recovery_time", "interval", "hop_delay", "depth")
-    return {name: getattr(arguments, name) for name in names}
+
+    failure_rate: float
+    checkpoint_cost: float
+    recovery_time: float
+    interval: float
+    hop_delay: float
+    depth: int
+
+
+def _system(arguments: argparse.Namespace) -> _System:
+    return _System(
+        failure_rate=arguments.failure_rate,
+        checkpoint_cost=arguments.checkpoint_cost,
+        recovery_time=arguments.recovery_time,
+        interval=arguments.interval,
+        hop_delay=arguments.hop_delay,
+        depth=arguments.depth,
+    )
 
 
 def predict_utilization(arguments: argparse.Namespace) -> int:
@@ -53,23 +69,23 @@ def predict_utilization(arguments: argparse.Namespace) -> int:
     rate, cost, recovery = arguments.failure_rate, arguments.checkpoint_cost, arguments.recovery_time
     model.check_inputs(**_system(arguments))
     chain = (arguments.hop_delay, arguments.depth)
+    intervals = {
+        "young": float(model.young(rate, cost)),
+        "daly": float(model.daly(rate, cost, recovery)),
+        "daly_higher_order": float(model.daly_higher_order(rate, cost)),
+        "zhuang": float(model.zhuang(rate, cost, recovery)),
+    }
     found = {
         "utilization": float(model.utilization(rate, cost, recovery, arguments.interval, *chain)),
         "optimal_interval": float(model.optimal_interval(rate, cost)),
         "optimal_utilization": float(model.optimal_utilization(rate, cost, recovery, *chain)),
-        "intervals": {
-            "young": float(model.young(rate, cost)),
-            "daly": float(model.daly(rate, cost, recovery)),
-            "daly_higher_order": float(model.daly_higher_order(rate, cost)),
-            "zhuang": float(model.zhuang(rate, cost, recovery)),
-        },
+        "intervals": intervals,
     }
     lines = [
         f"utilization at T = {arguments.interval:g} s    {found['utilization']:.4f}",
         f"optimal interval T*        {found['optimal_interval']:.4g} s",
         f"utilization at T*          {found['optimal_utilization']:.4f}",
-        "other models' intervals    "
-        + ", ".join(f"{name} {value:.4g} s" for name, value in found["intervals"].items()),
+        "other models' intervals    " + ", ".join(f"{name} {value:.4g} s" for name, value in intervals.items()),
     ]
     show(arguments, found, "\n".join(lines))
     return PASSED

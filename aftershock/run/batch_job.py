@@ -16,6 +16,7 @@ from pathlib import Path
 from aftershock.run.lease import lease
 from aftershock.run.live_run import complaint
 from experiments.errors import EnvironmentFailure
+from experiments.waiting import Deadline
 from infra import launch, tokens
 from infra.cluster import Handle
 from infra.launch import DAEMON, PYTHONPATH, REPOSITORY, for_the_controller
@@ -51,14 +52,13 @@ def carry_out(stage: str, run: Run, *arguments: str, owner: Handle) -> None:
     orders = _orders(run)
     orders.give(stage, list(arguments))
     start(run, owner)
-    looked = begun = time.monotonic()
+    deadline, next_look = Deadline(LIMIT_S), Deadline(LIVENESS_POLL_S)
     while not orders.finished(stage):
-        now = time.monotonic()
-        if now - looked >= LIVENESS_POLL_S:
-            looked = now
+        if next_look.passed:
+            next_look = Deadline(LIVENESS_POLL_S)
             if not _runs(owner) and not orders.finished(stage):
                 raise _failure(stage, run)
-        if now - begun > LIMIT_S:
+        if deadline.passed:
             raise _too_slow(stage)
         time.sleep(POLL_S)
 

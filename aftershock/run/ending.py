@@ -15,6 +15,8 @@ from infra import leftovers
 from infra.drivers import driver_for
 from infra.services import startup
 from results.runs import store
+from results.runs.state import RunState
+from results.runs.store import RunStatus
 
 log = logging.getLogger(__name__)
 LEFT_OUT = "left-out.txt"  # in raw/logs: what of the hosts' logs was not kept, and why
@@ -47,7 +49,7 @@ def _end(live: LiveRun, error: str | None) -> None:
     if live.began:
         _keep_logs(live)
         _remove_scratch(live.run.root)
-        store.write_json(live.run.root / "status.json", _final_status(live, damage or error))
+        store.write_json(live.run.root / "status.json", _final_status(live, damage or error).to_json())
         store.publish(live.run)
     live_directory = store.live_directory(live.run_id)
     store.discard(live_directory)
@@ -94,15 +96,15 @@ def _remove_scratch(folder: Path) -> None:
             path.unlink()
 
 
-def _final_status(live: LiveRun, error: str | None) -> dict[str, Any]:
+def _final_status(live: LiveRun, error: str | None) -> RunStatus:
     known = live.run.known_status()
-    if known.state == store.UNREADABLE:
+    if known.state == RunState.UNREADABLE:
         error = error or known.error
     failure = _failure(live.run_id)
     error = ABORTED if live.aborted else failure.get("error", error)
-    outcome = {"state": "failed" if error else "done", "ended_ns": time.time_ns(), "error": error}
+    outcome = {"state": RunState.FAILED if error else RunState.DONE, "ended_ns": time.time_ns(), "error": error}
     exit_code = failure.get("exit_code", AftershockError.exit_code) if error else 0
-    return {**known.to_json(), **outcome, "exit_code": exit_code}
+    return known.model_copy(update={**outcome, "exit_code": exit_code})
 
 
 def _failure(run_id: str) -> dict[str, Any]:

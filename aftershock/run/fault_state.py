@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from chaos.events import STRIKING
 from experiments.errors import EnvironmentFailure
-from experiments.fault_kinds import SERVICES, FaultKind
+from experiments.fault_kinds import FaultKind
+from journal.event import Event
+from journal.events.common import Failed
+from journal.events.injector import Disarmed, Ended, Healed, Injected, Striking
 
 GRACE_NS = 10 * 10**9  # a service that was started again shows as a process after a moment
 
@@ -19,37 +21,43 @@ class Held(NamedTuple):
 
 
 class FaultState:
-    """The injector's journal (an `journal.reader.Digest`): what faults hold, what was done, and how the injector is.
+    """The injector's journal (a `journal.reader.Digest`): what faults hold, what was done, and how the injector is.
 
     injected, healed   how many strikes were proved, and undone
     """
 
     def __init__(self) -> None:
         self.injected = self.healed = 0
-        self.events: set[str] = set()
+        self.kinds: set[type[Event]] = set()
         self._held: dict[tuple[int, str], Held] = {}
         self._services: dict[str, int | None] = {}  # until when they are held [ns], None for no end yet
         self._error: str | None = None
 
-    def take(self, entry: dict[str, Any]) -> None:
-        event = entry["event"]
-        self.events.add(event)
-        if event == "failed" and self._error is None:
-            self._error = entry["error"]
-        if service := SERVICES.get(entry.get("kind")):
-            self._note(service, entry)
-        self.injected += event == "injected"
-        self.healed += event == "healed"
-        if event == STRIKING:
-            self._held[entry["fault"], entry["host"]] = Held(entry["host"], FaultKind(entry["kind"]))
-        elif event == "ended" or (event == "healed" and not any(entry["left"].values())):
-            self._held.pop((entry["fault"], entry["host"]), None)
+    def take(self, event: Event) -> None:
+        self.kinds.add(type(event))
+        match event:
+            case Failed() if self._error is None:
+                self._error = event.error
+            case Injected():
+                self.injected += 1
+            case Striking():
+                self._begin(event)
+            case Healed():
+                self._heal(event)
+            case Ended():
+                self._held.pop((event.fault, event.host), None)
 
-    def _note(self, service: str, entry: dict[str, Any]) -> None:
-        if entry["event"] == STRIKING:
-            self._services[service] = None
-        elif entry["event"] == "healed":
-            self._services[service] = entry["at_ns"] + GRACE_NS
+    def _begin(self, event: Striking) -> None:
+        self._held[event.fault, event.host] = Held(event.host, event.kind)
+        if event.kind.service:
+            self._services[event.kind.service] = None
+
+    def _heal(self, event: Healed) -> None:
+        self.healed += 1
+        if event.kind.service:
+            self._services[event.kind.service] = event.at_ns + GRACE_NS
+        if not any(event.left.values()):
+            self._held.pop((event.fault, event.host), None)
 
     @property
     def held(self) -> list[Held]:
@@ -62,6 +70,6 @@ class FaultState:
 
     def failure(self, *, running: bool) -> EnvironmentFailure | None:
         """Why faults are not injected as planned, if so; `running` must have been asked before the journal was read."""
-        if self._error is None and (running or "disarmed" in self.events):
+        if self._error is None and (running or Disarmed in self.kinds):
             return None
         return EnvironmentFailure(f"the injector died ({self._error or 'killed'})", "see injector.log of the run")

@@ -27,7 +27,8 @@ def gather_logs(root: Path, target: Path) -> list[str]:
     They must belong to the owner of the root. Of a log that is too large its end is copied, and of logs that are too
     large together the first ones.
     """
-    uid, left, problems = root.lstat().st_uid, MOST_BYTES, []
+    problems: list[str] = []
+    uid, left = root.lstat().st_uid, MOST_BYTES
     for path in _logs(root, problems):
         _, host, _, name = path.split("/")
         most = min(left, LARGEST_BYTES)

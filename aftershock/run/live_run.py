@@ -12,16 +12,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isinf
 from pathlib import Path
-from typing import Any
 
+from aftershock.run.engines.choice import engine_of
+from aftershock.run.engines.engine import Engine
 from aftershock.run.run_journals import journals
 from chaos.events import ABORT_FILE
+from chaos.fault_plan import PLAN_FILE, FaultPlan
 from experiments import spec
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.plain_files import read_end
 from infra.cluster import HANDLE_FILE, Driver, Handle
 from infra.drivers import driver_of
-from journal.reader import entries, losses
+from journal.events.common import FAILURES
+from journal.reader import events, losses
 from results.runs import store
 
 log = logging.getLogger(__name__)
@@ -55,6 +58,11 @@ class LiveRun:
     def driver(self) -> Driver:
         """The driver of the experiment's cluster."""
         return driver_of(self.experiment.cluster.driver)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The engine that executes the experiment's query."""
+        return engine_of(self.experiment)
 
     @property
     def began(self) -> bool:
@@ -112,7 +120,7 @@ class LiveRun:
     def step(self) -> str | None:
         """The name of the current step, or None. A step whose process was killed counts until the next one begins."""
         try:
-            return store.read_json(self._step_path)["step"]
+            return str(store.read_json(self._step_path)["step"])
         except FileNotFoundError:
             return None
 
@@ -131,10 +139,19 @@ class LiveRun:
         return store.live_directory(self.run_id) / "step.json"
 
     @property
-    def plan(self) -> dict[str, Any]:
-        """The fault plan as the injector got it; empty before that."""
-        path = self.run.raw / "plan.json"
-        return store.read_json(path) if path.exists() else {}
+    def plan_path(self) -> Path:
+        """Where the injector finds its plan."""
+        return self.run.raw / PLAN_FILE
+
+    @property
+    def plan(self) -> FaultPlan | None:
+        """The fault plan as the injector got it; None before that."""
+        return self.armed_plan if self.plan_path.exists() else None
+
+    @property
+    def armed_plan(self) -> FaultPlan:
+        """The fault plan of a run whose window is known; raises `FileNotFoundError` before that."""
+        return FaultPlan.from_json(store.read_json(self.plan_path))
 
     def dead_service(self, expected: set[str]) -> EnvironmentFailure | None:
         """The failure to raise if one of these gateway services has died and no fault holds it down, else None."""
@@ -151,8 +168,7 @@ class LiveRun:
 
     def _last_words(self, service: str) -> str | None:
         """The error that a service wrote to its journal; the first one if it was restarted."""
-        told = entries(self.journal_path(service))
-        return next((str(entry["error"]) for entry in told if entry["event"] == "failed" and "error" in entry), None)
+        return next((failed.error for failed in events(self.journal_path(service), FAILURES)), None)
 
     def running(self) -> set[str]:
         """Names of the gateway's services that have a live process."""

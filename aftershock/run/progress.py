@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from aftershock.run.fault_state import FaultState
 from aftershock.run.live_run import LiveRun
 from aftershock.run.run_journals import journals
+from chaos.fault_plan import FaultPlan
 
 RUNNING_SERVICES = {"broker", "spark-master", "query", "generator"}
 
@@ -33,16 +33,15 @@ def progress(run_id: str) -> Progress:
     Whoever looks again in the same process reads only what the journals have got since.
     """
     live = LiveRun(run_id)
-    window = live.plan
+    plan = live.armed_plan
     now_ns = time.time_ns()
-    elapsed_ns = min(now_ns, window["window_end_ns"]) - window["window_start_ns"]
+    elapsed_ns = min(now_ns, plan.window_end_ns) - plan.window_start_ns
     failure = live.aborted or live.dead_injector() or live.dead_service(RUNNING_SERVICES)
     clock = f"{max(elapsed_ns, 0) / 1e9:4.0f} s of {live.experiment.window_s:.0f} s"
     with journals(run_id) as seen:
-        line = f"{clock} | {seen.query.pace} | {_told(seen.faults, window)}"
-    return Progress(line, max(window["window_end_ns"] - now_ns, 0) / 1e9, str(failure) if failure else None)
+        line = f"{clock} | {seen.query.pace} | {_told(seen.faults, plan)}"
+    return Progress(line, max(plan.window_end_ns - now_ns, 0) / 1e9, str(failure) if failure else None)
 
 
-def _told(faults: FaultState, plan: dict[str, Any]) -> str:
-    strikes = sum(len(event["targets"]) for event in plan["events"])
-    return f"{faults.injected} of {strikes} faults, {faults.healed} undone"
+def _told(faults: FaultState, plan: FaultPlan) -> str:
+    return f"{faults.injected} of {plan.strikes} faults, {faults.healed} undone"

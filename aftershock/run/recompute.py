@@ -11,10 +11,11 @@ from typing import Any
 
 from aftershock.run import batch_job, derive
 from experiments import spec
-from experiments.engines import Engine
+from experiments.engines import EngineName
 from experiments.errors import BadInput, EnvironmentFailure
 from results.runs import store
 from results.runs.machine import experiment_digest
+from results.runs.state import RunState
 from results.runs.store import Run
 from results.tables.schema import SCHEMA_VERSION
 
@@ -28,7 +29,7 @@ def recompute(run_id: str) -> Run:
     knows, and `EnvironmentFailure` when a job fails; the run then stays as it was.
     """
     old = store.finished(run_id)
-    if old.status().state != "done":
+    if old.status().state != RunState.DONE:
         raise BadInput("run_id", run_id, "a run that is done: this one failed, and its logs are not whole")
     if not (old.experiment_path.is_file() and old.raw.is_dir()):
         raise BadInput("run_id", run_id, "a run with its experiment and raw logs, which this one has lost")
@@ -51,7 +52,7 @@ def as_it_ran(old: Run) -> dict[str, Any]:
     """The experiment of a run, with what was no field yet when it ran."""
     document = old.experiment()
     engine = document.get("engine", {})
-    if (old.status().schema_version or 0) < CHAINING_SINCE and engine.get("name") == Engine.DATAFLOW:
+    if (old.status().schema_version or 0) < CHAINING_SINCE and engine.get("name") == EngineName.DATAFLOW:
         engine["chaining"] = False
     return document
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
+from aftershock.run.engines.choice import engine_of
+from aftershock.run.engines.engine import Engine
 from aftershock.run.fault_state import FaultState
-from aftershock.run.pace import pace_of
-from aftershock.run.query import Commits
 from experiments import spec
-from experiments.spec import Experiment
+from journal.event import Event
+from journal.events.injector import INJECTOR
+from journal.events.services import HOSTS, HostSample
 from journal.reader import JournalFollower
 from results.runs import store
 from results.runs.store import Run
@@ -41,10 +42,10 @@ class Samples:
     def __init__(self) -> None:
         self.last: dict[str, Sample] = {}
 
-    def take(self, entry: dict[str, Any]) -> None:
-        if entry["event"] == "sample":
-            cores = _cores(self.last.get(entry["host"]), entry["at_ns"], entry["cpu_s"])
-            self.last[entry["host"]] = Sample(entry["at_ns"], entry["cpu_s"], cores, entry["rss_bytes"])
+    def take(self, event: Event) -> None:
+        if isinstance(event, HostSample):
+            cores = _cores(self.last.get(event.host), event.at_ns, event.cpu_s)
+            self.last[event.host] = Sample(event.at_ns, event.cpu_s, cores, event.rss_bytes)
 
 
 def _cores(before: Sample | None, at_ns: int, cpu_s: float) -> float | None:
@@ -55,16 +56,16 @@ def _cores(before: Sample | None, at_ns: int, cpu_s: float) -> float | None:
 
 
 class Query:
-    """The query's journal: which events it has, when something was committed, and how far the query has come."""
+    """The query's journal: which kinds of events it has, when something was committed, how far the query is."""
 
-    def __init__(self, experiment: Experiment) -> None:
-        self.events: set[str] = set()
-        self.commits, self.pace = Commits(experiment), pace_of(experiment)
+    def __init__(self, engine: Engine) -> None:
+        self.kinds: set[type[Event]] = set()
+        self.commits, self.pace = engine.commits(), engine.pace()
 
-    def take(self, entry: dict[str, Any]) -> None:
-        self.events.add(entry["event"])
-        self.commits.take(entry)
-        self.pace.take(entry)
+    def take(self, event: Event) -> None:
+        self.kinds.add(type(event))
+        self.commits.take(event)
+        self.pace.take(event)
 
 
 class RunJournals:
@@ -73,14 +74,15 @@ class RunJournals:
     def __init__(self, run: Run) -> None:
         self.lock = Lock()
         self._run = run
-        self.injector = JournalFollower(run.journal_path("injector"), FaultState)
-        self.hosts = JournalFollower(run.journal_path("hosts"), Samples)
+        self.injector = JournalFollower(run.journal_path("injector"), INJECTOR, FaultState)
+        self.hosts = JournalFollower(run.journal_path("hosts"), HOSTS, Samples)
 
     @cached_property
     def query(self) -> JournalFollower[Query]:
         """The follower of the query's journal, which needs the experiment."""
         experiment = spec.validate(store.read_json(self._run.experiment_path))
-        return JournalFollower(self._run.journal_path("query"), partial(Query, experiment))
+        engine = engine_of(experiment)
+        return JournalFollower(self._run.journal_path("query"), engine.vocabulary, partial(Query, engine))
 
 
 class JournalStates:

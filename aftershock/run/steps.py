@@ -14,35 +14,41 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, ParamSpec, TypeVar
 
-from aftershock.run import batch_job, derive, ending, own_job, sustainable
+from aftershock.run import batch_job, derive, ending, sustainable
+from aftershock.run.engines.choice import engine_of
+from aftershock.run.engines.engine import CALIBRATION_FILE, Calibration, calibration_path
 from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine
-from aftershock.run.query import DRAIN_FILE, submission
 from aftershock.run.run_journals import journals
-from chaos.events import STANDING_BY
+from chaos.fault_plan import FaultPlan
 from chaos.plan import plan
 from experiments import spec
-from experiments.engines import Engine
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.spec import LoadMode
-from experiments.workloads import OwnJobSpec
 from infra.cluster import Driver
 from infra.drivers import driver_of
 from infra.services import kafka
+from journal.event import Event
+from journal.events.injector import Armed, StandingBy
+from journal.events.query import QueryReady
+from journal.events.testbed import EpochReady
 from results.runs import store
 from results.runs.machine import experiment_digest, machine_class
+from results.runs.state import RunState
+from results.runs.store import RunStatus
 from results.tables.schema import SCHEMA_VERSION
 from workloads.inputs import streams
+from workloads.load_config import LOAD_FILE, LoadConfig
 from workloads.schedule import Schedule
 from workloads.topics import CALIBRATION_TOPICS
 
 log = logging.getLogger(__name__)
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 ONE_PROCESS = "AFTERSHOCK_ONE_PROCESS"  # a variable, set where one process carries out all steps of a run
 QUERY_SERVICES = {"broker", "spark-master", "query"}
 HEADSTART_INTERVALS = 2.0
@@ -82,7 +88,7 @@ def begin(document: dict[str, Any], run_id: str | None = None, dag_run: str | No
     live.run.raw.mkdir(parents=True)
     ran = experiment.model_copy(update={"engine": experiment.engine.filled_in})  # a later version may decide otherwise
     store.write_json(live.run.experiment_path, ran.model_dump(mode="json"))
-    store.write_json(live.run.root / "status.json", _status(run_id, experiment, dag_run))
+    store.write_json(live.run.root / "status.json", _status(run_id, experiment, dag_run).to_json())
     return run_id
 
 
@@ -103,8 +109,7 @@ def check(experiment: spec.Experiment) -> None:
     driver = driver_of(experiment.cluster.driver)
     driver.check(experiment.cluster)
     _refuse_what_cannot_be_injected(experiment, driver)
-    if isinstance(experiment.workload, OwnJobSpec):
-        own_job.check(experiment.workload)
+    engine_of(experiment).check()
     streams(experiment.workload, Schedule(time.time_ns(), experiment.load.rate))
 
 
@@ -141,23 +146,22 @@ def deploy(run_id: str) -> None:
     topics = (*experiment.workload.input_topics, *filter(None, [experiment.workload.output_topic]))
     kafka.create_topics(live.handle.kafka, dict.fromkeys((*topics, *CALIBRATION_TOPICS), partitions))
     (live.run.raw / "spark-events").mkdir(exist_ok=True)
-    own = isinstance(experiment.workload, OwnJobSpec)
-    submit = own_job.submit_command(live) if own else submission(experiment, live.handle, live.root, live.run)
+    submit = live.engine.submission(live.handle, live.run)
     live.spawn_module("query", "infra.services.supervisor", live.journal_path("supervisor"), *submit)
     if experiment.load.mode is LoadMode.SATURATING:
-        path = live.gateway / "calibration.json"
+        path = calibration_path(live.handle)
         what = "the calibration of the query"
         live.wait(what, path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_CALIBRATION_S)
-        calibration = store.read_json(path)
+        calibration = Calibration.read(path)
         _check_calibration(experiment, calibration)
-        store.write_json(live.run.raw / path.name, calibration)
-    is_ready = functools.partial(_query_reported, live, "ready")
+        store.write_json(live.run.raw / path.name, calibration.to_json())
+    is_ready = functools.partial(_query_reported, live, QueryReady, EpochReady)
     live.wait("the query to start", is_ready, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_START_S)
 
 
-def _check_calibration(experiment: spec.Experiment, calibration: dict[str, Any]) -> None:
-    interval_s, cost_s = experiment.engine.checkpoint_interval_s, calibration["overhead_s"]
-    log.info("service rate %.0f records/s, %.2f s a checkpoint", calibration["service_rate"], cost_s)
+def _check_calibration(experiment: spec.Experiment, calibration: Calibration) -> None:
+    interval_s, cost_s = experiment.engine.checkpoint_interval_s, calibration.overhead_s
+    log.info("service rate %.0f records/s, %.2f s a checkpoint", calibration.service_rate, cost_s)
     if interval_s <= cost_s:
         allowed = f"more than the checkpoint cost, {cost_s:.2f} s as measured here"
         raise BadInput("engine.checkpoint_interval_s", interval_s, allowed)
@@ -169,22 +173,15 @@ def start_load(run_id: str) -> None:
     live = LiveRun(run_id)
     engine, load = live.experiment.engine, live.experiment.load
     saturating = load.mode is LoadMode.SATURATING
-    rate = store.read_json(live.run.raw / "calibration.json")["load_rate"] if saturating else load.rate
+    rate = Calibration.read(live.run.raw / CALIBRATION_FILE).load_rate if saturating else load.rate
     headstart_ns = round(HEADSTART_INTERVALS * engine.checkpoint_interval_s * 1e9) if saturating else 0
-    workload = live.experiment.workload
-    if isinstance(workload, OwnJobSpec):
-        workload = own_job.staged(workload, own_job.folder_of(live))
     schedule = Schedule(time.time_ns() - headstart_ns, rate, engine.partitions)
-    config = {
-        "broker": live.handle.kafka.to_json(),
-        "workload": workload.model_dump(mode="json"),
-        "schedule": asdict(schedule),
-    }
-    path = live.orders / sustainable.LOAD_FILE
-    store.write_json(path, config)
+    config = LoadConfig(live.handle.kafka, live.engine.workload_on(live.handle), schedule)
+    path = live.orders / LOAD_FILE
+    store.write_json(path, config.to_json())
     log.info("load: %.0f records/s (%s)", rate, load.mode.value)
     live.spawn_module("generator", "workloads.generator", path, live.journal_path("generator"))
-    live.spawn_module("sampler", "infra.services.sampler", live.root, live.journal_path("hosts"))
+    live.spawn_module("sampler", "infra.sampler", live.root, live.journal_path("hosts"))
     _await_steady(live, 0)
     if load.mode is LoadMode.SUSTAINABLE:
         _await_steady(live, sustainable.find(live, schedule))
@@ -201,21 +198,20 @@ def arm_faults(run_id: str) -> dict[str, int]:
     """Draw the fault plan, hand it to the injector, and open the measurement window."""
     live = LiveRun(run_id)
     events = plan(live.experiment.fault_spec, live.experiment.seed) if live.experiment.faults.can_fail else []
-    path = live.run.raw / "plan.json"
+    path = live.plan_path
     live.spawn_module("injector", "chaos.injector", live.root, path, live.journal_path("injector"))
-    live.wait("the injector", lambda: _injector_reported(live, STANDING_BY), {"injector"}, ARMING_LIMIT_S)
+    live.wait("the injector", lambda: _injector_reported(live, StandingBy), {"injector"}, ARMING_LIMIT_S)
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
-    window = {"window_start_ns": start_ns, "window_end_ns": start_ns + round(live.experiment.window_s * 1e9)}
-    store.write_json(
-        path, {**window, "max_down": live.experiment.faults.max_down, "events": [event.to_json() for event in events]}
-    )
+    end_ns = start_ns + round(live.experiment.window_s * 1e9)
+    armed = FaultPlan(start_ns, end_ns, tuple(events), live.experiment.faults.max_down)
+    store.write_json(path, armed.to_json())
     log.info("%d faults planned in a window of %.0f s", len(events), live.experiment.window_s)
-    live.wait("the faults to be prepared", lambda: _injector_reported(live, "armed"), {"injector"}, ARMING_LIMIT_S)
+    live.wait("the faults to be prepared", lambda: _injector_reported(live, Armed), {"injector"}, ARMING_LIMIT_S)
     if time.time_ns() > start_ns:
         raise EnvironmentFailure(
             "the injector was not ready when the window opened", "run again on a less busy machine"
         )
-    return window
+    return {"window_start_ns": start_ns, "window_end_ns": end_ns}
 
 
 @step
@@ -229,13 +225,12 @@ def stop(run_id: str) -> None:
     live.stop("injector", HEALING_LIMIT_S)
     if failure := live.dead_injector():
         raise failure
-    end_ns = store.read_json(live.run.raw / "plan.json")["window_end_ns"]
+    end_ns = live.armed_plan.window_end_ns
     interval_s = live.experiment.engine.checkpoint_interval_s
     limit_s = LAST_BATCH_LIMIT_S + 2 * interval_s
     live.wait("the last batch of the window", lambda: _commits(live, end_ns) > 0, QUERY_SERVICES, limit_s, interval_s)
-    if live.experiment.engine.name is Engine.DATAFLOW:
-        (live.orders / DRAIN_FILE).touch()
-        live.wait("the last results", lambda: _query_reported(live, "finished"), QUERY_SERVICES, limit_s)
+    if drained := live.engine.drain(live.handle):
+        live.wait("the last results", lambda: _query_reported(live, drained), QUERY_SERVICES, limit_s)
     batch_job.start(live.run, live.handle)
     for service, grace_s in (("generator", 15.0), ("query", 30.0), ("sampler", 0.0)):
         live.stop(service, grace_s)
@@ -286,30 +281,30 @@ def teardown(run_id: str, error: str | None = None) -> str | None:
     return ending.tear_down(run_id, error)
 
 
-def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None) -> dict[str, Any]:
-    return {
-        "run_id": run_id,
-        "experiment": experiment.name,
-        "experiment_digest": experiment_digest(experiment),
-        "machine": machine_class(),
-        "state": "running",
-        "dag_run": dag_run,
-        "schema_version": SCHEMA_VERSION,
-        "started_ns": time.time_ns(),
-        "ended_ns": None,
-        "error": None,
-        "exit_code": None,
-    }
+def _status(run_id: str, experiment: spec.Experiment, dag_run: str | None) -> RunStatus:
+    return RunStatus(
+        run_id=run_id,
+        experiment=experiment.name,
+        experiment_digest=experiment_digest(experiment),
+        machine=machine_class(),
+        state=RunState.RUNNING,
+        dag_run=dag_run,
+        schema_version=SCHEMA_VERSION,
+        started_ns=time.time_ns(),
+        ended_ns=None,
+        error=None,
+        exit_code=None,
+    )
 
 
-def _query_reported(live: LiveRun, event: str) -> bool:
+def _query_reported(live: LiveRun, *kinds: type[Event]) -> bool:
     with journals(live.run_id) as seen:
-        return event in seen.query.events
+        return not seen.query.kinds.isdisjoint(kinds)
 
 
-def _injector_reported(live: LiveRun, event: str) -> bool:
+def _injector_reported(live: LiveRun, kind: type[Event]) -> bool:
     with journals(live.run_id) as seen:
-        return event in seen.faults.events
+        return kind in seen.faults.kinds
 
 
 def _commits(live: LiveRun, after_ns: int) -> int:

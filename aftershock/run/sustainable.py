@@ -7,27 +7,28 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from aftershock.run.live_run import LiveRun
-from aftershock.run.query import Reads
 from experiments.errors import EnvironmentFailure
+from journal.event import Event
+from journal.events.search import Found, ProbeJudged
+from journal.events.services import GENERATOR, RecordsSent
 from journal.reader import JournalFollower
 from journal.writer import Journal
 from models.sustainable.lag import Judged, Sample, is_overwhelmed, judge
 from models.sustainable.search import Search
 from results.runs import store
+from workloads.load_config import LOAD_FILE, LoadConfig
 from workloads.schedule import Schedule
 
 log = logging.getLogger(__name__)
 
 NS = 1e9
-LOAD_FILE = "generator.json"
 SERVICES = {"broker", "spark-master", "query", "generator"}
 LEAD_S = 1.0  # from an order to when it takes effect: the generator must have seen it by then
 SETTLE_INTERVALS, SETTLE_S = 2.0, 4.0  # before lag is watched: as many checkpoint intervals, or seconds if that is more
@@ -54,18 +55,19 @@ class Deliveries:
         self.counts: Counts = [(0, 0)]
         self.refused = 0
 
-    def take(self, entry: dict[str, Any]) -> None:
-        if entry["event"] == "sent":
-            self.counts.append((entry["at_ns"], entry["delivered"]))
-            self.refused = entry["failed"]
+    def take(self, event: Event) -> None:
+        if isinstance(event, RecordsSent):
+            self.counts.append((event.at_ns, event.delivered))
+            self.refused = event.failed
 
 
 class LoadJournals:
     """What a run's journals say by now; followed, lest a search disturb the query the more the longer it takes."""
 
     def __init__(self, live: LiveRun) -> None:
-        self._query = JournalFollower(live.journal_path("query"), partial(Reads, live.experiment))
-        self._generator = JournalFollower(live.journal_path("generator"), Deliveries)
+        engine = live.engine
+        self._query = JournalFollower(live.journal_path("query"), engine.vocabulary, engine.reads)
+        self._generator = JournalFollower(live.journal_path("generator"), GENERATOR, Deliveries)
 
     @property
     def read(self) -> Counts:
@@ -87,7 +89,8 @@ class LoadJournals:
 def set_load(live: LiveRun, schedule: Schedule) -> None:
     """Have the generator go on by this schedule."""
     path = live.orders / LOAD_FILE
-    store.write_json(path, store.read_json(path) | {"schedule": asdict(schedule)})
+    config = LoadConfig.from_json(store.read_json(path))
+    store.write_json(path, replace(config, schedule=schedule).to_json())
 
 
 def find(live: LiveRun, schedule: Schedule) -> int:
@@ -104,7 +107,7 @@ def find(live: LiveRun, schedule: Schedule) -> int:
         judged = _watch(live, looks, probe, journal)
         log.info("probe %d, %.0f records/s: %s, %s", probe.number, schedule.rate, judged.outcome.value, judged.why)
         search = search.after(judged.outcome)
-    journal.write("found", low=search.low, high=search.high, end=search.end.value)
+    journal.record(Found(search.low, search.high, search.end.value))
     found = [f"{rate:,.0f}" if rate else "none" for rate in (search.low, search.high)]
     log.info("records/s sustained: %s, not sustained: %s (search ended by %s)", *found, search.end.value)
     if search.low is None:
@@ -115,11 +118,12 @@ def find(live: LiveRun, schedule: Schedule) -> int:
 
 def _drained(live: LiveRun, looks: LoadJournals, schedule: Schedule) -> Schedule:
     """The schedule with its end, once the query has read all that it made due."""
-    ended = schedule.ending(time.time_ns() + round(LEAD_S * NS))
+    end_ns = time.time_ns() + round(LEAD_S * NS)
+    ended = schedule.ending(end_ns)
     set_load(live, ended)
-    due = ended.due_count(ended.end_ns) - len(live.experiment.workload.input_topics)  # each may owe the last one
+    due = ended.due_count(end_ns) - len(live.experiment.workload.input_topics)  # each may owe the last one
     still_s = max(STILL_S, STILL_INTERVALS * live.experiment.engine.checkpoint_interval_s)
-    moved_ns, known = ended.end_ns, -1
+    moved_ns, known = end_ns, -1
 
     def is_read() -> bool:
         nonlocal moved_ns, known
@@ -130,7 +134,7 @@ def _drained(live: LiveRun, looks: LoadJournals, schedule: Schedule) -> Schedule
         elif time.time_ns() - moved_ns > still_s * NS:
             reason = f"for {still_s:.0f} s the query has read none of the {due - read:,} records that are left to it"
             raise EnvironmentFailure(reason, "load.rate is far above what the query does: lower it")
-        return time.time_ns() > ended.end_ns and read >= due
+        return time.time_ns() > end_ns and read >= due
 
     live.wait("the query to read what is left", is_read, SERVICES, inf)
     return ended
@@ -158,8 +162,8 @@ def _watch(live: LiveRun, looks: LoadJournals, probe: Probe, journal: Journal) -
     left_s = (probe.ended_ns - time.time_ns()) / NS
     live.wait(f"probe {probe.number}, {rate:,.0f} records/s", is_over, SERVICES, left_s + SLACK_S, left_s)
     judged = judge(rate, interval_s, seen.lag, seen.unread)
-    about = {"probe": probe.number, "rate": rate, "started_ns": probe.started_ns}
-    journal.write("probe", **about, **seen.figures, **asdict(judged))
+    about: dict[str, Any] = {"probe": probe.number, "rate": rate, "started_ns": probe.started_ns}
+    journal.record(ProbeJudged(**(about | seen.figures | asdict(judged))))
     return judged
 
 
@@ -209,4 +213,5 @@ class ProbeRecords:
 
 def _at(counts: Counts, at_ns: int) -> float:
     """A count at a moment, evenly between those that are known; after the last, the last."""
-    return float(np.interp(at_ns, *zip(*counts, strict=True)))
+    moments_ns, known = zip(*counts, strict=True)
+    return float(np.interp(at_ns, moments_ns, known))

@@ -17,7 +17,8 @@ from experiments.engines import EngineSpec
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.parsing import parse
 from infra import leftovers
-from infra.leftovers import ROOT_USER, Traces
+from infra.leftovers import Traces
+from infra.removal import ROOT_USER
 from infra.services import startup
 from results.runs import store
 

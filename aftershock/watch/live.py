@@ -4,17 +4,36 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
+from aftershock.run.engines.engine import Pace
 from aftershock.run.fault_state import FaultState
 from aftershock.run.live_run import LiveRun
-from aftershock.run.pace import Pace
 from aftershock.run.run_journals import JournalStates, Sample, journals
 from aftershock.watch.abort import abort
+from chaos.fault_plan import FaultPlan
 from experiments.errors import AftershockError, BadInput
 from experiments.fault_kinds import Effect
 from results.runs import store
-from workloads.schedule import Schedule
+from workloads.load_config import LOAD_FILE, LoadConfig
+
+
+class HostCondition(StrEnum):
+    """What the samples of a host say of it, while no fault holds it."""
+
+    UP = "up"  # it was sampled of late
+    UNKNOWN = "unknown"  # it never was
+    SILENT = "silent"  # it was not of late
+
+
+class WindowPhase(StrEnum):
+    """Where a run is, by its measurement window."""
+
+    SETTING_UP = "setting up"
+    MEASURING = "measuring"
+    WINDING_UP = "winding up"
+
 
 SILENT_S = 10.0  # hosts are sampled once a second: one without a sample for longer does not answer
 
@@ -23,14 +42,14 @@ SILENT_S = 10.0  # hosts are sampled once a second: one without a sample for lon
 class LiveHost:
     """A host of a live run, with what its processes use.
 
-    state      "up" (sampled of late), "unknown" (never sampled), "silent" (not of late), or what a fault holds it in
+    state      what a fault holds it in, or else what its samples say
     cpu_cores  cores kept busy between the last two samples
     """
 
     name: str
     role: str
     domains: tuple[str, ...]
-    state: str
+    state: HostCondition | Effect
     cpu_cores: float | None
     rss_bytes: int | None
 
@@ -55,7 +74,7 @@ def state_of(run_id: str) -> dict[str, Any]:
             **_clock(plan, live.experiment.window_s, now_ns),
             "faults": _faults(plan, seen.faults),
             "next_fault": _next(plan, now_ns),
-            **_query(live, seen.query.pace, min(now_ns, plan.get("window_end_ns", now_ns))),
+            **_query(live, seen.query.pace, min(now_ns, plan.window_end_ns) if plan else now_ns),
         }
 
 
@@ -74,11 +93,11 @@ def _state_or_trouble(run_id: str) -> dict[str, Any] | None:
         return {"run_id": run_id, "trouble": trouble} if run_id in store.all_live() else None
 
 
-def _clock(plan: dict[str, Any], window_s: float, now_ns: int) -> dict[str, Any]:
-    if not plan:
-        return {"phase": "setting up", "elapsed_s": 0.0, "window_s": window_s, "left_s": None}
-    elapsed_s = min(max((now_ns - plan["window_start_ns"]) / 1e9, 0.0), window_s)
-    phase = "measuring" if now_ns < plan["window_end_ns"] else "winding up"
+def _clock(plan: FaultPlan | None, window_s: float, now_ns: int) -> dict[str, Any]:
+    if plan is None:
+        return {"phase": WindowPhase.SETTING_UP, "elapsed_s": 0.0, "window_s": window_s, "left_s": None}
+    elapsed_s = min(max((now_ns - plan.window_start_ns) / 1e9, 0.0), window_s)
+    phase = WindowPhase.MEASURING if now_ns < plan.window_end_ns else WindowPhase.WINDING_UP
     return {"phase": phase, "elapsed_s": elapsed_s, "window_s": window_s, "left_s": window_s - elapsed_s}
 
 
@@ -98,31 +117,32 @@ def _host(
 ) -> LiveHost:
     """What the last sample says of resources holds only as long as the host is up."""
     if effect is not None or sample is None:
-        return LiveHost(name, role, domains, "unknown" if effect is None else effect.value, None, None)
+        return LiveHost(name, role, domains, HostCondition.UNKNOWN if effect is None else effect, None, None)
     if now_ns - sample.at_ns > SILENT_S * 1e9:
-        return LiveHost(name, role, domains, "silent", None, None)
-    return LiveHost(name, role, domains, "up", sample.cores, sample.rss_bytes)
+        return LiveHost(name, role, domains, HostCondition.SILENT, None, None)
+    return LiveHost(name, role, domains, HostCondition.UP, sample.cores, sample.rss_bytes)
 
 
-def _faults(plan: dict[str, Any], so_far: FaultState) -> dict[str, int]:
-    planned = sum(len(event["targets"]) for event in plan.get("events", ()))
-    return {"planned": planned, "injected": so_far.injected, "healed": so_far.healed}
+def _faults(plan: FaultPlan | None, so_far: FaultState) -> dict[str, int]:
+    return {"planned": plan.strikes if plan else 0, "injected": so_far.injected, "healed": so_far.healed}
 
 
-def _next(plan: dict[str, Any], now_ns: int) -> dict[str, Any] | None:
-    for event in sorted(plan.get("events", ()), key=lambda each: each["at"]):
-        in_s = (plan["window_start_ns"] - now_ns) / 1e9 + event["at"]
+def _next(plan: FaultPlan | None, now_ns: int) -> dict[str, Any] | None:
+    if plan is None:
+        return None
+    for event in sorted(plan.events, key=lambda each: each.at):
+        in_s = (plan.window_start_ns - now_ns) / 1e9 + event.at
         if in_s > 0:
-            return {"in_s": in_s, "kind": event["kind"], "targets": event["targets"]}
+            return {"in_s": in_s, "kind": event.kind.value, "targets": list(event.targets)}
     return None
 
 
 def _query(live: LiveRun, pace: Pace, until_ns: int) -> dict[str, Any]:
     """What the query has committed, and how many records were due by then, or in the window, and are not."""
-    path = live.orders / "generator.json" if live.provisioned else None
+    path = live.orders / LOAD_FILE if live.provisioned else None
     lag_records = None
     if path is not None and path.exists() and pace.committed_records is not None:
-        schedule = Schedule(**store.read_json(path)["schedule"])
+        schedule = LoadConfig.from_json(store.read_json(path)).schedule
         lag_records = max(schedule.due_count(until_ns) - pace.committed_records, 0)
     told = {name: getattr(pace, name) for name in ("committed_records", "records_per_s", "doing")}
     return {"lag_records": lag_records, **told}

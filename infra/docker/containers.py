@@ -17,6 +17,7 @@ from docker.models.containers import Container
 from docker.models.networks import Network
 
 from experiments.errors import EnvironmentFailure
+from experiments.waiting import poll_while
 from infra import tokens
 from infra.cluster import Handle
 from infra.docker import daemon
@@ -45,13 +46,17 @@ def get(handle: Handle, host: str) -> Container:
 def containers_of(label: str) -> list[Container]:
     """All containers of a cluster, whatever state they are in."""
     with daemon.asking("list containers"):
-        return daemon.client().containers.list(all=True, sparse=True, filters={"label": f"{CLUSTER_LABEL}={label}"})
+        found: list[Container] = daemon.client().containers.list(
+            all=True, sparse=True, filters={"label": f"{CLUSTER_LABEL}={label}"}
+        )
+        return found
 
 
 def networks_of(label: str) -> list[Network]:
     """The networks of the cluster with this label."""
     with daemon.asking("list networks"):
-        return daemon.client().networks.list(filters={"label": f"{CLUSTER_LABEL}={label}"})
+        found: list[Network] = daemon.client().networks.list(filters={"label": f"{CLUSTER_LABEL}={label}"})
+        return found
 
 
 def owners() -> dict[tuple[str, int], list[str]]:
@@ -77,11 +82,9 @@ def remove(label: str, uid: int) -> None:
     Idempotent. What somebody asked for who has been killed may still appear: it is waited for. Raises
     `EnvironmentFailure` for what does not go.
     """
-    deadline = time.monotonic() + REMOVAL_LIMIT_S
-    while left := _remove_what_there_is(label, uid):
-        if time.monotonic() > deadline:
-            raise EnvironmentFailure(f"Docker does not remove {', '.join(left)}", daemon.REMEDY)
-        time.sleep(PAUSE_S)
+    left = poll_while(lambda: _remove_what_there_is(label, uid), interval_s=PAUSE_S, limit_s=REMOVAL_LIMIT_S)
+    if left:
+        raise EnvironmentFailure(f"Docker does not remove {', '.join(left)}", daemon.REMEDY)
 
 
 def _remove_what_there_is(label: str, uid: int) -> list[str]:
@@ -157,14 +160,15 @@ def thaw(container: Container) -> None:
 
 def stands_still(handle: Handle, host: str) -> bool:
     """Whether the container of a host is paused now."""
-    return get(handle, host).status == "paused"
+    status: str = get(handle, host).status
+    return status == "paused"
 
 
 def cpu_ns(container: Container) -> int:
     """CPU time that the container's processes have used [ns]."""
     with daemon.asking(f"look at {container.name}"):
         stats = container.client.api.stats(container.id, stream=False, one_shot=True)
-    return stats["cpu_stats"]["cpu_usage"]["total_usage"]
+    return int(stats["cpu_stats"]["cpu_usage"]["total_usage"])
 
 
 def leave(container: Container, token: str) -> None:

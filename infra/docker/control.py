@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from experiments.inventory import Role
+from experiments.hosts import Role
+from infra import namespaces
 from infra.cluster import Handle, Host
-from infra.netns import namespaces
 
 NAME = "control"
 NUMBER = namespaces.CONTROLLER_NUMBER - 1  # of its address; workers have lower ones

@@ -12,13 +12,12 @@ from typing import Any
 from docker.errors import ImageNotFound
 from docker.types import IPAMConfig, IPAMPool
 
-from experiments.inventory import Role
+from experiments.hosts import Role
 from experiments.spec import ClusterSpec
-from infra import launch
+from infra import launch, namespaces
 from infra.cluster import Handle, Host
 from infra.docker import control, daemon, mounts
 from infra.docker.containers import AT_ONCE, CLUSTER_LABEL, ROOT_LABEL, USER_LABEL, name_of, network_of
-from infra.netns import namespaces
 from infra.processes import MACHINE
 from infra.services.startup import WORKER_OVERHEAD_MB
 
@@ -76,11 +75,11 @@ def build_image() -> str:
     with daemon.asking(f"build {tag}"):
         images = daemon.client().images
         try:
-            return images.get(tag).id
+            image = images.get(tag)
         except ImageNotFound:
             with DOCKERFILE.open("rb") as file:
                 image, _ = images.build(fileobj=file, tag=tag, rm=True)
-            return image.id
+    return str(image.id)
 
 
 def real_time(handle: Handle) -> dict[str, int]:

@@ -5,6 +5,7 @@ Needs a Docker daemon of this machine that its user may use. Nothing is pulled: 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -13,13 +14,13 @@ from pathlib import Path
 from docker.models.containers import Container
 
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
-from infra import leftovers
+from infra import namespaces, removal, tokens
 from infra.cluster import Handle, Host
 from infra.docker import containers, control, creation, daemon, mounts
 from infra.docker.stream import ExecSession
 from infra.docker.strikes import COMPLETED, Completed, Disconnection, reached
-from infra.netns import namespaces
 from infra.processes import Usage
 from infra.remote.answers import Refused
 from infra.remote.hosts import RemoteHosts, StandsStill, SwitchedOff
@@ -27,9 +28,13 @@ from infra.services import startup
 from infra.strikes import delay, partition
 from infra.strikes.strike import Proof, Strike
 
+TOKEN_LETTER = tokens.LETTERS["docker"]
+
 
 class DockerDriver(RemoteHosts):
     """Implements `infra.cluster.Driver` by containers of this machine."""
+
+    name = ClusterDriver.DOCKER
 
     def __init__(self) -> None:
         super().__init__(_session)
@@ -39,8 +44,8 @@ class DockerDriver(RemoteHosts):
         daemon.check()
         mounts.check_socket()
 
-    def refusal(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
-        """The daemon itself can only take a host off its network as a whole."""
+    def obstacle(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
+        """What the machine's kernel cannot do. The daemon can only take a host off its network as a whole."""
         in_part = kind is FaultKind.PARTITION and options != PLAIN
         if in_part and (reason := partition.refusal()):
             return f"a partition from all hosts, both ways, where nftables does not work ({reason})"
@@ -116,7 +121,8 @@ class DockerDriver(RemoteHosts):
     def destroy(self, handle: Handle) -> None:
         """Remove the cluster's containers and network, and end what carries its token; the directories stay."""
         self.close(handle)
-        leftovers.remove(handle.label)
+        containers.remove(handle.label, os.geteuid())
+        removal.remove(handle.label, os.geteuid())
 
 
 def _session(handle: Handle, host: Host, command: Sequence[str]) -> ExecSession:
@@ -132,7 +138,7 @@ def lay_out(spec: ClusterSpec, run_id: str, root: Path) -> Handle:
     """The handle of a cluster on a subnet that is free; to be called while nobody else provisions."""
     subnet = namespaces.free_subnet()
     network = namespaces.prefix_of(subnet)
-    return startup.handle_of(spec, run_id, root, letter=leftovers.IN_DOCKER, subnet=subnet, network=network)
+    return startup.handle_of(spec, run_id, root, letter=TOKEN_LETTER, subnet=subnet, network=network)
 
 
 def make_hosts(spec: ClusterSpec, handle: Handle) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from docker.types import Mount
 
 from experiments.errors import BadInput
-from experiments.inventory import Role
+from experiments.hosts import Role
 from infra import credentials
 from infra.cluster import JOB, STORE, Handle, Host
 from infra.docker import control, daemon

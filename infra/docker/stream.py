@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import select
 import socket
-import time
 from collections.abc import Sequence
 
 from docker.errors import DockerException
 from docker.models.containers import Container
 from requests.exceptions import RequestException
 
+from experiments.waiting import Deadline
 from infra.remote.json_lines import LONGEST_LINE, JsonLines, reason_of
 from infra.remote.session import Disconnected
 
@@ -56,7 +56,7 @@ class ExecSession(JsonLines):
         self._socket.sendall(line)
 
     def read_line(self) -> str:
-        deadline = time.monotonic() + self._limit_s
+        deadline = Deadline(self._limit_s)
         while b"\n" not in self._lines:
             if len(self._lines) > LONGEST_LINE:
                 raise EOFError("it says much and gives no answer")
@@ -70,14 +70,14 @@ class ExecSession(JsonLines):
         line, _, self._lines = self._lines.partition(b"\n")
         return line.decode()
 
-    def _frame(self, deadline: float) -> tuple[int, bytes]:
+    def _frame(self, deadline: Deadline) -> tuple[int, bytes]:
         """The next frame: which stream it is of, and its content; (0, b"") when the program has ended."""
         header = self._exactly(HEADER_BYTES, deadline)
         if not header:
             return 0, b""
         return header[0], self._exactly(int.from_bytes(header[4:], "big"), deadline)
 
-    def _exactly(self, count: int, deadline: float) -> bytes:
+    def _exactly(self, count: int, deadline: Deadline) -> bytes:
         while len(self._buffer) < count:
             received = self._receive(deadline)
             if not received:
@@ -86,8 +86,8 @@ class ExecSession(JsonLines):
         taken, self._buffer = self._buffer[:count], self._buffer[count:]
         return taken
 
-    def _receive(self, deadline: float) -> bytes:
-        while (left_s := deadline - time.monotonic()) > 0:
+    def _receive(self, deadline: Deadline) -> bytes:
+        while (left_s := deadline.left_s) > 0:
             self._socket.settimeout(min(left_s, SILENCE_S))
             try:
                 return self._socket.recv(CHUNK_BYTES)

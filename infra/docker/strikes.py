@@ -17,6 +17,7 @@ from typing import TypeVar
 from docker.models.containers import Container
 
 from experiments.fault_kinds import FaultKind, FaultOptions
+from experiments.waiting import Deadline
 from infra.cluster import Handle, Host
 from infra.docker import containers, mounts
 from infra.remote.hosts import RemoteHosts
@@ -53,10 +54,6 @@ class Completed:
     def __init__(self, inner: Strike, handle: Handle, host: Host, options: FaultOptions) -> None:
         self._inner, self._handle, self._host, self._options = inner, handle, host, options
         self._not_before_ns = 0
-
-    @property
-    def ports(self) -> set[int]:
-        return self._inner.ports
 
     def refresh(self) -> bool:
         return is_up(self._handle, self._host, self._inner.refresh)
@@ -95,9 +92,9 @@ class Pause(Completed):
 
     def complete(self, container: Container) -> Mapping[str, int]:
         containers.freeze(container)
-        deadline = time.monotonic() + PROOF_LIMIT_S
+        deadline = Deadline(PROOF_LIMIT_S)
         then_ns, now_ns = containers.cpu_ns(container), containers.cpu_ns(container)
-        while now_ns != then_ns and time.monotonic() < deadline:  # the first look may be from before the freeze
+        while now_ns != then_ns and not deadline.passed:  # the first look may be from before the freeze
             then_ns, now_ns = now_ns, containers.cpu_ns(container)
         return {"containers awake": int(container.status != "paused"), "CPU clocks running": int(now_ns != then_ns)}
 
@@ -123,7 +120,6 @@ class Disconnection:
 
     def __init__(self, hosts: RemoteHosts, handle: Handle, host: Host) -> None:
         self._hosts, self._handle, self._host = hosts, handle, host
-        self.ports: set[int] = set()  # they stay open
         self._due_ns = 0
 
     def refresh(self) -> bool:

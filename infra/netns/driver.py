@@ -13,10 +13,10 @@ from pathlib import Path
 
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
-from infra import disks, launch, leftovers, programs, tokens
+from infra import disks, launch, namespaces, programs, removal, tokens
 from infra.cluster import Handle, Host
-from infra.netns import namespaces
 from infra.netns.power import NetnsPowerOff
 from infra.processes import MACHINE, Usage, members, usage
 from infra.remote import ssh
@@ -41,6 +41,8 @@ PRIVILEGE_SEPARATION = Path("/run/sshd")  # sshd does not start without it; Debi
 class NetnsDriver(RemoteHosts):
     """Implements `infra.cluster.Driver` by namespaces of this machine."""
 
+    name = ClusterDriver.NETNS
+
     def __init__(self) -> None:
         super().__init__(_session)
 
@@ -50,7 +52,8 @@ class NetnsDriver(RemoteHosts):
         for program in PACKAGES:
             find_program(program)
 
-    def refusal(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
+    def obstacle(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
+        """What the machine's kernel and programs cannot do."""
         if kind is FaultKind.PARTITION and (reason := partition.refusal()):
             return f"partition where nftables works: `apt-get install nftables` ({reason})"
         if options.delay and (reason := delay.refusal()):
@@ -91,7 +94,7 @@ class NetnsDriver(RemoteHosts):
     def destroy(self, handle: Handle) -> None:
         """End everything that carries the cluster's token, its namespaces and disks; the directories stay."""
         self.close(handle)
-        leftovers.remove(handle.label)
+        removal.remove(handle.label, os.geteuid())
 
 
 def _check_privileges() -> None:

@@ -13,8 +13,9 @@ import threading
 import time
 from collections.abc import Callable
 
+from experiments.waiting import Deadline
+from infra import namespaces
 from infra.cluster import Host
-from infra.netns import namespaces
 from infra.process_handles import ProcessHandles
 from infra.processes import MACHINE, MARK, carries, members, take_precedence
 from infra.remote import ssh
@@ -31,7 +32,6 @@ class NetnsPowerOff:
     def __init__(self, token: str, host: Host, on_cut: Callable[[], None]) -> None:
         """Prepare the power-off of a host; `on_cut` is called when its interface is down."""
         self.token, self.host, self._on_cut = token, host, on_cut
-        self.ports: set[int] = set()  # the address goes, and all ports with it
         self._fired_ns = 0
         self._thread: threading.Thread | None = None
         self._ip = subprocess.Popen(
@@ -49,8 +49,12 @@ class NetnsPowerOff:
 
     def shoot(self, due_ns: int = 0) -> None:
         """Strike when it is due, in a thread: other hosts may be due at the same moment."""
-        self._thread = threading.Thread(target=self._strike, args=(due_ns,), daemon=True)
-        self._thread.start()
+        self._thread = self._begin(due_ns)
+
+    def _begin(self, due_ns: int) -> threading.Thread:
+        thread = threading.Thread(target=self._strike, args=(due_ns,), daemon=True)
+        thread.start()
+        return thread
 
     def _strike(self, due_ns: int) -> None:
         take_precedence()
@@ -61,11 +65,9 @@ class NetnsPowerOff:
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
         """Kill until nothing lives there, remove the interface, and look from here whether anything answers."""
-        if self._thread is None:
-            self.shoot()
-        self._thread.join()
-        deadline = time.monotonic() + limit_s
-        while (survivors := self._processes.scan()) and time.monotonic() < deadline:
+        (self._thread or self._begin(due_ns=0)).join()
+        deadline = Deadline(limit_s)
+        while (survivors := self._processes.scan()) and not deadline.passed:
             self._processes.signal(signal.SIGKILL)
             time.sleep(POLL_S)
         done = {"processes killed": len(self._processes)}

@@ -24,7 +24,7 @@ from infra.processes import MARK, members, take_precedence, usage
 from infra.strikes.datagrams import DatagramListener, send
 from infra.strikes.partition import rules_in_force
 from infra.strikes.ready import Target, ready, undo
-from infra.strikes.strike import Strike
+from infra.strikes.strike import StrikeOnHost
 
 PROOF_POLL_S = 0.005
 SWITCH_INTERVAL_S = 0.0005  # Python's switch interval between threads, so that a proof does not delay a strike
@@ -40,7 +40,7 @@ class Agent:
         connection = os.environ.get("SSH_CONNECTION", "").split()  # absent where something else carries the session
         own_disk = disk if os.path.ismount(disk) else None
         self.target = Target(self.mark, address, frozenset(map(int, connection[3:])), own_disk)
-        self.strikes: dict[int, Strike] = {}
+        self.strikes: dict[int, StrikeOnHost] = {}
         self.proofs: dict[int, Future[dict[str, Any]]] = {}
         self.beside = ThreadPoolExecutor()
         self.listeners: dict[int, DatagramListener] = {}
@@ -124,7 +124,7 @@ class Agent:
         return words
 
 
-def _prove(strike: Strike) -> dict[str, Any]:
+def _prove(strike: StrikeOnHost) -> dict[str, Any]:
     proof = strike.fire().to_json()
     return {"proof": proof, "ports": sorted(strike.ports)}
 

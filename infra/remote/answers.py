@@ -47,7 +47,7 @@ class _Taken(TypedDict):
     file: str
 
 
-SHAPES = {  # by what was asked
+SHAPES: dict[str, Any] = {  # by what was asked
     "prepare": None,
     "call": Whole,
     "claim": _Taken | None,

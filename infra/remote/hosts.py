@@ -22,10 +22,12 @@ from typing import Any, NamedTuple
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from experiments.waiting import poll_until
 from infra import launch
 from infra.clocks import ClockOffset
 from infra.cluster import Handle, Host, HostState
 from infra.processes import MACHINE, MARK, Usage
+from infra.refusals import DeclaredFaults
 from infra.remote import answers, reach
 from infra.remote.session import Disconnected, Session, measure_offset
 from infra.services import gateway, startup
@@ -66,7 +68,7 @@ class AgentLink:
     measured: float = field(default_factory=time.monotonic)
 
 
-class RemoteHosts:
+class RemoteHosts(DeclaredFaults):
     """The part of `infra.cluster.Driver` that works over sessions; `begin` starts a command on a host of a handle.
 
     Every method raises `EnvironmentFailure` for a host that cannot be reached, or that is not the one expected.
@@ -115,7 +117,8 @@ class RemoteHosts:
         }
         self.ask(handle, target, "count")  # a connection that broke while it was idle is noticed and made again here
         answer = self.session(handle, target).ask(ANSWER_LIMIT_S, do="spawn", **request)
-        return answers.done(host, "spawn", answer)
+        pid: int = answers.done(host, "spawn", answer)
+        return pid
 
     def stop(self, handle: Handle, host: str, service: str, limit_s: float) -> None:
         self.ask(handle, handle.hosts[host], "stop", limit_s + ANSWER_LIMIT_S, service=service, limit_s=limit_s)
@@ -236,7 +239,11 @@ class RemoteStrike:
         self._hosts, self._handle, self._host, self._number = hosts, handle, host, next(self._numbers)
         self._options = options
         peers = [handle.hosts[name].address for name in options.peers]
-        self._request = {"number": self._number, "kind": kind, "options": {**options._asdict(), "peers": peers}}
+        self._request: dict[str, Any] = {
+            "number": self._number,
+            "kind": kind,
+            "options": {**options._asdict(), "peers": peers},
+        }
         self._clock: ClockOffset
         self._ordered_ns = 0
         self._session: Session | None = None  # none with a machine that is switched off
@@ -250,7 +257,7 @@ class RemoteStrike:
 
     def refresh(self) -> bool:
         try:
-            return self._ask("refresh")
+            return bool(self._ask("refresh"))
         except SwitchedOff:
             return False
 
@@ -271,8 +278,7 @@ class RemoteStrike:
 
     def _prove(self) -> Proof:
         """Two proofs: the host's own, and that none of the ports it closed answers from outside."""
-        while (found := self._ask("fire")) is None:
-            time.sleep(PROOF_POLL_S)
+        found = poll_until(lambda: self._ask("fire"), interval_s=PROOF_POLL_S)  # there is no answer while it goes on
         proof = self._clock.here(Proof(**found["proof"]))
         answering = self._answering(found["ports"])
         left = {**proof.left, "open ports": max(proof.left.get("open ports", 0), answering)}

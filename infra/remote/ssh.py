@@ -9,20 +9,22 @@ import logging
 import os
 import shlex
 import socket
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import paramiko
 
 from experiments.errors import EnvironmentFailure
+from experiments.waiting import retry
 from infra.remote.json_lines import LONGEST_LINE, JsonLines, reason_of
 from infra.remote.session import Disconnected
 
 PORT = 22
 CONNECT_LIMIT_S, ATTEMPTS_LIMIT_S, PAUSE_S = 5.0, 15.0, 0.1
 KEEPALIVE_S = 10
+UNREACHED = (OSError, EOFError, paramiko.SSHException)
 UNACKNOWLEDGED_LIMIT_MS = 10_000  # after that the kernel gives a connection to a vanished host up
 LAST_WORDS = 10_000
 
@@ -53,25 +55,27 @@ def connect(login: Login, name: str, address: str) -> paramiko.SSHClient:
     for path in (login.key, login.known_hosts):
         if not os.access(path, os.R_OK):
             raise EnvironmentFailure(f"{path}, needed to log in to {name}, cannot be read", "restore it")
-    pinned_in = login.pinned_in or login.known_hosts
-    deadline = time.monotonic() + ATTEMPTS_LIMIT_S
-    while True:
-        try:
-            return _attempt(login, name, address)
-        except paramiko.BadHostKeyException:
-            cause = f"{name} at {address} shows another host key than the one pinned in {pinned_in}"
-            raise EnvironmentFailure(cause, "find out who answers there; never accept the key blindly") from None
-        except paramiko.AuthenticationException:
-            raise EnvironmentFailure(
-                f"{name} at {address} refuses {login.user}'s key {login.key}", "authorize that key on the host"
-            ) from None
-        except (OSError, EOFError, paramiko.SSHException) as error:
-            if time.monotonic() > deadline:
-                cause = f"{name} at {address} cannot be reached over SSH ({reason_of(error)})"
-                raise EnvironmentFailure(
-                    cause, f"see that sshd listens on port {login.port} there, the firewall, and `ip route`"
-                ) from None
-        time.sleep(PAUSE_S)
+    try:
+        attempt = partial(_admitted, login, name, address)
+        return retry(attempt, UNREACHED, interval_s=PAUSE_S, limit_s=ATTEMPTS_LIMIT_S)
+    except UNREACHED as error:
+        cause = f"{name} at {address} cannot be reached over SSH ({reason_of(error)})"
+        remedy = f"see that sshd listens on port {login.port} there, the firewall, and `ip route`"
+        raise EnvironmentFailure(cause, remedy) from None
+
+
+def _admitted(login: Login, name: str, address: str) -> paramiko.SSHClient:
+    """Log in once; raises `EnvironmentFailure` for what a further attempt would not mend."""
+    try:
+        return _attempt(login, name, address)
+    except paramiko.BadHostKeyException:
+        pinned_in = login.pinned_in or login.known_hosts
+        cause = f"{name} at {address} shows another host key than the one pinned in {pinned_in}"
+        raise EnvironmentFailure(cause, "find out who answers there; never accept the key blindly") from None
+    except paramiko.AuthenticationException:
+        raise EnvironmentFailure(
+            f"{name} at {address} refuses {login.user}'s key {login.key}", "authorize that key on the host"
+        ) from None
 
 
 def _attempt(login: Login, name: str, address: str) -> paramiko.SSHClient:
@@ -117,7 +121,7 @@ def _keep_alive(client: paramiko.SSHClient) -> None:
 class SshSession(JsonLines):
     """A program on a host, with a connection of its own."""
 
-    lost_by = (OSError, EOFError, paramiko.SSHException)
+    lost_by = UNREACHED
 
     def __init__(self, client: paramiko.SSHClient, command: Sequence[str]) -> None:
         super().__init__()
@@ -141,10 +145,11 @@ class SshSession(JsonLines):
         self._channel.sendall(line)
 
     def read_line(self) -> str:
-        return self._lines.readline(LONGEST_LINE)
+        line: str = self._lines.readline(LONGEST_LINE)
+        return line
 
     def last_words(self) -> str:
-        said = self._channel.recv_stderr(LAST_WORDS) if self._channel.recv_stderr_ready() else b""
+        said: bytes = self._channel.recv_stderr(LAST_WORDS) if self._channel.recv_stderr_ready() else b""
         return said.decode(errors="replace")
 
     def close(self) -> None:

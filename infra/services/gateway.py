@@ -16,7 +16,8 @@ from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import FaultKind
-from infra.cluster import Driver, Handle
+from experiments.waiting import wait_for
+from infra.cluster import Handle, RunsServices
 from infra.credentials import write_private
 from infra.launch import BROKER_PORT, CONTROLLER_PORT, MASTER_PORT, PORTS, for_the_controller
 from infra.services import kafka, spark
@@ -25,6 +26,7 @@ from infra.services.jvm import Java, find_java
 from infra.strikes.strike import Proof
 
 GATEWAY_PORTS = (BROKER_PORT, CONTROLLER_PORT, MASTER_PORT)
+PORT_POLL_S = 0.1
 
 
 @functools.cache
@@ -33,7 +35,7 @@ def java() -> Java:
     return find_java()
 
 
-def start_broker(driver: Driver, handle: Handle) -> None:
+def start_broker(driver: RunsServices, handle: Handle) -> None:
     """Start the broker on its data, which is made when there is none; returns before it answers."""
     config = _broker_config(handle)
     folder, data = config.parent, config.with_name("data")
@@ -46,7 +48,7 @@ def start_broker(driver: Driver, handle: Handle) -> None:
     _spawn_broker(driver, handle)
 
 
-def _spawn_broker(driver: Driver, handle: Handle) -> None:
+def _spawn_broker(driver: RunsServices, handle: Handle) -> None:
     """Start the broker on its data. Writes nothing: what ran on the gateway since may have left links there."""
     program = kafka.java_command(java().launcher, ensure_jars().broker, "kafka.Kafka", str(_broker_config(handle)))
     driver.spawn(handle, handle.gateway.name, "broker", program)
@@ -63,19 +65,19 @@ def _format(handle: Handle, command: list[str], folder: Path) -> None:
         raise EnvironmentFailure(f"Kafka could not format its storage: {done.stderr.strip()[-300:]}", f"see {folder}")
 
 
-def start_master(driver: Driver, handle: Handle) -> None:
+def start_master(driver: RunsServices, handle: Handle) -> None:
     """Start the Spark master with what it remembers; returns before it answers."""
     spark.recovery_directory(handle).mkdir(exist_ok=True)
     driver.spawn(handle, handle.gateway.name, "spark-master", spark.master_command(handle.gateway))
 
 
-STARTS: dict[FaultKind, Callable[[Driver, Handle], None]] = {
+STARTS: dict[FaultKind, Callable[[RunsServices, Handle], None]] = {
     FaultKind.BROKER_KILL: _spawn_broker,
     FaultKind.MASTER_KILL: start_master,
 }
 
 
-def restart(driver: Driver, handle: Handle, kind: FaultKind) -> Proof:
+def restart(driver: RunsServices, handle: Handle, kind: FaultKind) -> Proof:
     """Start a killed service again, if it is down; the proof is that it runs, not yet that it answers."""
     fired_ns, started = time.time_ns(), 0
     service = str(kind.service)
@@ -94,11 +96,8 @@ def serves(handle: Handle, kind: FaultKind) -> bool:
 
 def wait_port(address: str, port: int, log: Path, limit_s: float = 60.0) -> None:
     """Return once something listens there; raises `EnvironmentFailure` after `limit_s`."""
-    deadline = time.monotonic() + limit_s
-    while not answers(address, port):
-        if time.monotonic() > deadline:
-            raise EnvironmentFailure(f"nothing listens on {address}:{port} after {limit_s:g} s", f"see {log}")
-        time.sleep(0.1)
+    cause = f"nothing listens on {address}:{port} after {limit_s:g} s"
+    wait_for(lambda: answers(address, port), cause, f"see {log}", interval_s=PORT_POLL_S, limit_s=limit_s)
 
 
 def answers(address: str, port: int, limit_s: float = 1.0) -> bool:

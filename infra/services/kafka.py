@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import itertools
 import secrets
-import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -19,12 +18,13 @@ from kafka.admin import NewTopic
 from kafka.errors import RetriableError, TopicAlreadyExistsError
 
 from experiments.errors import EnvironmentFailure
+from experiments.waiting import wait_for
 from infra.broker import MECHANISM, PROTOCOL, USER, Broker, server_login
 from infra.launch import BROKER_PORT, CONTROLLER_PORT
 
 HEAP = "320m"
 LONGEST_PAUSE_MS = 500  # between two attempts to reach a broker that starts; by default it grows to half a minute
-SHOWN_LIMIT_S = 30.0
+SHOWN_LIMIT_S, SHOWN_POLL_S = 30.0, 0.05
 
 
 def properties(broker: Broker, data: Path) -> str:
@@ -130,11 +130,12 @@ def create_topics(broker: Broker, topics: dict[str, int]) -> None:
         for name, partitions in topics.items():
             with suppress(TopicAlreadyExistsError):
                 admin.create_topics([NewTopic(name=name, num_partitions=partitions, replication_factor=1)])
-        deadline = time.monotonic() + SHOWN_LIMIT_S
-        while not all(topic["partitions"] for topic in admin.describe_topics(list(topics))):
-            if time.monotonic() > deadline:
-                cause = f"the broker at {broker.address} does not show its new topics"
-                raise EnvironmentFailure(cause, "see the broker's log")
-            time.sleep(0.05)
+        wait_for(
+            lambda: all(topic["partitions"] for topic in admin.describe_topics(list(topics))),
+            f"the broker at {broker.address} does not show its new topics",
+            "see the broker's log",
+            interval_s=SHOWN_POLL_S,
+            limit_s=SHOWN_LIMIT_S,
+        )
     finally:
         admin.close()

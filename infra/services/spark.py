@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+from experiments.errors import EnvironmentFailure
 from infra import credentials
 from infra.cluster import Handle, Host
 from infra.launch import MASTER_PORT
@@ -17,8 +18,10 @@ RECOVERY_LIMIT_S = 10  # a master that was started again waits so long for worke
 
 
 def home() -> Path:
-    """SPARK_HOME: the installed pyspark package."""
+    """SPARK_HOME: the installed pyspark package; raises `EnvironmentFailure` without it."""
     spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise EnvironmentFailure("the Python package pyspark is missing", "run `make setup`")
     return Path(spec.origin).parent
 
 

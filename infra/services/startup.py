@@ -12,12 +12,14 @@ from pathlib import Path
 import psutil
 
 from experiments.errors import BadInput, EnvironmentFailure
-from experiments.fault_kinds import GATEWAY, FaultKind
+from experiments.fault_kinds import GATEWAY, FaultKind, kinds_of
+from experiments.hosts import Role
 from experiments.locks import EVERYBODY, locked
 from experiments.plain_files import RefusedFile, read_end
 from experiments.spec import ClusterSpec
+from experiments.waiting import wait_for
 from infra import credentials, launch, tokens
-from infra.cluster import Driver, Handle, Host, Role
+from infra.cluster import Driver, Handle, Host, RunsServices
 from infra.launch import BROKER_PORT, MASTER_PORT
 from infra.services import gateway, kafka, spark
 from infra.services.jars import ensure_jars
@@ -29,6 +31,7 @@ WORKER_OVERHEAD_MB = 450  # the worker daemon, and an executor beyond its heap
 MINIMUM_DISK_MB = 2048
 REGISTERED = b"Successfully registered with master"
 WORKER_LOG = "logs/spark-worker.log"  # of a host's folder
+JOIN_POLL_S = 0.1
 PROVISION_LOCK = Path(tempfile.gettempdir()) / "aftershock-provision.lock"
 
 
@@ -101,7 +104,7 @@ def service_environment(handle: Handle, host: str, service: str) -> dict[str, st
     return {**launch.environment(mark, handle.root), **spark_variables, "JAVA_HOME": str(gateway.java().home)}
 
 
-def start_worker(driver: Driver, handle: Handle, worker: Host) -> None:
+def start_worker(driver: RunsServices, handle: Handle, worker: Host) -> None:
     """Start the Spark worker of a host, its disk an empty folder."""
     lives = handle.disk(worker.name)
     work = lives / str(len(list(lives.glob("*"))) + 1)
@@ -109,7 +112,7 @@ def start_worker(driver: Driver, handle: Handle, worker: Host) -> None:
     driver.spawn(handle, worker.name, "spark-worker", spark.worker_command(worker, handle.master, work))
 
 
-def revive(driver: Driver, handle: Handle, worker: Host) -> Proof:
+def revive(driver: RunsServices, handle: Handle, worker: Host) -> Proof:
     """Start a worker that was lost, if it is down; the proof is that it runs, not yet that it has joined."""
     fired_ns = time.time_ns()
     started = 0
@@ -123,16 +126,19 @@ def revive(driver: Driver, handle: Handle, worker: Host) -> Proof:
 def struck(handle: Handle, host: str, kind: FaultKind) -> Host:
     """The host of that name, if a fault of that kind may strike it; raises `BadInput` for any other.
 
-    Faults of services strike the gateway, all others a worker of this cluster, and never the gateway.
+    Faults of services strike the gateway, all others a worker of this cluster, and never the gateway. A kind that does
+    not declare the cluster's driver strikes nothing: a partition of a local host would cut off the whole machine.
     """
     allowed = {h.name: h for h in ([handle.gateway] if kind.service else handle.workers)}
     if host not in allowed:
         meant = "the gateway" if kind.service else "a worker"
         raise BadInput("target", host, f"{meant} of run {handle.run_id}: {', '.join(allowed)}")
+    if handle.driver not in kind.drivers:
+        raise BadInput("kind", kind.value, f"{', '.join(kinds_of(handle.driver))} with driver {handle.driver}")
     return allowed[host]
 
 
-def one_at_a_time() -> AbstractContextManager[None]:
+def one_at_a_time() -> AbstractContextManager[object]:
     """Provisioning is serialised on the machine, whoever does it, so that two runs never choose the same subnet.
 
     Raises `EnvironmentFailure` when another one takes longer than any should.
@@ -200,9 +206,10 @@ def _registered(handle: Handle, host: str, since: int = 0) -> bool:
 
 
 def _wait_registered(handle: Handle, worker: Host, limit_s: float = 60.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not _registered(handle, worker.name):
-        if time.monotonic() > deadline:
-            log = handle.directory(worker.name) / WORKER_LOG
-            raise EnvironmentFailure(f"{worker.name} did not join the Spark master in {limit_s:g} s", f"see {log}")
-        time.sleep(0.1)
+    wait_for(
+        lambda: _registered(handle, worker.name),
+        f"{worker.name} did not join the Spark master in {limit_s:g} s",
+        f"see {handle.directory(worker.name) / WORKER_LOG}",
+        interval_s=JOIN_POLL_S,
+        limit_s=limit_s,
+    )

@@ -14,12 +14,13 @@ import sys
 import time
 from pathlib import Path
 
+from experiments.waiting import Deadline, poll_until
+from infra.launch import GO_ON, HOLD, PROGRAM
 from infra.processes import MARK
+from journal.events.services import ProgramEnded, ProgramStarted
 from journal.writer import Journal
 
-PROGRAM = "program"  # the last part of the program's mark
-HOLD, GO_ON = signal.SIGUSR1, signal.SIGUSR2
-PAUSE_S = 0.2
+PAUSE_S, POLL_S = 0.2, 0.02
 GRACE_S = 25.0
 SHORT_LIFE_S, MOST_SHORT_LIVES = 30.0, 3  # a program that ends so soon so often cannot work
 
@@ -57,25 +58,24 @@ class Supervisor:
 
     def _may_start(self) -> bool:
         """Wait while it is held; False when it was asked to stop."""
-        while self.holding and not self.stopping:
-            time.sleep(0.02)
+        poll_until(lambda: self.stopping or not self.holding, interval_s=POLL_S)
         self.struck = self.holding  # whatever struck before struck no program
         return not self.stopping
 
     def _run_once(self) -> bool:
         """Run the program to its end, `GRACE_S` after a request to stop by force; whether a fault ended it."""
         program = subprocess.Popen(self.command, env=os.environ | self._mark())
-        self.journal.write("program-started", pid=program.pid)
-        asked_at = None
+        self.journal.record(ProgramStarted(program.pid))
+        grace: Deadline | None = None
         while program.poll() is None:
-            if self.stopping and asked_at is None:
-                asked_at = time.monotonic()
+            if self.stopping and grace is None:
+                grace = Deadline(GRACE_S)
                 program.terminate()
-            if asked_at and time.monotonic() > asked_at + GRACE_S:
+            if grace and grace.passed:
                 program.kill()
-            time.sleep(0.02)
+            time.sleep(POLL_S)
         struck, self.struck = self.struck, False
-        self.journal.write("program-ended", pid=program.pid, status=program.returncode)
+        self.journal.record(ProgramEnded(program.pid, program.returncode))
         return struck
 
     @staticmethod

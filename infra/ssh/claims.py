@@ -13,6 +13,7 @@ import tempfile
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from experiments.errors import EnvironmentFailure
 from experiments.plain_files import read_plain
@@ -52,14 +53,16 @@ def owner() -> Claim | None:
 
 def _claim(text: str) -> Claim:
     try:
-        claim = Claim(**json.loads(text))
+        fields: dict[str, Any] = json.loads(text)
+        claim = Claim(**fields)
     except (ValueError, TypeError, RecursionError) as error:
         raise _damaged(error) from None
-    if not all(isinstance(word, str) for word in (claim.token, claim.run_id, claim.root)):
+    if not all(isinstance(fields[name], str) for name in ("token", "run_id", "root")):
         raise _damaged("token, run_id and root are texts")
-    if not isinstance(claim.ports, list) or not all(type(port) is int for port in claim.ports):
+    ports = fields.get("ports")
+    if not isinstance(ports, list) or not all(type(port) is int for port in ports):
         raise _damaged("ports are whole numbers")
-    return replace(claim, ports=tuple(claim.ports))
+    return replace(claim, ports=tuple(ports))
 
 
 def _damaged(why: object) -> EnvironmentFailure:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import secrets
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
 from experiments.fault_kinds import GATEWAY, FaultKind, FaultOptions
+from experiments.hosts import ClusterDriver
 from experiments.spec import ClusterSpec
+from experiments.waiting import poll_while
 from infra.cluster import Handle, Host
 from infra.remote import ssh
 from infra.remote.hosts import ANSWER_LIMIT_S, RemoteHosts
@@ -26,13 +27,13 @@ from infra.ssh.logins import called, lay_out
 from infra.strikes.death import POLL_S, PROOF_LIMIT_S, Death
 
 log = logging.getLogger(__name__)
-LACKING = {FaultKind.POWER_OFF, FaultKind.DISK_FULL}
-KINDS = frozenset(FaultKind) - LACKING
 
 
 class SshDriver(RemoteHosts):
     """Implements `infra.cluster.Driver` on machines that exist already, and stay."""
 
+    name = ClusterDriver.SSH
+    lacking = ", whose machines have no power switch and no disk that may be filled"
     agent = "infra.ssh.machine_agent"
 
     def __init__(self) -> None:
@@ -53,11 +54,8 @@ class SshDriver(RemoteHosts):
                 self.close(handle)
         self._surveys[spec] = dict(zip(handle.hosts, found, strict=True))
 
-    def refusal(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
-        """What none can inject, and what one of these machines cannot."""
-        if kind not in KINDS:
-            kinds = ", ".join(sorted(KINDS))
-            return f"{kinds} with driver ssh, whose machines have no power switch and no disk that may be filled"
+    def obstacle(self, spec: ClusterSpec, kind: FaultKind, options: FaultOptions) -> str | None:
+        """What one of these machines cannot do."""
         asked = "partition" if kind is FaultKind.PARTITION else "delay" if options.delay else None
         if asked is None:
             return None
@@ -122,7 +120,4 @@ class SshDriver(RemoteHosts):
     def _dismiss(self, session: Session) -> int:
         """Let an agent go, the last process of the run on its machine; returns how many are left."""
         session.tell(do="leave")
-        deadline = time.monotonic() + PROOF_LIMIT_S
-        while session.alive and time.monotonic() < deadline:
-            time.sleep(POLL_S)
-        return int(session.alive)
+        return int(poll_while(lambda: session.alive, interval_s=POLL_S, limit_s=PROOF_LIMIT_S))

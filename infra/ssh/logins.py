@@ -17,7 +17,8 @@ import paramiko
 
 from experiments import inventory
 from experiments.errors import BadInput
-from experiments.inventory import InventoryHost, Role
+from experiments.hosts import Role
+from experiments.inventory import InventoryHost
 from experiments.spec import ClusterSpec
 from infra import tokens
 from infra.cluster import Handle, Host
@@ -73,7 +74,8 @@ def _require_room(spec: ClusterSpec, host: InventoryHost) -> None:
 def _resolved(host: InventoryHost) -> str:
     """The IPv4 address at which the other hosts reach a machine."""
     try:
-        return socket.getaddrinfo(host.cluster_address, None, socket.AF_INET, socket.SOCK_STREAM)[0][4][0]
+        found = socket.getaddrinfo(host.cluster_address, None, socket.AF_INET, socket.SOCK_STREAM)
+        return str(found[0][4][0])
     except OSError:
         allowed = "an IPv4 address, or a name that has one here"
         raise BadInput(FIELD, f"{host.name}: {host.cluster_address}", allowed) from None

@@ -35,12 +35,13 @@ class MachineAgent(Agent):
         super().__init__(host, address, disk)
         self.host = host
         with suppress(EnvironmentFailure):  # told to whoever asks for something that needs the claim
-            if self._has_claim():
-                self._know_ports(claims.owner().ports)
+            if claim := self._claim():
+                self._know_ports(claim.ports)
 
-    def _has_claim(self) -> bool:
+    def _claim(self) -> claims.Claim | None:
+        """The claim of this machine, if it is the run's."""
         claim = claims.owner()
-        return claim is not None and claim.token == self.token
+        return claim if claim and claim.token == self.token else None
 
     def _know_ports(self, ports: Iterable[int]) -> None:
         """Ports on which the machine listens without us, or another run."""
@@ -77,7 +78,7 @@ class MachineAgent(Agent):
 
     def vacate(self) -> dict[str, int]:
         """End every process of the run here but this one, and give the machine up; returns what is left."""
-        ours = self._has_claim()
+        ours = self._claim() is not None
         if not ours:
             self._know_ports(listening(self.target.address))
         machine = replace(self.target, mark=f"{self.token}/{MACHINE}/{self.host}")
@@ -85,7 +86,7 @@ class MachineAgent(Agent):
         for target in (self.target, machine):
             left.update(ready(target, FaultKind.KILL, PLAIN).fire().left)
         claims.give_up(self.token)
-        return {**left, "claims": int(self._has_claim())}
+        return {**left, "claims": int(self._claim() is not None)}
 
     def leave(self) -> None:
         """End the agent."""

@@ -10,7 +10,8 @@ from pathlib import Path
 import paramiko
 
 from experiments.errors import EnvironmentFailure
-from infra.cluster import Handle, Host, Role
+from experiments.hosts import Role
+from infra.cluster import Handle, Host
 from infra.launch import REPOSITORY
 from infra.remote.hosts import RemoteHosts
 from infra.remote.json_lines import reason_of

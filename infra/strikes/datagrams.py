@@ -21,7 +21,8 @@ class DatagramListener:
     @property
     def port(self) -> int:
         """The UDP port on which it listens."""
-        return self._socket.getsockname()[1]
+        _, port = self._socket.getsockname()
+        return int(port)
 
     def received(self) -> dict[str, int]:
         """How often each word has arrived since the last call."""

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from experiments.waiting import Deadline
 from infra.process_handles import ProcessHandles
 from infra.processes import listening
-from infra.strikes.strike import Proof, wait_until
+from infra.strikes.strike import NOT_YET, Proof, wait_until
 
 PROOF_LIMIT_S, POLL_S = 5.0, 0.002
 GRACE_S = 3.0  # between SIGTERM and SIGKILL; short enough that an abort need not interrupt it
@@ -42,7 +43,7 @@ class Death:
         self.address, self._spared, self._own, self._clear = address, spared_ports, own_ports, clear
         self.ports: set[int] = set()  # on which it was seen to listen before the strike
         self._processes = ProcessHandles(mark)
-        self._fired_ns: int | None = None
+        self._fired_ns = NOT_YET
         self.refresh()
 
     def refresh(self) -> bool:
@@ -52,7 +53,7 @@ class Death:
     def scan(self) -> list[int]:
         """Open handles on all processes of the host, and note its open ports; returns the process ids."""
         found = self._processes.scan()
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self.ports.update(self._listening())
         return found
 
@@ -67,12 +68,12 @@ class Death:
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
         """Kill all processes of the host until none is left, for at most `limit_s`; returns the proof."""
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self.shoot()
-        deadline = time.monotonic() + limit_s
+        deadline = Deadline(limit_s)
         while True:
             survivors, ports = self.scan(), self._listening()
-            if not (survivors or ports) or time.monotonic() > deadline:
+            if not (survivors or ports) or deadline.passed:
                 break
             self._processes.signal(signal.SIGKILL)
             time.sleep(POLL_S)
@@ -98,7 +99,7 @@ class Termination(Death):
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
         """Wait for the end of the processes or of the grace period, then kill; the proof counts both."""
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self.shoot()
         ended = self._wait_for_their_end(told=self._processes.pids)
         proof = super().fire(limit_s)
@@ -107,7 +108,7 @@ class Termination(Death):
 
     def _wait_for_their_end(self, told: set[int]) -> int:
         """Also send SIGTERM to processes that are born meanwhile; returns how many processes have ended."""
-        deadline = time.monotonic() + self.grace_s
+        deadline = Deadline(self.grace_s)
         self._clear()
         while True:
             found = self.scan()
@@ -115,7 +116,6 @@ class Termination(Death):
             told |= new
             self._processes.signal(signal.SIGTERM, new)
             self._processes.signal(signal.SIGCONT)
-            left_s = deadline - time.monotonic()
-            if not (found or self.scan()) or left_s <= 0:  # a single scan can miss a newborn process
+            if not (found or self.scan()) or deadline.passed:  # a single scan can miss a newborn process
                 return len(self._processes) - len(found)
-            self._processes.wait_for_their_end(min(left_s, GRACE_POLL_S))
+            self._processes.wait_for_their_end(min(deadline.left_s, GRACE_POLL_S))

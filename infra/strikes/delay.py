@@ -16,7 +16,7 @@ import time
 
 from infra import programs
 from infra.processes import members
-from infra.strikes.strike import Proof, wait_until
+from infra.strikes.strike import NOT_YET, Proof, wait_until
 
 log = logging.getLogger(__name__)
 SIOCGIFADDR = 0x8915  # of linux/sockios.h
@@ -31,7 +31,7 @@ class Delay:
         """Raises `OSError` when somebody else has set how the interface queues, or nobody can tell."""
         self.mark, self.interface, self.delay_s = mark, interface_of(address), delay_s
         self.ports: set[int] = set()  # they stay open
-        self._fired_ns: int | None = None
+        self._fired_ns = NOT_YET
         if others := [handle for handle in root_handles(self.interface) if handle not in (OURS, SYSTEMS)]:
             raise OSError(errno.EBUSY, f"somebody else has set its queueing discipline {others[0]}", self.interface)
 
@@ -45,7 +45,7 @@ class Delay:
 
     def fire(self) -> Proof:
         """The interface shows the delay."""
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self.shoot()
         undelayed = int(not self._is_seen())
         done = {"interfaces delayed": 1 - undelayed}

@@ -8,8 +8,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from experiments.waiting import Deadline
 from infra.processes import members
-from infra.strikes.strike import Proof, wait_until
+from infra.strikes.strike import NOT_YET, Proof, wait_until
 
 FILLER, PROBE = ".aftershock-filler", ".aftershock-probe"
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -26,7 +27,7 @@ class FullDisk:
         """Prepare to fill the disk of the host whose processes carry `mark`."""
         self.mark, self.disk = mark, disk
         self.ports: set[int] = set()  # they stay open
-        self._fired_ns: int | None = None
+        self._fired_ns = NOT_YET
         self._taken_bytes = 0
 
     def refresh(self) -> bool:
@@ -39,10 +40,10 @@ class FullDisk:
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
         """Fill it until a block that is written fails."""
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self.shoot()
-        deadline = time.monotonic() + limit_s
-        while takes_a_block(self.disk) and time.monotonic() < deadline:
+        deadline = Deadline(limit_s)
+        while takes_a_block(self.disk) and not deadline.passed:
             self._fill()
         done = {"MB taken": self._taken_bytes >> 20}
         left = {"blocks taken in": int(takes_a_block(self.disk))}

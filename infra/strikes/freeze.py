@@ -6,9 +6,10 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
+from experiments.waiting import Deadline
 from infra.process_handles import ProcessHandles
 from infra.processes import is_stopped, stands_still
-from infra.strikes.strike import Proof, wait_until
+from infra.strikes.strike import NOT_YET, Proof, wait_until
 
 PROOF_LIMIT_S, POLL_S = 5.0, 0.002
 
@@ -24,7 +25,7 @@ class Freeze:
         """
         self.ports: set[int] = set()  # they stay open
         self._processes, self._throttler, self._clear = ProcessHandles(mark), ProcessHandles(throttler), clear
-        self._fired_ns: int | None = None
+        self._fired_ns = NOT_YET
         self.refresh()
 
     def refresh(self) -> bool:
@@ -43,12 +44,12 @@ class Freeze:
         A stopped process starts no other. So once all known processes stand still, a scan that finds no new process
         proves that there is none.
         """
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self.shoot()
-        deadline = time.monotonic() + limit_s
+        deadline = Deadline(limit_s)
         uncleared = sum(self._clear().values())
         still: set[int] = set()
-        while not still.issuperset(found := self._processes.scan()) and time.monotonic() < deadline:
+        while not still.issuperset(found := self._processes.scan()) and not deadline.passed:
             self._processes.signal(signal.SIGSTOP)
             time.sleep(POLL_S)
             still = {pid for pid in found if stands_still(pid)}
@@ -68,10 +69,10 @@ def thaw(mark: str, *, limit_s: float = PROOF_LIMIT_S) -> Proof:
     Each process is checked once: if it is stopped again after that, another fault did it.
     """
     fired_ns = time.time_ns()
-    deadline = time.monotonic() + limit_s
-    processes, going = ProcessHandles(mark), set()
+    deadline = Deadline(limit_s)
+    processes, going = ProcessHandles(mark), set[int]()
     were_frozen = sum(is_stopped(pid) is True for pid in processes.scan())
-    while (frozen := set(processes.scan()) - going) and time.monotonic() < deadline:
+    while (frozen := set(processes.scan()) - going) and not deadline.passed:
         processes.signal(signal.SIGCONT, frozen)
         going.update(pid for pid in frozen if not is_stopped(pid))
     processes.close()

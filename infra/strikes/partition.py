@@ -17,7 +17,7 @@ from contextlib import suppress
 from experiments.fault_kinds import Direction
 from infra import programs
 from infra.processes import members, take_precedence
-from infra.strikes.strike import Proof, wait_until
+from infra.strikes.strike import NOT_YET, Proof, wait_until
 
 TABLE = "ip aftershock"
 COMMAND_LIMIT_S = 5.0
@@ -44,7 +44,7 @@ class NetworkPartition:
         self.mark = mark
         self.ports: set[int] = set()  # they stay open
         self._rules = rules(peers, Direction(direction), machine_ports)
-        self._fired_ns: int | None = None
+        self._fired_ns = NOT_YET
         _nft(CHAINS)
         self._waiting = subprocess.Popen(
             ["nft", "-f", "-"],
@@ -67,7 +67,7 @@ class NetworkPartition:
 
     def fire(self) -> Proof:
         """The kernel lists the rules; that no packet comes through is for others to see."""
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self.shoot()
         wanted = self._rules.count(" drop\n")
         if rules_in_force() < wanted:  # a strike that was given up has removed the chains

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
+from experiments.waiting import poll_until
 from infra import launch
+from infra.launch import GO_ON, HOLD, PROGRAM
 from infra.processes import members
-from infra.services.supervisor import GO_ON, HOLD, PROGRAM
 from infra.strikes.death import Death
 from infra.strikes.strike import Proof
 
@@ -29,8 +30,6 @@ def resume(service_mark: str) -> Proof:
     """Let the supervisor start its program again, if it holds it down; the proof is that the program runs."""
     fired_ns, before = time.time_ns(), len(members(f"{service_mark}/{PROGRAM}"))
     launch.tell(service_mark, GO_ON)
-    deadline = time.monotonic() + RESUME_LIMIT_S
-    while not (now := members(f"{service_mark}/{PROGRAM}")) and time.monotonic() < deadline:
-        time.sleep(POLL_S)
+    now = poll_until(lambda: members(f"{service_mark}/{PROGRAM}"), interval_s=POLL_S, limit_s=RESUME_LIMIT_S)
     started = 1 if now and not before else 0
     return Proof(fired_ns, time.time_ns(), {"services started": started}, {"services down": 0 if now else 1})

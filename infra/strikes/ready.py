@@ -16,7 +16,7 @@ from infra.strikes.disk import FullDisk, make_room
 from infra.strikes.freeze import Freeze, thaw
 from infra.strikes.partition import NetworkPartition, reconnect
 from infra.strikes.program_death import ProgramDeath, resume
-from infra.strikes.strike import Proof, Strike
+from infra.strikes.strike import Proof, StrikeOnHost
 from infra.strikes.throttle import Throttle, end_throttlers
 
 
@@ -40,7 +40,7 @@ class Target:
         return {"throttlers": end_throttlers(self.throttler), **undelay(self.address)}
 
 
-def ready(target: Target, kind: FaultKind, options: FaultOptions) -> Strike:
+def ready(target: Target, kind: FaultKind, options: FaultOptions) -> StrikeOnHost:
     """Make a strike ready; `options.peers` are addresses here. The driver has refused what it cannot do."""
     match kind:
         case FaultKind.KILL:
@@ -83,8 +83,8 @@ def undo(target: Target, kind: FaultKind) -> Proof:
     raise NotImplementedError(f"nothing to undo of kind {kind}")
 
 
-def _slow(target: Target, options: FaultOptions) -> Strike:
-    parts: list[Strike] = []
+def _slow(target: Target, options: FaultOptions) -> StrikeOnHost:
+    parts: list[StrikeOnHost] = []
     if options.delay > 0:
         parts.append(Delay(target.mark, target.address, options.delay))
     if options.cpu_share < 1:
@@ -95,9 +95,9 @@ def _slow(target: Target, options: FaultOptions) -> Strike:
 class Together:
     """Several strikes as one; each is carried out when it is due, and proved."""
 
-    def __init__(self, parts: Sequence[Strike]) -> None:
+    def __init__(self, parts: Sequence[StrikeOnHost]) -> None:
         self._parts = parts
-        self.ports = set().union(*(part.ports for part in parts))
+        self.ports = set[int]().union(*(part.ports for part in parts))
 
     def refresh(self) -> bool:
         return all(part.refresh() for part in self._parts)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+NOT_YET = 0  # the time at which a strike took effect that has not been carried out
+
 
 @dataclass(frozen=True)
 class Proof:
@@ -33,12 +35,7 @@ class Proof:
 
 
 class Strike(Protocol):
-    """A fault of one host made ready; whoever makes it closes it, or fires it, which closes it.
-
-    `ports` are those that it closes, as far as it was seen that the host listens on them.
-    """
-
-    ports: set[int]
+    """A fault of one host made ready; whoever makes it closes it, or fires it, which closes it."""
 
     def refresh(self) -> bool:
         """Look again at what it will act on; whether the host is up, so that there is anything to strike."""
@@ -55,6 +52,15 @@ class Strike(Protocol):
     def close(self) -> None:
         """Give up what was opened ahead."""
         ...
+
+
+class StrikeOnHost(Strike, Protocol):
+    """A strike that acts on the machine on which it is made.
+
+    `ports` are those that it closes, as far as it was seen that the host listens on them.
+    """
+
+    ports: set[int]
 
 
 def wait_until(due_ns: int) -> int:

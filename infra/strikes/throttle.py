@@ -17,10 +17,12 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
+from experiments.waiting import Deadline
 from infra import launch
 from infra.process_handles import ProcessHandles
 from infra.processes import ROOT, is_stopped, members, take_precedence, thread_times
-from infra.strikes.strike import Proof, wait_until
+from infra.programs import input_of
+from infra.strikes.strike import NOT_YET, Proof, wait_until
 
 PERIOD_S = 0.1
 RESCAN_AFTER_S = 1.0
@@ -37,7 +39,7 @@ class Throttle:
         self.mark, self.share, self._throttler_mark = mark, share, throttler
         self.ports: set[int] = set()  # they stay open
         self._throttler = self._start()
-        self._fired_ns: int | None = None
+        self._fired_ns = NOT_YET
         self._done: dict[str, int] = {}
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -49,8 +51,9 @@ class Throttle:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        throttler.stdin.write(f"{self.mark}\n".encode())
-        throttler.stdin.flush()
+        told = input_of(throttler)
+        told.write(f"{self.mark}\n".encode())
+        told.flush()
         return throttler
 
     def refresh(self) -> bool:
@@ -66,8 +69,9 @@ class Throttle:
     def _begin(self) -> None:
         """Let the throttler begin."""
         with suppress(BrokenPipeError, ValueError):  # it was killed meanwhile
-            self._throttler.stdin.write(b"begin\n")
-            self._throttler.stdin.close()
+            told = input_of(self._throttler)
+            told.write(b"begin\n")
+            told.close()
 
     def fire(self, limit_s: float = PROOF_LIMIT_S) -> Proof:
         """Look on for a second, again until what is seen is what it should be.
@@ -76,11 +80,11 @@ class Throttle:
         may have gone without a stop. Allowed are .05 more: a window of ten periods that begins anywhere holds up to a
         quarter of a turn too much (.025), and times come in ticks of .01 s, two to a thread (.02).
         """
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self.shoot()
-        deadline = time.monotonic() + limit_s
+        deadline = Deadline(limit_s)
         self._begin_again_if_lost()
-        while any((left := self._look_on()).values()) and time.monotonic() < deadline:
+        while any((left := self._look_on()).values()) and not deadline.passed:
             self._begin_again_if_lost()
         return Proof(self._fired_ns, time.time_ns(), self._done, left)
 
@@ -100,10 +104,10 @@ class Throttle:
 
     def close(self) -> None:
         """End the throttler, unless it was let begin."""
-        if self._fired_ns is None:
+        if self._fired_ns == NOT_YET:
             self._throttler.kill()
             self._throttler.wait()
-            self._throttler.stdin.close()
+            input_of(self._throttler).close()
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,12 @@ May import the rest of `results` and `experiments`. Great Expectations is import
 from __future__ import annotations
 
 import pandas as pd
-import pyarrow as pa
 
 from experiments.spec import Experiment
 from results.checks.catalogue import checks_for
 from results.checks.evidence import Evidence
 from results.runs.store import Run
-from results.tables.schema import TABLES
+from results.tables.schema import RUN_TABLES
 
 
 def validate(run: Run, experiment: Experiment) -> pd.DataFrame:
@@ -24,5 +23,5 @@ def validate(run: Run, experiment: Experiment) -> pd.DataFrame:
     from results.checks.judge import judge_all
 
     rows = judge_all(run.checks, checks_for(experiment), Evidence(run, experiment))
-    run.write_table("verdicts", pa.Table.from_pylist(rows, schema=TABLES["verdicts"]))
+    run.write_table("verdicts", RUN_TABLES["verdicts"].of(rows))
     return run.table("verdicts")

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from experiments.engines import Engine, RecoveryMode
+from experiments.engines import RecoveryMode
 from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
 from results.runs.store import Run
@@ -197,7 +197,7 @@ class MeasuredProcess:
 
     @property
     def works_in_batches(self) -> bool:
-        return self.experiment.engine.name is Engine.STRUCTURED_STREAMING
+        return self.experiment.engine.works_in_batches
 
     @property
     def lost_shares(self) -> list[float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from experiments.errors import BadInput
 from experiments.spec import Experiment
@@ -16,6 +15,7 @@ from results.predictions.process import MeasuredProcess, mean
 from results.predictions.replays import RunReplay, Unreplayable, replay_run
 from results.runs import store
 from results.runs.machine import experiment_digest
+from results.runs.state import RunState
 from results.runs.store import Run
 from results.summary.findings import (
     LAW_MODEL,
@@ -28,9 +28,11 @@ from results.summary.findings import (
     measured_row,
     the_run,
 )
-from results.tables.schema import SCHEMA_VERSION, TABLES
+from results.tables.columns import Row
+from results.tables.schema import RUN_TABLES, SCHEMA_VERSION
 
 SEED = 20_190
+PARTS = ("down_s", "warm_up_s", "lost_s")  # of an outage
 MOST_POINTS = 1000  # of the useful time against the clock
 
 
@@ -43,7 +45,7 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
     """
     process, measured = MeasuredProcess(run, experiment), float(measured_row(run)["utilization"])
     described = all(kind.loses_work for kind in experiment.faults.kinds)
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     replay: RunReplay | None = None
     if not described:
         rows.append({"model": UNDESCRIBED_MODEL, "why": UNDESCRIBED_MODEL})
@@ -57,10 +59,14 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
     if described and experiment.faults.can_fail:
         rows.append(_eq_10(process, LAW_MODEL, None, _law(experiment)))
     stated = {"quantity": "utilization", "measured": measured}
-    table = pa.Table.from_pylist([stated | row for row in rows], schema=TABLES["predictions"])
+    table = RUN_TABLES["predictions"].of(stated | row for row in rows)
     run.write_table("predictions", table)
-    _write(run, "replayed_recoveries", _recoveries(process, replay) if replay else [])
-    _write(run, "useful_time", _useful_time(run, process, replay) if replay else [])
+    found = {
+        "replayed_recoveries": _recoveries(process, replay) if replay else [],
+        "useful_time": _useful_time(run, process, replay) if replay else [],
+    }
+    for name, named in found.items():
+        run.write_table(name, RUN_TABLES[name].of(named))
     return table.to_pandas()
 
 
@@ -72,14 +78,14 @@ def _attempt(process: MeasuredProcess, costs: MeasuredProcess | None = None) -> 
         return None, str(lack)
 
 
-def _replay_row(model: str, replay: RunReplay | None, why: str | None) -> dict[str, object]:
+def _replay_row(model: str, replay: RunReplay | None, why: str | None) -> Row:
     if replay is None:
         return {"model": model, "why": why}
     low, high = replay.bounds
     return {"model": model, "predicted": replay.predicted, "low": low, "high": high}
 
 
-def _with_costs_of_another(run: Run, experiment: Experiment, process: MeasuredProcess) -> list[dict[str, object]]:
+def _with_costs_of_another(run: Run, experiment: Experiment, process: MeasuredProcess) -> list[Row]:
     """The replay with c and R of the last finished run of the same experiment under another seed, if there is one."""
     other = _another(run, experiment)
     if other is None:
@@ -95,10 +101,10 @@ def _with_costs_of_another(run: Run, experiment: Experiment, process: MeasuredPr
 
 def _another(run: Run, experiment: Experiment) -> Run | None:
     digest, before_ns = experiment_digest(experiment), int(measured_row(run)["window_start_ns"])
-    comparable: dict[str, object] = {
+    comparable: Row = {
         "experiment_digest": digest,
         "machine": run.known_status().machine,
-        "state": "done",
+        "state": RunState.DONE,
         "schema_version": SCHEMA_VERSION,
     }
     for other in store.all_finished():
@@ -123,7 +129,7 @@ def _has_another_seed(other: Run, experiment: Experiment) -> bool:
     return row is not None and int(row["seed"]) != experiment.seed
 
 
-def _in_the_long_run(process: MeasuredProcess) -> list[dict[str, object]]:
+def _in_the_long_run(process: MeasuredProcess) -> list[Row]:
     """Eq. 10 with the inputs of this run, and where the simulated mean of its own process says that it must be."""
     try:
         low, high = long_run.bounds(process)
@@ -140,7 +146,7 @@ def _law(experiment: Experiment) -> float:
     return faults.failure_rate * faults.duration_s / experiment.window_s
 
 
-def _eq_10(process: MeasuredProcess, model: str, failures: int | None, rate: float) -> dict[str, object]:
+def _eq_10(process: MeasuredProcess, model: str, failures: int | None, rate: float) -> Row:
     try:
         found = _predict_run(process, failures, rate)
     except BadInput as refusal:
@@ -164,7 +170,7 @@ def _predict_run(process: MeasuredProcess, failures: int | None, rate: float) ->
     )
 
 
-def _inputs(process: MeasuredProcess, rate: float) -> dict[str, object]:
+def _inputs(process: MeasuredProcess, rate: float) -> Row:
     return {
         "failure_rate": rate,
         "checkpoint_cost_s": mean(pd.Series(process.costs_s, dtype=float)),
@@ -175,21 +181,22 @@ def _inputs(process: MeasuredProcess, rate: float) -> dict[str, object]:
     }
 
 
-def _recoveries(process: MeasuredProcess, replay: RunReplay) -> list[tuple[object, ...]]:
+def _recoveries(process: MeasuredProcess, replay: RunReplay) -> list[Row]:
     """Of every fault that began an outage, measured or replayed: what it took by both, and the difference."""
     measured = {outage.fault: outage for outage in process.outages}
     means = [each.mean(axis=0) for each in (replay.down_s, replay.warm_up_s, replay.timed.lost_s)]
-    found = []
+    found: list[Row] = []
     for strike, *model in zip(replay.strikes, *means, strict=True):
         outage = measured.get(strike.fault)
-        seen = (outage.down_s, outage.warm_up_s, outage.lost_s) if outage else (0.0, 0.0, 0.0)
-        pairs = [float(value) for pair in zip(seen, model, strict=True) for value in pair]
-        if any(pairs):
-            found.append((strike.fault, strike.struck_s, *pairs, sum(pairs[::2]) - sum(pairs[1::2])))
+        seen = {name: getattr(outage, name) if outage else 0.0 for name in PARTS}
+        replayed = {f"replayed_{name}": float(value) for name, value in zip(PARTS, model, strict=True)}
+        if any((*seen.values(), *replayed.values())):
+            told = {"fault": strike.fault, "struck_s": strike.struck_s} | seen | replayed
+            found.append(told | {"difference_s": sum(seen.values()) - sum(replayed.values())})
     return found
 
 
-def _useful_time(run: Run, process: MeasuredProcess, replay: RunReplay) -> list[tuple[object, ...]]:
+def _useful_time(run: Run, process: MeasuredProcess, replay: RunReplay) -> list[Row]:
     """Useful time since the window opened, at whole seconds: measured by the ledger, and replayed."""
     step = max(1, round(process.window_s / MOST_POINTS))
     seconds = np.arange(0.0, int(process.window_s) + 1, step)
@@ -197,11 +204,5 @@ def _useful_time(run: Run, process: MeasuredProcess, replay: RunReplay) -> list[
     useful_s = ledger["seconds"].where(ledger["class"].isin(["useful", "idle"]), 0.0).cumsum()
     ends_s = (ledger["end_ns"].astype("int64") - process.start_ns) / 1e9
     measured = np.interp(seconds, np.append(0.0, ends_s), np.append(0.0, useful_s.astype(float)))
-    return list(zip(seconds.tolist(), measured.tolist(), replay.timed.useful_by(seconds).tolist(), strict=True))
-
-
-def _write(run: Run, table: str, rows: list[tuple[object, ...]]) -> None:
-    names = TABLES[table].names
-    run.write_table(
-        table, pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=TABLES[table])
-    )
+    curves = zip(seconds.tolist(), measured.tolist(), replay.timed.useful_by(seconds).tolist(), strict=True)
+    return [dict(zip(("second", "measured_s", "replayed_s"), values, strict=True)) for values in curves]

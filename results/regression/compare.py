@@ -11,6 +11,7 @@ from results.regression.history import HistoryRow, row, stratified
 from results.regression.judging import overall
 from results.regression.regress import judge_splits
 from results.runs import store
+from results.runs.state import RunState
 
 
 def side_by_side(run_ids: Sequence[str]) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def _rows(run_ids: Sequence[str]) -> list[HistoryRow]:
     """Of each run what comparisons need; raises `BadInput` for one that is named twice or is not done."""
     found = [row(store.finished(run_id)) for run_id in run_ids]
     for place, one in enumerate(found):
-        if one.state != "done":
+        if one.state != RunState.DONE:
             raise BadInput("run_id", one.run_id, f"runs that are done: this one is {one.state}")
         if one.run_id in run_ids[:place]:
             raise BadInput("run_id", one.run_id, "each run once")

@@ -14,7 +14,7 @@ from experiments.errors import BadInput
 from experiments.parsing import read_mapping
 from results.regression.judging import FEWEST_BASELINE, FEWEST_CANDIDATES, Pair, on_scale
 from results.runs import store
-from results.runs.store import UNREADABLE
+from results.runs.state import RunState
 from results.summary import index
 from results.summary.metrics import Metric
 from results.tables.schema import SCHEMA_VERSION
@@ -42,7 +42,7 @@ class HistoryRow:
 def _rows(listed: Iterable[index.IndexRow]) -> list[HistoryRow]:
     """Those of the listed runs that could be read."""
     names = HistoryRow.__annotations__
-    read = (each for each in listed if each.state not in (UNREADABLE, index.UNREAD))
+    read = (each for each in listed if each.state not in (RunState.UNREADABLE, RunState.UNREAD))
     return [HistoryRow(**{name: getattr(each, name) for name in names}) for each in read]
 
 
@@ -99,7 +99,7 @@ def series_of(
     """
     found: dict[tuple[str, str, str], list[HistoryRow]] = defaultdict(list)
     for run in _rows(listed):
-        comparable = run.state == "done" and (outdated or run.schema_version == SCHEMA_VERSION)
+        comparable = run.state == RunState.DONE and (outdated or run.schema_version == SCHEMA_VERSION)
         if comparable and run.experiment_digest and run.machine and experiment in (None, run.experiment):
             found[str(run.experiment), run.experiment_digest, run.machine].append(run)
     return [Series(*key, runs=tuple(reversed(runs))) for key, runs in found.items()]

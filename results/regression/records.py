@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
 from pydantic import Field
 
 from experiments.errors import BadInput
@@ -23,7 +22,7 @@ from results.runs.json_files import Document, Name, Whole, Words, read_document
 from results.summary.metrics import Better, Scale
 from results.tables import fit
 from results.tables.reading import read_arrow
-from results.tables.schema import REGRESSION_TABLES
+from results.tables.schema import COMPARISON_TABLES, REGRESSION_TABLES
 
 log = logging.getLogger(__name__)
 DOCUMENT = "regression.json"
@@ -114,7 +113,7 @@ def keep(document: dict[str, Any], tables: dict[str, list[dict[str, Any]]]) -> R
         unseen = Regression(regression_id, folder / regression_id)
         unseen.root.mkdir()
         for name, found in tables.items():
-            store.write_parquet(unseen.path(name), pa.Table.from_pylist(found, schema=REGRESSION_TABLES[name]))
+            store.write_parquet(unseen.path(name), COMPARISON_TABLES[name].of(found))
         store.write_json(unseen.root / DOCUMENT, document)
         _folder().mkdir(exist_ok=True)
         unseen.root.rename(_folder() / regression_id)

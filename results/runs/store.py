@@ -13,11 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from experiments.errors import BadInput
 from results.damage import Damaged
@@ -27,12 +29,13 @@ from results.runs.json_files import read_json as read_json  # all that a run has
 from results.runs.json_files import write_json as write_json
 from results.runs.scratch import scratch as scratch_in
 from results.runs.scratch import sweep as sweep_in
+from results.runs.state import RunState
 from results.tables.reading import read_head, read_table
 from results.tables.schema import SCHEMA_VERSION, TABLES, VERSION_KEY, WORDS
 
+WRITTEN_STATES = (RunState.RUNNING, RunState.DONE, RunState.FAILED)
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 SCRATCH = re.compile(r"\..+\.json\.[0-9]+\.[0-9]+")  # left by a killed `write_json`: process, thread
-UNREADABLE: Final = "unreadable"  # the state of a run whose status or tables cannot be read
 
 
 def home() -> Path:
@@ -58,7 +61,7 @@ class RunStatus(Document):
                          window, on average; None in runs that did not get so far, and in old ones
     """
 
-    state: Literal["running", "done", "failed", "unreadable"]
+    state: Annotated[RunState, Field(strict=False)]
     started_ns: Whole
     ended_ns: Whole | None = None
     experiment: Name | None = None
@@ -74,7 +77,12 @@ class RunStatus(Document):
 
 
 class _WrittenStatus(RunStatus):
-    state: Literal["running", "done", "failed"]
+    @field_validator("state", mode="before")
+    @classmethod
+    def _is_written(cls, state: object) -> object:
+        if state not in WRITTEN_STATES:
+            raise PydanticCustomError("literal_error", "Input should be 'running', 'done' or 'failed'")
+        return state
 
 
 class _Load(Document):
@@ -156,7 +164,9 @@ class Run:
             )
         except (Damaged, FileNotFoundError) as error:
             why = str(error) if isinstance(error, Damaged) else "status.json is missing"
-        return RunStatus(run_id=self.run_id, state=UNREADABLE, experiment=None, error=why, started_ns=0, ended_ns=None)
+        return RunStatus(
+            run_id=self.run_id, state=RunState.UNREADABLE, experiment=None, error=why, started_ns=0, ended_ns=None
+        )
 
     def experiment(self) -> dict[str, Any]:
         """The experiment as it was written: `load.mode` and `engine.name` are texts if they are there.
@@ -256,7 +266,7 @@ def all_finished() -> list[Run]:
 
 def _age(run: Run) -> tuple[bool, int]:
     status = run.known_status()
-    return status.state != UNREADABLE, status.started_ns
+    return status.state != RunState.UNREADABLE, status.started_ns
 
 
 def publish(run: Run) -> Run:

@@ -22,9 +22,11 @@ import pyarrow as pa
 
 from experiments.errors import EnvironmentFailure
 from experiments.locks import locked, locked_if_free
+from experiments.waiting import Deadline
 from results.damage import Damaged
 from results.runs import store
-from results.runs.store import UNREADABLE, ReadOnce, Run
+from results.runs.state import RunState
+from results.runs.store import ReadOnce, Run
 from results.summary.findings import Utilization, ledger_seconds, number, table_or_empty, the_run, utilizations
 from results.summary.metrics import METRICS, metrics_of
 from results.tables.schema import SCHEMA_VERSION, TABLES
@@ -32,7 +34,6 @@ from results.verdict import WORST_FIRST, Verdict, worst
 
 log = logging.getLogger(__name__)
 VERSION = f"2 {SCHEMA_VERSION} {' '.join(METRICS)}"  # an index of another version is built again
-UNREAD = "not read yet"
 NOTHING_MEASURED = Utilization(None, None, None, None, None)
 MOST_BYTES = 2**28
 READERS = 4
@@ -72,7 +73,7 @@ class IndexRow:
     def verdict(self) -> Verdict:
         """The worst of its verdicts; unknown also for a run that failed or was not judged."""
         found = worst(self.verdicts)
-        return Verdict.UNKNOWN if self.state != "done" and found is Verdict.PASS else found
+        return Verdict.UNKNOWN if self.state != RunState.DONE and found is Verdict.PASS else found
 
     @property
     def engine(self) -> str | None:
@@ -88,16 +89,16 @@ class IndexRow:
 def rows(limit_s: float = math.inf) -> list[IndexRow]:
     """The row of every finished run, newest first; only runs that the index does not know yet are read.
 
-    With a limit no run is begun to be read after so long, the newest being the first; what is left is `UNREAD`. A run
-    that could not be read is tried again when its tables are others, and whenever there is no limit.
+    With a limit no run is begun to be read after so long, the newest being the first; what is left is `UNREAD`.
+    A run that could not be read is tried again when its tables are others, and whenever there is no limit.
     """
     return _rows(_entries(again=limit_s == math.inf), limit_s)
 
 
 def _rows(entries: _Entries, limit_s: float) -> list[IndexRow]:
     unread = _newest_first([_head(store.published(name)) for name in entries.stamps if name not in entries.kept])
-    unread = entries.read(unread, time.monotonic() + limit_s)
-    left = [row if row.state == UNREADABLE else replace(row, state=UNREAD) for row in unread]
+    unread = entries.read(unread, Deadline(limit_s))
+    left = [row if row.state == RunState.UNREADABLE else replace(row, state=RunState.UNREAD) for row in unread]
     return _newest_first([*(_from_json(entry["row"]) for entry in entries.kept.values()), *left])
 
 
@@ -118,11 +119,11 @@ class _Entries:
     known: dict[str, dict[str, Any]]  # what the file says
     stale: bool  # whether that is something else
 
-    def read(self, unread: list[IndexRow], deadline_s: float) -> list[IndexRow]:
-        """Read these runs in their order until the deadline (of `time.monotonic`); returns those that are left."""
+    def read(self, unread: list[IndexRow], deadline: Deadline) -> list[IndexRow]:
+        """Read these runs in their order until the deadline; returns those that are left."""
         kept_at_s = time.monotonic()
         with ThreadPoolExecutor(READERS) as readers:
-            while unread and time.monotonic() < deadline_s:
+            while unread and not deadline.passed:
                 piece, unread = unread[:PIECE], unread[PIECE:]
                 for run_id, entry in readers.map(self._read_one, piece):
                     self.stale |= entry != self.known.get(run_id)
@@ -138,7 +139,7 @@ class _Entries:
         run = store.published(head.run_id)
         tables = _tables_stamp(run)  # as they were before they were read
         row = row_of(run)
-        told = {"tables": tables} if row.state == UNREADABLE else {}
+        told = {"tables": tables} if row.state == RunState.UNREADABLE else {}
         return head.run_id, {"stamp": self.stamps[head.run_id], "row": asdict(row)} | told
 
     def keep(self) -> None:
@@ -160,7 +161,7 @@ def _present(entries: dict[str, Any], stamps: dict[str, list[int]]) -> dict[str,
 
 def _holds(run_id: str, entry: dict[str, Any], *, again: bool) -> bool:
     """Whether an entry of a run that has not been replaced still says what reading the run would say."""
-    if entry["row"]["state"] != UNREADABLE:
+    if entry["row"]["state"] != RunState.UNREADABLE:
         return True
     return not again and entry.get("tables") == _tables_stamp(store.published(run_id))
 
@@ -172,14 +173,14 @@ def _newest_first(found: list[IndexRow]) -> list[IndexRow]:
 def row_of(run: Run) -> IndexRow:
     """Read what lists show of a run; one that cannot be read has a row that says so."""
     head = _head(run)
-    if head.state == UNREADABLE:
+    if head.state == RunState.UNREADABLE:
         return head
     try:
         return _filled(head, run)
     except Damaged as damage:
-        return replace(head, state=UNREADABLE, error=str(damage))
+        return replace(head, state=RunState.UNREADABLE, error=str(damage))
     except FileNotFoundError:  # removed, or replaced, while it was read
-        return replace(head, state=UNREADABLE, error="a file of it is gone")
+        return replace(head, state=RunState.UNREADABLE, error="a file of it is gone")
 
 
 def read_row(run: Run) -> IndexRow:

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from results.damage import Damaged, Outdated, regular_size
+from experiments.plain_files import RefusedFile, open_plain
+from results.damage import Damaged, Outdated
 from results.tables.fit import CellMisfit, Missing, Words, fit
 
 MOST_ROWS = 20_000_000
@@ -86,15 +87,29 @@ def _part(path: Path, file: Path) -> pa.Table:
 @contextmanager
 def _opened(path: Path, file: Path) -> Iterator[pq.ParquetFile]:
     try:
-        if regular_size(file) > MOST_BYTES:
-            raise _damaged(path, f"it has more than {MOST_BYTES:,} bytes")
-        texts = _texts(path, pq.read_schema(file))
-        # a text is read as its dictionary: a file of a few bytes can repeat a long one a million times
-        with pq.ParquetFile(file, read_dictionary=texts) as opened:
-            _check(path, opened.metadata)
-            yield opened
+        with _descriptor(file) as descriptor:
+            if os.fstat(descriptor).st_size > MOST_BYTES:
+                raise _damaged(path, f"it has more than {MOST_BYTES:,} bytes")
+            same = f"/proc/self/fd/{descriptor}"  # whatever has the file's name by now
+            texts = _texts(path, pq.read_schema(same))
+            # a text is read as its dictionary: a file of a few bytes can repeat a long one a million times
+            with pq.ParquetFile(same, read_dictionary=texts) as opened:
+                _check(path, opened.metadata)
+                yield opened
+    except RefusedFile:
+        raise _damaged(path, "it is no regular file") from None
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(path, str(error).partition("\n")[0]) from None
+
+
+@contextmanager
+def _descriptor(file: Path) -> Iterator[int]:
+    """The file, open, so that what was checked is what is read; a link is none, since it can lead anywhere."""
+    descriptor = open_plain(file)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _texts(path: Path, schema: pa.Schema) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from experiments.wording import on_one_line
 from results.runs import store
+from results.runs.state import RunState
 from results.summary.index import IndexRow
 
 GAP = "  "
@@ -70,7 +71,7 @@ def _share(value: float | None) -> str:
 COLUMNS: dict[str, Callable[[IndexRow], str]] = {
     "started (UTC)": _started,
     "state": lambda row: row.state,
-    "verdict": lambda row: row.verdict.value if row.state == "done" else "-",
+    "verdict": lambda row: row.verdict.value if row.state == RunState.DONE else "-",
     "U (predicted)": _utilization,
     "experiment": lambda row: row.experiment or "-",
     "engine": lambda row: row.engine or "-",

@@ -27,7 +27,7 @@ from results.summary.findings import (
     took_effect,
     utilizations,
 )
-from results.tables.schema import TABLES
+from results.tables.schema import RUN_TABLES
 from results.verdict import WORST_FIRST, Verdict
 from results.views.plots import PLOTS, write_plots
 from results.views.style import BLUE, INK, PAPER, RULE
@@ -42,7 +42,7 @@ class Shown:
     """A table as it is shown: texts, cut to its first rows when it is long."""
 
     name: str
-    columns: list[str]
+    heads: list[tuple[str, str]]  # label with unit, and meaning, of each column
     rows: list[list[str]]
     length: int
 
@@ -62,10 +62,11 @@ def write_report(run: Run, experiment: Experiment) -> Path:
             machine_load=machine_load(run),
             figures=_figures(run),
             counts={verdict.value: int((verdicts["verdict"] == verdict.value).sum()) for verdict in Verdict},
+            verdict_heads=[_head("verdicts", name) for name in ("verdict", "check", "observed", "expected")],
             verdicts=verdicts.astype(object).where(verdicts.notna(), "").to_dict("records"),
             plots=[(name, PLOTS[name][0], _inline(svg)) for name, svg in plots.items()],
-            tables=[_shown(run, name) for name in TABLES if name != "verdicts" and run.has(name)],
-            missing=[name for name in TABLES if not run.has(name)],
+            tables=[_shown(run, name) for name in RUN_TABLES if name != "verdicts" and run.has(name)],
+            missing=[name for name in RUN_TABLES if not run.has(name)],
             experiment=yaml.safe_dump(experiment.model_dump(mode="json"), sort_keys=False),
             has_data_docs=(run.checks / "data_docs" / "index.html").exists(),
         )
@@ -116,7 +117,13 @@ def _inline(svg: Path) -> Markup:
 def _shown(run: Run, name: str) -> Shown:
     frame = run.table(name)
     rows = [[_text(value) for value in row] for row in frame.head(MOST_ROWS).itertuples(index=False)]
-    return Shown(name, list(frame.columns), rows, len(frame))
+    return Shown(name, [_head(name, column) for column in frame.columns], rows, len(frame))
+
+
+def _head(table: str, name: str) -> tuple[str, str]:
+    """Of a column that the schema lacks, only the name."""
+    column = RUN_TABLES[table].by_name.get(name)
+    return (name, "") if column is None else (column.heading, f"{name}: {column.description}".replace("`", ""))
 
 
 def _text(value: Any) -> str:

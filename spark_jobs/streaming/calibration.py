@@ -5,19 +5,19 @@ Works on topics and checkpoints of its own. The result sizes the batches and the
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from statistics import median
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from journal.events.query import BatchesMeasured, BatchTiming, QueryCalibrated
 from journal.writer import Journal
-from spark_jobs.streaming.job import JobConfig, start
-from spark_jobs.streaming.progress import checkpoint_ms, records_read
+from spark_jobs.streaming.config import JobConfig
+from spark_jobs.streaming.job import start
+from spark_jobs.streaming.progress import MicroBatch
 from workloads.generator import Feed
 from workloads.inputs import records as input_of
 from workloads.schedule import Schedule
@@ -35,20 +35,6 @@ POLL_S = 0.1
 
 
 @dataclass(frozen=True)
-class Timing:
-    """One batch: its records, how long it took and how much of that was its checkpoint [s]."""
-
-    records: int
-    duration_s: float
-    overhead_s: float
-
-    @property
-    def rate(self) -> float:
-        """Records per second of processing."""
-        return self.records / (self.duration_s - self.overhead_s)
-
-
-@dataclass(frozen=True)
 class Calibration:
     """Service rate [records/s of processing], cost outside it [s/batch], and the batch that fills an interval."""
 
@@ -62,15 +48,15 @@ def calibrate(spark: SparkSession, config: JobConfig, journal: Journal) -> Calib
     """Measure batches of the query on the executors that are there; `feed_warm_up` must have filled its topic."""
     target_s = batch_target_s(config)
 
-    def measure(topic: str, records: int) -> list[Timing]:
+    def measure(topic: str, records: int) -> list[BatchTiming]:
         if topic != WARM:
             _feed(config, topic, records * FULL_BATCHES, LOAD_FACTOR * records / target_s)
         measured = _measure(spark, config, topic, records)
-        journal.write("calibration", topic=topic, batches=[asdict(timing) for timing in measured])
+        journal.record(BatchesMeasured(topic, tuple(measured)))
         return measured
 
     result = approach(measure, target_s)
-    journal.write("calibrated", **asdict(result))
+    journal.record(QueryCalibrated(**asdict(result)))
     return result
 
 
@@ -79,7 +65,7 @@ def batch_target_s(config: JobConfig) -> float:
     return FILL * config.engine.checkpoint_interval_s
 
 
-def approach(measure: Callable[[str, int], list[Timing]], target_s: float) -> Calibration:
+def approach(measure: Callable[[str, int], list[BatchTiming]], target_s: float) -> Calibration:
     """Warm the executors up until their rate settles, then approach the batch that takes `target_s`.
 
     `measure`: runs batches of so many records on the input of a topic. A batch takes a fixed time besides its time per
@@ -97,13 +83,13 @@ def approach(measure: Callable[[str, int], list[Timing]], target_s: float) -> Ca
     return Calibration(found.rate, found.overhead_s, records, LOAD_FACTOR * records / target_s)
 
 
-def _filling(found: Timing, target_s: float, fixed: float) -> int:
+def _filling(found: BatchTiming, target_s: float, fixed: float) -> int:
     """How many records take `target_s`, if that share of the time of a batch is fixed; fewer only in proportion."""
     more = target_s / found.duration_s - 1
     return max(1, round(found.records * (1 + (more / (1 - fixed) if more > 0 else more))))
 
 
-def _fixed(before: Timing, found: Timing) -> float:
+def _fixed(before: BatchTiming, found: BatchTiming) -> float:
     """The share of the second batch's time that is fixed, by the line through two batches, as far as it is believed."""
     more, longer_s = found.records - before.records, found.duration_s - before.duration_s
     if more * longer_s <= 0:
@@ -124,15 +110,15 @@ def _feed(config: JobConfig, topic: str, count: int, rate: float) -> None:
     feed.finish()
 
 
-def _typical(batches: list[Timing]) -> Timing:
-    return Timing(
+def _typical(batches: list[BatchTiming]) -> BatchTiming:
+    return BatchTiming(
         round(median(timing.records for timing in batches)),
         median(timing.duration_s for timing in batches),
         median(timing.overhead_s for timing in batches),
     )
 
 
-def _measure(spark: SparkSession, config: JobConfig, topic: str, records: int) -> list[Timing]:
+def _measure(spark: SparkSession, config: JobConfig, topic: str, records: int) -> list[BatchTiming]:
     """Run batches of `records` until their service rate has settled, or as many as the topic's input was made for."""
     batches = WARM_BATCHES if topic == WARM else FULL_BATCHES
     running = start(
@@ -144,7 +130,7 @@ def _measure(spark: SparkSession, config: JobConfig, topic: str, records: int) -
         interval_s=0.0,
         batch_records=records,
     )
-    found: dict[int, Timing] = {}
+    found: dict[int, BatchTiming] = {}
     while len(found) < batches and not _settled(list(found.values())):
         if failure := running.exception():
             raise failure
@@ -154,17 +140,18 @@ def _measure(spark: SparkSession, config: JobConfig, topic: str, records: int) -
     return [found[batch] for batch in sorted(found)]
 
 
-def _gather(running: StreamingQuery, config: JobConfig, found: dict[int, Timing]) -> None:
+def _gather(running: StreamingQuery, config: JobConfig, found: dict[int, BatchTiming]) -> None:
     for progress in running.recentProgress:
-        if progress["numInputRows"]:
-            found[progress["batchId"]] = _timing(json.loads(progress.json), config)
+        batch = MicroBatch.model_validate_json(progress.json)
+        if batch.num_input_rows:
+            found[batch.batch_id] = _timing(batch, config)
 
 
-def _settled(batches: list[Timing]) -> bool:
+def _settled(batches: list[BatchTiming]) -> bool:
     rates = [timing.rate for timing in batches[-SETTLED_BATCHES:]]
     return len(batches) > SETTLED_BATCHES and max(rates) - min(rates) <= SETTLED_WITHIN * min(rates)
 
 
-def _timing(progress: Any, config: JobConfig) -> Timing:
-    overhead_ms = checkpoint_ms(progress, min(config.cores, config.engine.partitions))
-    return Timing(records_read(progress), progress["durationMs"]["triggerExecution"] / 1e3, overhead_ms / 1e3)
+def _timing(batch: MicroBatch, config: JobConfig) -> BatchTiming:
+    overhead_ms = batch.checkpoint_ms(min(config.cores, config.engine.partitions))
+    return BatchTiming(batch.records_read, batch.total_ms / 1e3, overhead_ms / 1e3)

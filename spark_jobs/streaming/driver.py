@@ -16,6 +16,7 @@ import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,10 +31,14 @@ from pyspark.sql.streaming.listener import (
 )
 
 from experiments.spec import RecoveryMode
+from experiments.waiting import poll_until, retry
+from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost
+from journal.events.query import BatchCommitted, QueryFailed, QueryIdle, QueryReady, QueryStarted, QueryTerminated
 from journal.writer import Journal
 from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.calibration import calibrate, feed_warm_up
-from spark_jobs.streaming.job import JobConfig, live_executors, session, start
+from spark_jobs.streaming.config import JobConfig
+from spark_jobs.streaming.job import live_executors, session, start
 from workloads.topics import INPUT, OUTPUT
 
 POLL_S = 0.05
@@ -46,16 +51,16 @@ class ProgressJournal(StreamingQueryListener):
         self._journal = journal
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        self._journal.write("query-started", query_run=str(event.runId))
+        self._journal.record(QueryStarted(str(event.runId)))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        self._journal.write("progress", progress=json.loads(event.progress.json))
+        self._journal.record(BatchCommitted(json.loads(event.progress.json)))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        self._journal.write("query-idle", query_run=str(event.runId))
+        self._journal.record(QueryIdle(str(event.runId)))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        self._journal.write("query-terminated", query_run=str(event.runId), error=event.exception)
+        self._journal.record(QueryTerminated(str(event.runId), event.exception))
 
 
 class QueryDriver:
@@ -74,13 +79,12 @@ class QueryDriver:
             if self.stopping:
                 break
             query = self._start()
-            self.journal.write("ready", executors=sorted(executors))
+            self.journal.record(QueryReady(tuple(sorted(executors))))
             self._watch(query, executors)
             query.stop()
 
     def _await_workers(self) -> set[str]:
-        while not self.stopping and len(live_executors(self.spark)) < self.config.workers:
-            time.sleep(POLL_S)
+        poll_until(lambda: self.stopping or _all_up(self.spark, self.config), interval_s=POLL_S)
         return live_executors(self.spark)
 
     def _start(self) -> StreamingQuery:
@@ -99,13 +103,13 @@ class QueryDriver:
         while not self.stopping:
             lost = executors - live_executors(self.spark)
             if lost:
-                self.journal.write("executors-lost", executors=sorted(lost))
+                self.journal.record(ExecutorsLost(tuple(sorted(lost))))
                 if self.config.engine.recovery is RecoveryMode.QUERY:
                     return
                 executors = live_executors(self.spark)
             if not query.isActive:
                 failure = query.exception()
-                self.journal.write("query-failed", error=str(failure)[:2000])
+                self.journal.record(QueryFailed(str(failure)[:2000]))
                 return
             executors |= live_executors(self.spark)
             time.sleep(POLL_S)
@@ -113,9 +117,9 @@ class QueryDriver:
 
 def main() -> None:
     config_path, journal_path, *calibration = map(Path, sys.argv[1:])
-    config = JobConfig.from_json(json.loads(config_path.read_text(encoding="utf-8")))
+    config = JobConfig.read(config_path)
     journal = Journal(journal_path)
-    journal.write("driver-started")
+    journal.record(DriverStarted())
     await_master(config.master)
     spark = _session(config, to_calibrate=any(not path.exists() for path in calibration))
     batch_records = _batch_records(spark, config, journal, *calibration)
@@ -124,19 +128,15 @@ def main() -> None:
     driver = QueryDriver(spark, config, journal, batch_records)
     signal.signal(signal.SIGTERM, driver.request_stop)
     driver.run()
-    journal.write("driver-stopped")
+    journal.record(DriverStopped())
     spark.stop()
 
 
 def await_master(master: str) -> None:
     """Return once the Spark master can be connected to; Spark itself would only try every 20 s, and three times."""
     address = urlsplit(master)
-    while True:
-        try:
-            socket.create_connection((address.hostname, address.port), timeout=1.0).close()
-            return
-        except OSError:
-            time.sleep(POLL_S)
+    connect = partial(socket.create_connection, (address.hostname, address.port), timeout=1.0)
+    retry(connect, OSError, interval_s=POLL_S).close()
 
 
 def _session(config: JobConfig, *, to_calibrate: bool) -> SparkSession:
@@ -154,12 +154,15 @@ def _batch_records(spark: SparkSession, config: JobConfig, journal: Journal, pat
     if path is None:
         return None
     if not path.exists():
-        while len(live_executors(spark)) < config.workers:
-            time.sleep(POLL_S)
+        poll_until(lambda: _all_up(spark, config), interval_s=POLL_S)
         scratch = path.with_suffix(".partial")
         scratch.write_text(json.dumps(calibrate(spark, config, journal).__dict__), encoding="utf-8")
         scratch.rename(path)
     return json.loads(path.read_text(encoding="utf-8"))["batch_records"]
+
+
+def _all_up(spark: SparkSession, config: JobConfig) -> bool:
+    return len(live_executors(spark)) >= config.workers
 
 
 if __name__ == "__main__":

@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-from experiments.spec import EngineSpec, RecoveryMode, TriggerMode
-from experiments.workloads import WorkloadSpec, read_workload
-from infra.broker import Broker
+from experiments.spec import RecoveryMode, TriggerMode
+from spark_jobs.streaming.config import JobConfig
 from workloads.queries import query
 from workloads.results import COLUMNS
 
 # An executor lives for tens of seconds here: the second compiler would cost it more than it could win back.
 EXECUTOR_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
-
-@dataclass(frozen=True)
-class JobConfig:
-    """What the query driver needs to know; passes to it as a JSON file."""
-
-    broker: Broker
-    master: str
-    workload: WorkloadSpec
-    engine: EngineSpec
-    workers: int
-    cores: int
-    checkpoint: str
-    event_log: str
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> JobConfig:
-        workload, engine = read_workload(document["workload"]), EngineSpec(**document["engine"])
-        return cls(**{**document, "broker": Broker(**document["broker"]), "workload": workload, "engine": engine})
 
 
 def session(config: JobConfig) -> SparkSession:

@@ -9,14 +9,12 @@ back from a failure is its own affair: once it ends, its supervisor starts it ag
 from __future__ import annotations
 
 import functools
-import json
 import os
 import runpy
 import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +26,13 @@ from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent
 from experiments.errors import BadInput
 from infra.broker import Broker
 from infra.launch import REPOSITORY
+from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost
+from journal.events.query import QueryFailed, QueryReady
 from journal.writer import Journal
 from spark_jobs.guard.aftershock_guard import guard_callbacks
+from spark_jobs.streaming.config import OwnJobConfig
 from spark_jobs.streaming.driver import POLL_S, ProgressJournal, await_master
 from spark_jobs.streaming.job import live_executors
-
-
-@dataclass(frozen=True)
-class OwnJob:
-    """What is run: passes to this program as a JSON file."""
-
-    master: str
-    broker: Broker
-    program: str
-    arguments: list[str]
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> OwnJob:
-        return cls(**{**document, "broker": Broker(**document["broker"])})
 
 
 class FirstQuery(ProgressJournal):
@@ -60,7 +47,7 @@ class FirstQuery(ProgressJournal):
             return
         self._followed = str(event.id)
         super().onQueryStarted(event)
-        self._journal.write("ready", executors=sorted(self._executors()))
+        self._journal.record(QueryReady(tuple(sorted(self._executors()))))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         if str(event.progress.id) == self._followed:
@@ -72,7 +59,7 @@ class FirstQuery(ProgressJournal):
         super().onQueryTerminated(event)
         self._followed = ""  # a program that starts it again goes on with it
         if event.exception is not None:
-            self._journal.write("query-failed", error=event.exception[:2000])
+            self._journal.record(QueryFailed(event.exception[:2000]))
 
 
 class Sessions:
@@ -100,7 +87,7 @@ class Sessions:
             except (Py4JError, AttributeError, OSError):  # the context was stopped, or the JVM is gone
                 return
             if lost := known - alive:
-                self._journal.write("executors-lost", executors=sorted(lost))
+                self._journal.record(ExecutorsLost(tuple(sorted(lost))))
             known = alive
             time.sleep(POLL_S)
 
@@ -147,7 +134,7 @@ def _is_of(broker: Broker, key: str, value: Any) -> bool:
     return key.lower() == "kafka.bootstrap.servers" and broker.address in str(value).split(",")
 
 
-def run(job: OwnJob) -> None:
+def run(job: OwnJobConfig) -> None:
     """Run the program as Python itself would in its folder; what it imports by a name that we have, too, is its own."""
     ours = {path.name for path in REPOSITORY.iterdir() if (path / "__init__.py").exists()}
     for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
@@ -160,8 +147,8 @@ def run(job: OwnJob) -> None:
 
 def main() -> None:
     config_path, journal_path = map(Path, sys.argv[1:])
-    job, journal = OwnJob.from_json(json.loads(config_path.read_text(encoding="utf-8"))), Journal(journal_path)
-    journal.write("driver-started")
+    job, journal = OwnJobConfig.read(config_path), Journal(journal_path)
+    journal.record(DriverStarted())
     await_master(job.master)
     log_in(job.broker)
     notice_sessions(Sessions(job.master, journal).notice)
@@ -169,7 +156,7 @@ def main() -> None:
         run(job)
     except BadInput as error:
         sys.exit(f"Error: {error}")  # whoever reads this log looks for a line that names an error
-    journal.write("driver-stopped")
+    journal.record(DriverStopped())
 
 
 if __name__ == "__main__":

@@ -16,11 +16,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from experiments.engines import EngineName
 from experiments.errors import EnvironmentFailure
 from experiments.workloads import INPUT, OwnJobSpec, WorkloadSpec
 from infra.broker import Broker
-from journal.reader import read_journal
-from spark_jobs.streaming.progress import offsets
+from journal.events.query import QUERY
+from journal.events.testbed import TESTBED, Finished
+from journal.reader import events
+from spark_jobs.streaming.progress import micro_batches
 from testbed.progress import offsets as offsets_of_sources
 from workloads import own_job
 from workloads.queries import collected, oracle
@@ -29,22 +32,22 @@ from workloads.results import SCHEMA
 RECORDS_PER_POLL = 10_000  # of short records; Kafka's own 500 make Spark seek, and log that, thousands of times
 
 
-def committed_offsets(raw: Path) -> dict[str, dict[str, int]]:
+def committed_offsets(raw: Path, engine: EngineName) -> dict[str, dict[str, int]]:
     """How far the query has read each partition of each topic, by its last committed batch or in the end."""
-    journal = read_journal(raw / "query.jsonl")
-    ends = [entry["positions"] for entry in journal if entry["event"] == "finished"]
-    if ends:
-        return {INPUT: offsets_of_sources(ends[-1])}
-    batches = [entry["progress"] for entry in journal if entry["event"] == "progress" and "progress" in entry]
+    journal = raw / "query.jsonl"
+    if engine is EngineName.DATAFLOW:
+        ends = [event.positions for event in events(journal, TESTBED) if isinstance(event, Finished)]
+        return {INPUT: offsets_of_sources(ends[-1])} if ends else {}
+    batches = list(micro_batches(events(journal, QUERY)))
     found: dict[str, dict[str, int]] = {}
-    for (topic, partition), (_, end) in offsets(batches[-1]).items() if batches else ():
+    for (topic, partition), (_, end) in batches[-1].offsets.items() if batches else ():
         found.setdefault(topic, {})[partition] = end
     return found
 
 
-def archive(spark: SparkSession, raw: Path, broker: Broker, workload: WorkloadSpec) -> None:
+def archive(spark: SparkSession, raw: Path, broker: Broker, workload: WorkloadSpec, engine: EngineName) -> None:
     """Write the files; raises `EnvironmentFailure` when the query committed nothing of what it was sent."""
-    ends = {topic: ends for topic, ends in committed_offsets(raw).items() if topic in workload.input_topics}
+    ends = {topic: ends for topic, ends in committed_offsets(raw, engine).items() if topic in workload.input_topics}
     if not ends:
         raise EnvironmentFailure("the query committed nothing in this run", "see the query's log for why")
     records = _topics(spark, broker, list(ends), json.dumps(ends))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from spark_jobs.streaming.progress import Place, checkpoint_ms, offsets, records_read, state_commit_ms
+from spark_jobs.streaming.progress import MicroBatch, Place
 
 MS = 1_000_000  # nanoseconds
 
@@ -45,32 +45,26 @@ class Chain:
     hop_delay_s: float | None
 
 
-def batches(query_journal: list[dict[str, Any]], chains: dict[int, Chain], side_by_side: int) -> list[Batch]:
-    """Every committed batch in order, from the progress events of the query."""
-    found = [e["progress"] for e in query_journal if e["event"] == "progress" and "triggerExecution" in _durations(e)]
-    return [_batch(progress, chains.get(progress["batchId"]), side_by_side) for progress in found]
+def batches(reported: Iterable[MicroBatch], chains: dict[int, Chain], side_by_side: int) -> list[Batch]:
+    """Every committed batch in order, from the reports of the query."""
+    return [_batch(batch, chains.get(batch.batch_id), side_by_side) for batch in reported if batch.has_run]
 
 
-def _durations(entry: dict[str, Any]) -> dict[str, int]:
-    return entry["progress"]["durationMs"]
-
-
-def _batch(progress: dict[str, Any], chain: Chain | None, side_by_side: int) -> Batch:
-    durations, operators = progress["durationMs"], progress["stateOperators"]
-    started_ns = round(datetime.fromisoformat(progress["timestamp"]).timestamp() * 1000) * MS
-    total_ms = durations["triggerExecution"]
+def _batch(reported: MicroBatch, chain: Chain | None, side_by_side: int) -> Batch:
+    durations = reported.duration_ms
+    started_ns = round(datetime.fromisoformat(reported.timestamp).timestamp() * 1000) * MS
     return Batch(
-        batch=progress["batchId"],
+        batch=reported.batch_id,
         started_ns=started_ns,
-        ended_ns=started_ns + total_ms * MS,
-        checkpoint_ns=round(checkpoint_ms(progress, side_by_side) * MS),
-        records=records_read(progress),
+        ended_ns=started_ns + reported.total_ms * MS,
+        checkpoint_ns=round(reported.checkpoint_ms(side_by_side) * MS),
+        records=reported.records_read,
         wal_s=durations.get("walCommit", 0) / 1e3,
         commit_log_s=durations.get("commitOffsets", 0) / 1e3,
-        state_commit_s=state_commit_ms(progress, side_by_side) / 1e3,
-        state_rows=sum(operator["numRowsTotal"] for operator in operators),
-        state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
-        offsets=offsets(progress),
+        state_commit_s=reported.state_commit_ms(side_by_side) / 1e3,
+        state_rows=sum(operator.num_rows_total for operator in reported.state_operators),
+        state_bytes=sum(operator.memory_used_bytes for operator in reported.state_operators),
+        offsets=reported.offsets,
         stages=chain.stages if chain else None,
         hop_delay_s=chain.hop_delay_s if chain else None,
     )

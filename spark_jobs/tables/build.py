@@ -11,18 +11,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TextIO
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from experiments.engines import Engine, Protocol, TriggerMode
+from chaos.fault_plan import PLAN_FILE, FaultPlan
+from experiments.engines import EngineName, TriggerMode
 from experiments.plain_files import RefusedFile, open_below
 from experiments.spec import Experiment, LoadMode
 from experiments.workloads import INPUT
-from journal.reader import read_journal
+from journal.codec import EventT, Vocabulary
+from journal.event import Event
+from journal.events.injector import INJECTOR
+from journal.events.query import QUERY
+from journal.events.search import SEARCH
+from journal.events.services import HOSTS, MACHINE, SCHEDULES, SUPERVISOR, LoadScheduled
+from journal.events.testbed import TESTBED
+from journal.reader import events
 from results.runs.store import Run
-from results.tables.schema import TABLES
+from results.tables.columns import Row
+from results.tables.schema import RUN_TABLES, TABLES
+from spark_jobs.streaming.progress import micro_batches
 from spark_jobs.tables import rows, testbed_tables
 from spark_jobs.tables.archive import committed_offsets
 from spark_jobs.tables.batches import Batch, batches, chains
@@ -57,21 +66,25 @@ class Logs:
         return Experiment.model_validate_json(self.run.experiment_path.read_text(encoding="utf-8"))
 
     @cached_property
-    def plan(self) -> dict[str, Any]:
-        return json.loads((self.raw / "plan.json").read_text(encoding="utf-8"))
+    def plan(self) -> FaultPlan:
+        return FaultPlan.read(self.raw / PLAN_FILE)
 
     @property
     def window(self) -> tuple[int, int]:
-        return self.plan["window_start_ns"], self.plan["window_end_ns"]
+        return self.plan.window_start_ns, self.plan.window_end_ns
 
-    def journal(self, name: str) -> list[dict[str, Any]]:
-        return read_journal(self.raw / f"{name}.jsonl")
+    def journal(self, name: str, vocabulary: Vocabulary[EventT]) -> list[EventT]:
+        return list(events(self.raw / f"{name}.jsonl", vocabulary))
 
     @cached_property
-    def schedule(self) -> dict[str, Any] | None:
+    def schedule(self) -> LoadScheduled | None:
         """When input was due in the window: the last schedule of the generator; None if it never started."""
-        schedules = [e for e in self.journal("generator") if e["event"] in ("started", "rescheduled")]
-        return schedules[-1] if schedules else None
+        return next(reversed(self.journal("generator", SCHEDULES)), None)
+
+    @cached_property
+    def query(self) -> list[Event]:
+        """The query's journal."""
+        return self.journal("query", QUERY)
 
     @property
     def saturating(self) -> bool:
@@ -83,10 +96,9 @@ class Logs:
 
     @cached_property
     def batches(self) -> list[Batch]:
-        query = self.journal("query")
-        first = next((e["progress"] for e in query if e["event"] == "progress"), None)
-        found = chains(self._spark_events(), first["id"]) if first else {}
-        return batches(query, found, min(self.experiment.cores, self.experiment.engine.partitions))
+        reported = list(micro_batches(self.query))
+        found = chains(self._spark_events(), reported[0].id) if reported else {}
+        return batches(reported, found, min(self.experiment.cores, self.experiment.engine.partitions))
 
     def _spark_events(self) -> Iterable[dict[str, Any]]:
         """Of every driver in turn: each life of it numbers its stages from 0, and has a log named by its start.
@@ -107,11 +119,11 @@ class Logs:
 
     @cached_property
     def outages(self) -> list[Outage]:
-        return self._outages(self.journal("query"))
+        return self._outages(self.query)
 
-    def _outages(self, query: list[dict[str, Any]]) -> list[Outage]:
+    def _outages(self, query: Iterable[Event]) -> list[Outage]:
         mode = self.experiment.engine.recovery
-        journals = (query, self.journal("supervisor"), self.journal("injector"))
+        journals = (query, self.journal("supervisor", SUPERVISOR), self.journal("injector", INJECTOR))
         found = moments(*journals, mode, [batch.ended_ns for batch in self.batches])
         until = self.window[1]
         return [outage for outage in outages(found) if outage.death_ns < until]
@@ -135,7 +147,7 @@ class Logs:
         return by_batches(outage, self.batches, self.segments, self.pace)
 
     @property
-    def partition_checkpoints(self) -> list[tuple[object, ...]]:
+    def partition_checkpoints(self) -> list[Row]:
         return []
 
     @property
@@ -145,7 +157,7 @@ class Logs:
     @property
     def watermark_ms(self) -> int | None:
         """Windows that end by then were emitted; None of a query without a watermark."""
-        return rows.closed_until_ms(self.journal("query"))
+        return rows.closed_until_ms(micro_batches(self.query))
 
     def seen(self) -> DataFrame:
         """When the results of each input record were seen, and when it was due."""
@@ -177,11 +189,12 @@ class TestbedLogs(Logs):
     @property
     def commits(self) -> bool:
         """Whether anything is ever committed; without checkpoints nothing is."""
-        return self.experiment.engine.protocol_run is not Protocol.NONE
+        return self.experiment.engine.takes_checkpoints
 
     @cached_property
-    def query(self) -> list[dict[str, Any]]:
-        return self.journal("query")
+    def query(self) -> list[Event]:
+        """The journal of the testbed's driver."""
+        return self.journal("query", TESTBED)
 
     @cached_property
     def batches(self) -> list[Batch]:
@@ -204,7 +217,7 @@ class TestbedLogs(Logs):
         return testbed_tables.follow(outage, self.query, self.segments)
 
     @property
-    def partition_checkpoints(self) -> list[tuple[object, ...]]:
+    def partition_checkpoints(self) -> list[Row]:
         return testbed_tables.partition_checkpoints(self.query, self.window)
 
     @property
@@ -223,7 +236,7 @@ class TestbedLogs(Logs):
         return seen_at_commit(_input(self), self.batches)
 
 
-LOGS = {Engine.STRUCTURED_STREAMING: Logs, Engine.DATAFLOW: TestbedLogs}
+LOGS = {EngineName.STRUCTURED_STREAMING: Logs, EngineName.DATAFLOW: TestbedLogs}
 
 
 def logs_of(spark: SparkSession, result: Path) -> Logs:
@@ -233,36 +246,37 @@ def logs_of(spark: SparkSession, result: Path) -> Logs:
 
 def build(logs: Logs) -> None:
     """Write every table that the raw logs allow."""
+    injector = logs.journal("injector", INJECTOR)
     lag = logs.lag if logs.schedule and not logs.saturating else None
     followed = recoveries(logs.outages, logs.follow, logs.batches, logs.undisturbed, lag)
-    _write(logs, "faults", rows.faults(logs.plan, logs.journal("injector")))
-    _write(logs, "fault_fit", rows.fault_fit(logs.experiment, logs.plan, logs.journal("injector")))
+    _write(logs, "faults", rows.faults(logs.plan, injector))
+    _write(logs, "fault_fit", rows.fault_fit(logs.experiment, logs.plan, injector))
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
     _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window, steady(logs.batches, logs.outages)))
     _write(logs, "partition_checkpoints", logs.partition_checkpoints)
     _write(logs, "ledger", rows.ledger(logs.segments))
     _write(logs, "throughput", rows.throughput(logs.batches, logs.schedule, logs.window))
-    _write(logs, "hosts", rows.hosts(logs.journal("hosts"), logs.window))
-    _write(logs, "probes", rows.probes(logs.journal("search")))
+    _write(logs, "hosts", rows.hosts(logs.journal("hosts", HOSTS), logs.window))
+    _write(logs, "probes", rows.probes(logs.journal("search", SEARCH)))
     _write(logs, "runs", [_run_row(logs)])
     _save(latency(logs.seen(), logs.window), logs, "latency")
     if logs.experiment.workload.has_oracle:
         _judge(logs)
 
 
-def _run_row(logs: Logs) -> rows.Row:
-    rate = logs.pace.rate * 1e9 if logs.pace and logs.pace.rate else None
-    load_rate = logs.schedule["rate"] if logs.schedule else None
-    measured = (
+def _run_row(logs: Logs) -> Row:
+    return rows.run(
+        logs.run.run_id,
+        logs.experiment,
+        logs.plan,
         logs.segments,
         logs.batches,
-        rate,
-        load_rate,
-        logs.message_overhead,
-        rows.bracket(logs.journal("search")),
-        rows.clock_step_s(logs.journal("machine"), logs.window),
+        service_rate=logs.pace.rate * 1e9 if logs.pace and logs.pace.rate else None,
+        load_rate=logs.schedule.rate if logs.schedule else None,
+        message_overhead=logs.message_overhead,
+        bracket=rows.bracket(logs.journal("search", SEARCH)),
+        moved_s=rows.clock_step_s(logs.journal("machine", MACHINE), logs.window),
     )
-    return rows.run(logs.run.run_id, logs.experiment, logs.plan, *measured)
 
 
 def _judge(logs: Logs) -> None:
@@ -270,7 +284,7 @@ def _judge(logs: Logs) -> None:
     workload, watermark_ms = logs.experiment.workload, logs.watermark_ms
     if watermark_ms is None:
         watermark_ms = committed_until_ms(_input(logs))
-    final = closed(workload, watermark_ms, committed_offsets(logs.raw))
+    final = closed(workload, watermark_ms, committed_offsets(logs.raw, logs.experiment.engine.name))
     judged = quality(_raw(logs, "sink"), _raw(logs, "oracle"), final, by_second=workload.by_record)
     _save(judged, logs, "quality")
 
@@ -285,12 +299,9 @@ def _raw(logs: Logs, name: str) -> DataFrame:
     return logs.spark.read.parquet(str(logs.raw / f"{name}.parquet"))
 
 
-def _write(logs: Logs, table: str, found: list[tuple[object, ...]]) -> None:
+def _write(logs: Logs, table: str, found: list[Row]) -> None:
     """Of rows that are here anyway: a Spark job for each such table would take longer than all the rest."""
-    schema = TABLES[table]
-    columns = zip(*found, strict=True) if found else [()] * len(schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    logs.run.write_table(table, pa.Table.from_arrays(arrays, schema=schema))
+    logs.run.write_table(table, RUN_TABLES[table].of(found))
 
 
 def _save(frame: DataFrame, logs: Logs, table: str) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from experiments.errors import AftershockError
-from experiments.workloads import read_workload
+from experiments.spec import Experiment
 from infra.broker import Broker
-from results.runs.store import Run, read_json
+from results.runs.store import Run
 from spark_jobs.tables.archive import archive
 from spark_jobs.tables.build import build, logs_of
 from spark_jobs.tables.orders import Orders
@@ -25,7 +25,8 @@ ORDER_LIMIT_S = 900.0
 
 def _archive(spark: SparkSession, result: Path, *broker: str) -> None:
     run = Run(result.parent.name, result)
-    archive(spark, run.raw, Broker(*broker), read_workload(read_json(run.experiment_path)["workload"]))
+    experiment = Experiment.model_validate_json(run.experiment_path.read_text(encoding="utf-8"))
+    archive(spark, run.raw, Broker(*broker), experiment.workload, experiment.engine.name)
 
 
 def _build(spark: SparkSession, result: Path) -> None:

@@ -6,9 +6,10 @@ So the job can start before its first stage may begin, and any process can give 
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from experiments.waiting import poll_until
 
 POLL_S = 0.05
 ORDER, DONE = ".json", ".done"
@@ -30,11 +31,9 @@ class Orders:
 
     def take(self, limit_s: float) -> tuple[str, list[str]]:
         """Wait for an order; returns the stage and its arguments. Raises `TimeoutError` when none came in time."""
-        deadline = time.monotonic() + limit_s
-        while not (waiting := sorted(self.folder.glob(f"*{ORDER}"))):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"no order came in {limit_s:g} s")
-            time.sleep(POLL_S)
+        waiting = poll_until(lambda: sorted(self.folder.glob(f"*{ORDER}")), interval_s=POLL_S, limit_s=limit_s)
+        if not waiting:
+            raise TimeoutError(f"no order came in {limit_s:g} s")
         return waiting[0].stem, json.loads(waiting[0].read_text(encoding="utf-8"))
 
     def finish(self, stage: str) -> None:

@@ -13,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any
 
-from experiments.fault_kinds import FaultKind
 from experiments.spec import RecoveryMode
+from journal.event import Event
+from journal.events.common import ExecutorsLost
+from journal.events.injector import Ended, Healed, Injected
+from journal.events.query import QueryFailed, QueryReady
+from journal.events.services import ProgramEnded
 
 # So long after its end a fault may still make the query fail: the longest timeouts of Spark and Kafka are two minutes.
 AFTERMATH_NS = 120 * 10**9
@@ -53,9 +56,9 @@ class Outage:
 
 
 def moments(
-    query: list[dict[str, Any]],
-    supervisor: list[dict[str, Any]],
-    injector: list[dict[str, Any]],
+    query: Iterable[Event],
+    supervisor: Iterable[Event],
+    injector: Iterable[Event],
     mode: RecoveryMode,
     committed_ns: Iterable[int],
 ) -> list[Moment]:
@@ -67,26 +70,27 @@ def moments(
     """
     by_task = mode is RecoveryMode.TASK
     found = list(filter(None, map(_of_fault, injector)))
-    for entry in query:
-        if entry["event"] == "executors-lost":
-            found.append(Moment(entry["at_ns"], MomentKind.ALIVE if by_task else MomentKind.NOTICE))
-        elif entry["event"] == "query-failed":
-            found.append(Moment(entry["at_ns"], MomentKind.NOTICE))
-        elif entry["event"] == "ready":
-            found.append(Moment(entry["at_ns"], MomentKind.READY))
-    found += [Moment(e["at_ns"], MomentKind.NOTICE) for e in supervisor if e["event"] == "program-ended"]
+    for event in query:
+        match event:
+            case ExecutorsLost():
+                found.append(Moment(event.at_ns, MomentKind.ALIVE if by_task else MomentKind.NOTICE))
+            case QueryFailed():
+                found.append(Moment(event.at_ns, MomentKind.NOTICE))
+            case QueryReady():
+                found.append(Moment(event.at_ns, MomentKind.READY))
+    found += [Moment(event.at_ns, MomentKind.NOTICE) for event in supervisor if isinstance(event, ProgramEnded)]
     found += [Moment(at_ns, MomentKind.ALIVE if by_task else MomentKind.COMMIT) for at_ns in committed_ns]
     return sorted(found, key=lambda moment: (moment.at_ns, moment.kind))
 
 
-def _of_fault(entry: dict[str, Any]) -> Moment | None:
-    """What an entry of the injector's journal means for the query."""
-    match entry["event"]:
-        case "injected":
-            kind = MomentKind.DEATH if FaultKind(entry["kind"]).loses_work else MomentKind.TROUBLE
-            return Moment(entry["fired_ns"], kind, entry["fault"])
-        case "healed" | "ended" if not FaultKind(entry["kind"]).loses_work:
-            return Moment(entry["at_ns"], MomentKind.RELIEF, entry["fault"])
+def _of_fault(event: Event) -> Moment | None:
+    """What an event of the injector's journal means for the query."""
+    match event:
+        case Injected():
+            kind = MomentKind.DEATH if event.kind.loses_work else MomentKind.TROUBLE
+            return Moment(event.fired_ns, kind, event.fault)
+        case Healed() | Ended() if not event.kind.loses_work:
+            return Moment(event.at_ns, MomentKind.RELIEF, event.fault)
     return None
 
 

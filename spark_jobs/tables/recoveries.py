@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from results.tables.columns import Row
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, Segment, UndisturbedPace, first_after
 from spark_jobs.tables.outages import Outage
@@ -33,12 +34,24 @@ class Recovery:
     lost_s: float
     executor_ns: int | None = None
 
-    def row(self, number: int) -> tuple[object, ...]:
-        """In the order of the schema's columns; phases in seconds."""
-        ends = (self.notice_ns, self.ready_ns, self.restored_ns, self.normal_ns)
-        phases = [_between(a, b) for a, b in zip((self.death_ns, *ends), ends, strict=False)]
-        executor_s = _between(self.notice_ns, self.executor_ns)
-        return (number, self.fault, self.faults, self.death_ns, *ends, *phases, self.lost_s, executor_s)
+    def row(self, number: int) -> Row:
+        """The row of this recovery in the table `recoveries`; `number` counts the recoveries of a run from 0."""
+        return {
+            "recovery": number,
+            "fault": self.fault,
+            "faults": self.faults,
+            "death_ns": self.death_ns,
+            "notice_ns": self.notice_ns,
+            "ready_ns": self.ready_ns,
+            "restored_ns": self.restored_ns,
+            "normal_ns": self.normal_ns,
+            "detect_s": _between(self.death_ns, self.notice_ns),
+            "restart_s": _between(self.notice_ns, self.ready_ns),
+            "restore_s": _between(self.ready_ns, self.restored_ns),
+            "catch_up_s": _between(self.restored_ns, self.normal_ns),
+            "lost_s": self.lost_s,
+            "executor_s": _between(self.notice_ns, self.executor_ns),
+        }
 
 
 def recoveries(

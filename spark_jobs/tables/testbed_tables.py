@@ -7,21 +7,36 @@ Slots report twice a second how far they have read, and how long they were idle 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from statistics import median
-from typing import Any
 
 from experiments.workloads import INPUT
+from journal.event import Event
+from journal.events.common import ExecutorsLost
+from journal.events.query import QueryReady
+from journal.events.testbed import (
+    CheckpointStored,
+    Committed,
+    EpochReady,
+    ExecutorsUp,
+    Finished,
+    Recovering,
+    Report,
+    RoundStarted,
+    RoundStored,
+    WorkerLost,
+)
+from results.tables.columns import Row
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import FEWEST_STEADY, NS, Segment, UndisturbedPace, clip, outage_segments
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.recoveries import Recovery
 from testbed.progress import events_read, offsets
 
-Entry = dict[str, Any]
 END_OF_TIME_MS = 2**62
+CHECKPOINT_COLUMNS = ("partition", "number", "seconds", "size_bytes", "forced")
 LEAST_SHARE = 0.75  # of the interval: lines that follow each other faster belong to one batch
 
 
@@ -53,48 +68,52 @@ class Piece:
         return replace(self, start_ns=start_ns, end_ns=end_ns, read_from=reads[0], read_to=reads[1])
 
 
-def as_query_journal(journal: Iterable[Entry]) -> list[Entry]:
+def as_query_journal(journal: Iterable[Event]) -> Iterator[Event]:
     """The journal as `outages.moments` reads that of the query driver: a slot that is lost is what it notices."""
-    names = {"worker-lost": "executors-lost", "ready": "ready"}
-    return [{**entry, "event": names[entry["event"]]} for entry in journal if entry["event"] in names]
+    for event in journal:
+        match event:
+            case WorkerLost():
+                yield ExecutorsLost((event.worker,), at_ns=event.at_ns)
+            case EpochReady():
+                yield QueryReady((), at_ns=event.at_ns)
 
 
-def pieces(journal: list[Entry]) -> list[Piece]:
+def pieces(journal: Iterable[Event]) -> list[Piece]:
     """The work between any two reports that follow each other in one epoch."""
-    reports = [entry for entry in journal if entry["event"] == "progress" and entry["phase"] == "running"]
-    pairs = [(a, b) for a, b in pairwise(reports) if a["epoch"] == b["epoch"] and a["positions"] and b["positions"]]
+    reports = [event for event in journal if isinstance(event, Report) and event.is_running]
+    pairs = [(a, b) for a, b in pairwise(reports) if a.epoch == b.epoch and a.positions and b.positions]
     return [_piece(before, after) for before, after in pairs]
 
 
-def _piece(before: Entry, after: Entry) -> Piece:
-    spent_s = (after["at_ns"] - before["at_ns"]) / NS * max(after["slots"], 1)
-    idle = min(1.0, max(0.0, after["idle_s"] - before["idle_s"]) / spent_s)
-    checkpoint = min(1.0 - idle, max(0.0, after["checkpoint_s"] - before["checkpoint_s"]) / spent_s)
-    read = (events_read(entry["positions"]) for entry in (before, after))
-    return Piece(before["at_ns"], after["at_ns"], *read, idle, checkpoint)
+def _piece(before: Report, after: Report) -> Piece:
+    spent_s = (after.at_ns - before.at_ns) / NS * max(after.slots, 1)
+    idle = min(1.0, max(0.0, after.idle_s - before.idle_s) / spent_s)
+    checkpoint = min(1.0 - idle, max(0.0, after.checkpoint_s - before.checkpoint_s) / spent_s)
+    read = (events_read(report.positions) for report in (before, after))
+    return Piece(before.at_ns, after.at_ns, *read, idle, checkpoint)
 
 
-def batches(journal: list[Entry], interval_ns: int, *, commits: bool) -> list[Batch]:
+def batches(journal: Sequence[Event], interval_ns: int, *, commits: bool) -> list[Batch]:
     """What was committed between one moment and another; if nothing is ever committed, what was read.
 
     The last one ends when the dataflow has: then everything is out that was read.
     """
-    wanted = "committed" if commits else "progress"
-    ready_ns = next((entry["at_ns"] for entry in journal if entry["event"] == "ready"), None)
+    wanted = (Committed if commits else Report, Finished)
+    ready_ns = next((event.at_ns for event in journal if isinstance(event, EpochReady)), None)
     if ready_ns is None:
         return []
-    work, stored = pieces(journal), [entry for entry in journal if entry["event"] == "checkpoint"]
+    work, stored = pieces(journal), [event for event in journal if isinstance(event, CheckpointStored)]
     found: list[Batch] = []
     start_ns, start = ready_ns, dict[str, int]()
-    for entry in journal:
-        if entry["event"] not in (wanted, "finished") or not entry["positions"]:
+    for event in journal:
+        if not isinstance(event, wanted) or not event.positions:
             continue
-        ends, at_ns = offsets(entry["positions"]), entry["at_ns"]
-        if entry["event"] != "finished" and at_ns - start_ns < LEAST_SHARE * interval_ns:
+        ends, at_ns = offsets(event.positions), event.at_ns
+        if not isinstance(event, Finished) and at_ns - start_ns < LEAST_SHARE * interval_ns:
             continue
         spans = {p: (start.get(p, 0), max(end, start.get(p, 0))) for p, end in ends.items()}
         cost_ns = sum(part.checkpoint * (part.end_ns - part.start_ns) for part in _between(work, start_ns, at_ns))
-        size = sum(each["size_bytes"] for each in stored if start_ns < each["at_ns"] <= at_ns)
+        size = sum(each.size_bytes for each in stored if start_ns < each.at_ns <= at_ns)
         found.append(_batch(len(found), start_ns, at_ns, round(cost_ns), spans, size))
         start_ns, start = at_ns, {p: end for p, (_, end) in spans.items()}
     return found
@@ -127,7 +146,7 @@ def _between(work: list[Piece], start_ns: int, end_ns: int) -> Iterator[Piece]:
             yield piece.part(first, last)
 
 
-def ledger(window: tuple[int, int], journal: list[Entry], outages: list[Outage]) -> list[Segment]:
+def ledger(window: tuple[int, int], journal: Sequence[Event], outages: list[Outage]) -> list[Segment]:
     """Contiguous segments that cover the window.
 
     Within a piece of work its shares stand one after the other. Lost is what was read before a recovery beyond the line
@@ -191,11 +210,12 @@ def _without_gaps(work: list[Piece], start_ns: int, end_ns: int) -> list[Piece]:
     return [*found[:-1], found[-1].part(found[-1].start_ns, end_ns)]
 
 
-def _line(journal: list[Entry], outage: Outage) -> float:
+def _line(journal: Iterable[Event], outage: Outage) -> float:
     """How many events the line keeps that an outage ended at; all, if nobody came so far."""
     end_ns = outage.ready_ns or float("inf")
-    lines = [e for e in journal if e["event"] == "recovering" and outage.death_ns <= e["at_ns"] <= end_ns]
-    return events_read(lines[-1]["positions"]) if lines else float("inf")
+    told = (event for event in journal if isinstance(event, Recovering))
+    lines = [event for event in told if outage.death_ns <= event.at_ns <= end_ns]
+    return events_read(lines[-1].positions) if lines else float("inf")
 
 
 def _shares(start_ns: int, end_ns: int, piece: Piece, kind: str, fault: int | None) -> Iterator[Segment]:
@@ -230,7 +250,7 @@ def _useful_ns(batch: Batch, segments: list[Segment]) -> int:
     return sum(max(0, overlap) for overlap in overlaps)
 
 
-def follow(outage: Outage, journal: list[Entry], segments: list[Segment]) -> Recovery:
+def follow(outage: Outage, journal: Sequence[Event], segments: list[Segment]) -> Recovery:
     """An outage until as much is read again as when the fault struck."""
     work = pieces(journal)
     before = [piece for piece in work if piece.start_ns < outage.death_ns]
@@ -242,48 +262,52 @@ def follow(outage: Outage, journal: list[Entry], segments: list[Segment]) -> Rec
     return Recovery(outage.fault, outage.faults, *times, lost_ns / NS, _executor_ns(outage, journal))
 
 
-def _executor_ns(outage: Outage, journal: list[Entry]) -> int | None:
+def _executor_ns(outage: Outage, journal: Iterable[Event]) -> int | None:
     """When Spark had the last executor up that came between the notice of an outage and its end."""
     if outage.notice_ns is None or outage.ready_ns is None:
         return None
-    started = (entry["at_ns"] for entry in journal if entry["event"] == "executors-up")
+    started = (event.at_ns for event in journal if isinstance(event, ExecutorsUp))
     return max((at_ns for at_ns in started if outage.notice_ns <= at_ns <= outage.ready_ns), default=None)
 
 
-def partition_checkpoints(journal: list[Entry], window: tuple[int, int]) -> list[tuple[object, ...]]:
+def partition_checkpoints(journal: Sequence[Event], window: tuple[int, int]) -> list[Row]:
     """Every stored checkpoint of a partition, and of `round` every finished round, with how long it took.
 
     Invalid are those that a recovery left behind it, as `checkmate` counts them.
     """
     found, began = [], dict[tuple[int, int], int]()
-    for at, entry in enumerate(journal):
-        match entry["event"]:
-            case "checkpoint":
-                invalid = _left_behind(entry, journal[at:])
-                row = (entry["partition"], entry["number"], entry["at_ns"], entry["seconds"], entry["size_bytes"])
-                found.append((*row, entry["forced"], invalid, window[0] <= entry["at_ns"] < window[1]))
-            case "round-started":
-                began[entry["epoch"], entry["number"]] = entry["at_ns"]
-            case "round-stored":
-                end_ns = entry["at_ns"]
-                seconds = (end_ns - began[entry["epoch"], entry["number"]]) / NS
-                inside = window[0] <= end_ns < window[1]
-                found.append(("round", entry["number"], end_ns, seconds, None, False, False, inside))
+    for at, event in enumerate(journal):
+        match event:
+            case CheckpointStored():
+                row = {name: getattr(event, name) for name in CHECKPOINT_COLUMNS}
+                row["invalid"] = _left_behind(event, journal[at:])
+                found.append(row | _stored(event, window))
+            case RoundStarted():
+                began[event.epoch, event.number] = event.at_ns
+            case RoundStored():
+                seconds = (event.at_ns - began[event.epoch, event.number]) / NS
+                row = {"partition": "round", "number": event.number, "seconds": seconds}
+                found.append(row | {"forced": False, "invalid": False} | _stored(event, window))
     return found
 
 
-def _left_behind(checkpoint: Entry, later: list[Entry]) -> bool:
+def _stored(event: Event, window: tuple[int, int]) -> Row:
+    """When a checkpoint was stored, and whether that was in the window."""
+    return {"completed_ns": event.at_ns, "in_window": window[0] <= event.at_ns < window[1]}
+
+
+def _left_behind(checkpoint: CheckpointStored, later: Iterable[Event]) -> bool:
     """Whether the next recovery went to a line before this checkpoint."""
-    recovery = next((entry for entry in later if entry["event"] == "recovering"), None)
-    return recovery is not None and recovery["line"][checkpoint["partition"]] < checkpoint["number"]
+    recovery = next((event for event in later if isinstance(event, Recovering)), None)
+    return recovery is not None and recovery.line[checkpoint.partition] < checkpoint.number
 
 
-def message_overhead(journal: list[Entry]) -> float | None:
+def message_overhead(journal: Iterable[Event]) -> float | None:
     """Bytes of messages over their bytes without what is there for the protocol: of channels, before any fault."""
-    reports = [entry for entry in journal if entry["event"] == "progress" and entry["tallies"]]
-    first = [entry for entry in reports if entry["epoch"] == reports[0]["epoch"]] if reports else []
+    reports = [event for event in journal if isinstance(event, Report) and event.tallies]
+    first = [report for report in reports if report.epoch == reports[0].epoch]
     if not first:
         return None
-    tallies = first[-1]["tallies"].values()
+    tallies = first[-1].tallies.values()
     data, protocol = (sum(each[name] for each in tallies) for name in ("data_bytes", "protocol_bytes"))
     return (data + protocol) / data if data else None

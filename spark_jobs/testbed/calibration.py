@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from experiments.errors import EnvironmentFailure
-from journal.reader import read_journal
+from journal.event import Event
+from journal.events.testbed import TESTBED, EpochReady, Finished, PartMeasured, Report, TestbedCalibrated
+from journal.reader import events
 from journal.writer import Journal
 from testbed.progress import events_read
 from testbed.runtime.job import Job
@@ -27,22 +28,34 @@ FEWEST_STEPS = 2
 RunJob = Callable[[Job, Journal], None]
 
 
-def calibrate(job: Job, run: RunJob, journal: Journal, log: Path) -> dict[str, float]:
+@dataclass(frozen=True)
+class Calibration:
+    """How fast a job runs.
+
+    service_rate, load_rate  what it does, and what saturates it [events/s]
+    overhead_s               what the checkpoints of one interval cost a slot [s]
+    """
+
+    service_rate: float
+    overhead_s: float
+    load_rate: float
+
+
+def calibrate(job: Job, run: RunJob, journal: Journal, log: Path) -> Calibration:
     """Run the job on topics filled beforehand, briefly, then for some ten seconds.
 
-    Returns `service_rate` and `load_rate` [events/s], and `overhead_s`: what the checkpoints of one interval cost a
-    slot [s]. Raises `EnvironmentFailure` if the run is too short to tell.
+    Raises `EnvironmentFailure` if the run is too short to tell.
     """
-    events, found = WARM_EVENTS, {"service_rate": WARM_RATE}
+    count, rate = WARM_EVENTS, WARM_RATE
     for topic in (WARM, FULL[0]):
-        part = _part(job, topic, events, found["service_rate"])
+        part = _part(job, topic, count, rate)
         _fill(part)
         own = log.with_name(f"{log.stem}-{topic}{log.suffix}")
         run(part, Journal(own))
-        found = _figures(part, read_journal(own))
-        journal.write("calibration", topic=topic, events=events, **found)
-        events = max(WARM_EVENTS, round(found["service_rate"] * FULL_S))
-    journal.write("calibrated", **found)
+        found = _figures(part, list(events(own, TESTBED)))
+        journal.record(PartMeasured(topic, count, **asdict(found)))
+        count, rate = max(WARM_EVENTS, round(found.service_rate * FULL_S)), found.service_rate
+    journal.record(TestbedCalibrated(**asdict(found)))
     return found
 
 
@@ -65,24 +78,24 @@ def _fill(job: Job) -> None:
         raise EnvironmentFailure(f"the broker refused {feed.failed} events of the calibration", "look at its log")
 
 
-def _figures(job: Job, journal: list[dict[str, Any]]) -> dict[str, float]:
+def _figures(job: Job, journal: Sequence[Event]) -> Calibration:
     """From the middle of the run: after the first events were read, and before the last."""
-    steps = list(_steps(job, journal))
+    steps = list(_steps(journal))
     if len(steps) < FEWEST_STEPS:
-        ready_ns, end_ns = (next(e["at_ns"] for e in journal if e["event"] == name) for name in ("ready", "finished"))
+        ready_ns = next(event.at_ns for event in journal if isinstance(event, EpochReady))
+        end_ns = next(event.at_ns for event in journal if isinstance(event, Finished))
         rate, share = job.input.events / (end_ns - ready_ns) * 1e9, 0.0
     else:
         (first_ns, first, spent_s), (last_ns, last, then_s) = steps[0], steps[-1]
         seconds = (last_ns - first_ns) / 1e9
         rate, share = (last - first) / seconds, (then_s - spent_s) / job.slots / seconds
-    overhead_s = share * job.checkpoint_interval_s
-    return {"service_rate": rate, "overhead_s": overhead_s, "load_rate": LOAD_FACTOR * rate}
+    return Calibration(rate, share * job.checkpoint_interval_s, LOAD_FACTOR * rate)
 
 
-def _steps(job: Job, journal: list[dict[str, Any]]) -> Iterator[tuple[int, int, float]]:
+def _steps(journal: Iterable[Event]) -> Iterator[tuple[int, int, float]]:
     """Moment, events read and time spent on checkpoints, of every report while there were events to read."""
-    reports = [entry for entry in journal if entry["event"] == "progress" and entry["positions"]]
-    for entry, following in pairwise(reports):
-        read = events_read(entry["positions"])
-        if 0 < read < events_read(following["positions"]):
-            yield entry["at_ns"], read, entry["checkpoint_s"]
+    reports = [event for event in journal if isinstance(event, Report) and event.positions]
+    for report, following in pairwise(reports):
+        read = events_read(report.positions)
+        if 0 < read < events_read(following.positions):
+            yield report.at_ns, read, report.checkpoint_s

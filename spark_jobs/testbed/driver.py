@@ -16,8 +16,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import TaskContext
@@ -25,7 +25,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from experiments.errors import AftershockError, EnvironmentFailure
-from journal.reader import read_journal
+from experiments.waiting import poll_while
+from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost, Failed
+from journal.events.testbed import ExecutorsUp, Undeleted
+from journal.reader import raw_entries
 from journal.writer import Journal
 from spark_jobs.streaming.job import EXECUTOR_OPTIONS, live_executors
 from spark_jobs.testbed.calibration import calibrate
@@ -48,10 +51,10 @@ SETTINGS = {
 class Stage(threading.Thread):
     """The one stage, in a thread of its own: `failure` has what ended it too early."""
 
-    def __init__(self, spark: SparkSession, document: dict[str, Any], address: Address, secret: RunSecret) -> None:
+    def __init__(self, spark: SparkSession, job: Job, address: Address, secret: RunSecret) -> None:
         super().__init__(name="stage", daemon=True)
-        self._context, self._given = spark.sparkContext, (document, address, secret)
-        self._slots = document["slots"] + document["standby"]
+        self._context, self._given = spark.sparkContext, (job.to_json(), address, secret)
+        self._slots = job.slots + job.standby
         self.failure: str | None = None
 
     def run(self) -> None:
@@ -92,9 +95,9 @@ class ExecutorWatch:
         return self._asked.to_stop or not self._stage.is_alive()
 
     def _compare(self, found: set[str]) -> None:
-        for event, changed in (("executors-lost", self._executors - found), ("executors-up", found - self._executors)):
+        for kind, changed in ((ExecutorsLost, self._executors - found), (ExecutorsUp, found - self._executors)):
             if changed:
-                self._journal.write(event, executors=sorted(changed))
+                self._journal.record(kind(tuple(sorted(changed))))
         self._executors = found
 
 
@@ -118,11 +121,11 @@ class Asked:
 def main() -> None:
     job_path, journal_path, *calibration = map(Path, sys.argv[1:])
     job = Job.from_json(json.loads(job_path.read_text(encoding="utf-8")))
-    is_second_life, journal = bool(read_journal(journal_path)), Journal(journal_path)
+    is_second_life, journal = any(raw_entries(journal_path)), Journal(journal_path)
     if is_second_life:
-        journal.write("failed", error="the coordinator died, and all that it knew of checkpoints with it")
+        journal.record(Failed("the coordinator died, and all that it knew of checkpoints with it"))
         sys.exit(EnvironmentFailure.exit_code)
-    journal.write("driver-started")
+    journal.record(DriverStarted())
     asked = Asked(job_path.with_suffix(".drain"))
     signal.signal(signal.SIGTERM, asked.stop)
     spark = _session(job)
@@ -130,15 +133,15 @@ def main() -> None:
         job.object_store().check()
         for path in calibration:
             found = calibrate(job, lambda part, log: run(spark, part, log, asked), journal, path.with_suffix(".jsonl"))
-            path.write_text(json.dumps(found), encoding="utf-8")
+            path.write_text(json.dumps(asdict(found)), encoding="utf-8")
         run(spark, job, journal, asked)
         exit_code = 0
     except AftershockError as error:
-        journal.write("failed", error=str(error))
+        journal.record(Failed(str(error)))
         exit_code = error.exit_code
-    journal.write("driver-stopped")
-    while asked.to_drain and not asked.to_stop:
-        time.sleep(WATCH_S)  # a supervisor would start a program again that ends
+    journal.record(DriverStopped())
+    # A supervisor would start a program again that ends.
+    poll_while(lambda: asked.to_drain and not asked.to_stop, interval_s=WATCH_S)
     spark.stop()
     sys.exit(exit_code)
 
@@ -147,7 +150,7 @@ def run(spark: SparkSession, job: Job, journal: Journal, asked: Asked) -> None:
     """Run a job to its end; raises `EnvironmentFailure` when it can't go on."""
     secret = RunSecret.draw()
     server = Server(job, secret.token, spark.conf.get("spark.driver.host"), journal)
-    stage = Stage(spark, job.to_json(), server.address, secret)
+    stage = Stage(spark, job, server.address, secret)
     watch = ExecutorWatch(spark, stage, server, journal, asked)
     stage.start()
     try:
@@ -166,7 +169,7 @@ def clear(store: ObjectStore, journal: Journal) -> None:
     try:
         store.clear()
     except EnvironmentFailure as refusal:
-        journal.write("undeleted", error=str(refusal))
+        journal.record(Undeleted(str(refusal)))
 
 
 def _session(job: Job) -> SparkSession:

@@ -7,6 +7,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
 from experiments.errors import EnvironmentFailure
+from journal.events.testbed import Undeleted
 from journal.writer import Journal
 from testbed.core.effects import Sweep
 from testbed.stores.store import ObjectStore
@@ -46,7 +47,7 @@ class Janitor:
                 self._sweeps.popleft()
                 self._delete_all()
         except EnvironmentFailure as refusal:
-            self._journal.write("undeleted", error=str(refusal))
+            self._journal.record(Undeleted(str(refusal)))
 
     def _delete_all(self) -> None:
         while self._keys:

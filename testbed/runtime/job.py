@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from experiments.errors import BadInput
-from experiments.workloads import read_workload
+from experiments.typed_json import TypedJson
 from infra.broker import Broker
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.chaining import chained
@@ -67,7 +66,7 @@ class OutputSpec:
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(TypedJson):
     """One run of the testbed.
 
     run_id                  names its producers at the broker: two runs at one broker must not share it
@@ -143,27 +142,3 @@ class Job:
         from testbed.stores.s3 import S3Store  # here, since it takes a while to import
 
         return S3Store(self.store, self.store_endpoint, store_key=store_key)
-
-    def to_json(self) -> dict[str, Any]:
-        document = asdict(self)
-        document["workload"] = self.workload.model_dump(mode="json")
-        document["input"]["kind"] = self.input.kind.value
-        document["output"] |= {"kind": self.output.kind.value, "delivery": self.output.delivery.value}
-        return document
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Job:
-        given, out = document["input"], document["output"]
-        parts = {
-            "workload": read_workload(document["workload"]),
-            "input": JobInput(**{**given, "kind": InputKind(given["kind"]), "broker": _broker(given)}),
-            "output": OutputSpec(
-                OutputKind(out["kind"]), Delivery(out["delivery"]), out["folder"], _broker(out), out["topic"]
-            ),
-            "limits": PartitionLimits(**document["limits"]),
-        }
-        return cls(**{**document, **parts})
-
-
-def _broker(part: dict[str, Any]) -> Broker | None:
-    return None if part["broker"] is None else Broker(**part["broker"])

@@ -9,6 +9,22 @@ from collections.abc import Callable
 from functools import partial
 
 from experiments.errors import EnvironmentFailure
+from journal.events.testbed import (
+    CheckpointStored,
+    Committed,
+    Draining,
+    EpochReady,
+    Finished,
+    GuestRefused,
+    Recovering,
+    Report,
+    RoundStarted,
+    RoundStored,
+    RunPhase,
+    SlotFailed,
+    WorkerJoined,
+    WorkerLost,
+)
 from journal.writer import Journal
 from testbed.core.checkpoints import Line
 from testbed.core.control import Go, Restore, Round, Stored, decode_message, encode_message
@@ -120,7 +136,7 @@ class Server:
                 guest.link.flush()
             if self._finished():
                 self._tell_progress()
-                self._journal.write("finished", positions=self._positions())
+                self._journal.record(Finished(self._positions()))
                 return True
         return False
 
@@ -130,7 +146,7 @@ class Server:
         First all of them stop, once everything that ever was out has been made again. Those of one partition of the
         input then end where the furthest of them is, also if they are restored in the meantime.
         """
-        self._journal.write("draining")
+        self._journal.record(Draining())
         self._draining = True
 
     def close(self) -> None:
@@ -169,7 +185,7 @@ class Server:
     def refuse(self, guest: Guest, why: str) -> None:
         """A guest is not what it should be: it goes, and the journal has why."""
         if guest.hello is None:
-            self._journal.write("guest-refused", worker=guest.name, why=why)
+            self._journal.record(GuestRefused(guest.name, why))
         self.lose(guest, why)
 
     def lose(self, guest: Guest, why: str) -> None:
@@ -179,7 +195,7 @@ class Server:
         guest.link.close()
         self._broken.pop(guest, None)
         if guest.hello is not None:
-            self._journal.write("worker-lost", worker=guest.name, task=guest.hello.task, why=why)
+            self._journal.record(WorkerLost(guest.name, guest.hello.task, why))
             self._coordinator.on_lost(guest.name)
 
     def _on_slot_message(self, guest: Guest, message: SlotMessage) -> None:
@@ -193,7 +209,7 @@ class Server:
             self._vetting.status(message)
             guest.status = message
             for each in message.kept:
-                self._journal.write("checkpoint", **{**vars(each), "partition": self._name(each.partition)})
+                self._journal.record(CheckpointStored(**{**vars(each), "partition": self._name(each.partition)}))
         elif isinstance(message, Broken) and message.epoch == self._coordinator.epoch:
             self._note_broken(guest, message.epoch)
 
@@ -205,7 +221,7 @@ class Server:
 
     def _on_failed(self, guest: Guest, failed: Failed) -> None:
         """A slot ends by its own fault. That may help once; without progress in between it will not."""
-        self._journal.write("slot-failed", worker=guest.name, error=failed.error)
+        self._journal.record(SlotFailed(guest.name, failed.error))
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             raise EnvironmentFailure(f"slots fail again and again: {failed.error}", "look at the executors' logs")
@@ -215,9 +231,7 @@ class Server:
         if guest.hello is not None:
             raise UnknownMessage("a second hello")
         guest.hello = hello
-        self._journal.write(
-            "worker-joined", worker=guest.name, task=hello.task, attempt=hello.attempt, host=hello.address[0]
-        )
+        self._journal.record(WorkerJoined(guest.name, hello.task, hello.attempt, hello.address[0]))
         self._coordinator.on_joined(guest.name)
 
     # What time brings.
@@ -270,10 +284,8 @@ class Server:
     def _begin_epoch(self, sweep: Sweep) -> None:
         line = self._coordinator.history.line
         numbers = {self._name(at.partition): at.number for at in line}
-        restored = sorted(sweep.partitions)
-        self._journal.write(
-            "recovering", epoch=sweep.epoch, line=numbers, positions=self._sources_at(line), restored=restored
-        )
+        restored = tuple(sorted(sweep.partitions))
+        self._journal.record(Recovering(sweep.epoch, numbers, self._sources_at(line), restored))
         self._janitor.sweep(sweep)
         hosts = self._coordinator.placement.hosts
         workers = [self._guests[hosts[slot]] if slot in hosts else None for slot in range(self._job.slots)]
@@ -293,10 +305,10 @@ class Server:
         if isinstance(message, Go) and message.epoch != self._ready_epoch:
             self._ready_epoch = message.epoch
             executors = [guest.hello.task for guest in self._guests.values() if guest.hello is not None]
-            self._journal.write("ready", epoch=message.epoch, tasks=sorted(executors))
+            self._journal.record(EpochReady(message.epoch, tuple(sorted(executors))))
         elif isinstance(message, Round) and message.number != self._round[0]:
             self._round = (message.number, {each.number for each in self._layout.partitions})
-            self._journal.write("round-started", epoch=message.epoch, number=message.number)
+            self._journal.record(RoundStarted(message.epoch, message.number))
         elif isinstance(message, Restore):
             self._round = (self._round[0], set())
 
@@ -305,13 +317,13 @@ class Server:
         if message.checkpoint.number == number and message.epoch == self._coordinator.epoch and awaited:
             awaited.discard(message.checkpoint.partition)
             if not awaited:
-                self._journal.write("round-stored", epoch=message.epoch, number=number)
+                self._journal.record(RoundStored(message.epoch, number))
 
     def _note_committed(self) -> None:
         history = self._coordinator.history
         if history.stable is not self._committed and history.is_published:
             self._committed = history.stable
-            self._journal.write("committed", positions=self._sources_at(history.stable))
+            self._journal.record(Committed(self._sources_at(history.stable)))
 
     def _sources_at(self, line: Line) -> dict[str, int]:
         return {self._name(at.partition): at.position for at in line if at.partition in self._sources}
@@ -344,10 +356,9 @@ class Server:
 
     def _tell_progress(self) -> None:
         statuses = [guest.status for guest in self._guests.values()]
-        self._journal.write(
-            "progress",
+        report = Report(
             epoch=self._coordinator.epoch,
-            phase=self._coordinator.phase.value,
+            phase=RunPhase(self._coordinator.phase.value),
             tallies={self._name(number): tally for each in statuses for number, tally in each.tallies.items()},
             positions=self._positions(),
             slots=len(statuses),
@@ -356,6 +367,7 @@ class Server:
             idle_s=sum(each.idle_s for each in statuses),
             checkpoint_s=sum(each.checkpoint_s for each in statuses),
         )
+        self._journal.record(report)
 
     def _name(self, partition: int) -> str:
         return self._layout.partitions[partition].name

@@ -8,8 +8,10 @@ import socket
 import time
 from contextlib import ExitStack
 from enum import Enum
+from functools import partial
 
 from experiments.errors import EnvironmentFailure
+from experiments.waiting import retry
 from testbed.core.control import ToCoordinator, decode_message, encode_message
 from testbed.core.frames import CorruptFrame
 from testbed.core.shapes import UnknownMessage
@@ -74,16 +76,12 @@ class Slot:
                 self._mesh.drop()
 
     def _meet(self) -> None:
-        deadline_s = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                connection = socket.create_connection(self._coordinator, CONNECT_S, source_address=(self._host, 0))
-                break
-            except OSError as error:
-                if time.monotonic() > deadline_s:
-                    cause = f"the coordinator at {self._coordinator} can't be reached: {error}"
-                    raise EnvironmentFailure(cause, "look at the driver program's log") from error
-                time.sleep(RETRY_S)
+        connect = partial(socket.create_connection, self._coordinator, CONNECT_S, source_address=(self._host, 0))
+        try:
+            connection = retry(connect, OSError, interval_s=RETRY_S, limit_s=PATIENCE_S)
+        except OSError as error:
+            cause = f"the coordinator at {self._coordinator} can't be reached: {error}"
+            raise EnvironmentFailure(cause, "look at the driver program's log") from error
         self._session, self._epoch = SessionState.ON, -1
         self._blocks = BlockReader()
         self._link = Link(self._selector, connection, self._on_bytes, self._on_end)

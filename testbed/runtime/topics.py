@@ -14,6 +14,7 @@ import pyarrow.json as pj
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from experiments.errors import AftershockError, EnvironmentFailure
+from experiments.waiting import Deadline
 from testbed.core.layout import PartitionLayout
 from testbed.queries import as_messages
 from testbed.runtime.job import Job, JobInput
@@ -150,7 +151,7 @@ class KafkaResults(Outlet):
         self._out = 0
 
     def publish(self, number: int, batches: Sequence[pa.RecordBatch]) -> int:
-        deadline_s = time.monotonic() + PATIENCE_S
+        deadline = Deadline(PATIENCE_S)
         while self._ended is None:
             begun_s = time.monotonic()
             failure = self._attempt(number, batches)
@@ -165,7 +166,7 @@ class KafkaResults(Outlet):
                 self._ended = EnvironmentFailure(cause, "look at the broker, or take checkpoints more often")
             elif failure.code() in FENCED:  # opening anew would shut out the one that has the sink now
                 self._ended = Superseded(f"{self._name}: {failure}")
-            elif failure.code() in HOPELESS or time.monotonic() > deadline_s:
+            elif failure.code() in HOPELESS or deadline.passed:
                 self._ended = self._failure(failure)
             else:
                 time.sleep(REOPEN_S)

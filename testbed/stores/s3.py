@@ -6,8 +6,8 @@ in an experiment. Every host that runs slots must have them.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from experiments.errors import EnvironmentFailure
+from experiments.waiting import retry
 from testbed.stores.store import ObjectStore, Piece, UnreadableObject
 
 SCHEME = "s3"
@@ -82,14 +83,8 @@ class S3Store(ObjectStore):
         self._ask(f"the object {key} can't be written", self._client.put_object, Key=self._prefix + key, Body=body)
 
     def _read(self, key: str) -> bytes:
-        deadline_s = time.monotonic() + self._patience_s
-        while True:
-            try:
-                return self._tried(f"the object {key} can't be read", lambda: self._fetched(key))
-            except EnvironmentFailure:
-                if time.monotonic() > deadline_s:
-                    raise
-                time.sleep(AGAIN_S)
+        fetch = partial(self._tried, f"the object {key} can't be read", lambda: self._fetched(key))
+        return retry(fetch, EnvironmentFailure, interval_s=AGAIN_S, limit_s=self._patience_s)
 
     def _fetched(self, key: str) -> bytes:
         try:

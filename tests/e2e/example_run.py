@@ -10,15 +10,23 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chaos.events import STRIKING
+from chaos.events import FaultEvent
+from chaos.fault_plan import PLAN_FILE, FaultPlan
 from experiments import spec
-from experiments.inventory import Role
+from experiments.fault_kinds import FaultKind
+from experiments.hosts import Role
+from infra.broker import Broker
 from infra.cluster import Handle, Host
+from journal.events.injector import Injected, Striking
+from journal.events.query import BatchCommitted
+from journal.events.services import HostSample
 from journal.writer import Journal
 from results.regression import records
 from results.runs import store
 from results.summary.findings import REPLAY_MODEL
 from results.tables.schema import SCHEMA_VERSION, TABLES
+from workloads.load_config import LOAD_FILE, LoadConfig
+from workloads.schedule import Schedule
 
 START_NS = 1_790_000_000_123_456_789  # 2026-09-21 14:13:20 UTC
 WINDOW_S = 240
@@ -140,25 +148,28 @@ def write_live_run(run_id: str = LIVE) -> store.Run:
     status = {"run_id": run_id, "experiment": "wordcount", "state": "running", "dag_run": LIVE_DAG_RUN}
     store.write_json(run.root / "status.json", status | {"started_ns": now_ns - 90 * 10**9})
     store.write_json(run.root / "experiment.json", experiment.model_dump(mode="json"))
-    events = [{"at": at, "kind": "kill", "targets": [host]} for at, host in ((20.0, "worker-2"), (3600.0, "worker-1"))]
-    window = {"window_start_ns": now_ns - 30 * 10**9, "window_end_ns": now_ns + 7200 * 10**9}
-    store.write_json(run.raw / "plan.json", window | {"events": events})
+    strikes = ((20.0, "worker-2"), (3600.0, "worker-1"))
+    events = tuple(FaultEvent(at, "a test", (host,), FaultKind.KILL, 60.0) for at, host in strikes)
+    plan = FaultPlan(now_ns - 30 * 10**9, now_ns + 7200 * 10**9, events)
+    store.write_json(run.raw / PLAN_FILE, plan.to_json())
     names = {"gateway": Role.GATEWAY, "worker-1": Role.WORKER, "worker-2": Role.WORKER, "worker-3": Role.WORKER}
     hosts = {name: Host(name, "127.0.1.1", role, 1, 640) for name, role in names.items()}
     cluster = store.live_directory(run_id) / "cluster"
     cluster.mkdir()
     Handle(run_id, "local", "s0-0123456789abcdef", str(cluster), hosts).save()
-    for event in (STRIKING, "injected"):
-        Journal(run.raw / "injector.jsonl").write(event, host="worker-2", kind="kill", fault=0)
+    strike, proof = (0, "worker-2", FaultKind.KILL, now_ns - 10 * 10**9), (now_ns, now_ns, {}, {})
+    for event in (Striking(*strike), Injected(*strike, *proof)):
+        Journal(run.raw / "injector.jsonl").record(event)
     samples = Journal(run.raw / "hosts.jsonl")
     for name in names:
         for second, cpu_s in ((3599, 0.25), (3600, 0.5)):
-            samples.write("sample", at_ns=now_ns + second * 10**9, host=name, cpu_s=cpu_s, rss_bytes=100 * 2**20)
+            samples.record(HostSample(name, cpu_s, 100 * 2**20, at_ns=now_ns + second * 10**9))
     source = {"startOffset": {"input": {"0": 0}}, "endOffset": {"input": {"0": 1000}}}
-    progress = {"batchId": 7, "numInputRows": 1000, "processedRowsPerSecond": 512.0, "sources": [source]}
-    Journal(run.raw / "query.jsonl").write("progress", progress=progress)
-    schedule = {"start_ns": now_ns - 10 * 10**9, "rate": 200.0, "partitions": 6}
-    store.write_json(cluster / "hosts" / "gateway" / "orders" / "generator.json", {"schedule": schedule})
+    progress = {"id": "a-query", "batchId": 7, "numInputRows": 1000, "processedRowsPerSecond": 512.0}
+    rest = {"timestamp": "2026-09-21T14:13:20.000Z", "durationMs": {}, "stateOperators": [], "sources": [source]}
+    Journal(run.raw / "query.jsonl").record(BatchCommitted(progress | rest))
+    load = LoadConfig(Broker("127.0.1.1:9092"), experiment.workload, Schedule(now_ns - 10 * 10**9, 200.0, 6))
+    store.write_json(cluster / "hosts" / "gateway" / "orders" / LOAD_FILE, load.to_json())
     return run
 
 

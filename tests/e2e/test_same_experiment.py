@@ -20,7 +20,7 @@ from experiments.errors import AftershockError
 from infra import leftovers
 from infra.drivers import driver_of
 from infra.processes import members
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from results.runs import store
 from tests import by_the_clock
 from tests.docker_daemon import docker_daemon
@@ -134,7 +134,7 @@ def test_one_line_changes_the_driver(experiment: Path) -> None:
     verdicts = {row["check"]: row["verdict"] for row in run.table("verdicts").to_dict("records")}
     assert run.status().state == "done"
     assert len(run.table("faults")) == 2
-    struck = [entry for entry in read_journal(run.raw / "injector.jsonl") if entry["event"] == "injected"]
+    struck = [entry for entry in raw_entries(run.raw / "injector.jsonl") if entry["event"] == "injected"]
     assert len(struck) == 2
     for entry in struck:
         assert entry["fired_ns"] >= entry["planned_ns"]

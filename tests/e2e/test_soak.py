@@ -18,9 +18,9 @@ import pytest
 
 from experiments import spec
 from experiments.errors import AftershockError
+from infra import namespaces
 from infra.cluster import Handle
 from infra.drivers import driver_of
-from infra.netns import namespaces
 from infra.processes import members
 from results.runs import store
 

@@ -10,6 +10,7 @@ from results.damage import Damaged
 from results.regression import history
 from results.runs import store
 from results.runs.retention import removable
+from results.runs.state import RunState
 from results.summary import index
 from results.summary.findings import headline, machine_load
 from results.views import charts, side_by_side
@@ -20,7 +21,7 @@ from results.views.terminal import summary
 from tests.fuzz.damaging import Stored, feed_damaged, files_of_the_run, in_one_line, written
 from tests.fuzz.session import Fuzzer
 
-STATES = {"done", "failed", "running", index.UNREADABLE}
+STATES = {"done", "failed", "running", RunState.UNREADABLE}
 
 
 def is_shown(stored: Stored, _: Path) -> str:
@@ -41,9 +42,9 @@ def is_shown(stored: Stored, _: Path) -> str:
     history.series_of(rows)
     removable([run.known_status()], 0, None, (), 1)
     side_by_side.metric_table(rows)
-    side_by_side.differences(rows, list(present.DETAILS))
+    side_by_side.differences(rows, present.DETAILS)
     written([present.details(row), machine_load(run), [asdict(each) for each in present.tables(run)]])
-    if row.state != index.UNREADABLE:
+    if row.state != RunState.UNREADABLE:
         written([headline(look), charts.charts(look), side_by_side.charts([look], [row])])
         present.verdicts(look)
     answer = "shown"

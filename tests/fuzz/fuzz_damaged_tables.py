@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from results.damage import Damaged
 from results.tables import reading
-from results.tables.schema import FLAG, TABLES, TEXT, WHOLE, WORDS
+from results.tables.columns import FLAG, TEXT, WHOLE
+from results.tables.schema import TABLES, WORDS
 from tests.fuzz.damaging import Stored, feed_damaged, in_one_line
 from tests.fuzz.session import Fuzzer
 

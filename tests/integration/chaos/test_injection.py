@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from chaos.events import STANDING_BY
+from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
 from experiments.fault_kinds import FaultKind
 from infra.cluster import Handle
 from infra.launch import REPOSITORY
 from infra.local import LocalDriver
 from infra.processes import members
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from tests.unit.marked_processes import wait_for
 
 LEAD_S = 2.0
@@ -50,19 +51,17 @@ class Injection:
 
     def write_plan(self, *faults: tuple[float, float]) -> None:
         """Plan kills of worker-1 at seconds into the window, each with the delay of its return."""
-        events = [
-            {"at": at, "kind": "kill", "targets": ["worker-1"], "cause": "test", "heal_after": heal_after}
-            for at, heal_after in faults
-        ]
+        events = (FaultEvent(at, "test", ("worker-1",), FaultKind.KILL, heal_after) for at, heal_after in faults)
         start_ns = time.time_ns() + round(LEAD_S * 1e9)
-        self.plan.write_text(json.dumps({"window_start_ns": start_ns, "events": events}), encoding="utf-8")
+        plan = FaultPlan(start_ns, start_ns + 60 * 10**9, tuple(events))
+        self.plan.write_text(json.dumps(plan.to_json()), encoding="utf-8")
 
     def journal(self) -> list[dict[str, Any]]:
-        return read_journal(self.path)
+        return list(raw_entries(self.path))
 
     def events(self) -> list[str]:
         """Without the arrivals, which come when a worker has started, and what precedes the plan."""
-        return [entry["event"] for entry in self.journal() if entry["event"] not in ("joined", STANDING_BY)]
+        return [entry["event"] for entry in self.journal() if entry["event"] not in ("joined", "standing-by")]
 
     def is_up(self) -> bool:
         return bool(members(f"{self.cluster.token}/worker-1"))
@@ -124,12 +123,10 @@ def test_an_injector_that_is_killed_leaves_its_kills_on_record(injection: Inject
 
 def test_the_sampler_sees_a_host_die(driver: LocalDriver, cluster: Handle, tmp_path: Path) -> None:
     journal = tmp_path / "hosts.jsonl"
-    driver.spawn(
-        cluster, "gateway", "sampler", [sys.executable, "-m", "infra.services.sampler", cluster.root, str(journal)]
-    )
+    driver.spawn(cluster, "gateway", "sampler", [sys.executable, "-m", "infra.sampler", cluster.root, str(journal)])
 
     def last(host: str) -> dict[str, Any] | None:
-        return next((entry for entry in reversed(read_journal(journal)) if entry["host"] == host), None)
+        return next((entry for entry in reversed(list(raw_entries(journal))) if entry["host"] == host), None)
 
     wait_for(lambda: last("worker-1") is not None)
     assert last("worker-1")["rss_bytes"] > 0

@@ -13,7 +13,7 @@ from infra.cluster import Handle
 from infra.local import LocalDriver
 from infra.services import gateway, kafka, startup
 from infra.strikes.strike import Proof
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from tests.unit.marked_processes import wait_for
 
 pytestmark = pytest.mark.extended
@@ -72,12 +72,12 @@ def test_a_killed_program_stays_down_until_it_is_healed_and_its_supervisor_lives
     supervised = [sys.executable, "-m", "infra.services.supervisor", str(journal), "sleep", "600"]
     driver.spawn(cluster, GATEWAY, "query", supervised)
     for life in range(1, 5):  # more of them, and shorter, than a supervisor bears with when no fault ends them
-        wait_for(lambda life=life: [e["event"] for e in read_journal(journal)].count("program-started") == life)
+        wait_for(lambda life=life: [e["event"] for e in raw_entries(journal)].count("program-started") == life)
         proof = kill(driver, cluster, FaultKind.DRIVER_KILL)
         assert (proof.done, proof.holds) == ({"processes killed": 1}, True)
-        wait_for(lambda life=life: [e["event"] for e in read_journal(journal)].count("program-ended") == life)
+        wait_for(lambda life=life: [e["event"] for e in raw_entries(journal)].count("program-ended") == life)
         assert "query" in driver.running(cluster, GATEWAY)
-        assert read_journal(journal)[-1]["event"] == "program-ended"
+        assert list(raw_entries(journal))[-1]["event"] == "program-ended"
         bring_back_program = driver.heal(cluster, GATEWAY, FaultKind.DRIVER_KILL)
         assert (bring_back_program.done, bring_back_program.holds) == ({"services started": 1}, True)
     driver.stop(cluster, GATEWAY, "query", 5)

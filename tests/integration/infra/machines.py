@@ -17,11 +17,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from experiments.spec import ClusterDriver, ClusterSpec
-from infra import launch, leftovers
+from experiments.hosts import ClusterDriver
+from experiments.spec import ClusterSpec
+from infra import launch, leftovers, namespaces
 from infra.cluster import Handle
 from infra.netns import driver as netns
-from infra.netns import namespaces
 from infra.processes import MACHINE
 from infra.services import startup
 from tests.unit.marked_processes import wait_for

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from experiments.errors import AftershockError
-from experiments.spec import ClusterDriver, ClusterSpec
+from experiments.hosts import ClusterDriver
+from experiments.spec import ClusterSpec
 from infra.cluster import Handle
 from infra.netns import driver as netns
 from infra.netns.driver import NetnsDriver

@@ -15,7 +15,8 @@ import pytest
 from aftershock.run import lease, steps
 from experiments.errors import BadInput
 from experiments.fault_kinds import Direction, FaultKind, FaultOptions
-from experiments.spec import ClusterDriver, ClusterSpec
+from experiments.hosts import ClusterDriver
+from experiments.spec import ClusterSpec
 from infra import tokens
 from infra.cluster import Handle
 from infra.docker import containers

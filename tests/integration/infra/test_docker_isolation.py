@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from experiments.fault_kinds import FaultKind
-from experiments.spec import ClusterDriver, ClusterSpec
+from experiments.hosts import ClusterDriver
+from experiments.spec import ClusterSpec
 from infra.cluster import Handle
 from infra.docker import containers, stream
 from infra.docker import driver as docker_driver

@@ -16,13 +16,13 @@ import pytest
 from aftershock.run import lease, steps
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import FaultKind
-from experiments.spec import ClusterDriver, ClusterSpec
-from infra import disks, leftovers, tokens
+from experiments.hosts import ClusterDriver
+from experiments.spec import ClusterSpec
+from infra import disks, leftovers, namespaces, tokens
 from infra.cluster import Handle
 from infra.drivers import driver_of
 from infra.launch import REPOSITORY
 from infra.netns import driver as netns
-from infra.netns import namespaces
 from infra.netns.driver import NetnsDriver
 from infra.processes import MARK, ROOT, members
 from infra.remote import ssh

@@ -15,11 +15,10 @@ import pytest
 
 from experiments.errors import BadInput
 from experiments.fault_kinds import Direction, FaultKind, FaultOptions
-from infra import disks, programs
+from infra import disks, namespaces, programs
 from infra.cluster import Handle
 from infra.drivers import driver_of
 from infra.netns import driver as netns
-from infra.netns import namespaces
 from infra.netns.driver import NetnsDriver
 from infra.processes import MARK, members
 from infra.remote import reach, ssh

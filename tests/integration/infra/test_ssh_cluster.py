@@ -18,10 +18,9 @@ from aftershock.run import steps
 from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from experiments.spec import ClusterSpec
-from infra import leftovers
+from infra import leftovers, namespaces
 from infra.cluster import Handle
 from infra.launch import REPOSITORY
-from infra.netns import namespaces
 from infra.processes import members
 from infra.remote import ssh
 from infra.services import kafka

@@ -17,8 +17,15 @@ import pytest
 from aftershock.run import batch_job
 from aftershock.run.recompute import recompute
 from experiments.errors import BadInput, EnvironmentFailure
+from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
 from infra.cluster import Handle
+from journal.event import Event
+from journal.events.common import DriverStarted, ExecutorsLost
+from journal.events.injector import Armed, Healed, Injected
+from journal.events.query import BatchCommitted, QueryReady
+from journal.events.search import Found, ProbeJudged
+from journal.events.services import HostSample, LoadRescheduled, LoadStarted, ProgramStarted
 from journal.writer import Journal
 from results.runs import store
 from results.runs.store import Run, write_json
@@ -69,35 +76,35 @@ def spark_events() -> Iterable[dict[str, Any]]:
             yield {"Event": "SparkListenerStageCompleted", "Stage Info": stage | times}
 
 
-def journal(raw: Path, name: str, *entries: tuple[str, float, dict[str, Any]]) -> None:
+def journal(raw: Path, name: str, *events: Event) -> None:
     log = Journal(raw / f"{name}.jsonl")
-    for event, second, fields in entries:
-        log.write(event, at(second), **fields)
+    for event in events:
+        log.record(event)
     log.close()
 
 
 def write_journals(raw: Path) -> None:
     spans = enumerate(BATCHES_S)
-    done = [("progress", end_s, {"progress": progress(batch, start_s, end_s)}) for batch, (start_s, end_s) in spans]
-    lost, back = ("executors-lost", NOTICE_S, {"executors": ["1"]}), ("ready", READY_S, {"executors": ["2"]})
-    began = [("driver-started", -30, {}), ("ready", -20, {"executors": ["1"]})]
+    done = [BatchCommitted(progress(batch, start_s, end_s), at_ns=at(end_s)) for batch, (start_s, end_s) in spans]
+    lost, back = ExecutorsLost(("1",), at_ns=at(NOTICE_S)), QueryReady(("2",), at_ns=at(READY_S))
+    began = [DriverStarted(at_ns=at(-30)), QueryReady(("1",), at_ns=at(-20))]
     journal(raw, "query", *began, *done[:4], lost, back, *done[4:])
-    journal(raw, "supervisor", ("program-started", -40, {"pid": 7}))
-    began = {"rate": 9.0, "partitions": 1}
-    schedules = [("started", -40, {**began, "start_ns": at(-40)}), ("rescheduled", -12, {**began, "start_ns": at(-12)})]
-    schedules[1][2]["rate"] = RATE
-    journal(raw, "generator", *schedules)
+    journal(raw, "supervisor", ProgramStarted(7, at_ns=at(-40)))
+    first, then = LoadStarted(at(-40), 9.0, 1, at_ns=at(-40)), LoadRescheduled(at(-12), RATE, 1, at_ns=at(-12))
+    journal(raw, "generator", first, then)
     counts = dict.fromkeys(("due", "delivered", "read", "lag_begin", "lag_end", "lag", "growth"), 1.0)
-    probe = {"probe": 0, "rate": 9.0, "started_ns": at(-40), "watched_ns": at(-36), "ended_ns": at(-20)}
-    tried = ("probe", -20, {**probe, **counts, "outcome": "sustained", "why": "lag is bounded"})
-    journal(raw, "search", tried, ("found", -20, {"low": 9.0, "high": None, "end": "probes"}))
-    times = {"planned_ns": at(33.99), "fired_ns": at(DEATH_S), "proved_ns": at(DEATH_S) + 10**7}
-    struck = {"fault": 0, "host": "worker-1", "kind": "kill"}
+    moments = {"started_ns": at(-40), "watched_ns": at(-36), "ended_ns": at(-20)}
+    judged = {"outcome": "sustained", "why": "lag is bounded"}
+    probe = ProbeJudged(probe=0, rate=9.0, **moments, **counts, **judged, at_ns=at(-20))
+    journal(raw, "search", probe, Found(9.0, None, "probes", at_ns=at(-20)))
+    struck = {"fault": 0, "host": "worker-1", "kind": FaultKind.KILL}
+    times = {"fired_ns": at(DEATH_S), "proved_ns": at(DEATH_S) + 10**7}
     proof = {"done": {"processes killed": 4}, "left": {"survivors": 0, "open ports": 0}}
-    kill = ("injected", DEATH_S, {**struck, **times, **proof})
-    journal(raw, "injector", ("armed", -1, {"faults": 1}), kill, ("healed", 36, {**struck, "left": {}}))
-    busy = {"host": "worker-1", "rss_bytes": 9}
-    journal(raw, "hosts", *(("sample", second + 0.5, {**busy, "cpu_s": second / 2}) for second in range(5)))
+    kill = Injected(**struck, planned_ns=at(33.99), **times, **proof, at_ns=at(DEATH_S))
+    healed = Healed(**struck, fired_ns=at(36), proved_ns=at(36), done={}, left={}, at_ns=at(36))
+    journal(raw, "injector", Armed(1, at_ns=at(-1)), kill, healed)
+    samples = [HostSample("worker-1", second / 2, 9, at_ns=at(second + 0.5)) for second in range(5)]
+    journal(raw, "hosts", *samples)
 
 
 def write_records(raw: Path) -> None:

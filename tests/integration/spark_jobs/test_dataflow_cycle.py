@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from experiments.workloads import ReachabilitySpec
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 from testbed.operators import Delivery
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
@@ -58,7 +58,7 @@ def run(job: Job, journal: Path, kill: bool) -> bool:
 
     def stopping() -> bool:
         nonlocal killed
-        if not killed and sum(entry["event"] == "checkpoint" for entry in read_journal(journal)) >= CHECKPOINTS:
+        if not killed and sum(entry["event"] == "checkpoint" for entry in raw_entries(journal)) >= CHECKPOINTS:
             processes[0].kill()
             processes[0].join()
             processes[0], killed = start(job, server, secret, 0), True
@@ -83,6 +83,6 @@ def start(job: Job, server: Server, secret: RunSecret, task: int) -> multiproces
 def test_every_path_is_there_once_and_the_end_is_found(tmp_path: Path, protocol: str) -> None:
     job, journal = job_of(protocol, tmp_path), tmp_path / "journal.jsonl"
     assert run(job, journal, kill=protocol != "none")
-    lost = [entry for entry in read_journal(journal) if entry["event"] == "worker-lost"]
+    lost = [entry for entry in raw_entries(journal) if entry["event"] == "worker-lost"]
     assert bool(lost) == (protocol != "none")
     assert emitted(job) == reachable(job.workload, EVENTS)

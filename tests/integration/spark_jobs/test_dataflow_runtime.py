@@ -18,7 +18,7 @@ from experiments.workloads import NexmarkQuery, NexmarkSpec
 from infra.cluster import Handle
 from infra.local import LocalDriver
 from infra.services import kafka
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from testbed.operators import Delivery
 from testbed.queries import as_messages
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
@@ -27,6 +27,8 @@ from tests.integration.infra.strangers import assert_nothing_answers
 from tests.integration.spark_jobs.exact_results import exact, judged, messages_out
 from tests.integration.spark_jobs.submitting import PROGRAM, submit
 from tests.unit.marked_processes import wait_for
+from workloads.load_config import LoadConfig
+from workloads.schedule import Schedule
 from workloads.topics import INPUT, OUTPUT
 
 TWO_WORKERS = ClusterSpec(workers=2, worker_memory_mb=512)
@@ -65,16 +67,14 @@ def job_of(protocol: str, query: NexmarkQuery, kind: InputKind, cluster: Handle,
 def generate(driver: LocalDriver, cluster: Handle, job: Job, root: Path) -> None:
     """Start the generator, which goes on until it is stopped."""
     kafka.create_topics(cluster.kafka, {INPUT: 2, OUTPUT: 2})
-    schedule = {"start_ns": job.input.start_ns, "rate": RATE, "partitions": 2}
-    config = {"broker": cluster.kafka.to_json(), "schedule": schedule}
-    config["workload"] = job.workload.model_dump(mode="json")
-    (root / "generator.json").write_text(json.dumps(config), encoding="utf-8")
+    config = LoadConfig(cluster.kafka, job.workload, Schedule(job.input.start_ns, RATE, 2))
+    (root / "generator.json").write_text(json.dumps(config.to_json()), encoding="utf-8")
     words = [str(root / "generator.json"), str(root / "generator.jsonl")]
     driver.spawn(cluster, "gateway", "generator", [sys.executable, "-m", "workloads.generator", *words])
 
 
 def happened(journal: Path, event: str) -> list[dict]:
-    return [entry for entry in read_journal(journal) if entry["event"] == event]
+    return [entry for entry in raw_entries(journal) if entry["event"] == event]
 
 
 def wanted_messages(job: Job, positions: dict[str, int]) -> Counter[bytes]:
@@ -108,7 +108,7 @@ def strike_amid(driver: LocalDriver, cluster: Handle, journal: Path) -> dict[str
 
 def since_ready(journal: Path) -> list[dict]:
     """The checkpoints since all went on after a loss; none before."""
-    entries = read_journal(journal)
+    entries = list(raw_entries(journal))
     ready = [number for number, entry in enumerate(entries) if entry["event"] == "ready"]
     return [entry for entry in entries[ready[-1] :] if len(ready) > 1 and entry["event"] == "checkpoint"]
 

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from experiments.workloads import NexmarkQuery, NexmarkSpec
+from spark_jobs.streaming.progress import MicroBatch
 from spark_jobs.tables.quality import closed, quality
 from spark_jobs.tables.rows import closed_until_ms
 from workloads.nexmark import messages
@@ -56,8 +57,8 @@ def streamed(spark: SparkSession, topic: Path, spec: NexmarkSpec, folder: Path) 
     progress = running.recentProgress
     assert {len(each["sources"]) for each in progress} == {1}, "a join reads the topic once"
     assert sum(each["numInputRows"] > 0 for each in progress) == FILES
-    journal = [{"event": "progress", "progress": each} for each in progress]
-    return spark.read.parquet(str(folder / "sink")), closed_until_ms(journal) or 0
+    batches = [MicroBatch.model_validate_json(each.json) for each in progress]
+    return spark.read.parquet(str(folder / "sink")), closed_until_ms(batches) or 0
 
 
 @pytest.mark.parametrize("name", list(NexmarkQuery))

@@ -13,15 +13,19 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from experiments.engines import EngineName
 from experiments.spec import EngineSpec
 from experiments.workloads import WordCountSpec
 from infra.broker import Broker
 from infra.cluster import Handle
 from infra.services.kafka import create_topics
-from journal.reader import read_journal
+from journal.events.query import QUERY
+from journal.reader import events
 from journal.writer import Journal
+from spark_jobs.streaming.config import JobConfig
 from spark_jobs.streaming.driver import ProgressJournal
-from spark_jobs.streaming.job import JobConfig, start
+from spark_jobs.streaming.job import start
+from spark_jobs.streaming.progress import micro_batches
 from spark_jobs.tables import archive
 from spark_jobs.tables.quality import closed, quality
 from spark_jobs.tables.rows import closed_until_ms
@@ -114,7 +118,7 @@ class Bench:
         return start(self.spark, config, **topics, checkpoint=checkpoint, interval_s=0.0, batch_records=BATCH_RECORDS)
 
     def committed(self) -> int:
-        return sum(archive.committed_offsets(self.raw).get(INPUT, {}).values())
+        return sum(archive.committed_offsets(self.raw, EngineName.STRUCTURED_STREAMING).get(INPUT, {}).values())
 
     def run_until(self, records: int) -> None:
         """Run the query until it has committed so many records, then stop it as a restart would."""
@@ -129,9 +133,14 @@ class Bench:
 
     def judge(self) -> list[dict[str, int]]:
         """The quality of every closed window, from the archive of the run."""
-        archive.archive(self.spark, self.raw, self.sent.broker, self.sent.workload(self.depth))
-        watermark_ms = closed_until_ms(read_journal(self.raw / "query.jsonl")) or 0
-        final = closed(self.sent.workload(self.depth), watermark_ms, archive.committed_offsets(self.raw))
+        engine = EngineName.STRUCTURED_STREAMING
+        archive.archive(self.spark, self.raw, self.sent.broker, self.sent.workload(self.depth), engine)
+        watermark_ms = closed_until_ms(micro_batches(events(self.raw / "query.jsonl", QUERY))) or 0
+        final = closed(
+            self.sent.workload(self.depth),
+            watermark_ms,
+            archive.committed_offsets(self.raw, EngineName.STRUCTURED_STREAMING),
+        )
         return [row.asDict() for row in quality(self.table("sink"), self.table("oracle"), final).collect()]
 
 
@@ -185,7 +194,7 @@ def test_a_query_that_was_stopped_goes_on_from_its_checkpoint(bench: Bench) -> N
 def test_the_archive_holds_what_was_committed_and_no_more(bench: Bench) -> None:
     bench.run_until(BATCH_RECORDS)
     bench.judge()
-    ends = archive.committed_offsets(bench.raw)[INPUT]
+    ends = archive.committed_offsets(bench.raw, EngineName.STRUCTURED_STREAMING)[INPUT]
     found = {(row["partition"], row["offset"]): row["due_ms"] for row in bench.table("input").collect()}
     expected = {(int(p), offset) for p, end in ends.items() for offset in range(end)}
     assert set(found) == expected

@@ -156,15 +156,14 @@ def test_ticks_that_no_law_would_draw_are_improbable_and_finite(shape):
 START_NS = 1_790_000_000_000_000_000
 
 
-def entry(event, fault, host, planned_s=0.0, late_s=0.0):
-    return {"event": event, "fault": fault, "host": host, "fired_ns": START_NS + round((planned_s + late_s) * 1e9)}
+def at(planned_s, late_s=0.0):
+    return START_NS + round((planned_s + late_s) * 1e9)
 
 
 def test_an_injection_that_kept_to_its_plan():
     events = [kill(1.0, heal_after=5.0), kill(2.0), kill(9.0, "b")]
-    log = [{"event": "armed"}, entry("injected", 0, "a", 1.0, 0.004), entry("absorbed", 1, "a"),
-           entry("healed", 0, "a"), entry("injected", 2, "b", 9.0, -0.002)]  # fmt: skip
-    lateness, missing, composition = fit_to_plan(events, START_NS, log)
+    strikes_ns = {(0, "a"): at(1.0, 0.004), (1, "a"): None, (2, "b"): at(9.0, -0.002)}
+    lateness, missing, composition = fit_to_plan(events, START_NS, strikes_ns)
     assert (lateness.test, lateness.samples) == ("lateness", 2)
     assert lateness.statistic == pytest.approx(0.002 + 0.99 * 0.002)
     assert missing == Fit("missing", "injected", 3, 0.0, None)
@@ -173,8 +172,8 @@ def test_an_injection_that_kept_to_its_plan():
 
 def test_strikes_that_are_missing_or_came_out_otherwise():
     events = [kill(1.0, heal_after=5.0), kill(2.0), kill(9.0, "b"), kill(9.5, "b")]
-    log = [entry("absorbed", 0, "a"), entry("injected", 1, "a", 2.0), entry("injected", 3, "b", 9.5)]
-    _, missing, composition = fit_to_plan(events, START_NS, log)
+    strikes_ns = {(0, "a"): None, (1, "a"): at(2.0), (3, "b"): at(9.5)}
+    _, missing, composition = fit_to_plan(events, START_NS, strikes_ns)
     assert missing.statistic == 1.0
     assert composition.statistic == 2.0
 
@@ -183,21 +182,19 @@ def test_what_was_withheld_or_ended_fits_the_plan_that_says_so():
     """With at most one host down: b is spared; the kill of a puts an end to its pause, which is no strike."""
     pause = kill(1.0, heal_after=8.0)._replace(kind=FaultKind.PAUSE)
     events = [pause, kill(2.0, "b"), kill(3.0, heal_after=1.0)]
-    log = [entry("injected", 0, "a", 1.0), entry("withheld", 1, "b"), entry("ended", 0, "a"),
-           entry("injected", 2, "a", 3.0), entry("healed", 2, "a")]  # fmt: skip
-    lateness, missing, composition = fit_to_plan(events, START_NS, log, max_down=1)
+    struck_ns = {(0, "a"): at(1.0), (2, "a"): at(3.0)}
+    strikes_ns = struck_ns | {(1, "b"): None}
+    lateness, missing, composition = fit_to_plan(events, START_NS, strikes_ns, max_down=1)
     assert (lateness.samples, lateness.statistic) == (2, 0.0)
     assert (missing.statistic, composition.statistic) == (0.0, 0.0)
-    assert fit_to_plan(events, START_NS, log)[2].statistic == 1.0  # without the limit b should have been struck
-    assert fit_to_plan(events, START_NS, log[:1] + log[2:], max_down=1)[1].statistic == 1.0
+    assert fit_to_plan(events, START_NS, strikes_ns)[2].statistic == 1.0  # without the limit b should have been struck
+    assert fit_to_plan(events, START_NS, struck_ns, max_down=1)[1].statistic == 1.0
 
 
 def test_a_fault_on_several_hosts_is_several_strikes():
     both = FaultEvent(1.0, "cluster", ("a", "b"), FaultKind.KILL, 1.0)
-    assert fit_to_plan([both], START_NS, [entry("injected", 0, "a", 1.0)])[1] == Fit(
-        "missing", "injected", 2, 1.0, None
-    )
+    assert fit_to_plan([both], START_NS, {(0, "a"): at(1.0)})[1] == Fit("missing", "injected", 2, 1.0, None)
 
 
 def test_no_injection_has_no_lateness():
-    assert fit_to_plan([], START_NS, [])[0] == Fit("lateness", "injected", 0, None, None)
+    assert fit_to_plan([], START_NS, {})[0] == Fit("lateness", "injected", 0, None, None)

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from chaos.composition import compose, down_shares, most_down
 from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
 from chaos.holds import Hold, Holds, StrikeOutcome
 from chaos.injector import Injector
 from experiments.fault_kinds import GATEWAY, Effect, FaultKind
 from infra.cluster import Handle
 from infra.strikes.strike import Proof
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 
 DOWN, FROZEN, SLOW, CUT, FULL = Effect.DOWN, Effect.FROZEN, Effect.SLOW, Effect.CUT, Effect.FULL
@@ -186,12 +187,12 @@ def test_the_injector_does_what_the_composition_says(tmp_path, events, max_down,
     path = tmp_path / "injector.jsonl"
     path.unlink(missing_ok=True)
     start_ns = time.time_ns() - 1000 * 10**9
-    plan = {"window_start_ns": start_ns, "max_down": max_down, "events": [event.to_json() for event in events]}
+    plan = FaultPlan(start_ns, start_ns + 1000 * 10**9, tuple(events), max_down)
     handle = Handle("run-1", "local", "token", str(tmp_path))
     injector = Injector(Unresisting(), handle, Journal(path), plan, arrival=lambda *_: None)
-    injector.preparation = AtOnce()
+    injector.preparation.pool = AtOnce()
     injector.run()
-    entries, made = read_journal(path), compose(events, max_down)
+    entries, made = list(raw_entries(path)), compose(events, max_down)
     found = {outcome: [] for outcome in StrikeOutcome}
     for entry in entries:
         if entry["event"] in found:

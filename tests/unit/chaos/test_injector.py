@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
 from chaos.injector import Injector
 from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
 from infra.clocks import ClockOffset
@@ -18,7 +20,7 @@ from infra.processes import members
 from infra.strikes.death import Termination
 from infra.strikes.ready import Target, ready
 from infra.strikes.strike import Proof, Strike
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 from tests.unit.marked_processes import start
 
@@ -64,12 +66,12 @@ def inject(hosts, *faults, stop_after_s=None):
     """Run the plan to its end, or until it is asked to stop so long after the window has opened."""
     path = Path(hosts.handle.root) / "injector.jsonl"
     start_ns = time.time_ns() + round(LEAD_S * 1e9)
-    plan = {"window_start_ns": start_ns, "events": list(faults)}
+    plan = FaultPlan(start_ns, start_ns + 60 * 10**9, tuple(map(FaultEvent.from_json, faults)))
     injector = Injector(hosts, hosts.handle, Journal(path), plan, arrival=lambda *_: None)
     if stop_after_s is not None:
         threading.Timer(LEAD_S + stop_after_s, injector.request_stop, (signal.SIGTERM, None)).start()
     injector.run()
-    entries = read_journal(path)
+    entries = list(raw_entries(path))
     assert (entries[0]["event"], entries[-1]["event"]) == ("armed", "disarmed")
     (clock,) = [entry for entry in entries if entry["event"] == "clock"]
     assert (clock["host"], clock["offset_ns"], clock["uncertainty_ns"]) == ("worker-1", -7, 3)

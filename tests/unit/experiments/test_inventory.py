@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Any
 
 import paramiko
 import pytest
+from cryptography.hazmat.primitives import serialization as form
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from chaos.plan import plan
 from experiments import inventory, spec
 from experiments.errors import BadInput
 from experiments.faults import FaultSpec
-from experiments.inventory import Role
+from experiments.hosts import Role
 from tests.unit.ssh_keys import new_key
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGidUkEfzOB7FqrnxiHBQKNrqVVyGHCXeRynTl9I9x8K"
@@ -22,6 +25,9 @@ ECDSA = (
     "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBH3EYgH2+gQKtTuYDx9VoUYYaAiQ7NMGEiKcKqOK"
     "aFsBIrUSC0sLw5dGQlHXELS92mABS+3Q8MAtR2/yLdkV044="
 )
+SECURITY_KEY_PARTS = (b"sk-ssh-ed25519@openssh.com", base64.b64decode(KEY.split()[1])[-32:], b"ssh:")
+SECURITY_KEY_BLOB = b"".join(len(part).to_bytes(4, "big") + part for part in SECURITY_KEY_PARTS)
+SECURITY_KEY = f"sk-ssh-ed25519@openssh.com {base64.b64encode(SECURITY_KEY_BLOB).decode()}"
 Write = Callable[..., Path]
 
 
@@ -89,7 +95,8 @@ def test_the_workers_and_their_domains_are_the_hosts_of_a_fault_spec(write: Writ
 def test_a_host_key_is_kept_without_its_comment_and_can_be_compared(write: Write, key: str) -> None:
     pinned = inventory.load(write(GATEWAY, host("worker-1", host_key=f" {key}  root@somewhere\n"))).workers[0].host_key
     assert pinned == key
-    shown = inventory.public_key(pinned)
+    kind, encoded = pinned.split()
+    shown = paramiko.PKey.from_type_string(kind, base64.b64decode(encoded))
     assert f"{shown.get_name()} {shown.get_base64()}" == key
 
 
@@ -159,6 +166,7 @@ def test_hosts_that_do_not_go_together_are_refused(
         ("host_key", KEY[:-8]),
         ("host_key", KEY.replace("ssh-ed25519", "ssh-rsa")),
         ("host_key", "ssh-unheard-of AAAA"),
+        ("host_key", SECURITY_KEY),
         ("host_key", f"198.18.0.1 {KEY}"),
         ("key_file", "missing"),
         ("key_file", "."),
@@ -187,6 +195,31 @@ def test_a_host_without_a_host_key_is_refused_with_the_remedy(write: Write) -> N
     problem = refused(write(GATEWAY, bare))
     assert (problem.field, problem.value) == ("hosts.1.host_key", "")
     assert problem.allowed == inventory.HOST_KEY_FORM
+
+
+@pytest.mark.parametrize("made", [rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP384R1())])
+def test_a_key_file_may_have_the_older_form_of_openssh(write: Write, keys: Path, made: Any) -> None:
+    (keys / "pem").write_bytes(in_pem(made, form.PrivateFormat.TraditionalOpenSSL))
+    assert inventory.load(write(GATEWAY, host("worker-1", key_file="pem"))).workers[0].key_file == keys / "pem"
+    assert paramiko.PKey.from_path(keys / "pem").can_sign()
+
+
+@pytest.mark.parametrize(
+    ("made", "written"),
+    [
+        (rsa.generate_private_key(65537, 2048), form.PrivateFormat.PKCS8),
+        (ec.generate_private_key(ec.SECP256K1()), form.PrivateFormat.TraditionalOpenSSL),
+    ],
+)
+def test_a_key_that_the_ssh_client_cannot_use_is_refused(write: Write, keys: Path, made: Any, written: Any) -> None:
+    (keys / "pem").write_bytes(in_pem(made, written))
+    assert refused(write(GATEWAY | {"key_file": "pem"}, host("worker-1"))).allowed == inventory.KEY_FILE_FORM
+    with pytest.raises((paramiko.SSHException, AttributeError)):
+        paramiko.PKey.from_path(keys / "pem").get_name()
+
+
+def in_pem(key: Any, written: form.PrivateFormat) -> bytes:
+    return key.private_bytes(form.Encoding.PEM, written, form.NoEncryption())
 
 
 def test_an_unreadable_key_file_says_why(write: Write) -> None:

@@ -1,84 +1,119 @@
 """Journals: whole lines in the order of writing, whoever writes and however the writer ends."""
 
 import io
+import json
 import os
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 
 import pytest
 
-from journal.reader import LONGEST_LINE, JournalFollower, losses, read_journal
-from journal.writer import LOST, Journal
+from journal.codec import Vocabulary
+from journal.event import Event
+from journal.events.common import EntriesLost
+from journal.reader import LONGEST_LINE, JournalFollower, losses, raw_entries
+from journal.writer import Journal
 
-WRITES = """
+TICK = """
+from dataclasses import dataclass
+from journal.event import Event
+@dataclass(frozen=True)
+class Tick(Event, name="tick"):
+    number: int
+    text: str = ""
+    writer: str = ""
+"""
+WRITES = (
+    TICK
+    + """
 import sys
 from pathlib import Path
 from journal.writer import Journal
 journal = Journal(Path(sys.argv[1]))
 for number in range(200):
-    journal.write("tick", writer=sys.argv[2], number=number, text="x" * 5000)
+    journal.record(Tick(number, "x" * 5000, sys.argv[2]))
 """
+)
+
+
+@dataclass(frozen=True)
+class Tick(Event, name="tick"):
+    number: int
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Begun(Event, name="begun"):
+    pass
+
+
+@dataclass(frozen=True)
+class Started(Event, name="started"):
+    rate: float
+    targets: tuple[str, ...]
+    text: str
 
 
 def test_events_come_back_as_they_were_written(tmp_path):
     journal, before_ns = Journal(tmp_path / "new" / "log.jsonl"), time.time_ns()
-    journal.write("started", rate=2.5, targets=["worker-1"], text="naïve\nword")
-    journal.write("ended", at_ns=17)
-    first, second = read_journal(tmp_path / "new" / "log.jsonl")
+    journal.record(Started(2.5, ("worker-1",), "naïve\nword"))
+    journal.record(Begun(at_ns=17))
+    first, second = list(raw_entries(tmp_path / "new" / "log.jsonl"))
     assert before_ns <= first.pop("at_ns") <= time.time_ns()
     assert first == {"event": "started", "rate": 2.5, "targets": ["worker-1"], "text": "naïve\nword"}
-    assert second == {"event": "ended", "at_ns": 17}
+    assert second == {"event": "begun", "at_ns": 17}
 
 
 def test_an_event_is_there_as_soon_as_it_is_written(tmp_path):
     journal = Journal(tmp_path / "log.jsonl")
-    journal.write("started")
-    assert [entry["event"] for entry in read_journal(tmp_path / "log.jsonl")] == ["started"]
+    journal.record(Started(1.0, (), ""))
+    assert [entry["event"] for entry in raw_entries(tmp_path / "log.jsonl")] == ["started"]
     journal.close()
 
 
 def test_a_journal_that_was_never_begun_is_empty(tmp_path):
-    assert read_journal(tmp_path / "log.jsonl") == []
+    assert list(raw_entries(tmp_path / "log.jsonl")) == []
 
 
 def test_a_torn_last_line_is_left_out(tmp_path):
     path = tmp_path / "log.jsonl"
-    Journal(path).write("whole")
+    Journal(path).record(Begun())
     with path.open("ab") as file:
         file.write(b'{"event": "torn", "at_ns": 12')
-    assert [entry["event"] for entry in read_journal(path)] == ["whole"]
+    assert [entry["event"] for entry in raw_entries(path)] == ["begun"]
 
 
 def test_a_successor_goes_on_after_a_torn_line(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_bytes(b'{"event": "whole", "at_ns": 1}\n{"event": "torn", "at_')
-    Journal(path).write("restarted")
-    Journal(path).write("ready")
-    assert [entry["event"] for entry in read_journal(path)] == ["whole", "restarted", "ready"]
+    Journal(path).record(Begun())
+    Journal(path).record(Tick(1))
+    assert [entry["event"] for entry in raw_entries(path)] == ["whole", "begun", "tick"]
 
 
 def test_several_processes_write_whole_lines(tmp_path):
     path = tmp_path / "log.jsonl"
     writers = [subprocess.Popen([sys.executable, "-c", WRITES, str(path), name]) for name in "abc"]
     assert [writer.wait(60) for writer in writers] == [0, 0, 0]
-    found = read_journal(path)
+    found = list(raw_entries(path))
     assert len(found) == 600
     for name in "abc":
         assert [entry["number"] for entry in found if entry["writer"] == name] == list(range(200))
 
 
 class Numbers:
-    """Keeps the numbers of all entries, and counts how many were taken in, ever."""
+    """Keeps the numbers of all events, and counts how many were taken in, ever."""
 
     taken = 0
 
     def __init__(self):
         self.found = []
 
-    def take(self, entry):
+    def take(self, event):
         Numbers.taken += 1
-        self.found.append(entry["number"])
+        self.found.append(event.number)
 
 
 @pytest.fixture
@@ -86,14 +121,14 @@ def followed(tmp_path):
     Numbers.taken = 0
     journal = Journal(tmp_path / "log.jsonl")
     for number in range(3):
-        journal.write("tick", number=number)
-    return JournalFollower(tmp_path / "log.jsonl", Numbers)
+        journal.record(Tick(number))
+    return JournalFollower(tmp_path / "log.jsonl", Vocabulary(Tick), Numbers)
 
 
 def test_a_followed_journal_is_read_on_from_where_the_last_look_ended(tmp_path, followed):
     assert followed.poll().found == [0, 1, 2]
     assert followed.poll().found == [0, 1, 2]
-    Journal(tmp_path / "log.jsonl").write("tick", number=3)
+    Journal(tmp_path / "log.jsonl").record(Tick(3))
     assert followed.poll().found == [0, 1, 2, 3]
     assert Numbers.taken == 4
 
@@ -105,7 +140,7 @@ def test_a_line_is_taken_in_when_it_is_whole(tmp_path, followed):
         file.write(b'ber": 3}\n')
         assert followed.poll().found == [0, 1, 2, 3]
         file.write(b'{"event": "\xc3')  # a writer was killed amid a letter
-    Journal(tmp_path / "log.jsonl").write("tick", number=4)
+    Journal(tmp_path / "log.jsonl").record(Tick(4))
     assert followed.poll().found == [0, 1, 2, 3, 4]
 
 
@@ -113,7 +148,7 @@ def test_a_line_is_taken_in_when_it_is_whole(tmp_path, followed):
 def test_an_entry_that_cannot_be_used_is_left_out_and_said_once(tmp_path, followed, caplog, line):
     with (tmp_path / "log.jsonl").open("a") as file:
         file.write(line + "\n")
-    Journal(tmp_path / "log.jsonl").write("tick", number=3)
+    Journal(tmp_path / "log.jsonl").record(Tick(3))
     assert followed.poll().found == [0, 1, 2, 3]
     assert followed.poll().found == [0, 1, 2, 3]
     (said,) = caplog.messages
@@ -126,7 +161,7 @@ def test_a_journal_that_was_truncated_and_written_again_is_taken_in_anew(tmp_pat
     os.truncate(tmp_path / "log.jsonl", 0)
     journal = Journal(tmp_path / "log.jsonl")
     for number in range(again):
-        journal.write("tick", number=10 + number)
+        journal.record(Tick(10 + number))
     assert followed.poll().found == [10 + number for number in range(again)]
 
 
@@ -157,64 +192,67 @@ def small_disk(tmp_path):
 
 
 def numbers(path):
-    return [entry["number"] for entry in read_journal(path) if entry["event"] == "tick"]
+    return [entry["number"] for entry in raw_entries(path) if entry["event"] == "tick"]
 
 
 def losses_told(path):
-    return [(entry["count"], entry["error"]) for entry in read_journal(path) if entry["event"] == LOST]
+    return [(entry["count"], entry["error"]) for entry in raw_entries(path) if entry["event"] == EntriesLost.name]
 
 
 def test_entries_that_a_full_disk_took_are_counted_and_torn_lines_swallow_none(small_disk, caplog):
     path = small_disk / "log.jsonl"
     journal = Journal(path)
     for number in range(12):
-        journal.write("tick", number=number, text="x" * 3000)
+        journal.record(Tick(number, "x" * 3000))
     there = numbers(path)
     assert there == [*range(len(there))]
     assert 0 < len(there) < 12
     assert not path.read_bytes().endswith(b"\n")  # a part of the next one fitted
     assert len([said for said in caplog.messages if "No space left on device" in said]) == 1
     (small_disk / "ballast").unlink()
-    journal.write("tick", number=12)
+    journal.record(Tick(12))
     assert numbers(path) == [*there, 12]
     ((count, error),) = losses_told(path)
     assert (count, error) == (12 - len(there), "[Errno 28] No space left on device")
     assert str(count) in caplog.messages[-1]
-    journal.write("tick", number=13)
+    journal.record(Tick(13))
     assert (numbers(path)[-1], len(losses_told(path))) == (13, 1)
 
 
 def test_a_line_torn_by_another_writer_swallows_no_entry(small_disk):
     path = small_disk / "log.jsonl"
     other, journal = Journal(path), Journal(path)
-    journal.write("tick", number=0)
-    other.write("tick", number=1, text="x" * 60_000)
+    journal.record(Tick(0))
+    other.record(Tick(1, "x" * 60_000))
     assert not path.read_bytes().endswith(b"\n")
     (small_disk / "ballast").unlink()
-    journal.write("tick", number=2)
+    journal.record(Tick(2))
     assert numbers(path) == [0, 2]
 
 
 def test_what_was_lost_is_said_at_the_end_at_the_latest(small_disk):
     path = small_disk / "log.jsonl"
     journal = Journal(path)
-    journal.write("tick", number=0, text="x" * 60_000)
+    journal.record(Tick(0, "x" * 60_000))
     (small_disk / "ballast").unlink()
     journal.close()
     assert [count for count, _ in losses_told(path)] == [1]
 
 
-FILLS = """
+FILLS = (
+    TICK
+    + """
 import resource, sys
 from pathlib import Path
 from journal.writer import Journal
 journal = Journal(Path(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
 for number in range(10):
-    journal.write("tick", number=number, text="x" * 900)
+    journal.record(Tick(number, "x" * 900))
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-journal.write("tick", number=10)
+journal.record(Tick(10))
 """
+)
 
 
 def test_a_limited_file_size_is_a_full_disk(tmp_path):
@@ -237,7 +275,7 @@ def test_a_write_that_was_short_is_gone_on_with(tmp_path):
     journal = Journal(path)
     journal._file = ShortWrites(path, "a+b")
     for number in range(3):
-        journal.write("tick", number=number)
+        journal.record(Tick(number))
     assert numbers(path) == [0, 1, 2]
 
 
@@ -251,10 +289,10 @@ def test_a_write_that_was_short_is_gone_on_with(tmp_path):
 )
 def test_a_line_that_is_no_entry_is_passed_over(tmp_path, line):
     path = tmp_path / "log.jsonl"
-    Journal(path).write("tick", number=0)
+    Journal(path).record(Tick(0))
     with path.open("ab") as file:
         file.write(line + b"\n")
-    Journal(path).write("tick", number=1)
+    Journal(path).record(Tick(1))
     assert numbers(path) == [0, 1]
 
 
@@ -267,15 +305,15 @@ def test_a_line_that_is_too_long_is_skipped_and_not_read_again_and_again(tmp_pat
         assert followed.poll().found == [0, 1, 2]
         assert path.stat().st_size - followed._at <= LONGEST_LINE
         file.write(b'"}\n')
-    Journal(path).write("tick", number=3)
+    Journal(path).record(Tick(3))
     assert followed.poll().found == numbers(path) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("fields", [{}, {"count": "x", "error": "e"}, {"count": 1}, {"count": -1, "error": "e"},
                                     {"count": True, "error": "e"}, {"count": 1, "error": ["e"]}])  # fmt: skip
 def test_losses_of_another_shape_are_none(tmp_path, fields):
-    journal = Journal(tmp_path / "log.jsonl")
-    journal.write(LOST, **fields)
+    lost = {"event": EntriesLost.name, "at_ns": 1}
+    (tmp_path / "log.jsonl").write_text(json.dumps(lost | fields) + "\n", encoding="utf-8")
     assert losses(tmp_path / "log.jsonl") == (0, "")
-    journal.write(LOST, count=2, error="full")
+    Journal(tmp_path / "log.jsonl").record(EntriesLost(2, "full"))
     assert losses(tmp_path / "log.jsonl") == (2, "full")

@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from plugins import runs
 from results.damage import Damaged
 from results.runs.store import Run
+from results.tables.schema import RUN_TABLES
 from tests.e2e.example_run import write_run
 
 SECRET = "do not show"
@@ -120,6 +121,7 @@ def test_tables_download_as_csv_and_parquet(browser: TestClient, run: Run, tmp_p
     (tmp_path / "checkpoints.csv").write_bytes(csv.content)
     back = pd.read_csv(tmp_path / "checkpoints.csv")
     stored = run.table("checkpoints")
+    assert list(back.columns) == [column.name for column in RUN_TABLES["checkpoints"].columns]
     assert list(back["completed_ns"]) == list(stored["completed_ns"])
     assert back["wal_s"].isna().all()
     parquet = browser.get("/aftershock/runs/one/tables/checkpoints.parquet")

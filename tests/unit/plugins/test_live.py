@@ -14,9 +14,13 @@ from fastapi.testclient import TestClient
 from aftershock.run import run_journals
 from aftershock.watch import live
 from experiments import spec
+from journal.events.injector import Healed
+from journal.events.services import HostSample
+from journal.events.testbed import Committed
 from journal.writer import Journal
 from results.runs import store
 from tests.e2e.example_run import LIVE, LIVE_DAG_RUN, write_failed_run, write_live_run
+from tests.unit.example_events import example, report
 
 ABORT = f"/aftershock/live/{LIVE}/abort"
 
@@ -53,10 +57,10 @@ def test_lag_and_progress_of_a_run_of_the_testbed(browser: TestClient, protocol:
     )
     (run.raw / "query.jsonl").unlink()
     journal = Journal(run.raw / "query.jsonl")
-    journal.write("committed", positions={"bids.0": 500, "bids.1": 100})
+    journal.record(Committed({"bids.0": 500, "bids.1": 100}))
     for second, read in ((1, 400), (2, 700)):
         positions = {"bids.0": read, "bids.1": read}
-        journal.write("progress", second * 10**9, phase="running", epoch=1, positions=positions)
+        journal.record(report(second * 10**9, epoch=1, positions=positions))
     state = browser.get("/aftershock/live/testbed/state.json").json()
     assert (state["committed_records"], state["records_per_s"], state["doing"]) == (committed, 600.0, "epoch 1")
     assert 2000 - committed <= state["lag_records"] < 2000 + 3600 * 200  # 200 a second are due, for ten seconds so far
@@ -89,8 +93,8 @@ def test_a_host_is_not_up_before_something_says_so(browser: TestClient):
     now_ns = time.time_ns()
     (run.raw / "hosts.jsonl").unlink()
     samples = Journal(run.raw / "hosts.jsonl")
-    samples.write("sample", now_ns - 60 * 10**9, host="gateway", cpu_s=1.0, rss_bytes=1)
-    samples.write("sample", now_ns + 3600 * 10**9, host="worker-1", cpu_s=1.0, rss_bytes=1)
+    samples.record(HostSample("gateway", 1.0, 1, at_ns=now_ns - 60 * 10**9))
+    samples.record(HostSample("worker-1", 1.0, 1, at_ns=now_ns + 3600 * 10**9))
     state = browser.get("/aftershock/live/unsampled/state.json").json()
     assert {host["name"]: host["state"] for host in state["hosts"]} == {
         "gateway": "silent", "worker-1": "up", "worker-2": "down", "worker-3": "unknown"
@@ -101,13 +105,11 @@ def test_a_request_reads_only_what_has_come_since_the_last(browser: TestClient, 
     address, read = f"/aftershock/live/{LIVE}/state.json", []
     assert browser.get(address).json()["committed_records"] == 1000
     taken = run_journals.Samples.take
-    monkeypatch.setattr(
-        run_journals.Samples, "take", lambda self, entry: read.append(entry["host"]) or taken(self, entry)
-    )
+    monkeypatch.setattr(run_journals.Samples, "take", lambda self, event: read.append(event.host) or taken(self, event))
     browser.get(address)
     assert read == []
     at_ns = time.time_ns() + 3601 * 10**9
-    Journal(store.live(LIVE).raw / "hosts.jsonl").write("sample", at_ns, host="worker-1", cpu_s=1.5, rss_bytes=2**20)
+    Journal(store.live(LIVE).raw / "hosts.jsonl").record(HostSample("worker-1", 1.5, 2**20, at_ns=at_ns))
     found = {host["name"]: host for host in browser.get(address).json()["hosts"]}
     assert read == ["worker-1"]
     assert found["worker-1"]["rss_bytes"] == 2**20
@@ -117,7 +119,7 @@ def test_requests_at_once_take_every_entry_once(browser: TestClient):
     run = write_live_run("busy")
     journal = Journal(run.raw / "injector.jsonl")
     for number in range(2000):
-        journal.write("healed", host="worker-3", kind="kill", fault=number, left={})
+        journal.record(example(Healed, host="worker-3", fault=number))
     with ThreadPoolExecutor(8) as asking:
         found = list(asking.map(lambda _: live.state_of("busy")["faults"]["healed"], range(16)))
     assert found == [2000] * 16

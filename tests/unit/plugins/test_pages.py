@@ -11,7 +11,17 @@ import pytest
 from fastapi.testclient import TestClient
 
 from plugins import known_runs
-from plugins.present import ROWS_SHOWN, cell, plot_title, shown_plots, time_text
+from plugins.present import (
+    DETAILS,
+    ROWS_SHOWN,
+    ShownHead,
+    cell,
+    detail_label,
+    head,
+    plot_title,
+    shown_plots,
+    time_text,
+)
 from plugins.runs import RUNS_PER_PAGE
 from results.runs import store
 from results.summary import index
@@ -104,7 +114,9 @@ def test_a_run_of_the_testbed_tells_its_protocol_and_nothing_that_it_has_not(bro
     words = get(browser, "/aftershock/runs/one").words
     for told in ("uncoordinated", "Bytes sent / bytes of data", "1.25"):
         assert told in words
-    assert "Trigger" not in words
+    what_was_run = words.partition("What was run")[2].partition("Tables")[0]
+    assert "uncoordinated" in what_was_run
+    assert "Trigger" not in what_was_run
 
 
 def test_every_link_of_a_run_leads_somewhere(browser: TestClient):
@@ -121,6 +133,28 @@ def test_long_tables_are_cut_and_say_so(browser: TestClient):
     assert f"The first {ROWS_SHOWN} of {CHECKPOINTS} rows" in text
     checkpoints = text[text.index('id="table-checkpoints"') : text.index('id="table-ledger"')]
     assert checkpoints.count("<tr>") == ROWS_SHOWN + 1
+
+
+def test_a_table_is_headed_by_label_and_unit_and_tells_name_and_meaning(browser: TestClient):
+    write_run("one")
+    page = browser.get("/aftershock/runs/one").text
+    heads = re.findall(r'<th scope="col" title="([^"]*)"( class="number")?>([^<]*)</th>', page)
+    assert {
+        ("planned_ns: planned time", ' class="number"', "Planned (UTC)"),
+        ("driver: cluster.driver", "", "Cluster"),
+        ("committed_records: records committed", ' class="number"', "Committed [records]"),
+        ("cause: the clock that drew it, or the label of a listed fault", "", "Cause"),
+    } <= set(heads)
+
+
+def test_a_column_that_the_schema_lacks_is_headed_by_its_name():
+    assert head("ledger", "later") == ShownHead("later", "not in the schema of this version", False)
+
+
+def test_every_detail_of_a_run_has_a_label_of_its_own():
+    labels = [detail_label(name) for name in DETAILS]
+    assert len(set(labels)) == len(labels)
+    assert {"Machine", "Cluster", "Window [s]", "Load [records/s]", "Bytes sent / bytes of data"} <= set(labels)
 
 
 def test_a_failed_run_shows_its_error(browser: TestClient):

@@ -315,7 +315,8 @@ def test_an_unreadable_table_is_unknown(tmp_path: Path) -> None:
 
 def test_an_error_inside_great_expectations_is_unknown(tmp_path: Path) -> None:
     """A rule on a column that is not there raises inside Great Expectations, which reports it as a result."""
-    from results.checks.catalogue import Check, between
+    from results.checks.check import Check
+    from results.checks.rules import between
 
     check = next(check for check in CHECKS if check.name == "hosts.values")
     broken = Check(**vars(check) | {"rules": lambda evidence: [between("cpu_s", 0, None), between("absent", 0, 1)]})

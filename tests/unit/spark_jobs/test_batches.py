@@ -2,6 +2,8 @@
 
 import pytest
 
+from journal.events.query import BatchCommitted, QueryReady
+from spark_jobs.streaming.progress import micro_batches
 from spark_jobs.tables.batches import MS, Chain, batches, chains
 
 STARTED_NS = 1_795_173_799_675 * MS  # 2026-11-20T11:23:19.675Z
@@ -22,12 +24,12 @@ def progress(batch=4, start=None, operators=1, **durations):
     }
 
 
-def journal(*entries):
-    return [{"event": "ready"}, *({"event": "progress", "progress": entry} for entry in entries)]
+def reported(*reports):
+    return list(micro_batches([QueryReady(()), *map(BatchCommitted, reports)]))
 
 
 def test_a_batch_and_what_its_checkpoint_cost():
-    (found,) = batches(journal(progress(start={"input": {"0": 10, "1": 20}})), {4: Chain(2, 0.05)}, 3)
+    (found,) = batches(reported(progress(start={"input": {"0": 10, "1": 20}})), {4: Chain(2, 0.05)}, 3)
     assert (found.batch, found.records) == (4, 670)  # by the offsets: a join has numInputRows twice
     assert (found.started_ns, found.ended_ns) == (STARTED_NS, STARTED_NS + 1100 * MS)
     assert found.checkpoint_ns == (1100 - 900 + 120 / 3) * MS
@@ -39,7 +41,7 @@ def test_a_batch_and_what_its_checkpoint_cost():
 
 
 def test_the_first_batch_begins_at_offset_zero_and_may_be_unknown_to_the_event_log():
-    (found,) = batches(journal(progress(start=None)), {}, 1)
+    (found,) = batches(reported(progress(start=None)), {}, 1)
     assert found.offsets == {("input", "0"): (0, 400), ("input", "1"): (0, 300)}
     assert (found.stages, found.hop_delay_s) == (None, None)
 
@@ -51,19 +53,19 @@ def test_of_several_sources_each_topic_counts_once_and_what_has_no_offsets_by_to
         {"startOffset": 17, "endOffset": 23},
         {"startOffset": {"logOffset": 1}, "endOffset": {"logOffset": 2}},
     ]
-    (found,) = batches(journal({**progress(), "sources": sources}), {}, 1)
+    (found,) = batches(reported({**progress(), "sources": sources}), {}, 1)
     assert found.offsets == {("orders", "0"): (5, 9), ("refunds", "0"): (0, 2)}
     assert found.records == 6
 
 
 def test_the_state_of_a_chain_is_that_of_all_its_operators():
-    (found,) = batches(journal(progress(operators=3)), {}, 2)
+    (found,) = batches(reported(progress(operators=3)), {}, 2)
     assert found.state_commit_s == pytest.approx(3 * 0.12 / 2)
     assert (found.state_rows, found.state_bytes) == (3000, 15000)
 
 
 def test_a_checkpoint_never_outlasts_its_batch():
-    (found,) = batches(journal(progress(operators=9)), {}, 1)
+    (found,) = batches(reported(progress(operators=9)), {}, 1)
     assert found.checkpoint_ns == found.ended_ns - found.started_ns
     assert found.processing_ns == 0
 
@@ -71,7 +73,7 @@ def test_a_checkpoint_never_outlasts_its_batch():
 def test_a_progress_event_of_a_trigger_that_ran_no_batch_is_left_out():
     idle = progress(batch=5)
     idle["durationMs"] = {"latestOffset": 3}
-    assert [b.batch for b in batches(journal(progress(), idle, progress(batch=6)), {}, 1)] == [4, 6]
+    assert [b.batch for b in batches(reported(progress(), idle, progress(batch=6)), {}, 1)] == [4, 6]
 
 
 def job(batch, *stages, run=FIRST_RUN, query=QUERY):

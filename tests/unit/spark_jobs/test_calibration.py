@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from spark_jobs.streaming.calibration import CLOSE_ENOUGH, LOAD_FACTOR, WARM, Timing, approach
+from journal.events.query import BatchTiming
+from spark_jobs.streaming.calibration import CLOSE_ENOUGH, LOAD_FACTOR, WARM, approach
 
 TARGET_S = 7.6
 
@@ -20,13 +21,13 @@ class Executors:
     pace: dict[str, float] = field(default_factory=dict)  # by topic, where the machine is slower for a while
     asked: list[str] = field(default_factory=list)
 
-    def batch(self, records: int, pace: float = 1.0) -> Timing:
+    def batch(self, records: int, pace: float = 1.0) -> BatchTiming:
         per_thousand_s, overhead_s = self.work_s + self.overhead_s, self.overhead_s * records / 1000
-        return Timing(records, (self.fixed_s + per_thousand_s * records / 1000) * pace, self.known_s + overhead_s)
+        return BatchTiming(records, (self.fixed_s + per_thousand_s * records / 1000) * pace, self.known_s + overhead_s)
 
-    def measure(self, topic: str, records: int) -> list[Timing]:
+    def measure(self, topic: str, records: int) -> list[BatchTiming]:
         self.asked.append(topic)
-        first = Timing(records, 30.0, 4.0)  # on cold executors, or of a query that has just started
+        first = BatchTiming(records, 30.0, 4.0)  # on cold executors, or of a query that has just started
         return [first, *[self.batch(records, self.pace.get(topic, 1.0))] * (3 if topic == WARM else 1)]
 
 

@@ -7,11 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.fault_kinds import FaultKind
 from experiments.spec import RecoveryMode
+from journal.events.common import ExecutorsLost
+from journal.events.injector import Absorbed, Healed, Injected
+from journal.events.query import QUERY, QueryReady
+from journal.events.services import ProgramEnded
+from results.tables.schema import RUN_TABLES
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, UndisturbedPace, ledger, pace, steady
 from spark_jobs.tables.outages import Moment, MomentKind, Outage, moments, outages
 from spark_jobs.tables.recoveries import by_batches, recoveries
+from tests.unit.example_events import batch_committed, example, named
 
 INTERVAL_NS = 10 * NS
 
@@ -149,11 +156,11 @@ def test_an_outage_that_is_still_open_has_no_end():
 
 def test_moments_of_the_journals_by_recovery_mode():
     query = [
-        {"event": "executors-lost", "at_ns": 7},
-        {"event": "ready", "at_ns": 9},
-        {"event": "progress", "at_ns": 10},
+        ExecutorsLost(("1",), at_ns=7),
+        QueryReady((), at_ns=9),
+        batch_committed(10),
     ]
-    injector = [{"event": "injected", "fired_ns": 5, "fault": 0, "kind": "kill"}, {"event": "absorbed", "fault": 1}]
+    injector = [example(Injected, fired_ns=5), example(Absorbed, fault=1)]
     by_query = moments(query, [], injector, RecoveryMode.QUERY, [8, 10])
     assert [m.kind for m in by_query] == [
         MomentKind.DEATH,
@@ -164,21 +171,21 @@ def test_moments_of_the_journals_by_recovery_mode():
     ]
     by_task = moments(query[:1], [], injector, RecoveryMode.TASK, [6])
     assert [(m.at_ns, m.kind) for m in by_task] == [(5, MomentKind.DEATH), (6, MomentKind.ALIVE), (7, MomentKind.ALIVE)]
-    ended = moments([], [{"event": "program-ended", "at_ns": 4}], [], RecoveryMode.QUERY, [])
+    ended = moments([], [ProgramEnded(1, 0, at_ns=4)], [], RecoveryMode.QUERY, [])
     assert ended == [Moment(4, MomentKind.NOTICE)]
 
 
 def struck(fault, kind, at_s):
-    return {"event": "injected", "fault": fault, "kind": kind, "fired_ns": at_s * NS}
+    return example(Injected, fault=fault, kind=FaultKind(kind), fired_ns=at_s * NS)
 
 
 def undone(fault, kind, at_s):
-    return {"event": "healed", "fault": fault, "kind": kind, "at_ns": at_s * NS}
+    return example(Healed, at_s * NS, fault=fault, kind=FaultKind(kind))
 
 
 def by_query(query, injector, commits_s=()):
     """The outages in mode query from the query's events (name, second) and the injector's journal."""
-    journal = [{"event": event, "at_ns": s * NS} for event, s in query]
+    journal = [named(QUERY, name, s * NS) for name, s in query]
     return outages(moments(journal, [], injector, RecoveryMode.QUERY, [s * NS for s in commits_s]))
 
 
@@ -210,8 +217,8 @@ def test_of_several_faults_in_force_the_last_one_is_to_blame_and_outages_never_o
 
 
 def test_the_death_of_the_query_driver_is_an_outage_until_it_is_ready_again():
-    dead = [{"event": "program-ended", "at_ns": 11 * NS}]
-    again = [{"event": "ready", "at_ns": 30 * NS}]
+    dead = [ProgramEnded(1, 0, at_ns=11 * NS)]
+    again = [QueryReady((), at_ns=30 * NS)]
     found = moments(again, dead, [struck(0, "driver-kill", 10)], RecoveryMode.QUERY, [])
     assert outages(found) == [outage(0, 10, 11, 30)]
 
@@ -219,7 +226,7 @@ def test_the_death_of_the_query_driver_is_an_outage_until_it_is_ready_again():
 def by_task(query, deaths_s, commits_s=()):
     """The outages in mode task from the query's events (name, second), with deaths of faults 0, 1, ..."""
     injector = [struck(fault, "kill", s) for fault, s in enumerate(deaths_s)]
-    journal = [{"event": event, "at_ns": s * NS} for event, s in query]
+    journal = [named(QUERY, name, s * NS) for name, s in query]
     return outages(moments(journal, [], injector, RecoveryMode.TASK, [s * NS for s in commits_s]))
 
 
@@ -248,11 +255,12 @@ def test_phases_of_a_recovery():
     usual = UndisturbedPace(rate=1000 / (8 * NS))
     segments = ledger((0, 43 * NS), made, cuts, usual, INTERVAL_NS)
     (found,) = recoveries(cuts, by(made, segments, usual), made, steady(made, cuts), None)
-    _, fault, faults, *_moments, detect, restart, restore, catch_up, lost, executor = found.row(0)
-    assert (fault, faults) == (0, 1)
-    assert (detect, restart, restore) == (0.5, pytest.approx(8.5), pytest.approx(9))
-    assert (catch_up, executor) == (None, None)
-    assert lost == pytest.approx(6)
+    row = found.row(0)
+    assert set(row) == set(RUN_TABLES["recoveries"].by_name)
+    assert (row["fault"], row["faults"]) == (0, 1)
+    assert (row["detect_s"], row["restart_s"], row["restore_s"]) == (0.5, pytest.approx(8.5), pytest.approx(9))
+    assert (row["catch_up_s"], row["executor_s"]) == (None, None)
+    assert row["lost_s"] == pytest.approx(6)
 
 
 def test_a_fault_before_the_progress_is_restored_extends_the_recovery():
@@ -273,7 +281,7 @@ def test_an_extended_recovery_waits_for_the_last_executor(first, second, last):
         return replace(alone(cut), executor_ns=None if at_s is None else at_s * NS)
 
     (found,) = recoveries(cuts, follow, [], [], None)
-    assert found.row(0)[-1] == last - 16.5
+    assert found.row(0)["executor_s"] == last - 16.5
 
 
 def test_catch_up_ends_when_the_lag_is_back_in_its_band():

@@ -11,7 +11,7 @@ import pytest
 
 from experiments.errors import BadInput
 from infra.launch import REPOSITORY
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 from spark_jobs.streaming.own_job import FirstQuery, Sessions
 
@@ -24,8 +24,9 @@ print(json.dumps({**seen, "here": pathlib.Path("job.py").exists()}))
 """
 RUN = """import sys
 from infra.broker import Broker
-from spark_jobs.streaming.own_job import OwnJob, run
-run(OwnJob('', Broker(''), sys.argv[1], sys.argv[2:]))
+from spark_jobs.streaming.config import OwnJobConfig
+from spark_jobs.streaming.own_job import run
+run(OwnJobConfig('', Broker(''), sys.argv[1], sys.argv[2:]))
 """
 
 
@@ -72,7 +73,7 @@ def heard(tmp_path):
             getattr(listener, hook)(event)
         return [
             {key: value for key, value in entry.items() if key != "at_ns"}
-            for entry in read_journal(tmp_path / "query.jsonl")
+            for entry in raw_entries(tmp_path / "query.jsonl")
         ]
 
     return journaled

@@ -1,21 +1,32 @@
 """The rows of the small tables from hand-made logs, column by column as the schema names them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from chaos.events import FaultEvent
+from chaos.fault_plan import FaultPlan
+from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
-from results.tables.schema import TABLES
+from journal.events.injector import Absorbed, Armed, Ended, Healed, Injected, Joined, Withheld
+from journal.events.search import Found, ProbeJudged
+from journal.events.services import HostSample, LoadStarted, MachineSample
+from results.tables.schema import RUN_TABLES
 from spark_jobs.tables import rows
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import NS, Segment
+from tests.unit.example_events import example, micro_batch
 
 START_NS = 1_000 * NS
 WINDOW = (START_NS, START_NS + 20 * NS)
 
 
-def named(table: str, found: list[tuple]) -> list[dict[str, Any]]:
-    return [dict(zip(TABLES[table].names, row, strict=True)) for row in found]
+def named(table: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows, of which each must have every column of its table and no other."""
+    assert [set(row) for row in found] == [set(RUN_TABLES[table].by_name)] * len(found)
+    assert RUN_TABLES[table].of(found).num_rows == len(found)
+    return found
 
 
 def batch(number, start_s, end_s, records=1000):
@@ -24,29 +35,27 @@ def batch(number, start_s, end_s, records=1000):
 
 
 def planned(*events):
-    keys = ("at", "targets", "kind", "cause", "heal_after")
-    made = [dict(zip(keys, (at, targets, "kill", "clock", 2.0), strict=True)) for at, *targets in events]
-    return {"window_start_ns": WINDOW[0], "window_end_ns": WINDOW[1], "events": made}
+    made = (FaultEvent(at, "clock", tuple(targets), FaultKind.KILL, 2.0) for at, *targets in events)
+    return FaultPlan(*WINDOW, tuple(made))
 
 
 def injected(fault, host, at_s, processes=4, survivors=0, ports=0):
     fired_ns = START_NS + round(at_s * NS)
     proof = {"done": {"processes killed": processes}, "left": {"survivors": survivors, "open ports": ports}}
-    stamps = {"at_ns": fired_ns + 9, "fired_ns": fired_ns, "proved_ns": fired_ns + 5}
-    return {"event": "injected", "fault": fault, "host": host, **stamps, **proof}
+    stamps = {"fired_ns": fired_ns, "proved_ns": fired_ns + 5}
+    return example(Injected, fired_ns + 9, fault=fault, host=host, **stamps, **proof)
 
 
 def healed(fault, host, at_s, down=0):
-    left = {"left": {"hosts down": down}}
-    return {"event": "healed", "fault": fault, "host": host, "at_ns": START_NS + round(at_s * NS), **left}
+    return example(Healed, START_NS + round(at_s * NS), fault=fault, host=host, left={"hosts down": down})
 
 
 def joined(fault, host, at_s):
-    return {"event": "joined", "fault": fault, "host": host, "at_ns": START_NS + round(at_s * NS)}
+    return example(Joined, START_NS + round(at_s * NS), fault=fault, host=host)
 
 
 def test_a_fault_with_its_proof():
-    log = [{"event": "armed", "at_ns": 1}, injected(0, "worker-1", 3.25), healed(0, "worker-1", 5)]
+    log = [Armed(1), injected(0, "worker-1", 3.25), healed(0, "worker-1", 5)]
     log.append(joined(0, "worker-1", 7))
     (found,) = named("faults", rows.faults(planned((3.0, "worker-1")), log))
     assert found == {
@@ -72,7 +81,7 @@ def test_a_fault_on_several_hosts_is_one_row_with_the_worst_of_them():
 
 
 def test_a_fault_that_a_stronger_one_put_an_end_to_is_over_then():
-    log = [injected(0, "worker-1", 3), {"event": "ended", "fault": 0, "host": "worker-1", "at_ns": START_NS + 4 * NS}]
+    log = [injected(0, "worker-1", 3), example(Ended, START_NS + 4 * NS, host="worker-1")]
     (found,) = named("faults", rows.faults(planned((3.0, "worker-1")), log))
     assert (found["healed_ns"], found["heal_violations"]) == (START_NS + 4 * NS, None)
 
@@ -84,34 +93,40 @@ def test_the_lateness_is_the_largest_in_size_with_its_sign():
 
 
 def test_a_fault_on_hosts_that_were_all_down_is_absorbed():
-    log = [{"event": "absorbed", "fault": 1, "host": "worker-1", "at_ns": 5}, injected(0, "worker-2", 1)]
+    log = [example(Absorbed, fault=1, host="worker-1"), injected(0, "worker-2", 1)]
     found = named("faults", rows.faults(planned((1.0, "worker-2"), (2.0, "worker-1")), log))
     assert [fault["outcome"] for fault in found] == ["injected", "absorbed"]
     assert {found[1][name] for name in ("actual_ns", "lateness_s", "proof", "violations")} == {None}
 
 
 def test_a_fault_that_was_withheld_from_any_host_is_shown_so():
-    log = [{"event": event, "fault": 0, "host": host} for event, host in (("absorbed", "a"), ("withheld", "b"))]
+    log = [example(Absorbed, host="a"), example(Withheld, host="b")]
     (found,) = named("faults", rows.faults(planned((2.0, "a", "b")), log))
     assert (found["outcome"], found["proof"]) == ("withheld", None)
 
 
 def test_a_fault_that_found_one_of_its_hosts_up_is_not_absorbed():
-    log = [{"event": "absorbed", "fault": 0, "host": "worker-1", "at_ns": 5}, injected(0, "worker-2", 3)]
+    log = [example(Absorbed, host="worker-1"), injected(0, "worker-2", 3)]
     (found,) = named("faults", rows.faults(planned((3.0, "worker-1", "worker-2")), log))
     assert (found["outcome"], found["proof"]) == ("injected", "4 processes killed; 0 survivors, 0 open ports")
 
 
 def test_a_fault_that_never_came_is_missing():
-    (found,) = named("faults", rows.faults(planned((3.0, "worker-1")), [{"event": "armed", "at_ns": 1}]))
+    (found,) = named("faults", rows.faults(planned((3.0, "worker-1")), [Armed(1)]))
     assert (found["outcome"], found["actual_ns"], found["healed_ns"]) == ("missing", None, None)
+
+
+def test_strikes_by_what_became_of_them():
+    log = [Armed(3), injected(0, "a", 3.0), example(Absorbed, fault=1, host="a"), healed(0, "a", 5)]
+    log += [example(Withheld, fault=1, host="b"), example(Ended, fault=0, host="a"), joined(0, "a", 6)]
+    assert rows.strikes_ns(log) == {(0, "a"): START_NS + 3 * NS, (1, "a"): None, (1, "b"): None}
 
 
 def test_the_fit_of_a_plan_and_its_injection():
     experiment = Experiment.model_validate({"window_s": 20, "faults": {"processes": [{"rate": 0.01}]}})
     plan = planned((3.0, "worker-1"), (5.0, "worker-2"))
-    for event in plan["events"]:
-        event["cause"] = f"host {event['targets'][0]} (process 0)"
+    events = (event._replace(cause=f"host {event.targets[0]} (process 0)") for event in plan.events)
+    plan = replace(plan, events=tuple(events))
     found = named("fault_fit", rows.fault_fit(experiment, plan, [injected(0, "worker-1", 3.0)]))
     assert [(row["test"], row["subject"], row["samples"]) for row in found] == [
         ("count", "process 0", 2), ("lateness", "injected", 1), ("missing", "injected", 2),
@@ -135,7 +150,7 @@ def test_checkpoints_say_which_batches_lie_within_the_window():
 
 
 def test_throughput_by_second_with_the_lag_at_its_end():
-    schedule = {"start_ns": START_NS - 10 * NS, "rate": 100.0}
+    schedule = LoadStarted(START_NS - 10 * NS, 100.0, 1)
     window = (START_NS, START_NS + 4 * NS)
     made = [batch(0, -5, -2, 600), batch(1, -2, 1.5, 300), batch(2, 1.5, 3.0, 200), batch(3, 3, 4.5, 500)]
     found = named("throughput", rows.throughput(made, schedule, window))
@@ -151,7 +166,7 @@ def test_throughput_without_a_generator_knows_of_nothing_due():
 
 
 def sample(host, at_s, cpu_s, rss=7):
-    return {"event": "sample", "host": host, "at_ns": START_NS + round(at_s * NS), "cpu_s": cpu_s, "rss_bytes": rss}
+    return HostSample(host, cpu_s, rss, at_ns=START_NS + round(at_s * NS))
 
 
 def test_hosts_use_what_their_clocks_gained_since_the_last_sample():
@@ -173,15 +188,10 @@ def test_a_host_that_died_or_was_reborn_used_nothing_it_had_used_before():
     assert [row["cpu_s"] for row in named("hosts", rows.hosts(log, WINDOW))] == [0.0, 0.0, 0.5]
 
 
-def test_an_entry_that_is_no_sample_is_of_no_host():
-    log = [sample("a", 0.5, 10.0), {"event": "entries-lost", "at_ns": START_NS + NS, "count": 3, "error": "full"}]
-    assert len(rows.hosts(log, WINDOW)) == 1
-
-
 def clocks(*looks):
     """Looks at both clocks: at which second of the monotonic one, and by how many seconds the other is ahead then."""
     return [
-        {"event": "machine", "at_ns": START_NS + round((second + ahead) * NS), "monotonic_ns": round(second * NS)}
+        example(MachineSample, START_NS + round((second + ahead) * NS), monotonic_ns=round(second * NS))
         for second, ahead in looks
     ]
 
@@ -211,8 +221,8 @@ def test_by_how_much_the_clock_moved_in_the_window(looks, step_s):
 
 
 def test_logs_without_the_second_clock_tell_of_no_step():
-    log = [{"event": "machine", "at_ns": START_NS + second * NS, "busy_s": 1.0} for second in range(5)]
-    assert rows.clock_step_s([*log, {"event": "entries-lost", "at_ns": START_NS}], WINDOW) is None
+    log = [MachineSample(1.0, 2, at_ns=START_NS + second * NS) for second in range(5)]
+    assert rows.clock_step_s(log, WINDOW) is None
 
 
 def run_row(batches, segments, service_rate=100.0, **fields):
@@ -262,12 +272,12 @@ def test_the_run_names_what_it_ran():
 
 
 PROBED = {"watched_ns": 4, "ended_ns": 9, "due": 500, "delivered": 500, "read": 480.0, "lag_begin": 5, "lag_end": 25}
-PROBED |= {"event": "probe", "lag": 15, "growth": None, "outcome": "unseen", "why": "fewer than 3 commits"}
+PROBED |= {"lag": 15, "growth": None, "outcome": "unseen", "why": "fewer than 3 commits"}
 
 
 def test_every_probe_is_a_row_and_the_run_has_the_bracket():
-    search = [PROBED | {"probe": number, "rate": 100.0 * number, "started_ns": number} for number in (0, 1)]
-    found = {"event": "found", "low": 100.0, "high": 104.0, "end": "closed"}
+    search = [ProbeJudged(probe=number, rate=100.0 * number, started_ns=number, **PROBED) for number in (0, 1)]
+    found = Found(100.0, 104.0, "closed")
     first, second = named("probes", rows.probes([*search, found]))
     assert (first["probe"], second["rate"], second["lag_median"], second["verdict"]) == (0, 100.0, 15, "unseen")
     assert rows.bracket([*search, found]) == (100.0, 104.0, "closed")
@@ -289,15 +299,14 @@ def test_the_ledger_in_seconds():
 
 
 def with_watermark(text):
-    return {"event": "progress", "progress": {"eventTime": {"watermark": text} if text else {}}}
+    return micro_batch(eventTime={"watermark": text} if text else {})
 
 
 def test_windows_are_closed_up_to_the_last_watermark():
-    log = [with_watermark("1970-01-01T00:00:00.000Z"), {"event": "ready"}, with_watermark("2026-11-20T11:23:19.675Z")]
-    assert rows.closed_until_ms([*log, with_watermark(None)]) == 1_795_173_799_675
+    found = [with_watermark("1970-01-01T00:00:00.000Z"), with_watermark("2026-11-20T11:23:19.675Z")]
+    assert rows.closed_until_ms([*found, with_watermark(None)]) == 1_795_173_799_675
 
 
 def test_without_a_watermark_no_window_is_closed():
     assert rows.closed_until_ms([with_watermark(None)]) is rows.closed_until_ms([]) is None
-    stateless = {"event": "progress", "progress": {"batchId": 0}}
-    assert rows.closed_until_ms([stateless]) is None
+    assert rows.closed_until_ms([micro_batch()]) is None  # a stateless query's report says nothing of it

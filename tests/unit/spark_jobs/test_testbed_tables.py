@@ -5,6 +5,8 @@ from itertools import pairwise
 
 import pytest
 
+from journal.events.testbed import TESTBED
+from results.tables.schema import RUN_TABLES
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.testbed_tables import (
@@ -16,6 +18,7 @@ from spark_jobs.tables.testbed_tables import (
     pace,
     partition_checkpoints,
 )
+from tests.unit.example_events import named, report
 
 RATE, SLOTS, STEP_S = 1000, 2, 0.5
 IDLE, CHECKPOINT = 0.1, 0.2  # shares of the time
@@ -25,8 +28,8 @@ def at(second):
     return round(second * NS)
 
 
-def entry(event, second, **fields):
-    return {"event": event, "at_ns": at(second), **fields}
+def told(name, second, **fields):
+    return named(TESTBED, name, at(second), **fields)
 
 
 def reports(start_s, end_s, epoch, read_from):
@@ -42,9 +45,7 @@ def reports(start_s, end_s, epoch, read_from):
             "auctions.1": read // 2,
         }
         tallies = {"out.0": {"data_bytes": 200, "protocol_bytes": 50}}
-        yield entry(
-            "progress", start_s + passed_s, phase="running", epoch=epoch, positions=positions, tallies=tallies, **spent
-        )
+        yield report(at(start_s + passed_s), epoch=epoch, positions=positions, tallies=tallies, **spent)
 
 
 def positions(read):
@@ -54,21 +55,21 @@ def positions(read):
 KILLED = Outage(3, 1, at(20), at(21), at(25))
 JOURNAL = sorted(
     [
-        entry("recovering", 0, epoch=1, line={"a": 0}, positions=positions(0)),
-        entry("ready", 0),
+        told("recovering", 0, epoch=1, line={"a": 0}, positions=positions(0)),
+        told("ready", 0),
         *reports(0, 19.5, 1, 0),
-        entry("checkpoint", 6, partition="a", number=1, seconds=0.5, size_bytes=10, forced=False),
-        entry("checkpoint", 16, partition="a", number=2, seconds=0.7, size_bytes=30, forced=True),
-        entry("committed", 8, positions=positions(5000)),
-        entry("committed", 9, positions=positions(5500)),
-        entry("committed", 18, positions=positions(15_000)),
-        entry("worker-lost", 21),
-        entry("recovering", 22, epoch=2, line={"a": 1}, positions=positions(16_000)),
-        entry("ready", 25),
+        told("checkpoint", 6, partition="a", number=1, seconds=0.5, size_bytes=10, forced=False),
+        told("checkpoint", 16, partition="a", number=2, seconds=0.7, size_bytes=30, forced=True),
+        told("committed", 8, positions=positions(5000)),
+        told("committed", 9, positions=positions(5500)),
+        told("committed", 18, positions=positions(15_000)),
+        told("worker-lost", 21),
+        told("recovering", 22, epoch=2, line={"a": 1}, positions=positions(16_000)),
+        told("ready", 25),
         *reports(25, 40, 2, 16_000),
-        entry("finished", 40, positions=positions(31_000)),
+        told("finished", 40, positions=positions(31_000)),
     ],
-    key=lambda each: each["at_ns"],
+    key=lambda each: each.at_ns,
 )
 
 
@@ -114,8 +115,8 @@ def test_the_ledger_covers_the_window_and_knows_what_was_lost():
 def test_a_second_recovery_takes_no_more_than_what_was_kept():
     """The second goes back to 17,000, beyond the line of the first: what was kept before the first death stays."""
     again = Outage(4, 1, at(30), at(31), at(33))
-    journal = [each for each in JOURNAL if each["at_ns"] <= at(30)]
-    journal += [entry("recovering", 31.5, epoch=3, line={"a": 1}, positions=positions(17_000)), entry("ready", 33)]
+    journal = [each for each in JOURNAL if each.at_ns <= at(30)]
+    journal += [told("recovering", 31.5, epoch=3, line={"a": 1}, positions=positions(17_000)), told("ready", 33)]
     journal += list(reports(33, 40, 3, 17_000))
     found = ledger((at(0), at(40)), journal, [KILLED, again])
     lost = {
@@ -145,21 +146,23 @@ def test_a_recovery_ends_when_as_much_is_read_as_before():
     ("up_s", "executor_s"), [([0, 23.5, 24], 3.0), ([0, 20.5, 26], None), ([], None)], ids=["two", "others", "none"]
 )
 def test_spark_s_part_of_a_restart_ends_with_the_last_executor_before_all_are_ready(up_s, executor_s):
-    journal = [*JOURNAL, *(entry("executors-up", second, executors=["1"]) for second in up_s)]
-    found = follow(KILLED, sorted(journal, key=lambda each: each["at_ns"]), [])
-    assert found.row(0)[-1] == executor_s
-    assert follow(replace(KILLED, ready_ns=None), journal, []).row(0)[-1] is None
+    journal = [*JOURNAL, *(told("executors-up", second, executors=["1"]) for second in up_s)]
+    found = follow(KILLED, sorted(journal, key=lambda each: each.at_ns), [])
+    assert found.row(0)["executor_s"] == executor_s
+    assert follow(replace(KILLED, ready_ns=None), journal, []).row(0)["executor_s"] is None
 
 
 def test_what_a_recovery_leaves_behind_is_invalid():
-    rounds = [entry("round-started", 4, epoch=1, number=7), entry("round-stored", 6.5, epoch=1, number=7)]
-    journal = sorted([*JOURNAL, *rounds], key=lambda each: each["at_ns"])
+    rounds = [told("round-started", 4, epoch=1, number=7), told("round-stored", 6.5, epoch=1, number=7)]
+    journal = sorted([*JOURNAL, *rounds], key=lambda each: each.at_ns)
     found = partition_checkpoints(journal, (at(5), at(10)))
-    assert found == [
+    columns = ("partition", "number", "completed_ns", "seconds", "size_bytes", "forced", "invalid", "in_window")
+    assert [tuple(row.get(name) for name in columns) for row in found] == [
         ("a", 1, at(6), 0.5, 10, False, False, True),
         ("round", 7, at(6.5), 2.5, None, False, False, True),
         ("a", 2, at(16), 0.7, 30, True, True, False),
     ]
+    assert RUN_TABLES["partition_checkpoints"].of(found).num_rows == 3
 
 
 def test_the_overhead_of_messages():
@@ -168,4 +171,4 @@ def test_the_overhead_of_messages():
 
 
 def test_a_lost_slot_is_what_the_query_notices():
-    assert [each["event"] for each in as_query_journal(JOURNAL)] == ["ready", "executors-lost", "ready"]
+    assert [each.name for each in as_query_journal(JOURNAL)] == ["ready", "executors-lost", "ready"]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 from testbed.core.checkpoints import Checkpoint
 from testbed.core.control import Go, NotStored, Published, Ready, Stored, Unreadable, encode_message
@@ -89,7 +89,7 @@ class Run:
         self.close = self.server.close
 
     def events(self, *kinds):
-        return [entry for entry in read_journal(self._path) if entry["event"] in kinds]
+        return [entry for entry in raw_entries(self._path) if entry["event"] in kinds]
 
     def until(self, condition):
         deadline_s = time.monotonic() + 20

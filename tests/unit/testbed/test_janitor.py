@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.errors import EnvironmentFailure
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 from testbed.core.effects import Sweep
 from testbed.runtime.janitor import Janitor
@@ -67,4 +67,4 @@ def test_what_a_store_does_not_list_or_delete_is_tried_again_and_told(tmp_path):
     janitor.delete(())
     janitor.close()
     assert store.keys() == ["out.0/state-3-1", "out.0/state-4-2"]
-    assert [each["error"] for each in read_journal(journal)] == ["keys refused; wait", "delete refused; wait"]
+    assert [each["error"] for each in raw_entries(journal)] == ["keys refused; wait", "delete refused; wait"]

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from experiments.errors import EnvironmentFailure
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 from testbed.runtime import messages
 from testbed.runtime.messages import SLOT, Broken, Failed, Hello, Stop
@@ -40,7 +40,7 @@ def serve_until(server, condition):
 
 
 def events_in(folder, event):
-    return [entry for entry in read_journal(folder / "journal.jsonl") if entry["event"] == event]
+    return [entry for entry in raw_entries(folder / "journal.jsonl") if entry["event"] == event]
 
 
 @contextmanager

@@ -2,15 +2,15 @@
 
 import json
 import os
-from dataclasses import asdict
 
 import pytest
 
 from experiments.workloads import NexmarkSpec
 from infra.broker import Broker
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 from workloads import generator
+from workloads.load_config import LoadConfig
 from workloads.schedule import Schedule
 
 START_NS = 1_795_173_799_675_000_000
@@ -40,9 +40,8 @@ def bench(tmp_path, monkeypatch):
         path, journal = tmp_path / "generator.json", tmp_path / "generator.jsonl"
 
         def ask(self, schedule):
-            workload, broker = NexmarkSpec().model_dump(mode="json"), Broker("").to_json()
             scratch = tmp_path / "scratch"
-            scratch.write_text(json.dumps({"broker": broker, "workload": workload, "schedule": asdict(schedule)}))
+            scratch.write_text(json.dumps(LoadConfig(Broker(""), NexmarkSpec(), schedule).to_json()))
             os.replace(scratch, self.path)
 
         def at(self, seconds):
@@ -82,7 +81,7 @@ def test_another_rate_goes_on_with_the_next_record(bench):
     assert due_ms[200:202] == [pytest.approx(5000, abs=1), pytest.approx(5001, abs=1)]
     dated = [json.loads(text)["date_time"] for text, *_ in feed.records]
     assert dated == [at_ms for *_, at_ms in feed.records], "events bear the times at which they were due"
-    started, ending, going_on, sent = read_journal(bench.journal)
+    started, ending, going_on, sent = list(raw_entries(bench.journal))
     assert [entry["event"] for entry in (started, ending, going_on)] == ["started", "rescheduled", "rescheduled"]
     assert (going_on["rate"], going_on["end_ns"]) == (1000.0, None)
     assert (sent["due"], sent["sent"], sent["delivered"]) == (1200, 1200, 1200)

@@ -12,7 +12,7 @@ import pytest
 from aftershock.run import progress, steps
 from experiments import spec
 from infra.processes import members
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from results.runs import store
 from results.runs.store import Run
 from results.views.document import document
@@ -84,6 +84,6 @@ def test_its_output_is_what_its_owners_oracle_says(run: Run) -> None:
 def test_the_program_ran_once_unchanged(run: Run) -> None:
     source = ROOT / "docs" / "examples" / "own-job" / "job.py"
     assert (run.raw / "job" / "job.py").read_bytes() == source.read_bytes()
-    events = [entry["event"] for entry in read_journal(run.raw / "query.jsonl")]
+    events = [entry["event"] for entry in raw_entries(run.raw / "query.jsonl")]
     assert events.count("driver-started") == events.count("ready") == 1  # Spark itself brought it through the kill
     assert events.count("executors-lost") == 1

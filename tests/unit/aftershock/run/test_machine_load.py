@@ -5,16 +5,20 @@ import pytest
 from aftershock.run import steps
 from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine, others_cores
+from chaos.fault_plan import FaultPlan
 from infra.cluster import Handle, Host, Role
+from journal.events.common import EntriesLost
+from journal.events.services import HostSample, MachineSample
 from journal.writer import Journal
 from results.runs import store
+from tests.unit.example_events import example
 
 START_NS, NS = 1_790_000_000_000_000_000, 10**9
 
 
-def looks(counter, *values):
+def looks(kind, counter, *values):
     """A look each second."""
-    return [{"at_ns": START_NS + second * NS, counter: value} for second, value in enumerate(values)]
+    return [example(kind, START_NS + second * NS, **{counter: value}) for second, value in enumerate(values)]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +35,8 @@ def looks(counter, *values):
     ],
 )
 def test_what_the_hosts_used_is_not_of_others(machine, hosts, others):
-    found = others_cores(looks("busy_s", *machine), [looks("cpu_s", *host) for host in hosts])
+    samples = [looks(HostSample, "cpu_s", *host) for host in hosts]
+    found = others_cores(looks(MachineSample, "busy_s", *machine), samples)
     assert found == (None if others is None else pytest.approx(others))
 
 
@@ -44,19 +49,18 @@ def live(tmp_path, monkeypatch):
     roles = {"gateway": Role.GATEWAY, "worker-1": Role.WORKER}
     hosts = {name: Host(name, "127.0.1.1", role, 1, 640) for name, role in roles.items()}
     Handle("run-1", "local", "s0-0123456789abcdef", str(live.root), hosts).save()
-    window = {"window_start_ns": START_NS + NS, "window_end_ns": START_NS + 3 * NS}
-    store.write_json(live.run.raw / "plan.json", window)
+    store.write_json(live.plan_path, FaultPlan(START_NS + NS, START_NS + 3 * NS).to_json())
     samples = Journal(live.journal_path("hosts"))
     for second, (gateway_s, worker_s) in enumerate([(0, 0), (9, 9), (9.25, 9.5), (9.5, 10), (99, 99)]):
         for host, cpu_s in (("gateway", gateway_s), ("worker-1", worker_s)):
-            samples.write("sample", START_NS + second * NS, host=host, cpu_s=cpu_s, rss_bytes=1)
+            samples.record(HostSample(host, cpu_s, 1, at_ns=START_NS + second * NS))
     return live
 
 
 def note(live):
     machine = Journal(live.journal_path("machine"))
     for second, busy_s in enumerate([0, 50, 51, 52, 500]):
-        machine.write("machine", START_NS + second * NS, busy_s=busy_s, cores=2)
+        machine.record(MachineSample(busy_s, 2, at_ns=START_NS + second * NS))
 
 
 def test_only_the_window_counts(live):
@@ -76,7 +80,7 @@ def test_of_machines_that_exist_only_the_gateway_s_is_looked_at(live):
 def test_an_entry_that_is_no_look_is_passed_over(live):
     note(live)
     for name in ("machine", "hosts"):
-        Journal(live.journal_path(name)).write("entries-lost", START_NS + 2 * NS, count=1, error="full")
+        Journal(live.journal_path(name)).record(EntriesLost(1, "full", at_ns=START_NS + 2 * NS))
     assert about_the_machine(live) == {"cores": 2, "others_cores": 0.25}
 
 

@@ -5,19 +5,24 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from math import inf
 
 import pytest
 
 from aftershock.run import batch_job, derive, live_run, steps
+from chaos.fault_plan import FaultPlan
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec, Experiment
 from infra.cluster import HANDLE_FILE
 from infra.services import startup
+from journal.events.common import EntriesLost, Failed
+from journal.events.injector import Disarmed
 from journal.writer import Journal
 from results.runs import store
 from results.runs.machine import experiment_digest, machine_class
 from results.tables.schema import SCHEMA_VERSION
+from tests.unit.example_events import batch_committed
 
 DOCUMENT = {"name": "mine", "window_s": 30}
 
@@ -181,9 +186,9 @@ def measured(home):
     live_run = steps.LiveRun(steps.begin(DOCUMENT, "run-1"))
     live_run.root.mkdir()
     startup.handle_of(ClusterSpec(), "run-1", live_run.root, letter="s", subnet=250, network="127.0.250").save()
-    store.write_json(live_run.run.raw / "plan.json", {"window_start_ns": 1, "window_end_ns": 2})
-    Journal(live_run.journal_path("injector")).write("disarmed")
-    Journal(live_run.journal_path("query")).write("progress", progress={"numInputRows": 1})
+    store.write_json(live_run.plan_path, FaultPlan(1, 2).to_json())
+    Journal(live_run.journal_path("injector")).record(Disarmed())
+    Journal(live_run.journal_path("query")).record(batch_committed(time.time_ns(), numInputRows=1))
     return live_run
 
 
@@ -192,8 +197,8 @@ def test_a_run_that_lost_entries_of_its_journals_does_not_go_on_to_be_judged(mea
     monkeypatch.setattr(batch_job, "start", lambda run, owner: started.append(owner.run_id))  # a JVM
     steps.stop("run-1")
     assert started == ["run-1"]
-    Journal(measured.journal_path("query")).write("entries-lost", count=7, error="no space left")
-    Journal(measured.journal_path("query")).write("entries-lost", count=2, error="no space left")
+    Journal(measured.journal_path("query")).record(EntriesLost(7, "no space left"))
+    Journal(measured.journal_path("query")).record(EntriesLost(2, "no space left"))
     told = r"query.jsonl lacks 9 entries, which the disk did not take \(no space left\); make room"
     with pytest.raises(EnvironmentFailure, match=told):
         steps.stop("run-1")
@@ -246,8 +251,8 @@ def test_a_service_that_gave_up_is_told_in_its_own_first_words(monkeypatch):
     monkeypatch.setattr(steps.LiveRun, "running", lambda self: {"broker"})
     assert "query on the gateway died (Error: of no interest)" in str(live_run.dead_service({"query"}))
     journal = Journal(live_run.journal_path("query"))
-    journal.write("failed", error="an object can't be written at s3://nobody/runs: NoSuchBucket; look there")
-    journal.write("failed", error="the coordinator died, and all that it knew of checkpoints with it")
+    journal.record(Failed("an object can't be written at s3://nobody/runs: NoSuchBucket; look there"))
+    journal.record(Failed("the coordinator died, and all that it knew of checkpoints with it"))
     words = "an object can't be written at s3://nobody/runs: NoSuchBucket; look there"
     told = f"query on the gateway died ({words}); see query.log of the run"
     assert str(live_run.dead_service({"query", "broker"})) == told

@@ -7,6 +7,7 @@ import pytest
 
 from aftershock.run import steps
 from experiments.spec import Experiment
+from journal.events.query import QueryReady
 from journal.writer import Journal
 from results.runs import store
 from tests.unit.interruptions import Interruption, at_every_change
@@ -31,7 +32,7 @@ def end():
 def ready_to_end():
     begin()
     live = steps.LiveRun("run-1")
-    Journal(live.journal_path("query")).write("ready")
+    Journal(live.journal_path("query")).record(QueryReady(()))
     logs = live.root / "hosts" / "gateway" / "logs"
     logs.mkdir(parents=True)
     (logs / "query.log").write_text("a line\n")

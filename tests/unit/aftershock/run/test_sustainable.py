@@ -3,13 +3,19 @@
 import pytest
 
 from aftershock.run import sustainable
-from aftershock.run.query import Reads
+from aftershock.run.engines.choice import engine_of
 from aftershock.run.sustainable import ProbeRecords
 from experiments.errors import EnvironmentFailure
 from experiments.spec import Experiment
-from journal.reader import read_journal
+from infra.broker import Broker
+from journal.events.query import QueryReady
+from journal.events.services import RecordsSent
+from journal.events.testbed import RunPhase
+from journal.reader import raw_entries
 from journal.writer import Journal
 from results.runs import store
+from tests.unit.example_events import batch_committed, example, report
+from workloads.load_config import LOAD_FILE, LoadConfig
 from workloads.schedule import Schedule
 
 NS = 10**9
@@ -40,8 +46,13 @@ class SimulatedRun:
         self.failed = 0
         self.schedule = Schedule(clock.now_ns, 1000.0, 3)
         self.counts = [(clock.now_ns, 0.0, 0.0)]  # moment, delivered, read
-        store.write_json(folder / "generator.json", {"schedule": vars(self.schedule)})
+        load = LoadConfig(Broker(""), self.experiment.workload, self.schedule)
+        store.write_json(folder / LOAD_FILE, load.to_json())
         self.journals = {name: Journal(self.journal_path(name)) for name in ("generator", "query")}
+
+    @property
+    def engine(self):
+        return engine_of(self.experiment)
 
     def journal_path(self, name):
         return self.folder / f"{name}.jsonl"
@@ -49,8 +60,8 @@ class SimulatedRun:
     def tell(self):
         """What both write of the last tick."""
         at_ns, delivered, read = self.counts[-1]
-        self.journals["generator"].write("sent", at_ns, delivered=int(delivered), failed=self.failed)
-        self.journals["query"].write("progress", at_ns, phase="running", positions={"bids.0": int(read)})
+        self.journals["generator"].record(example(RecordsSent, at_ns, delivered=int(delivered), failed=self.failed))
+        self.journals["query"].record(report(at_ns, positions={"bids.0": int(read)}))
 
     def wait(self, what, met, services, limit_s, usual_s=None):
         last_ns = self.clock.now_ns + limit_s * NS
@@ -60,7 +71,7 @@ class SimulatedRun:
 
     def tick(self):
         self.clock.now_ns += NS // 2
-        schedule = Schedule(**store.read_json(self.orders / "generator.json")["schedule"])
+        schedule = Schedule(**store.read_json(self.orders / LOAD_FILE)["schedule"])
         _, delivered, read = self.counts[-1]
         delivered = max(delivered, min(schedule.due_count(self.clock.now_ns), delivered + self.delivers / 2))
         self.counts.append((self.clock.now_ns, delivered, min(delivered, read + self.reads / 2)))
@@ -77,8 +88,8 @@ def clock(monkeypatch):
 def searched(live):
     """The entries of the search's journal, and the load that it leaves."""
     since_ns = sustainable.find(live, live.schedule)
-    schedule = Schedule(**store.read_json(live.orders / "generator.json")["schedule"])
-    *probes, found = read_journal(live.journal_path("search"))
+    schedule = Schedule(**store.read_json(live.orders / LOAD_FILE)["schedule"])
+    *probes, found = list(raw_entries(live.journal_path("search")))
     return probes, found, schedule, since_ns
 
 
@@ -129,7 +140,7 @@ def test_a_query_that_reads_on_is_waited_for_however_long_it_takes(tmp_path, clo
     live = SimulatedRun(tmp_path, clock, 100, rate=10_000, probes=2, precision=1)
     with pytest.raises(EnvironmentFailure, match="no rate was sustained: 2 probes"):
         sustainable.find(live, live.schedule)
-    first, second = read_journal(live.journal_path("search"))[:2]
+    first, second = list(raw_entries(live.journal_path("search")))[:2]
     assert second["started_ns"] - first["ended_ns"] > 500 * NS
     assert second["lag_begin"] < 5000
 
@@ -179,9 +190,9 @@ class StuckRun(SimulatedRun):
 
     def tell(self):
         at_ns, delivered, read = self.counts[-1]
-        self.journals["generator"].write("sent", at_ns, delivered=int(delivered), failed=self.failed)
+        self.journals["generator"].record(example(RecordsSent, at_ns, delivered=int(delivered), failed=self.failed))
         if at_ns <= self.until_ns and len(self.counts) % 2 and int(read) > self.committed:
-            self.journals["query"].write(**batch(at_ns, self.committed, int(read)))
+            self.journals["query"].record(batch(at_ns, self.committed, int(read)))
             self.committed = int(read)
 
 
@@ -201,31 +212,31 @@ def test_a_query_that_stops_within_its_probe_has_not_sustained_it(tmp_path, cloc
     live = StuckRun(tmp_path, clock, until_s)
     judged = sustainable._watch(live, sustainable.LoadJournals(live), probe, journal)
     assert judged.outcome == outcome, judged.why
-    (entry,) = read_journal(tmp_path / "search.jsonl")
+    (entry,) = list(raw_entries(tmp_path / "search.jsonl"))
     assert (entry["ended_ns"] < end_ns) == (until_s == 8)
 
 
 def batch(at_ns, start, end):
     source = {"startOffset": {"input": {"0": start}}, "endOffset": {"input": {"0": end}}}
-    return {"event": "progress", "at_ns": at_ns, "progress": {"numInputRows": end - start, "sources": [source]}}
+    return batch_committed(at_ns, numInputRows=end - start, sources=[source])
 
 
 def reads(experiment, journal):
     """What is made of a journal, after the beginning with nothing."""
-    found = Reads(experiment)
-    for entry in journal:
-        found.take(entry)
+    found = engine_of(experiment).reads()
+    for event in journal:
+        found.take(event)
     begun, *counts = found.counts
     assert begun == (0, 0)
     return counts
 
 
 def test_micro_batches_are_added_up_and_reports_of_the_testbed_are_not():
-    journal = [{"event": "ready", "at_ns": 1}, batch(2, 0, 10), batch(3, 10, 10), batch(4, 10, 25)]
+    journal = [QueryReady((), at_ns=1), batch(2, 0, 10), batch(3, 10, 10), batch(4, 10, 25)]
     assert reads(Experiment(), journal) == [(2, 10), (4, 25)]
     testbed = [
-        {"event": "progress", "at_ns": 5, "phase": "running", "positions": {"bids.0": 4, "bids.1": 3}},
-        {"event": "progress", "at_ns": 6, "phase": "recovering", "positions": {"bids.0": 4, "bids.1": 3}},
-        {"event": "progress", "at_ns": 7, "phase": "running", "positions": {"bids.0": 4, "bids.1": 9}},
+        report(5, positions={"bids.0": 4, "bids.1": 3}),
+        report(6, phase=RunPhase.RESTORING, positions={"bids.0": 4, "bids.1": 3}),
+        report(7, positions={"bids.0": 4, "bids.1": 9}),
     ]
     assert reads(Experiment(**TESTBED), testbed) == [(5, 7), (7, 13)]

@@ -5,34 +5,38 @@ import signal
 import subprocess
 import sys
 
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from tests.unit.marked_processes import wait_for
 
 IMPATIENT = "import infra.services.supervisor as s; s.GRACE_S = 0.3; s.main()"
 HELD_IN_A_PAUSE = """
 import signal, time
 from types import SimpleNamespace
+import experiments.waiting as waiting
+from journal.event import Event
 import infra.services.supervisor as s
 
-write = s.Journal.write
+class Waits(Event, name="waits"):
+    pass
+record = s.Journal.record
 lives = []
-def noted(journal, event, **fields):
-    lives.append(event)
-    write(journal, event, **fields)
+def noted(journal, event):
+    lives.append(event.name)
+    record(journal, event)
     if lives.count("program-started") == 2:
         signal.raise_signal(signal.SIGTERM)
 def sleep(seconds):
     if seconds == s.PAUSE_S:
         signal.raise_signal(s.HOLD)
     elif lives[-1] == "program-ended":
-        noted(s.journal, "waits")
+        noted(s.journal, Waits())
         signal.raise_signal(s.GO_ON)
     time.sleep(seconds)
 def listen(supervisor, before=s.Supervisor.listen):
     s.journal = supervisor.journal
     before(supervisor)
-s.Journal.write, s.Supervisor.listen = noted, listen
-s.time = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
+s.Journal.record, s.Supervisor.listen = noted, listen
+s.time = waiting.time = SimpleNamespace(monotonic=time.monotonic, sleep=sleep)
 s.main()
 """
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
@@ -43,7 +47,7 @@ def supervise(journal, *program, code=("-m", "infra.services.supervisor"), **opt
 
 
 def events(journal, name):
-    return [entry for entry in read_journal(journal) if entry["event"] == name]
+    return [entry for entry in raw_entries(journal) if entry["event"] == name]
 
 
 def test_a_program_that_dies_is_started_again(tmp_path):
@@ -93,7 +97,7 @@ def test_a_program_that_does_not_listen_is_killed(tmp_path):
 def test_a_hold_between_two_lives_keeps_the_next_from_beginning(tmp_path):
     journal = tmp_path / "supervisor.jsonl"
     assert supervise(journal, "true", code=("-c", HELD_IN_A_PAUSE)).wait(10) == 0
-    assert [entry["event"] for entry in read_journal(journal)][:4] == [
+    assert [entry["event"] for entry in raw_entries(journal)][:4] == [
         "program-started",
         "program-ended",
         "waits",

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from results.runs import store
-from results.tables.schema import SCHEMA_VERSION, TABLES, TEXT
+from results.tables.columns import TEXT
+from results.tables.schema import SCHEMA_VERSION, TABLES
 from tests.unit.results.synthetic import START_NS, write_table
 
 DAY_NS = 86_400 * 10**9

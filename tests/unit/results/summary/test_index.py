@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from results.runs import store
+from results.runs.state import RunState
 from results.summary import index
-from results.summary.index import UNREAD, UNREADABLE, IndexRow
+from results.summary.index import IndexRow
 from results.tables import reading
 from results.verdict import Verdict
 from results.views.selection import Selection, choices, select
@@ -98,8 +99,8 @@ def test_who_cannot_wait_is_told_what_the_others_status_says():
     write_failed_run("new", "no disk")
     rows = index.rows(limit_s=0.0)
     assert [(row.run_id, row.state, row.experiment, row.metrics) for row in rows] == [
-        ("new", UNREAD, "wordcount", {}),
-        ("old", UNREAD, "wordcount", {}),
+        ("new", RunState.UNREAD, "wordcount", {}),
+        ("old", RunState.UNREAD, "wordcount", {}),
     ]
     assert not _index_file().exists()
     index.complete()
@@ -114,7 +115,7 @@ def test_within_a_limit_the_newest_runs_are_read_and_kept(monkeypatch: pytest.Mo
     clock = iter(range(100))
     monkeypatch.setattr(index.time, "monotonic", lambda: next(clock))  # each look at it is a second later
     rows = index.rows(limit_s=5.0)
-    assert [row.state for row in rows] == ["failed", "failed", UNREAD, UNREAD]
+    assert [row.state for row in rows] == ["failed", "failed", RunState.UNREAD, RunState.UNREAD]
     assert set(json.loads(_index_file().read_text())["runs"]) == {"run-3", "run-2"}
     read = _read_by(monkeypatch)
     assert {row.state for row in index.rows()} == {"failed"}
@@ -125,9 +126,9 @@ def test_a_run_that_could_not_be_read_is_tried_again_when_its_tables_are_others(
     broken = write_run("one")
     whole = (broken.tables / "runs.parquet").read_bytes()
     (broken.tables / "runs.parquet").write_bytes(b"nothing")
-    assert [row.state for row in index.rows()] == [UNREADABLE]
+    assert [row.state for row in index.rows()] == [RunState.UNREADABLE]
     (broken.tables / "runs.parquet").write_bytes(whole)
-    assert [row.state for row in index.rows(limit_s=0.0)] == [UNREAD]
+    assert [row.state for row in index.rows(limit_s=0.0)] == [RunState.UNREAD]
     index.complete()
     assert [row.state for row in index.rows(limit_s=0.0)] == ["done"]
 
@@ -254,7 +255,7 @@ def test_a_damaged_status_costs_the_others_nothing(status: str):
     (broken.root / "status.json").write_text(status)
     rows = {row.run_id: row for row in index.rows()}
     assert rows["one"].state == "done"
-    assert (rows["two"].state, rows["two"].verdict) == (UNREADABLE, Verdict.UNKNOWN)
+    assert (rows["two"].state, rows["two"].verdict) == (RunState.UNREADABLE, Verdict.UNKNOWN)
     assert "status.json" in rows["two"].error
 
 
@@ -264,7 +265,7 @@ def test_a_damaged_table_costs_the_others_nothing():
     (broken.tables / "predictions.parquet").write_bytes(b"nothing")
     rows = {row.run_id: row for row in index.rows()}
     assert rows["one"].state == "done"
-    assert rows["two"].state == UNREADABLE
+    assert rows["two"].state == RunState.UNREADABLE
     assert "table predictions of two is damaged" in rows["two"].error
 
 
@@ -274,17 +275,17 @@ def test_a_damaged_table_costs_the_others_nothing():
 def test_whatever_is_wrong_with_a_table_costs_the_others_nothing(monkeypatch: pytest.MonkeyPatch, error: Exception):
     write_run("one")
     write_run("two")
-    check = reading.regular_size
+    opened = reading.open_plain
 
     def read(file: Path) -> int:
         if "two" in file.parts:
             raise error
-        return check(file)
+        return opened(file)
 
-    monkeypatch.setattr(reading, "regular_size", read)
+    monkeypatch.setattr(reading, "open_plain", read)
     rows = {row.run_id: row for row in index.rows()}
     assert rows["one"].state == "done"
-    assert rows["two"].state == UNREADABLE
+    assert rows["two"].state == RunState.UNREADABLE
     assert str(error) in rows["two"].error
 
 

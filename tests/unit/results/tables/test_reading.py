@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -100,6 +101,38 @@ def test_damage_is_one_line(tmp_path: Path, damage: str):
     told = r"^table ledger of one is damaged: [^\n]+; compute its results again, or remove its run$"
     with pytest.raises(Damaged, match=told):
         read_table(path)
+
+
+def test_a_table_is_the_file_that_was_checked_whatever_has_its_name_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = _path(tmp_path)
+    pq.write_table(_table(3), path)
+    checked = reading.open_plain
+
+    def swapped(file: Path) -> int:
+        descriptor = checked(file)
+        pq.write_table(_table(5), tmp_path / "another.parquet")
+        file.unlink()
+        file.symlink_to(tmp_path / "another.parquet")
+        return descriptor
+
+    monkeypatch.setattr(reading, "open_plain", swapped)
+    assert len(read_table(path)) == 3
+    monkeypatch.undo()
+    with pytest.raises(Damaged, match="it is no regular file"):
+        read_table(path)
+
+
+def test_reading_tables_leaves_no_file_open(tmp_path: Path):
+    path = _path(tmp_path)
+    pq.write_table(_table(ROWS), path)
+    before = len(os.listdir("/proc/self/fd"))
+    read_table(path), read_head(path, 1), list(read_pieces(path))
+    path.write_bytes(b"no table")
+    with pytest.raises(Damaged):
+        read_table(path)
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.mark.parametrize("claim", [50_000, 10**6])

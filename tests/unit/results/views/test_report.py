@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 from PIL import Image
 
 from results.runs.store import Run
-from results.tables.schema import TABLES
+from results.tables.schema import RUN_TABLES, TABLES
 from results.views.plots import PLOTS, timeline, write_plots
 from results.views.report import write_report
 from tests.unit.results import synthetic
@@ -76,6 +77,18 @@ def test_a_control_run_has_no_recoveries_to_plot(control_run: Run) -> None:
     assert 'id="plot-recoveries"' not in page
     assert 'id="plot-utilization"' in page
     assert "Failures cost 0.0%" in page
+
+
+def test_tables_are_headed_by_label_and_unit_and_tell_name_and_meaning(good_run: Run) -> None:
+    heads = re.findall(r'<th title="([^"]*)">([^<]*)</th>', good_run.report.read_text())
+    told = {
+        (f"{column.name}: {column.description}".replace("`", ""), column.heading)
+        for name, table in RUN_TABLES.items()
+        if name != "verdicts" and good_run.has(name)
+        for column in table.columns
+    }
+    assert told <= {(unescape(meaning), unescape(text)) for meaning, text in heads}
+    assert ("planned_ns: planned time", "Planned [ns UTC]") in told
 
 
 def test_a_long_table_is_cut_with_a_note(good_run: Run) -> None:

@@ -10,7 +10,7 @@ import boto3
 import pytest
 
 from experiments.errors import EnvironmentFailure
-from journal.reader import read_journal
+from journal.reader import raw_entries
 from journal.writer import Journal
 from spark_jobs.testbed.driver import clear
 from testbed.core.seal import KEY_BYTES
@@ -214,7 +214,7 @@ def test_a_run_that_came_to_its_end_has_not_failed_if_its_objects_stay(tmp_path)
     store, journal = Refusing(), tmp_path / "journal.jsonl"
     store.put("a/b", [b"content"])
     clear(store, Journal(journal))
-    (told,) = read_journal(journal)
+    (told,) = list(raw_entries(journal))
     assert (told["event"], told["error"]) == ("undeleted", "the object a/b can't be deleted; wait")
 
 

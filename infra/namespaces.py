@@ -20,7 +20,7 @@ from typing import Any
 from experiments.errors import EnvironmentFailure
 from infra import programs, tokens
 
-NETWORK = ipaddress.ip_network("198.18.0.0/15")  # reserved for benchmarks: no host of the internet is hidden by it
+NETWORK = ipaddress.IPv4Network("198.18.0.0/15")  # reserved for benchmarks: no host of the internet is hidden by it
 PREFIX_LENGTH = 24
 CONTROLLER_NUMBER = 254
 NAMESPACES = Path("/run/netns")
@@ -43,7 +43,7 @@ def uplink(label: str) -> str:
 def free_subnet() -> int:
     """The number of the first /24 of 198.18.0.0/15 that no route of this machine and no cluster of ours uses."""
     routes = json.loads(_ip("-j", "-4", "route", "show", "table", "all") or "[]")
-    known = [ipaddress.ip_network(route["dst"], strict=False) for route in routes if route["dst"] != "default"]
+    known = [ipaddress.IPv4Network(route["dst"], strict=False) for route in routes if route["dst"] != "default"]
     taken = set(map(tokens.subnet_of, labels()))
     for number, network in enumerate(NETWORK.subnets(new_prefix=PREFIX_LENGTH)):
         if number not in taken and not any(network.overlaps(other) for other in known):

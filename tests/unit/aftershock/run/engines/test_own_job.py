@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aftershock.run import own_job
+from aftershock.run.engines import own_job, staging
 from experiments import spec
 from experiments.errors import BadInput
 from experiments.spec import ClusterSpec, Experiment
@@ -14,7 +14,7 @@ from experiments.workloads import PLACEHOLDERS, OwnJobSpec
 from infra.services.startup import handle_of
 from tests.unit.docs.fences import fenced
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[5]
 EXAMPLE = ROOT / "docs" / "examples" / "own-job" / "experiment.yaml"
 
 
@@ -31,7 +31,7 @@ def changed(example, **fields):
 
 def test_the_example_can_be_run_from_anywhere(example, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    own_job.check(example.workload)
+    staging.check(example.workload)
     assert spec.validate(example.model_dump(mode="json")) == example
 
 
@@ -46,7 +46,7 @@ def test_the_example_can_be_run_from_anywhere(example, monkeypatch, tmp_path):
 )
 def test_what_is_not_there_is_named_in_one_line(example, fields, named):
     with pytest.raises(BadInput, match=rf"^{named}: [^\n]*$"):
-        own_job.check(changed(example, **fields))
+        staging.check(changed(example, **fields))
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,14 @@ def test_all_that_the_job_needs_is_copied(example, tmp_path):
     (folder / "deep").mkdir(parents=True)
     (folder / "deep" / "more.py").write_text("x = 1\n", encoding="utf-8")
     job = changed(example, modules=[*example.workload.modules, str(folder)])
-    own_job.stage(job, tmp_path / "job")
+    staging.stage(job, tmp_path / "job")
     found = {str(path.relative_to(tmp_path / "job")) for path in (tmp_path / "job").rglob("*") if path.is_file()}
     assert found == {
         *(f"program/{name}" for name in ("job.py", "money.py", "module/deep/more.py")),
         "inputs/orders.jsonl",
     }
-    staged = own_job.staged(job, tmp_path / "job")
-    own_job.check(staged)
+    staged = staging.staged(job, tmp_path / "job")
+    staging.check(staged)
     assert Path(staged.inputs["orders"].file).read_bytes() == Path(job.inputs["orders"].file).read_bytes()
 
 

@@ -1,13 +1,14 @@
-"""What the checks of a replay's tables look at: both are held against faults, ledger and prediction of the run."""
+"""The tables of a replay agree with faults, ledger and prediction of the run."""
 
 from __future__ import annotations
 
 import pandas as pd
 
 from experiments.engines import RecoveryMode
+from results.checks.check import ASKED_OF, Check, is_replayed
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set
-from results.predictions.process import MeasuredProcess
+from results.checks.subjects.tables import row_count, value_rules
 from results.summary.findings import REPLAY_MODEL, took_effect
 
 ROUNDING_S = 0.01  # of sums over a window
@@ -75,7 +76,7 @@ def useful_time_rules(evidence: Evidence) -> list[Rule]:
     charged a whole one. In mode task the second fault of a batch takes work back evenly over the time since the batch
     began, and the recovery from the first is part of that time.
     """
-    rows, process = evidence.rows("useful_time", _lack(evidence)), _process(evidence)
+    rows, process = evidence.rows("useful_time", _lack(evidence)), evidence.process
     fall_s = sum(process.costs_s) / max(1, len(process.costs_s))
     if evidence.experiment.engine.recovery is RecoveryMode.TASK:
         fall_s += max((outage.down_s for outage in process.outages), default=0.0)
@@ -118,20 +119,14 @@ def _must_have_rows(evidence: Evidence) -> list[int]:
     """
     if evidence.experiment.engine.recovery is RecoveryMode.TASK:
         return []
-    process = _process(evidence)
+    process = evidence.process
     amid = {s.fault for outage in process.outages for s in process.strikes_in(outage) if s.fault != outage.fault}
     return [strike.fault for strike in process.strikes if strike.fault not in amid]
 
 
 def _clean(evidence: Evidence) -> list[int]:
     """The faults that made an outage by themselves, of which the replay predicts how long it should have taken."""
-    return [strike.fault for strike, _ in _process(evidence).clean]
-
-
-def _process(evidence: Evidence) -> MeasuredProcess:
-    for name in ("runs", "faults", "ledger", "checkpoints"):
-        evidence.rows(name, f"table {name} has no row")
-    return MeasuredProcess(evidence.run, evidence.experiment)
+    return [strike.fault for strike, _ in evidence.process.clean]
 
 
 def _prediction(evidence: Evidence) -> pd.Series:
@@ -147,3 +142,32 @@ def _lack(evidence: Evidence) -> str:
     rows = evidence.table("predictions")
     found = rows.loc[(rows["model"] == REPLAY_MODEL) & rows["why"].notna(), "why"]
     return "nothing was replayed" if found.empty else str(found.iat[0])
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        name="replayed_recoveries.values",
+        table="replayed_recoveries",
+        subject=recoveries,
+        rules=lambda evidence: value_rules("replayed_recoveries") + RECOVERY_RULES,
+        observed=row_count,
+        expected=lambda evidence: "a row for each outage, which says what the ledger says; R as in the prediction",
+        asks="each outage has its row, which says what the ledger says; their mean R is that of the prediction",
+        asked_of=ASKED_OF[is_replayed],
+        applies=is_replayed,
+    ),
+    Check(
+        name="useful_time.values",
+        table="useful_time",
+        subject=useful_time,
+        rules=lambda evidence: value_rules("useful_time") + useful_time_rules(evidence),
+        observed=lambda frame: (
+            f"{frame['measured_s'].iat[-1]:.1f} s measured and {frame['replayed_s'].iat[-1]:.1f} s replayed, "
+            f"{frame['second'].iat[-1]} s after the window opened"
+        ),
+        expected=lambda evidence: "curves that rise from 0 to what the utilizations say, and no faster than time",
+        asks="both curves rise from 0 to what their utilizations say, never fall, and are never faster than time",
+        asked_of=ASKED_OF[is_replayed],
+        applies=is_replayed,
+    ),
+)

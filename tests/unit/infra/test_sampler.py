@@ -6,8 +6,8 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.services.sampler import PERIOD_NS, both_clocks, next_deadline, sample_machine
-from journal.reader import read_journal
+from infra.sampler import PERIOD_NS, both_clocks, next_deadline, sample_machine
+from journal.reader import raw_entries
 from journal.writer import Journal
 
 START_NS = 7_654_321
@@ -58,6 +58,6 @@ def test_a_pause_between_the_looks_at_two_clocks_is_no_step(monkeypatch):
 def test_the_machine_s_clocks_are_noted_with_each_look_at_it(tmp_path):
     before_ns = time.monotonic_ns()
     sample_machine(Journal(tmp_path / "machine.jsonl"))
-    (entry,) = read_journal(tmp_path / "machine.jsonl")
+    (entry,) = list(raw_entries(tmp_path / "machine.jsonl"))
     assert before_ns <= entry["monotonic_ns"] <= time.monotonic_ns()
     assert abs(entry["at_ns"] - entry["monotonic_ns"] - (time.time_ns() - time.monotonic_ns())) < 60 * 10**9

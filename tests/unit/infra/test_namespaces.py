@@ -4,8 +4,7 @@ import ipaddress
 
 import pytest
 
-from infra import tokens
-from infra.netns import namespaces
+from infra import namespaces, tokens
 
 TOKEN = "n511-0123456789abcdef"
 

@@ -1,6 +1,6 @@
 """Samples the CPU time and the memory of every host once a second, on the second since its start.
 
-Run as a service: `python -m infra.services.sampler ROOT JOURNAL.jsonl`. Every host has a thread of its own, so a host
+Run as a service: `python -m infra.sampler ROOT JOURNAL.jsonl`. Every host has a thread of its own, so a host
 that does not answer delays no other. `machine.jsonl`, beside the journal, gets how busy the sampler's machine is and
 what its two clocks say.
 """
@@ -20,6 +20,7 @@ from experiments.errors import EnvironmentFailure
 from infra.cluster import Driver, Handle
 from infra.drivers import driver_for
 from infra.processes import machine_busy_s
+from journal.events.services import HostSample, MachineSample
 from journal.writer import Journal
 
 PERIOD_NS = 1_000_000_000
@@ -34,14 +35,14 @@ def next_deadline(start_ns: int, now_ns: int) -> int:
 def sample(driver: Driver, handle: Handle, host: str, journal: Journal) -> None:
     """Journal the CPU time [s] and memory [bytes] of a host; raises `EnvironmentFailure` if it does not answer."""
     now = driver.usage(handle, host)
-    journal.write("sample", host=host, cpu_s=now.cpu_s, rss_bytes=now.rss_bytes)
+    journal.record(HostSample(host, now.cpu_s, now.rss_bytes))
 
 
 def sample_machine(journal: Journal) -> None:
     """Note how busy the machine is, without the CPU time of the sampler itself."""
     wall_ns, monotonic_ns = both_clocks()
     busy_s = machine_busy_s() - time.process_time()
-    journal.write("machine", wall_ns, monotonic_ns=monotonic_ns, busy_s=busy_s, cores=os.cpu_count())
+    journal.record(MachineSample(busy_s, os.cpu_count() or 1, monotonic_ns=monotonic_ns, at_ns=wall_ns))
 
 
 def both_clocks() -> tuple[int, int]:

@@ -1,0 +1,133 @@
+"""The protocol testbed: the driver program of `spark_jobs/testbed` runs the query on slots that are Spark tasks."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from aftershock.run.engines.engine import PROGRAMS, RECOVERING, STARTING, Commits, Engine, Pace, Reads
+from aftershock.run.engines.structured_streaming import checkpoint_of
+from experiments.spec import Experiment
+from experiments.workloads import NexmarkSpec, ReachabilitySpec
+from infra.cluster import Handle
+from journal.codec import Vocabulary
+from journal.event import Event
+from journal.events.testbed import TESTBED, Committed, Finished, Report
+from results.runs.store import Run
+from testbed.progress import events_read
+
+if TYPE_CHECKING:
+    from testbed.runtime.job import Job
+
+DRAIN_FILE = "query.drain"  # the order to the driver, which answers by `Finished` in its journal
+REPORTS = 11  # of the testbed, two a second: its sources read in bursts, so their rate is taken over five seconds
+
+
+class DataflowPace(Pace):
+    """By reports on where its sources are, and by what it tells when all output up to a line is out.
+
+    A protocol that never commits has no other measure than what was read.
+    """
+
+    def __init__(self, *, commits: bool) -> None:
+        super().__init__()
+        self._told_by = (Committed if commits else Report, Finished)
+        self._reports: deque[tuple[int, int]] = deque(maxlen=REPORTS)  # when [ns], events read by then
+        self._epoch: int | None = None
+
+    def take(self, event: Event) -> None:
+        if isinstance(event, self._told_by) and event.positions:
+            self.committed_records = events_read(event.positions)
+        if isinstance(event, Report):
+            self._note(event)
+
+    def _note(self, report: Report) -> None:
+        if not report.is_running:
+            self._reports.clear()
+            self.records_per_s, self.doing = None, STARTING if self._epoch is None else RECOVERING
+        elif report.positions:
+            self._measure(report)
+
+    def _measure(self, report: Report) -> None:
+        if report.epoch != self._epoch:
+            self._reports.clear()
+        self._epoch, self.doing = report.epoch, f"epoch {report.epoch}"
+        self._reports.append((report.at_ns, events_read(report.positions)))
+        (from_ns, before), (to_ns, now) = self._reports[0], self._reports[-1]
+        self.records_per_s = max(0.0, (now - before) / (to_ns - from_ns) * 1e9) if to_ns > from_ns else None
+
+
+class LineCommits(Commits):
+    """Each line of the testbed's checkpoints is a commit.
+
+    Without checkpoints nothing is committed: there each report counts that the sources are at work.
+    """
+
+    def __init__(self, *, commits: bool) -> None:
+        super().__init__()
+        self._told_by = Committed if commits else Report
+
+    def _is_commit(self, event: Event) -> bool:
+        return isinstance(event, self._told_by) and any(event.positions.values())
+
+
+class ReportedReads(Reads):
+    """Each report of the testbed tells where its sources are."""
+
+    def take(self, event: Event) -> None:
+        if isinstance(event, Report) and event.is_running and event.positions:
+            self.counts.append((event.at_ns, events_read(event.positions)))
+
+
+class Dataflow(Engine):
+    """The engine `dataflow`."""
+
+    @property
+    def vocabulary(self) -> Vocabulary[Event]:
+        return TESTBED
+
+    def check(self) -> None:
+        """The workload comes with this project, so that nothing can be missing."""
+
+    def submission(self, handle: Handle, run: Run) -> list[str]:
+        job = testbed_job(self.experiment, handle, checkpoint_of(handle), run.run_id)
+        return self._submit_driver(PROGRAMS / "testbed" / "driver.py", job, handle, run)
+
+    def pace(self) -> Pace:
+        return DataflowPace(commits=self.experiment.engine.takes_checkpoints)
+
+    def commits(self) -> Commits:
+        return LineCommits(commits=self.experiment.engine.takes_checkpoints)
+
+    def reads(self) -> Reads:
+        return ReportedReads()
+
+    def drain(self, handle: Handle) -> type[Event]:
+        """Output that is not committed yet is part of what is judged, so the driver ends only once it is out."""
+        (handle.orders / DRAIN_FILE).touch()
+        return Finished
+
+
+def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str) -> Job:
+    """The testbed's job, from topic to topic; without checkpoints no output is ever safe, so it goes out at once."""
+    from testbed.core.partition import PartitionLimits
+    from testbed.operators import Delivery
+    from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
+
+    engine = experiment.engine
+    delivery = Delivery.EXACTLY_ONCE if engine.takes_checkpoints else Delivery.PLAIN
+    return Job(
+        run_id=run_id,
+        workload=cast(NexmarkSpec | ReachabilitySpec, experiment.workload),  # the spec refuses others on the testbed
+        protocol=engine.protocol_run.value,
+        slots=experiment.cores,
+        parallelism=engine.partitions,
+        input=JobInput(InputKind.KAFKA, None, broker=handle.kafka),
+        output=OutputSpec(OutputKind.KAFKA, delivery, broker=handle.kafka),
+        store=engine.objects_of(run_id) or str(store),
+        store_endpoint=engine.store_endpoint,
+        chaining=engine.chaining_run,
+        checkpoint_interval_s=engine.checkpoint_interval_s,
+        limits=PartitionLimits(records_per_message=engine.records_per_message_run),
+    )

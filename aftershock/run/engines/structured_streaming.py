@@ -1,0 +1,97 @@
+"""Spark Structured Streaming: the query driver of `spark_jobs/streaming` runs the query in micro-batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aftershock.run.engines.engine import PROGRAMS, RECOVERING, Commits, Engine, Pace, Reads
+from experiments.spec import Experiment
+from infra.cluster import STORE, Handle
+from journal.codec import Vocabulary
+from journal.event import Event
+from journal.events.common import ExecutorsLost
+from journal.events.query import QUERY, BatchCommitted
+from results.runs.store import Run
+from spark_jobs.streaming.config import JobConfig
+from spark_jobs.streaming.progress import MicroBatch
+
+EVENT_LOG = "spark-events"  # of the raw logs
+
+
+class BatchPace(Pace):
+    """By its batches: Structured Streaming tells of every batch that it has committed."""
+
+    def __init__(self, topics: tuple[str, ...]) -> None:
+        super().__init__()
+        self._topics = topics
+
+    def take(self, event: Event) -> None:
+        if isinstance(event, ExecutorsLost):
+            self.doing, self.records_per_s = RECOVERING, None
+        elif isinstance(event, BatchCommitted):
+            batch = MicroBatch.of(event)
+            ends = {place: end for place, (_, end) in batch.offsets.items()}
+            self.committed_records = sum(end for (topic, _), end in ends.items() if topic in self._topics)
+            self.records_per_s = batch.processed_rows_per_second
+            self.doing = f"batch {batch.batch_id} committed"
+
+
+class BatchCommits(Commits):
+    """Each micro-batch with input is a commit."""
+
+    def _is_commit(self, event: Event) -> bool:
+        return isinstance(event, BatchCommitted) and MicroBatch.of(event).num_input_rows > 0
+
+
+class BatchReads(Reads):
+    """Each micro-batch tells how many records it read."""
+
+    def take(self, event: Event) -> None:
+        if isinstance(event, BatchCommitted):
+            batch = MicroBatch.of(event)
+            if batch.num_input_rows:
+                self.counts.append((event.at_ns, self.counts[-1][1] + batch.records_read))
+
+
+class StructuredStreaming(Engine):
+    """The engine `structured-streaming` for a workload of this project."""
+
+    @property
+    def vocabulary(self) -> Vocabulary[Event]:
+        return QUERY
+
+    def check(self) -> None:
+        """The workload comes with this project, so that nothing can be missing."""
+
+    def submission(self, handle: Handle, run: Run) -> list[str]:
+        event_log = run.raw / EVENT_LOG
+        job = job_config(self.experiment, handle, checkpoint=checkpoint_of(handle), event_log=event_log)
+        return self._submit_driver(PROGRAMS / "streaming" / "driver.py", job, handle, run)
+
+    def pace(self) -> Pace:
+        return BatchPace(self.experiment.workload.input_topics)
+
+    def commits(self) -> Commits:
+        return BatchCommits()
+
+    def reads(self) -> Reads:
+        return BatchReads()
+
+
+def job_config(experiment: Experiment, handle: Handle, *, checkpoint: Path, event_log: Path) -> JobConfig:
+    """The query driver's configuration."""
+    return JobConfig(
+        broker=handle.kafka,
+        master=handle.master,
+        workload=experiment.workload,
+        engine=experiment.engine,
+        workers=experiment.cluster.workers,
+        cores=experiment.cores,
+        checkpoint=str(checkpoint),
+        event_log=str(event_log),
+    )
+
+
+def checkpoint_of(handle: Handle) -> Path:
+    """The folder of a query's checkpoints, which every host sees."""
+    return Path(handle.root) / STORE / "checkpoint"

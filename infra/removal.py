@@ -1,0 +1,61 @@
+"""Ends what a cluster has on this machine, whatever driver made it: its processes, namespaces and disks."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from experiments.errors import EnvironmentFailure
+from experiments.waiting import Deadline
+from infra import disks, namespaces, tokens
+from infra.process_handles import ProcessHandles
+from infra.processes import marked, owners
+
+ROOT_USER = 0
+REMOVAL_LIMIT_S, POLL_S = 10.0, 0.01
+
+
+def remove(label: str, uid: int) -> None:
+    """End every process of a user's cluster, then remove its interfaces, namespaces and disks; proves it.
+
+    Idempotent, and indifferent to how far their creation came. Raises `EnvironmentFailure` for what does not go.
+    """
+    _end_processes(label, uid)
+    if uid == ROOT_USER:
+        namespaces.remove(label)
+        disks.remove(label)
+
+
+class Belongings(ProcessHandles):
+    """The processes of a user's cluster: those that carry a mark of it, and those that live in its namespaces."""
+
+    def __init__(self, label: str, uid: int) -> None:
+        super().__init__(label)
+        self._label, self._uid = label, uid
+
+    def find(self) -> list[int]:
+        carrying = {process.pid for process in owners() if self._is_ours(process.mark, process.uid)}
+        return sorted(carrying | self._living())
+
+    def belongs(self, pid: int) -> bool:
+        process = marked(pid)
+        return bool(process and self._is_ours(process.mark, process.uid)) or pid in self._living()
+
+    def _is_ours(self, mark: str, uid: int) -> bool:
+        return uid == self._uid and tokens.label_of(mark) == self._label
+
+    def _living(self) -> set[int]:
+        return set(namespaces.processes(self._label)) if self._uid == ROOT_USER else set()
+
+
+def _end_processes(label: str, uid: int) -> None:
+    processes, deadline = Belongings(label, uid), Deadline(REMOVAL_LIMIT_S)
+    try:
+        while left := processes.scan():
+            if deadline.passed:
+                numbers = ", ".join(map(str, left))
+                raise EnvironmentFailure(f"processes {numbers} of {label} survive SIGKILL", "look for them with ps")
+            processes.signal(signal.SIGKILL)
+            time.sleep(POLL_S)
+    finally:
+        processes.close()

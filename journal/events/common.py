@@ -1,0 +1,44 @@
+"""Events of several journals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from journal.codec import Vocabulary
+from journal.event import Event
+
+
+@dataclass(frozen=True)
+class EntriesLost(Event, name="entries-lost"):
+    """The disk did not take so many entries of this journal; `error` says why."""
+
+    count: int
+    error: str
+
+
+@dataclass(frozen=True)
+class Failed(Event, name="failed"):
+    """A service cannot go on."""
+
+    error: str
+
+
+@dataclass(frozen=True)
+class DriverStarted(Event, name="driver-started"):
+    """The driver program began. A supervisor starts it again if it ends."""
+
+
+@dataclass(frozen=True)
+class DriverStopped(Event, name="driver-stopped"):
+    """The driver program ends in an orderly way."""
+
+
+@dataclass(frozen=True)
+class ExecutorsLost(Event, name="executors-lost"):
+    """Spark's scheduler no longer has these executors."""
+
+    executors: tuple[str, ...]
+
+
+LOSSES = Vocabulary(EntriesLost)
+FAILURES = Vocabulary(Failed)

@@ -1,0 +1,218 @@
+"""What the driver program of the testbed saw (`spark_jobs.testbed`, `testbed.runtime.server`).
+
+A position is how far a source has read; positions and lines are by the name of the partition, such as `bids.0`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from journal.codec import Vocabulary
+from journal.event import Event
+from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost, Failed
+
+Positions = Mapping[str, int]
+
+
+class RunPhase(StrEnum):
+    """What the coordinator is at, in the words of its own phases (`testbed.core.coordinator.Phase`)."""
+
+    WAITING = "waiting"
+    RESTORING = "restoring"
+    RUNNING = "running"
+
+
+@dataclass(frozen=True)
+class ExecutorsUp(Event, name="executors-up"):
+    """Spark's scheduler has these executors now."""
+
+    executors: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WorkerJoined(Event, name="worker-joined"):
+    """A slot said hello from this host: which Spark task it is, on its so manieth attempt."""
+
+    worker: str
+    task: int
+    attempt: int
+    host: str
+
+
+@dataclass(frozen=True)
+class WorkerLost(Event, name="worker-lost"):
+    """A slot is gone, or was given up."""
+
+    worker: str
+    task: int
+    why: str
+
+
+@dataclass(frozen=True)
+class GuestRefused(Event, name="guest-refused"):
+    """A connection that was no slot of the run was closed."""
+
+    worker: str
+    why: str
+
+
+@dataclass(frozen=True)
+class SlotFailed(Event, name="slot-failed"):
+    """A slot ended by its own fault."""
+
+    worker: str
+    error: str
+
+
+@dataclass(frozen=True)
+class Recovering(Event, name="recovering"):
+    """A recovery begins from a line of checkpoints: their numbers by partition, and where that has the sources.
+
+    restored   the partitions that go back; the others go on
+    """
+
+    epoch: int
+    line: Mapping[str, int]
+    positions: Positions
+    restored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EpochReady(Event, name="ready"):
+    """Every partition is restored and the sources read; `tasks` are the Spark tasks of the slots."""
+
+    epoch: int
+    tasks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RoundStarted(Event, name="round-started"):
+    """The coordinator asked for a round of checkpoints."""
+
+    epoch: int
+    number: int
+
+
+@dataclass(frozen=True)
+class RoundStored(Event, name="round-stored"):
+    """Every checkpoint of a round is stored."""
+
+    epoch: int
+    number: int
+
+
+@dataclass(frozen=True)
+class CheckpointStored(Event, name="checkpoint"):
+    """A checkpoint was stored: how long that took from the moment that it was taken [s], and its size."""
+
+    partition: str
+    number: int
+    seconds: float
+    size_bytes: int
+    forced: bool
+
+
+@dataclass(frozen=True)
+class Committed(Event, name="committed"):
+    """All output up to a line of checkpoints is out: where that has the sources."""
+
+    positions: Positions
+
+
+@dataclass(frozen=True)
+class Report(Event, name="progress"):
+    """What the slots report twice a second.
+
+    tallies       by partition what it has counted (`testbed.core.partition.Tally`)
+    positions     where the sources are
+    slots         how many slots there are, for which the other figures are summed up
+    sent_bytes    what slots have sent to each other
+    cpu_s         CPU time of their processes [s]
+    idle_s        time in which they had nothing to do [s]
+    checkpoint_s  time for checkpoints [s]
+    """
+
+    epoch: int
+    phase: RunPhase
+    tallies: Mapping[str, Mapping[str, int]]
+    positions: Positions
+    slots: int
+    sent_bytes: int
+    cpu_s: float
+    idle_s: float
+    checkpoint_s: float
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the sources read at this moment."""
+        return self.phase is RunPhase.RUNNING
+
+
+@dataclass(frozen=True)
+class Undeleted(Event, name="undeleted"):
+    """The object store refused to delete, or to list, what nobody needs any more."""
+
+    error: str
+
+
+@dataclass(frozen=True)
+class Draining(Event, name="draining"):
+    """The sources were told to end where they are."""
+
+
+@dataclass(frozen=True)
+class Finished(Event, name="finished"):
+    """The output is complete: where that has the sources."""
+
+    positions: Positions
+
+
+@dataclass(frozen=True)
+class PartMeasured(Event, name="calibration"):
+    """A part of the calibration, on the input in a topic, was measured.
+
+    service_rate, load_rate  [events/s]
+    overhead_s               what the checkpoints of one interval cost a slot [s]
+    """
+
+    topic: str
+    events: int
+    service_rate: float
+    overhead_s: float
+    load_rate: float
+
+
+@dataclass(frozen=True)
+class TestbedCalibrated(Event, name="calibrated"):
+    """The calibration's result, as of its last part."""
+
+    service_rate: float
+    overhead_s: float
+    load_rate: float
+
+
+TESTBED: Vocabulary[Event] = Vocabulary(
+    DriverStarted,
+    DriverStopped,
+    Failed,
+    ExecutorsLost,
+    ExecutorsUp,
+    WorkerJoined,
+    WorkerLost,
+    GuestRefused,
+    SlotFailed,
+    Recovering,
+    EpochReady,
+    RoundStarted,
+    RoundStored,
+    CheckpointStored,
+    Committed,
+    Report,
+    Undeleted,
+    Draining,
+    Finished,
+    PartMeasured,
+    TestbedCalibrated,
+)

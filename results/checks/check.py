@@ -1,0 +1,79 @@
+"""What a check of a run is, and which experiments it may be for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+
+from experiments.engines import EngineName
+from experiments.spec import Experiment, LoadMode
+from results.checks.evidence import Evidence
+from results.checks.rules import TableCheck
+from results.predictions.replays import FEWEST_FAULTS
+
+
+@dataclass(frozen=True)
+class Check(TableCheck[Evidence]):
+    """One check of a run, and the experiments for which it has a meaning.
+
+    asks, asked_of  what it decides, and of which experiments, in words: docs/reference/checks.md is made of them
+    """
+
+    _: KW_ONLY
+    asks: str
+    asked_of: str = "every experiment"
+    applies: Callable[[Experiment], bool] = lambda experiment: True
+
+
+def has_faults(experiment: Experiment) -> bool:
+    """Whether any fault can strike."""
+    return experiment.faults.can_fail
+
+
+def saturates(experiment: Experiment) -> bool:
+    """Only then is time without input no part of the run: the model assumes it, the second estimate needs it."""
+    return experiment.load.mode is LoadMode.SATURATING
+
+
+def searches(experiment: Experiment) -> bool:
+    """Whether the run looked for the rate that it can sustain."""
+    return experiment.load.mode is LoadMode.SUSTAINABLE
+
+
+def model_describes(experiment: Experiment) -> bool:
+    """The utilization model knows only faults that lose work: others (a pause, a slow host) cost time in other ways."""
+    return all(kind.loses_work for kind in experiment.faults.kinds)
+
+
+def is_replayed(experiment: Experiment) -> bool:
+    """Whether so many faults are expected that a run can be judged by a replay of them."""
+    faults = experiment.fault_spec
+    enough = faults.failure_rate * faults.duration_s >= FEWEST_FAULTS
+    return has_faults(experiment) and model_describes(experiment) and enough
+
+
+def is_dataflow(experiment: Experiment) -> bool:
+    """Whether the protocol testbed executes the query."""
+    return experiment.engine.name is EngineName.DATAFLOW
+
+
+def takes_checkpoints(experiment: Experiment) -> bool:
+    """Whether partitions of the testbed take checkpoints."""
+    return is_dataflow(experiment) and experiment.engine.takes_checkpoints
+
+
+def has_oracle(experiment: Experiment) -> bool:
+    """Whether there is an exact output to hold the output against; of an own job there is none."""
+    return experiment.workload.has_oracle
+
+
+ASKED_OF = {
+    None: "every experiment",
+    has_oracle: "an oracle",
+    is_dataflow: "the testbed",
+    takes_checkpoints: "the testbed with a protocol that takes checkpoints",
+    searches: "`load.mode` `sustainable`",
+    saturates: "`load.mode` `saturating`",
+    has_faults: "faults",
+    is_replayed: "at least 3 expected faults, all of kinds that lose work",
+}

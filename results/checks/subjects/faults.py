@@ -1,0 +1,147 @@
+"""Faults struck as planned, on time and proved, were healed, and follow their laws."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from experiments.fault_kinds import FaultKind
+from results.checks.check import ASKED_OF, Check, has_faults
+from results.checks.evidence import Evidence
+from results.checks.rules import NotEnough, between, in_set, present
+from results.tables.schema import FaultOutcome
+
+HOST_START_S = 30.0  # a healed host counts as back when its worker runs again, which takes it some seconds
+LEAST_CHANCE = 1e-4  # a sound plan fails one such test in ten thousand
+
+
+def effective_faults(evidence: Evidence) -> pd.DataFrame:
+    """Return the planned faults that could strike, with `late_s`: how far the worst host was off.
+
+    Those that were absorbed or withheld could not; one that is missing should have, and has no `late_s`.
+    """
+    faults = evidence.rows("faults", "the run had no planned fault")
+    faults = faults[~faults["outcome"].isin([FaultOutcome.ABSORBED, FaultOutcome.WITHHELD])].copy()
+    if faults.empty:
+        raise NotEnough("every planned fault was absorbed or withheld")
+    faults["late_s"] = faults["lateness_s"].abs()
+    return faults
+
+
+def heals(evidence: Evidence) -> pd.DataFrame:
+    """Return the faults that could strike, with `healed`: undone, or not due before the run ended, or struck again.
+
+    What dies must also have its place again by itself: a host once the Spark master has registered it, broker and
+    master once they answer. `joined` counts as `healed` does; a host that is struck again soon may not get so far.
+    """
+    faults, end_ns = effective_faults(evidence), evidence.the_run()["window_end_ns"]
+    due_s = evidence.experiment.faults.longest_heal_s + HOST_START_S
+    due_ns = faults["actual_ns"] + int(due_s * 1e9)
+    too_late = (due_ns > end_ns).fillna(False)
+    faults["healed"] = faults["healed_ns"].notna() | too_late
+    joins = faults["kind"].map(lambda kind: FaultKind(kind).must_come_back)
+    again = faults.apply(_struck_again, axis=1, among=faults)
+    faults["joined"] = faults["joined_ns"].notna() | too_late | ~joins | again
+    return faults
+
+
+def _struck_again(fault: pd.Series, among: pd.DataFrame) -> bool:
+    """Whether one of a fault's hosts was struck again before it had the time to join."""
+    if pd.isna(fault["healed_ns"]):
+        return False
+    later = among[(among["actual_ns"] > fault["actual_ns"]).fillna(False)]
+    soon = later[later["actual_ns"] < fault["healed_ns"] + int(HOST_START_S * 1e9)]
+    hosts = set(fault["targets"].split(","))
+    return any(hosts & set(targets.split(",")) for targets in soon["targets"])
+
+
+def fit_to_law(evidence: Evidence) -> pd.DataFrame:
+    """Return the comparisons of the plan with its laws, each with the probability that chance does as badly."""
+    fits = evidence.table("fault_fit")
+    fits = fits[fits["p_value"].notna()]
+    if fits.empty:
+        raise NotEnough("table fault_fit holds the plan against no law")
+    return fits
+
+
+def missing_faults(evidence: Evidence) -> pd.DataFrame:
+    """Return one row: of how many planned strikes (`samples`) there is no trace in the injector's journal."""
+    fits = evidence.table("fault_fit")
+    fits = fits[fits["test"] == "missing"]
+    if not fits["samples"].sum():
+        raise NotEnough("the run had no planned fault")
+    return fits
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        name="faults.on_time",
+        table="faults",
+        subject=effective_faults,
+        rules=lambda evidence: [
+            present("actual_ns"),
+            between("late_s", 0, evidence.experiment.lateness_limit_s, share=0.99),
+        ],
+        observed=lambda frame: (
+            f"{frame['late_s'].quantile(0.99) * 1e3:.2f} ms off at p99, {frame['late_s'].max() * 1e3:.2f} at most, "
+            f"{len(frame)} faults"
+        ),
+        expected=lambda evidence: f"{evidence.experiment.lateness_limit_s * 1e3:g} ms at p99",
+        asks="strikes came within the driver's limit of their planned time, at p99 (`tolerances.lateness_s`)",
+        asked_of=ASKED_OF[has_faults],
+        applies=has_faults,
+    ),
+    Check(
+        name="faults.proved",
+        table="faults",
+        subject=effective_faults,
+        rules=lambda evidence: [
+            present("proved_ns"),
+            present("violations"),
+            in_set("violations", 0),
+        ],
+        observed=lambda frame: (
+            f"{frame['proved_ns'].notna().sum()} of {len(frame)} proved, {frame['violations'].sum()} contradictions"
+        ),
+        expected=lambda evidence: "all proved, nothing that contradicts (survivors, open ports, packets through, ...)",
+        asks="every fault that took effect is proved, and nothing contradicts a proof",
+        asked_of=ASKED_OF[has_faults],
+        applies=has_faults,
+    ),
+    Check(
+        name="faults.healed",
+        table="faults",
+        subject=heals,
+        rules=lambda evidence: [in_set("healed", True), in_set("joined", True), in_set("heal_violations", 0)],
+        observed=lambda frame: (
+            f"{frame['healed_ns'].notna().sum()} of {len(frame)} undone, "
+            f"{frame['joined_ns'].notna().sum()} joined again by themselves, "
+            f"{frame['heal_violations'].sum()} contradictions"
+        ),
+        expected=lambda evidence: "all that were due before the end undone; lost hosts, broker and master joined",
+        asks="every fault that was to end was undone; lost hosts, broker and master joined again",
+        asked_of=ASKED_OF[has_faults],
+        applies=has_faults,
+    ),
+    Check(
+        name="faults.follow_their_law",
+        table="fault_fit",
+        subject=fit_to_law,
+        rules=lambda evidence: [between("p_value", LEAST_CHANCE, None)],
+        observed=lambda frame: f"p {frame['p_value'].min():.2g} in the worst of {len(frame)} tests",
+        expected=lambda evidence: f"p {LEAST_CHANCE:g} or more: the plan could have come from its laws",
+        asks="the plan could have come from its laws: p is at least .0001 in every test",
+        asked_of="a fault process that can be held against its law",
+        applies=lambda experiment: any(process.shows_its_law for process in experiment.faults.processes),
+    ),
+    Check(
+        name="faults.as_planned",
+        table="fault_fit",
+        subject=missing_faults,
+        rules=lambda evidence: [present("statistic"), in_set("statistic", 0.0)],
+        observed=lambda frame: f"{frame['statistic'].sum():.0f} of {frame['samples'].sum()} planned strikes missing",
+        expected=lambda evidence: "every planned strike injected, absorbed or withheld",
+        asks="every planned strike was injected, absorbed or withheld",
+        asked_of=ASKED_OF[has_faults],
+        applies=has_faults,
+    ),
+)

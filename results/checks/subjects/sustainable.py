@@ -1,0 +1,81 @@
+"""The search for the sustainable rate closed its bracket, and the rate that was run was sustained."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from models.sustainable.lag import MOST_GROWTH, STUCK, grows, growth, limit_s
+from models.sustainable.search import End
+from results.checks.check import ASKED_OF, Check, has_faults, searches
+from results.checks.evidence import Evidence
+from results.checks.rules import NotEnough, between, in_set
+
+OPEN_ENDS = {
+    End.PROBES: "load.probes were used up",
+    End.GENERATOR: "the generator did not deliver the next rate",
+    End.COMMITS: "at the next rate the query commits too seldom to be judged",
+}
+
+
+def bracket(evidence: Evidence) -> pd.DataFrame:
+    """Return one row: the highest rate that was sustained, the lowest that was not, and by how much they differ."""
+    run = evidence.the_run()
+    low, high, end = run["sustainable_rate"], run["unsustainable_rate"], run["search_end"]
+    if pd.isna(low):
+        raise NotEnough("no rate was sustained")
+    if pd.isna(end) or end != End.CLOSED:
+        ended = OPEN_ENDS.get(end, "nothing says why it ended")
+        raise NotEnough(f"{'no rate failed' if pd.isna(high) else 'the bracket is not closed'}: {ended}")
+    return pd.DataFrame({"low": [float(low)], "high": [float(high)], "gap": [float(high / low - 1)]})
+
+
+def growth_of_lag(evidence: Evidence) -> pd.DataFrame:
+    """Return one row: whether lag grows over the window, by how much as a share of the load, and its median [s]."""
+    seconds, load_rate = evidence.rows("throughput", "the window has no whole second"), evidence.the_run()["load_rate"]
+    samples = list(zip(seconds["second"].astype(float), seconds["lag_records"].astype(float), strict=True))
+    slope = growth(samples)
+    if slope is None or pd.isna(load_rate):
+        raise NotEnough("the window is too short to tell whether lag grows")
+    rate = float(load_rate)
+    level_s = float(seconds["lag_records"].median()) / rate
+    return pd.DataFrame({"grows": [grows(samples, rate)], "growth": [slope / rate], "level_s": [level_s]})
+
+
+def _level_limit_s(evidence: Evidence) -> float:
+    """Of lag in a window, which is seen every second: not after batches only, as in a probe, but amid them, too."""
+    return STUCK * limit_s(evidence.experiment.engine.checkpoint_interval_s)
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        name="sustainable.bracketed",
+        table="runs",
+        subject=bracket,
+        rules=lambda evidence: [between("gap", 0, evidence.experiment.load.precision)],
+        observed=lambda frame: (
+            f"{frame['low'].iat[0]:,.0f} records/s sustained, {frame['high'].iat[0]:,.0f} not, "
+            f"{frame['gap'].iat[0]:.1%} apart"
+        ),
+        expected=lambda evidence: f"at most {evidence.experiment.load.precision:.1%} apart",
+        asks="the search closed its bracket within `load.precision`",
+        asked_of=ASKED_OF[searches],
+        applies=searches,
+    ),
+    Check(
+        name="sustainable.sustained",
+        table="throughput",
+        subject=growth_of_lag,
+        rules=lambda evidence: [in_set("grows", False), between("level_s", None, _level_limit_s(evidence))],
+        observed=lambda frame: (
+            f"lag grows by {frame['growth'].iat[0]:.1%} of the load in the window, "
+            f"and is worth {frame['level_s'].iat[0]:.1f} s of it"
+        ),
+        expected=lambda evidence: (
+            f"at most {MOST_GROWTH:.0%} and {_level_limit_s(evidence):g} s, "
+            f"at {evidence.experiment.load.share:.0%} of the rate found"
+        ),
+        asks="lag in the window does not grow, and is worth at most twice a probe's limit",
+        asked_of="`load.mode` `sustainable`, no faults",
+        applies=lambda experiment: searches(experiment) and not has_faults(experiment),
+    ),
+)

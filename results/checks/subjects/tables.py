@@ -1,0 +1,129 @@
+"""Every table has the columns of its schema, and values within range; recoveries are there where an outage was."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import zip_longest
+
+import pandas as pd
+
+from experiments.fault_kinds import FaultKind
+from models.sustainable.lag import ProbeOutcome
+from results.checks.check import ASKED_OF, Check, has_faults, has_oracle, is_dataflow, searches, takes_checkpoints
+from results.checks.evidence import PYTHON_TYPES, Evidence
+from results.checks.rules import NotEnough, Rule, between, in_set, pairs_equal, present
+from results.summary.findings import FAILURE_CLASSES, took_effect
+from results.tables.columns import SIGNED
+from results.tables.schema import LEDGER_CLASSES, RUN_TABLES, TABLES, FaultOutcome
+
+JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
+HELD_AGAINST_OTHERS = ("recoveries", "replayed_recoveries", "useful_time")  # tables with a check of values of their own
+HAVE_THE_TABLE = {"quality": has_oracle, "partition_checkpoints": is_dataflow, "probes": searches}
+NEEDED_FOR = {
+    **dict.fromkeys(("faults", "fault_fit"), has_faults),
+    "partition_checkpoints": takes_checkpoints,
+    "probes": searches,
+    "quality": has_oracle,
+}
+
+
+def columns(evidence: Evidence, table: str) -> pd.DataFrame:
+    """Return one row per column of a table as stored, with the name and the type that its schema wants there."""
+    frame = evidence.raw_table(table)
+    stored = [(name, kind.type.__name__) for name, kind in frame.dtypes.items()]
+    wanted = [(field.name, PYTHON_TYPES[field.type]) for field in TABLES[table]]
+    rows = [have + want for have, want in zip_longest(stored, wanted, fillvalue=(None, None))]
+    return pd.DataFrame(rows, columns=["column", "type", "expected_column", "expected_type"])
+
+
+def recoveries(evidence: Evidence) -> pd.DataFrame:
+    """Return the recoveries, or of a run that needed none one row: `outage_s`, the ledger's seconds of outages.
+
+    A run needs none where no fault that took effect loses work by itself, and the query went on through those that did.
+    """
+    found = evidence.table("recoveries")
+    if not found.empty:
+        return found
+    struck = took_effect(evidence.table("faults"))
+    if struck.empty:
+        raise NotEnough("no fault took effect: there was nothing to recover from")
+    if any(FaultKind(kind).loses_work for kind in struck["kind"]):
+        raise NotEnough("table recoveries has no rows, but a fault that loses work took effect")
+    ledger = evidence.rows("ledger", "the ledger has no segments")
+    return pd.DataFrame({"outage_s": [float(ledger.loc[ledger["class"].isin(FAILURE_CLASSES), "seconds"].sum())]})
+
+
+def value_rules(table: str) -> list[Rule]:
+    """The expectations on a table's values that follow from its schema: what must be there, and in what range."""
+    rules = []
+    for column in RUN_TABLES[table].columns:
+        if not column.nullable:
+            rules.append(present(column.name))
+        if column.is_number and column.bounds != SIGNED:
+            rules.append(between(column.name, *column.bounds))
+    if table == "ledger":
+        rules.append(in_set("class", *LEDGER_CLASSES))
+    if table == "probes":
+        rules.append(in_set("verdict", *(outcome.value for outcome in ProbeOutcome)))
+    if table == "faults":
+        rules.append(in_set("outcome", *(outcome.value for outcome in FaultOutcome)))
+    return rules
+
+
+def _schema_check(table: str) -> Check:
+    return Check(
+        name=f"{table}.schema",
+        table=table,
+        subject=partial(columns, table=table),
+        rules=lambda evidence: [pairs_equal("column", "expected_column"), pairs_equal("type", "expected_type")],
+        observed=lambda frame: f"{frame['column'].notna().sum()} columns",
+        expected=lambda evidence: f"{len(TABLES[table])} columns by name, order and type",
+        asks="the table has the columns of the schema, in name, order and type",
+        asked_of=ASKED_OF[HAVE_THE_TABLE.get(table)],
+        applies=HAVE_THE_TABLE.get(table, lambda experiment: True),
+    )
+
+
+def _values_check(table: str) -> Check:
+    return Check(
+        name=f"{table}.values",
+        table=table,
+        subject=lambda evidence: evidence.rows(table, f"table {table} has no rows"),
+        rules=lambda evidence: value_rules(table),
+        observed=row_count,
+        expected=lambda evidence: "no value missing or out of range",
+        asks="the table has rows, and no value is missing or out of range",
+        asked_of=ASKED_OF[NEEDED_FOR.get(table)],
+        applies=NEEDED_FOR.get(table, lambda experiment: True),
+    )
+
+
+def row_count(frame: pd.DataFrame) -> str:
+    """What is observed of a table as a whole."""
+    return f"{len(frame):,} row{'s' * (len(frame) != 1)}"
+
+
+def _recoveries_seen(frame: pd.DataFrame) -> str:
+    return f"no recovery, {frame['outage_s'].iat[0]:g} s of outages" if "outage_s" in frame else row_count(frame)
+
+
+def _recovery_rules(evidence: Evidence) -> list[Rule]:
+    """On the recoveries, or on what stands for their absence."""
+    return [in_set("outage_s", 0.0)] if evidence.table("recoveries").empty else value_rules("recoveries")
+
+
+CHECKS: tuple[Check, ...] = (
+    *map(_schema_check, JUDGED_TABLES),
+    *(_values_check(table) for table in JUDGED_TABLES if table not in HELD_AGAINST_OTHERS),
+    Check(
+        name="recoveries.values",
+        table="recoveries",
+        subject=recoveries,
+        rules=_recovery_rules,
+        observed=_recoveries_seen,
+        expected=lambda evidence: "no value missing or out of range; no outage without a recovery",
+        asks="recoveries have no value missing or out of range; without a recovery there is no outage either",
+        asked_of=ASKED_OF[has_faults],
+        applies=has_faults,
+    ),
+)

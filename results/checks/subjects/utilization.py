@@ -1,0 +1,113 @@
+"""Measured utilization agrees with its prediction, with its second estimate, and eq. 10 with its own simulation."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from experiments.spec import Experiment
+from models.uncertainty import FEWEST_SAMPLES
+from results.checks.check import ASKED_OF, Check, has_faults, is_replayed, saturates
+from results.checks.evidence import Evidence
+from results.checks.rules import NotEnough, between
+from results.summary.findings import LONG_RUN, REPLAY_MODEL, judged_utilization, took_effect
+
+MANY_FAULTS, FEW_FAULTS_FACTOR = 20, 2.0  # with fewer faults single recoveries scatter more: twice the tolerance
+
+
+def predicted_utilization(evidence: Evidence) -> pd.DataFrame:
+    """Return the prediction that the run is judged by, as one row with `measured`, `predicted`, `low` and `high`."""
+    faults = evidence.table("faults")
+    row = judged_utilization(evidence.rows("predictions", "table predictions has no row"), faults)
+    if row is None:
+        raise NotEnough("no utilization was predicted for this run")
+    if pd.isna(row["measured"]):
+        raise NotEnough("nothing was measured to hold the prediction against")
+    if not pd.isna(row["why"]):
+        raise NotEnough(row["why"])
+    if row[["predicted", "low", "high"]].isna().any():
+        what = "checkpoints, and of recoveries that no second fault disturbed if there are faults"
+        raise NotEnough(f"the prediction has no interval: that takes {FEWEST_SAMPLES} of the {what}")
+    return row.to_frame().T.astype(dict.fromkeys(("measured", "predicted", "low", "high"), "float64"))
+
+
+def long_run(evidence: Evidence) -> pd.DataFrame:
+    """Return one row: eq. 10 with the inputs of this run, and its distances from the bounds of its simulated mean."""
+    rows = evidence.rows("predictions", "table predictions has no row")
+    found = rows[rows["quantity"] == LONG_RUN]
+    if found.empty or found[["predicted", "low", "high"]].isna().any(axis=None):
+        raise NotEnough("eq. 10 was not simulated: there were too few faults, checkpoints or recoveries")
+    row = found.iloc[[0]][["predicted", "low", "high"]].astype("float64")
+    return row.assign(above_low=row["predicted"] - row["low"], below_high=row["high"] - row["predicted"])
+
+
+def allowed_utilization(evidence: Evidence) -> tuple[float, float]:
+    """Within which bounds the measured utilization must lie.
+
+    A replay knows when the faults struck: what is left to chance shrinks with their number, so it is held to a
+    tolerance. Without faults the bounds are those of the prediction, which are narrow.
+    """
+    row = predicted_utilization(evidence).iloc[0]
+    if row["model"] != REPLAY_MODEL:
+        return float(row["low"]), float(row["high"])
+    tolerance = tolerated(len(took_effect(evidence.table("faults"))), evidence.experiment)
+    return float(row["predicted"]) - tolerance, float(row["predicted"]) + tolerance
+
+
+def tolerated(faults: int, experiment: Experiment) -> float:
+    """How far measured and replayed utilization may lie apart."""
+    return experiment.tolerances.utilization * (1.0 if faults >= MANY_FAULTS else FEW_FAULTS_FACTOR)
+
+
+def both_estimates(evidence: Evidence) -> pd.DataFrame:
+    """Return one row with the two estimates of utilization and their distance."""
+    run = evidence.the_run()
+    if pd.isna(run["utilization_by_records"]):
+        raise NotEnough("there is no second estimate: no undisturbed batch in the window gave a service rate")
+    if pd.isna(run["utilization"]):
+        raise NotEnough("the ledger gave no utilization")
+    by_time, by_records = float(run["utilization"]), float(run["utilization_by_records"])
+    return pd.DataFrame({"by_time": [by_time], "by_records": [by_records], "distance": [abs(by_time - by_records)]})
+
+
+def _expected_utilization(evidence: Evidence) -> str:
+    (low, high), row = allowed_utilization(evidence), predicted_utilization(evidence).iloc[0]
+    return f"{low:.3f} to {high:.3f} ({row['model']}: {row['predicted']:.3f})"
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        name="utilization.predicted",
+        table="predictions",
+        subject=predicted_utilization,
+        rules=lambda evidence: [between("measured", *allowed_utilization(evidence))],
+        observed=lambda frame: f"{frame['measured'].iat[0]:.3f}",
+        expected=_expected_utilization,
+        asks="measured and replayed utilization agree (`tolerances.utilization`); without faults, with the model",
+        asked_of="no faults, or at least 3 expected ones, all of kinds that lose work",
+        applies=lambda experiment: not has_faults(experiment) or is_replayed(experiment),
+    ),
+    Check(
+        name="utilization.long_run",
+        table="predictions",
+        subject=long_run,
+        rules=lambda evidence: [between("above_low", 0, None), between("below_high", 0, None)],
+        observed=lambda frame: f"eq. 10 gives {frame['predicted'].iat[0]:.4f}",
+        expected=lambda evidence: "{low:.4f} to {high:.4f} by simulating its process".format(
+            **long_run(evidence).iloc[0]
+        ),
+        asks="eq. 10 is within 5 standard errors of the simulated mean of its own process",
+        asked_of=ASKED_OF[is_replayed],
+        applies=is_replayed,
+    ),
+    Check(
+        name="utilization.estimates_agree",
+        table="runs",
+        subject=both_estimates,
+        rules=lambda evidence: [between("distance", 0, evidence.experiment.tolerances.estimates)],
+        observed=lambda frame: f"{frame['by_time'].iat[0]:.3f} by time, {frame['by_records'].iat[0]:.3f} by records",
+        expected=lambda evidence: f"equal within {evidence.experiment.tolerances.estimates:g}",
+        asks="utilization by time and by records agree (`tolerances.estimates`)",
+        asked_of=ASKED_OF[saturates],
+        applies=saturates,
+    ),
+)

@@ -1,0 +1,53 @@
+"""Each engine is one object: which experiment gets which, how it is drained, and what its generator reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aftershock.run.engines.choice import engine_of
+from aftershock.run.engines.dataflow import Dataflow
+from aftershock.run.engines.own_job import OwnJob
+from aftershock.run.engines.structured_streaming import StructuredStreaming
+from experiments import spec
+from experiments.engines import EngineName
+from experiments.spec import ClusterSpec, Experiment
+from infra.cluster import Handle
+from infra.services.startup import handle_of
+from journal.events.testbed import Finished
+
+ROOT = Path(__file__).parents[5]
+
+
+@pytest.fixture
+def own_job(monkeypatch) -> Experiment:
+    monkeypatch.chdir(ROOT)
+    return spec.load(str(ROOT / "docs" / "examples" / "own-job" / "experiment.yaml"))
+
+
+@pytest.fixture
+def handle(tmp_path) -> Handle:
+    made = handle_of(ClusterSpec(), "run-1", tmp_path, letter="s", subnet=9, network="127.0.9")
+    made.orders.mkdir(parents=True)
+    return made
+
+
+def test_every_engine_of_the_spec_and_an_own_job_have_an_object_of_their_own(own_job):
+    testbed = spec.load("dataflow-q12")
+    assert {type(engine_of(each)) for each in (Experiment(), testbed)} == {StructuredStreaming, Dataflow}
+    assert {each.engine.name for each in (Experiment(), testbed)} == set(EngineName)
+    assert type(engine_of(own_job)) is OwnJob
+
+
+def test_only_the_testbed_is_told_to_drain_and_answers(handle, own_job):
+    assert [engine_of(each).drain(handle) for each in (Experiment(), own_job)] == [None, None]
+    assert list(handle.orders.iterdir()) == []
+    assert engine_of(spec.load("dataflow-q12")).drain(handle) is Finished
+    assert [path.name for path in handle.orders.iterdir()] == ["query.drain"]
+
+
+def test_the_generator_reads_the_copies_of_an_own_jobs_input_on_the_cluster(handle, own_job):
+    copies = engine_of(own_job).workload_on(handle).inputs
+    assert {source.file for source in copies.values()} == {f"{handle.root}/job/inputs/orders.jsonl"}
+    assert engine_of(Experiment()).workload_on(handle) == Experiment().workload

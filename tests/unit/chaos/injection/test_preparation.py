@@ -1,0 +1,109 @@
+"""The preparation of strikes: on hosts that are well, and given up if nobody takes it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from chaos.events import FaultEvent
+from chaos.injection.planned_strike import PlannedStrike
+from chaos.injection.preparation import Preparation
+from experiments.fault_kinds import Direction, FaultKind, FaultOptions
+from experiments.hosts import Role
+from experiments.waiting import poll_until
+from infra.cluster import Handle, Host
+
+LIMIT_S = 5.0
+BOTH = ("worker-1", "worker-2")
+PARTITION = FaultEvent(2.0, "test", BOTH, FaultKind.PARTITION, 1.0, FaultOptions(peers=("worker-1", "gateway")))
+
+
+class Prepared:
+    """A strike that notes when it is given up."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def refresh(self) -> bool:
+        return not self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Hosts:
+    """The part of a driver that a preparation uses; it cannot prepare strikes on `broken` hosts."""
+
+    def __init__(self, *broken: str) -> None:
+        self.broken = broken
+        self.asked: list[tuple[str, FaultKind, FaultOptions]] = []
+        self.prepared: list[Prepared] = []
+
+    def prepare(self, handle: Handle, host: str, kind: FaultKind, options: FaultOptions) -> Prepared:
+        self.asked.append((host, kind, options))
+        if host in self.broken:
+            raise OSError(f"{host} does not answer")
+        self.prepared.append(Prepared())
+        return self.prepared[-1]
+
+
+@pytest.fixture
+def handle(tmp_path: Path) -> Handle:
+    hosts = {f"worker-{i}": Host(f"worker-{i}", f"127.0.9.{i}", Role.WORKER, 1, 512) for i in (1, 2)}
+    return Handle("run-1", "netns", "token", str(tmp_path), hosts)
+
+
+@pytest.fixture
+def planned() -> list[PlannedStrike]:
+    return [PlannedStrike(number, 3 * 10**9, 0, host, PARTITION) for number, host in enumerate(BOTH)]
+
+
+def test_a_strike_has_times_for_its_steps(planned: list[PlannedStrike]) -> None:
+    first = planned[0]
+    assert (first.target, first.until_ns, first.prepare_ns) == ("worker-1", 4 * 10**9, 2 * 10**9)
+    assert first.due_ns - first.recheck_ns == 160_000_000, "a tenth of a second, and 30 ms for each of the two hosts"
+    assert first.due_ns - first.order_ns == 30_000_000
+
+
+def test_a_strike_waits_until_its_host_is_healed(handle: Handle, planned: list[PlannedStrike]) -> None:
+    hosts, healed = Hosts(), threading.Event()
+    preparation = Preparation(hosts, handle, lambda target: healed.wait(LIMIT_S) if target == "worker-1" else None)
+    for each in planned:
+        preparation.begin(each)
+    assert poll_until(lambda: preparation.is_prepared(planned[1]), interval_s=0.001, limit_s=LIMIT_S)
+    assert not preparation.is_prepared(planned[0])
+    assert [host for host, *_ in hosts.asked] == ["worker-2"]
+    healed.set()
+    assert poll_until(lambda: preparation.is_prepared(planned[0]), interval_s=0.001, limit_s=LIMIT_S)
+    preparation.close()
+
+
+def test_a_host_is_no_peer_of_its_own(handle: Handle, planned: list[PlannedStrike]) -> None:
+    hosts = Hosts()
+    preparation = Preparation(hosts, handle, lambda target: None)
+    preparation.begin(planned[0])
+    preparation.close()
+    assert hosts.asked == [("worker-1", FaultKind.PARTITION, FaultOptions(("gateway",), Direction.BOTH))]
+
+
+def test_what_nobody_takes_is_given_up_and_what_was_taken_is_not(handle: Handle, planned: list[PlannedStrike]) -> None:
+    hosts = Hosts()
+    preparation = Preparation(hosts, handle, lambda target: None)
+    for each in planned:
+        preparation.begin(each)
+    up, taken = preparation.recheck(planned[0]), preparation.take(planned[0])
+    assert up.result(LIMIT_S)
+    preparation.close()
+    assert [strike.closed for strike in hosts.prepared if strike is not taken] == [True]
+    assert not taken.closed
+
+
+def test_a_preparation_that_fails_is_told_when_it_is_used(handle: Handle, planned: list[PlannedStrike]) -> None:
+    preparation = Preparation(Hosts("worker-1"), handle, lambda target: None)
+    for each in planned:
+        preparation.begin(each)
+    with pytest.raises(OSError, match="worker-1 does not answer"):
+        preparation.recheck(planned[0])
+    preparation.close()
