@@ -15,11 +15,12 @@ from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec,
 
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
 RECORDS_PER_MESSAGE = 1024
+BATCH_LENGTH_S = 0.25
 BUCKET = Spelling(
     r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
 )
 ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, without a user")
-OF_THE_TESTBED = ("protocol", "records_per_message", "chaining", "store", "store_endpoint")
+OF_THE_TESTBED = ("protocol", "records_per_message", "batch_length_s", "chaining", "store", "store_endpoint")
 
 
 class EngineName(StrEnum):
@@ -48,6 +49,10 @@ class Protocol(StrEnum):
     COORDINATED = "coordinated"
     UNCOORDINATED = "uncoordinated"
     COMMUNICATION_INDUCED = "communication-induced"
+    BATCH_ALIGNED = "batch-aligned"
+
+
+ACYCLIC_ONLY = (Protocol.COORDINATED, Protocol.BATCH_ALIGNED)
 
 
 class EngineSpec(Spec):
@@ -66,6 +71,10 @@ class EngineSpec(Spec):
     protocol: Annotated[Protocol | None, Field(description="dataflow: how it tolerates faults; coordinated")] = None
     records_per_message: Annotated[
         int | None, Field(ge=1, le=1_000_000, description="dataflow: at most so many records in a message; 1024")
+    ] = None
+    batch_length_s: Annotated[
+        Positive | None,
+        Field(description="dataflow, protocol batch-aligned: the time that a batch covers; 0.25"),
     ] = None
     chaining: Annotated[
         bool | None, Field(description="dataflow: whether sources do what maps and filters behind them would; true")
@@ -98,6 +107,11 @@ class EngineSpec(Spec):
         """The bound on messages of the testbed, given or by default."""
         return self.records_per_message or RECORDS_PER_MESSAGE
 
+    @property
+    def batch_length_run_s(self) -> float:
+        """The length of batches, given or by default: at most the checkpoint interval."""
+        return self.batch_length_s or min(BATCH_LENGTH_S, self.checkpoint_interval_s)
+
     def objects_of(self, run_id: str) -> str | None:
         """Where in S3 the testbed keeps what a run checkpoints; None if that is a directory of the cluster."""
         return f"{self.store}/{run_id}" if self.store else None
@@ -129,10 +143,11 @@ def check_engine(
 def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind]) -> None:
     if not isinstance(workload, NexmarkSpec | ReachabilitySpec):
         raise Misfit("workload.name", workload.name.value, "nexmark or reachability with engine dataflow")
-    if isinstance(workload, ReachabilitySpec) and engine.protocol_run is Protocol.COORDINATED:
-        others = ", ".join(each.value for each in Protocol if each is not Protocol.COORDINATED)
-        allowed = f"{others} with reachability: on its cycle an operator would wait for its own marker"
+    if isinstance(workload, ReachabilitySpec) and engine.protocol_run in ACYCLIC_ONLY:
+        others = ", ".join(each.value for each in Protocol if each not in ACYCLIC_ONLY)
+        allowed = f"{others} with reachability: on its cycle an operator would wait for itself"
         raise Misfit("engine.protocol", engine.protocol_run.value, allowed)
+    _check_batches(engine)
     if isinstance(workload, NexmarkSpec) and workload.query not in TESTBED:
         queries = ", ".join(query.value for query in NexmarkQuery if query in TESTBED)
         raise Misfit("workload.query", workload.query.value, f"{queries} with engine dataflow")
@@ -148,6 +163,16 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
     if FaultKind.DRIVER_KILL in kinds:
         allowed = "any other kind with engine dataflow: what its coordinator knows dies with it"
         raise Misfit("faults", FaultKind.DRIVER_KILL.value, allowed)
+
+
+def _check_batches(engine: EngineSpec) -> None:
+    if engine.batch_length_s is None:
+        return
+    if engine.protocol_run is not Protocol.BATCH_ALIGNED:
+        raise Misfit("engine.batch_length_s", engine.batch_length_s, "left out unless engine.protocol is batch-aligned")
+    if engine.batch_length_s > engine.checkpoint_interval_s:
+        allowed = f"at most the checkpoint interval, {engine.checkpoint_interval_s:g}"
+        raise Misfit("engine.batch_length_s", engine.batch_length_s, allowed)
 
 
 def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, cores: int, *, saturating: bool) -> None:

@@ -129,5 +129,6 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         store_endpoint=engine.store_endpoint,
         chaining=engine.chaining_run,
         checkpoint_interval_s=engine.checkpoint_interval_s,
+        batch_length_s=engine.batch_length_run_s,
         limits=PartitionLimits(records_per_message=engine.records_per_message_run),
     )

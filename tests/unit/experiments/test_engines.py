@@ -9,7 +9,7 @@ from experiments.workloads import TESTBED
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES
 
-EXAMPLE = "dataflow-q12"
+EXAMPLE, BATCHED = "dataflow-q12", "{name: dataflow, protocol: batch-aligned"
 
 
 def test_experiments_and_the_testbed_know_the_same_queries_and_protocols():
@@ -31,7 +31,10 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine.records_per_message=0", "engine.records_per_message", "1 or more"),
         ("workload.query=q5", "workload.query", "q1, q3, q8, q12 with engine dataflow"),
         ("workload={}", "workload.name", "nexmark or reachability with engine dataflow"),
-        ("workload={name: reachability}", "engine.protocol", "uncoordinated, .* would wait for its own marker"),
+        ("workload={name: reachability}", "engine.protocol", "uncoordinated, .* would wait for itself"),
+        ("engine.batch_length_s=0.5", "engine.batch_length_s", "left out unless engine.protocol is batch-aligned"),
+        (f"engine={BATCHED}, batch_length_s: 60}}", "engine.batch_length_s", "at most the checkpoint interval, 8"),
+        (f"engine={BATCHED}, batch_length_s: 0}}", "engine.batch_length_s", "a number above 0"),
         ("engine.store=/tmp/x", "engine.store", "s3://"),
         ("engine.store_endpoint=http://127.0.0.1:9000", "engine.store_endpoint", "left out without engine.store"),
         ("engine.partitions=1", "engine.partitions", "at least 2 with engine dataflow"),
