@@ -132,6 +132,11 @@ class Coordinator:
             return Phase.WAITING
         return Phase.RESTORING if self._underway else Phase.RUNNING
 
+    @property
+    def down(self) -> frozenset[int]:
+        """The partitions that have yet to be restored."""
+        return frozenset(self._down)
+
     def take_effects(self) -> list[CoordinatorEffect]:
         """The effects since the last call, to be carried out in this order."""
         effects, self._effects = self._effects, []
