@@ -81,9 +81,14 @@ class _Underway:
     reached       by restored partition the last batch that a neighbour has whole from an earlier life of it
     """
 
-    taking_part: frozenset[int]
+    taking_part: set[int]
     awaited: set[int]
     reached: dict[int, int] = field(default_factory=dict)
+
+    def lose(self, partitions: set[int]) -> None:
+        """These take no part any more: they will be restored by a later recovery."""
+        self.taking_part -= partitions
+        self.awaited -= partitions
 
 
 class Coordinator:
@@ -127,6 +132,11 @@ class Coordinator:
             return Phase.WAITING
         return Phase.RESTORING if self._underway else Phase.RUNNING
 
+    @property
+    def down(self) -> frozenset[int]:
+        """The partitions that have yet to be restored."""
+        return frozenset(self._down)
+
     def take_effects(self) -> list[CoordinatorEffect]:
         """The effects since the last call, to be carried out in this order."""
         effects, self._effects = self._effects, []
@@ -150,7 +160,7 @@ class Coordinator:
         if not self._strategy.partial:
             self._underway.clear()
         for epoch, recovery in list(self._underway.items()):
-            recovery.awaited -= lost
+            recovery.lose(lost)
             self._go_if_ready(epoch)
         self._restore_what_can_be()
 
@@ -189,7 +199,7 @@ class Coordinator:
     def _go_if_ready(self, epoch: int) -> None:
         if not self._underway[epoch].awaited:
             recovery = self._underway.pop(epoch)
-            going = sorted(recovery.taking_part - self._down)
+            going = sorted(recovery.taking_part)
             self._order(going, lambda number: Go(epoch, recovery.reached.get(number, NO_BATCH)))
             self._announce_stable()
 
@@ -231,10 +241,12 @@ class Coordinator:
         rejoins = self._rejoins(restored)
         if len(restored) == len(self._layout.partitions):
             self._underway.clear()
-        self._underway[self.epoch] = _Underway(restored.union(rejoins), {*restored, *rejoins})
+        self._underway[self.epoch] = _Underway({*restored, *rejoins}, {*restored, *rejoins})
         for number in sorted(restored):
             self.lives[number] = self.epoch
             self._order([number], self._restore)
+            if self._down:
+                self._order([number], lambda _: Failure(self.epoch, tuple(sorted(self._down))))
         self._order(sorted(rejoins), lambda number: rejoins[number])
 
     def _restore(self, number: int) -> Restore:
@@ -257,7 +269,7 @@ class Coordinator:
 
     def _announce_stable(self) -> None:
         """Sinks publish what a stable line covers; whoever keeps output for others lets go what lies before it."""
-        told = self._up() if self._strategy.partial else self._sinks
+        told = self._up() if self._protocol.by_batch else self._sinks
         self._order(told, lambda number: Stable(self.lives[number], self.history.stable[number].number))
 
     def _up(self) -> set[int]:

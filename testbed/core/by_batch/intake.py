@@ -62,6 +62,14 @@ class BatchIntake(Intake):
         """The last border that has arrived on each of these channels."""
         return {channel: self._borders[channel].arrived for channel in channels}
 
+    def epoch(self, channel: int) -> int:
+        """The epoch of the frames that count on a channel."""
+        return self._links[channel].epoch
+
+    def owes(self, channel: int) -> int:
+        """For how many frames in the queue of a channel credit has not gone back."""
+        return sum(self._borders[channel].following)
+
     def ready(self) -> list[int]:
         found = self.next()
         return [] if found is None else [found]

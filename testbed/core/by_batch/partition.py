@@ -73,6 +73,28 @@ class BatchedPartition(Partition):
         """How many frames it keeps for receivers that may go back."""
         return self._sending.retained_frames
 
+    @property
+    def retained_from(self) -> int:
+        """It keeps all that it has sent since its checkpoint with this number."""
+        return self._sending.retained_from
+
+    @property
+    def unheard(self) -> frozenset[int]:
+        """The output channels whose receivers are known to have failed."""
+        return self._sending.unheard
+
+    def receives_in(self, channel: int) -> int:
+        """The epoch in which it receives on an input channel."""
+        return self._intake.epoch(channel)
+
+    def credit(self, channel: int) -> int:
+        """How many more frames it may send on an output channel."""
+        return self._sending.credit(channel)
+
+    def owes(self, channel: int) -> int:
+        """For how many frames that it has it will give credit back on an input channel."""
+        return self._intake.owes(channel)
+
     def on_order(self, message: ToPartition) -> None:
         if isinstance(message, Rejoin):
             self._intake.rejoin(message.epoch, message.inputs)

@@ -22,6 +22,11 @@ class Retained:
         self._marks: deque[tuple[int, dict[int, int]]] = deque([(number, dict(self._begun))])
         self.frames = 0
 
+    @property
+    def number(self) -> int:
+        """The checkpoint since which all is here."""
+        return self._marks[0][0]
+
     def add(self, frame: Frame) -> None:
         """A frame was sent."""
         self._frames[frame.channel].append(frame)

@@ -84,6 +84,20 @@ class BatchSending(Sending):
         """How many frames are retained."""
         return self._retained.frames
 
+    @property
+    def retained_from(self) -> int:
+        """The checkpoint since which all is retained."""
+        return self._retained.number
+
+    @property
+    def unheard(self) -> frozenset[int]:
+        """The channels whose receivers have failed."""
+        return self._down
+
+    def credit(self, channel: int) -> int:
+        """How many more frames may be sent on a channel."""
+        return self._links[channel].credit
+
     def _post(self, link: OutputLink, frame: Frame) -> None:
         self._retained.add(frame)
         if link.channel.id in self._down:

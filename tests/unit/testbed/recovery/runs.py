@@ -7,6 +7,7 @@ from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from testbed.simulation import CrashMoment, Fault, Simulation
+from tests.unit.testbed.runs import oracle
 from tests.unit.testbed.small_flows import laid_out
 
 FLOWS = ("chain", "joined", "windowed", "fused")
@@ -29,4 +30,5 @@ def simulated(flow, strategy, seed, delivery=Delivery.EXACTLY_ONCE, **options):
     """A run, not yet begun, with the faults of its seed unless others are given."""
     layout, inputs = laid_out(flow, delivery)
     options = {"faults": faults(flow, seed), "slots": 2 + seed % 2, "batching": Batching(5, 1 + seed % 2), **options}
+    options.setdefault("expected", oracle(flow))
     return Simulation(layout, PROTOCOLS["batch-aligned"], inputs, seed, recovery=STRATEGIES[strategy](), **options)

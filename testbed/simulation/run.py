@@ -1,4 +1,4 @@
-"""A dataflow in one thread under a seeded schedule: every order of events that channels allow, and crashes anywhere.
+"""One simulated run of a dataflow, step by step.
 
 One step is one event: a frame, a message or a stored object arrives, a partition processes one frame, a
 source reads one batch, a timer fires, a worker crashes. Which, is drawn from those that can happen. Channels keep their
@@ -11,62 +11,38 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import dataclass, field
 from random import Random
 
 import pyarrow as pa
 
 from experiments.errors import AftershockError
-from testbed.core.by_batch.cutting import Batching, border_of
+from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import Checkpoint, Line
 from testbed.core.control import Restore, Stored, Unreadable, decode_message, encode_message
 from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.effects import Delete, Grant, Order, Publish, Send, Store, Sweep, Tell, Write
-from testbed.core.frames import Frame, FrameKind, FrameReader, encode
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition, PartitionLimits
 from testbed.core.progress import Tally
 from testbed.core.protocol import Protocol
 from testbed.core.recovery import Recovery
 from testbed.operators import Source
+from testbed.simulation.faults import CrashMoment, Fault, FaultSchedule, spoil
+from testbed.simulation.invariants import Invariants
+from testbed.simulation.network import Network
+from testbed.simulation.workers import Worker
 from testbed.stores.store import MemoryStore, UnreadableObject
 
+RETURNS = (
+    0.05  # the share of steps at which a worker that is away may come, so that others go on for a while without it
+)
 Inputs = Mapping[str, Sequence[Sequence[pa.RecordBatch]]]
-
-
-class CrashMoment(Enum):
-    """When a fault strikes: at any step, or while something delicate is under way."""
-
-    ANY = "any"
-    ALIGNING = "aligning"
-    STORING = "storing"
-    RESTORING = "restoring"
-    REPLAYING = "replaying"
-
-
-class ContentChanged(AftershockError):
-    """A partition has sent two different things under one number."""
 
 
 class Stuck(AftershockError):
     """The dataflow has not finished after so many steps."""
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A worker crashes, or is suspected to have, when it has been such a moment for `after` steps.
-
-    late     its replacement comes at any time later, not at once
-    spoils   and when everyone goes back, an object of the newest line has changed that the stable line can do without
-    """
-
-    moment: CrashMoment
-    after: int
-    suspicion: bool = False
-    spoils: bool = False
-    late: bool = False
 
 
 class Observer:
@@ -96,28 +72,6 @@ class SimulationResult:
     steps: int = 0
 
 
-@dataclass
-class _Worker:
-    """A process with partitions; `listening` is over when the coordinator has given it up."""
-
-    name: str
-    partitions: dict[int, Partition] = field(default_factory=dict)
-    ready: dict[int, list[tuple]] = field(default_factory=dict)
-    orders: deque[tuple[int, bytes]] = field(default_factory=deque)
-    messages: deque[bytes] = field(default_factory=deque)
-    storing: deque[tuple[int, Store]] = field(default_factory=deque)
-    publishing: deque[tuple[int, Publish]] = field(default_factory=deque)
-
-    def queues(self, run: Simulation) -> tuple[tuple[deque, Callable], ...]:
-        """What is under way, and what happens when the first of it arrives."""
-        return (
-            (self.orders, run._order),
-            (self.messages, run._message),
-            (self.storing, run._stored),
-            (self.publishing, run._publish),
-        )
-
-
 class Simulation:
     """One run of a dataflow on `slots` workers; the same arguments give the same run."""
 
@@ -136,33 +90,40 @@ class Simulation:
         observer: Observer | None = None,
         recovery: Recovery | None = None,
         batching: Batching | None = None,
+        expected: Counter[tuple] | None = None,
     ) -> None:
         """`inputs`: for each source and each of its partitions the batches; `refusals`: share of writes
-        that the store refuses; `timers`: share of steps at which a timer may fire, too.
+        that the store refuses; `timers`: share of steps at which a timer may fire, too; `expected`: what a run without
+        faults publishes, if that is known.
         """
         self.layout, self.protocol, self.outcome = layout, protocol, SimulationResult()
         self.store = MemoryStore()
         self.coordinator = Coordinator(layout, protocol, slots, spare_lines, recovery)
         self._batching = batching or Batching(10, 2)
-        self._contents: dict[tuple[int, FrameKind, int], Frame] = {}
-        self._away = 0
+        self._expected, self._away = expected, 0
         self._inputs, self._limits = inputs, limits or PartitionLimits()
         self._refusals, self._timers = refusals, timers
         self._observer = observer or Observer()
         self._random = Random(seed)
-        self._faults = [[fault, fault.after] for fault in faults]
+        self._faults = FaultSchedule(faults)
+        self._partial = recovery is not None and recovery.partial
         self._schemas = [channel.schema for channel in layout.channels]
-        self._network: list[deque[Frame]] = [deque() for _ in layout.channels]
+        self.network = Network(layout, protocol.by_batch, self._random)
         self._lost: deque[str] = deque()
         self._spoiling = False
         self._committed: dict[int, int] = {}
-        self._workers: list[_Worker] = []
-        self._isolated: list[_Worker] = []
+        self.workers: list[Worker] = []
+        self._isolated: list[Worker] = []
+        credit = self._limits.frames_in_flight
+        self._invariants = Invariants(layout, self.coordinator, self.network, self.workers, credit)
         for _ in range(slots):
             self._join()
 
     def run(self, most_steps: int = 20_000) -> SimulationResult:
-        """Until every record is processed and published. Raises `Stuck` if that doesn't come about."""
+        """Until every record is processed and published.
+
+        Raises `Stuck` if that doesn't come about, and by batch `InvariantBroken` or `ContentChanged`.
+        """
         while events := self._possible():
             self.outcome.steps += 1
             if self.outcome.steps > most_steps:
@@ -170,27 +131,39 @@ class Simulation:
             if not self._strike():
                 event, *arguments = self._random.choice(events)
                 event(*arguments)
-        for worker in self._workers:
+            if self.protocol.by_batch:
+                self._invariants.check()
+        for worker in self.workers:
             self._count_all(worker)
         return self.outcome
 
     def _possible(self) -> list[tuple]:
         """Everything that can happen now, timers only sometimes or when there is nothing else; nothing at the end."""
-        events: list[tuple] = [(self._deliver, number) for number, frames in enumerate(self._network) if frames]
+        events: list[tuple] = [(self._deliver, number) for number in self.network.busy]
         events += [(self._notice,)] if self._lost else []
-        events += [(self._return,)] if self._away else []
         for worker in self._everyone():
-            events += [(event, worker) for queue, event in worker.queues(self) if queue]
+            events += [(event, worker) for queue, event in self._queues(worker) if queue]
             for each in worker.ready.values():
                 events += each
+        if self._away and (not events or self._random.random() < RETURNS):
+            events.append((self._return,))
         if not events and self._finished():
             return []
         if not events or self._random.random() < self._timers:
             events += [(self._round_due,)] * (self.protocol.in_rounds * len(self.layout.partitions))
-            events += [(self._timer, worker, number) for worker in self._workers for number in worker.partitions]
+            events += [(self._timer, worker, number) for worker in self.workers for number in worker.partitions]
         return events
 
-    def _ready(self, worker: _Worker, partition: Partition) -> list[tuple]:
+    def _queues(self, worker: Worker) -> tuple[tuple[deque, Callable], ...]:
+        """What is under way, and what happens when the first of it arrives."""
+        return (
+            (worker.orders, self._order),
+            (worker.messages, self._message),
+            (worker.storing, self._stored),
+            (worker.publishing, self._publish),
+        )
+
+    def _ready(self, worker: Worker, partition: Partition) -> list[tuple]:
         """What a partition can do by itself."""
         if partition.wants_input:
             return [(self._read, worker, partition)]
@@ -199,20 +172,20 @@ class Simulation:
     # What can happen.
 
     def _deliver(self, channel: int) -> None:
-        frame = self._network[channel].popleft()
+        frame = self.network.deliver(channel)
         for worker in self._everyone():
             self._at(worker, self.layout.channels[channel].receiver, Partition.on_frame, frame)
 
-    def _step(self, worker: _Worker, partition: Partition, channel: int) -> None:
+    def _step(self, worker: Worker, partition: Partition, channel: int) -> None:
         self._at(worker, partition.number, Partition.step, channel)
 
-    def _read(self, worker: _Worker, partition: Partition) -> None:
+    def _read(self, worker: Worker, partition: Partition) -> None:
         batches = self._inputs[partition.layout.operator][partition.layout.index]
         position, _ = partition.next_input
         batch = batches[position] if position < len(batches) else None
         self._at(worker, partition.number, Partition.on_input, batch, position + 1, position + 1 >= len(batches))
 
-    def _timer(self, worker: _Worker, number: int) -> None:
+    def _timer(self, worker: Worker, number: int) -> None:
         on_own_time = self.protocol.on_own_time and self._random.random() < 0.7
         self._at(worker, number, Partition.on_timer if on_own_time else Partition.on_progress)
 
@@ -220,7 +193,7 @@ class Simulation:
         self.coordinator.on_round_due()
         self._coordinate()
 
-    def _message(self, worker: _Worker) -> None:
+    def _message(self, worker: Worker) -> None:
         message = decode_message(worker.messages.popleft())
         if isinstance(message, Stored) and message.epoch == self.coordinator.epoch:
             self._observer.known(message.checkpoint)
@@ -231,7 +204,7 @@ class Simulation:
         self.coordinator.on_lost(self._lost.popleft())
         self._coordinate()
 
-    def _order(self, worker: _Worker) -> None:
+    def _order(self, worker: Worker) -> None:
         number, data = worker.orders.popleft()
         message = decode_message(data)
         if not isinstance(message, Restore):
@@ -239,6 +212,7 @@ class Simulation:
             return
         if number not in worker.partitions:
             worker.partitions[number] = self._partition(number)
+        worker.restored[number] = message.checkpoint.number
         try:
             objects = {key: self.store.get(key) for key in (*message.checkpoint.state_keys, *message.log_keys)}
         except UnreadableObject as error:
@@ -253,7 +227,7 @@ class Simulation:
             return BatchedPartition(layout, count, self._schemas, self.protocol, self._limits, self._batching)
         return Partition(layout, count, self._schemas, self.protocol, self._limits)
 
-    def _stored(self, worker: _Worker) -> None:
+    def _stored(self, worker: Worker) -> None:
         number, effect = worker.storing.popleft()
         checkpoint = effect.checkpoint
         if self._random.random() < self._refusals:
@@ -263,31 +237,31 @@ class Simulation:
             self.store.put(key, content())
         self._at(worker, number, Partition.on_stored, checkpoint.epoch, checkpoint.number)
 
-    def _publish(self, worker: _Worker) -> None:
+    def _publish(self, worker: Worker) -> None:
         number, effect = worker.publishing.popleft()
         if effect.number > self._committed.get(number, 0):
             self._committed[number] = effect.number
             for batch in effect.batches:
                 _add_rows(self.outcome.published, batch)
+            if self._expected is not None:
+                self._invariants.check_published(self.outcome.published, self._expected)
         self._at(worker, number, Partition.on_published, self._committed.get(number, 0))
 
     # Faults.
 
     def _strike(self) -> bool:
         """Let the next fault happen if its moment has come."""
-        if not self._faults or not self._workers or not self._is_moment(self._faults[0][0].moment):
+        fault = self._faults.strike(self._is_moment) if self.workers else None
+        if fault is None:
             return False
-        self._faults[0][1] -= 1
-        if self._faults[0][1] >= 0:
-            return False
-        fault, _ = self._faults.pop(0)
-        worker = self._random.choice(self._workers)
-        self._workers.remove(worker)
+        worker = self._random.choice(self.workers)
+        self.workers.remove(worker)
         self.outcome.crashes += 1
         self._count_all(worker)
         if fault.suspicion:
             self._isolated.append(worker)
             self.coordinator.on_lost(worker.name)
+            self._coordinate()
         else:
             self._lose_frames(worker)
             self._lost.append(worker.name)
@@ -303,61 +277,50 @@ class Simulation:
         self._away -= 1
         self._join()
 
-    def _spoil(self) -> None:
-        found = sorted(set(self.store.keys()) - self.coordinator.history.needed_by_stable())
-        self._spoiling &= not found
-        if found:
-            key = self._random.choice(found)
-            data = self.store.objects[key]
-            self.store.objects[key] = data[:-1] + bytes([data[-1] ^ 1])
-
     def _is_moment(self, moment: CrashMoment) -> bool:
-        partitions = [partition for worker in self._workers for partition in worker.partitions.values()]
+        partitions = [partition for worker in self.workers for partition in worker.partitions.values()]
         return {
             CrashMoment.ANY: lambda: True,
             CrashMoment.ALIGNING: lambda: any(partition.aligning for partition in partitions),
-            CrashMoment.STORING: lambda: any(worker.storing for worker in self._workers),
+            CrashMoment.STORING: lambda: any(worker.storing for worker in self.workers),
             CrashMoment.RESTORING: lambda: self.coordinator.phase is Phase.RESTORING and self.coordinator.epoch > 1,
             CrashMoment.REPLAYING: lambda: any(partition.replaying for partition in partitions),
         }[moment]()
 
-    def _lose_frames(self, worker: _Worker) -> None:
-        """Of what the worker had sent, the last frames may not have got out."""
+    def _lose_frames(self, worker: Worker) -> None:
         for channel in self.layout.channels:
             if channel.sender in worker.partitions:
-                frames, epoch = self._network[channel.id], worker.partitions[channel.sender].sends_in(channel.id)
-                own = sum(frame.epoch == epoch for frame in frames)
-                for _ in range(self._random.randint(0, own)):
-                    if frames[-1].epoch == epoch:
-                        frames.pop()
+                self.network.lose(channel.id, worker.partitions[channel.sender].sends_in(channel.id))
 
     def _join(self) -> None:
-        worker = _Worker(f"worker-{self.outcome.joined}")
+        worker = Worker(f"worker-{self.outcome.joined}")
         self.outcome.joined += 1
-        self._workers.append(worker)
+        self.workers.append(worker)
         self.coordinator.on_joined(worker.name)
         self._coordinate()
 
     # Effects.
 
-    def _at(self, worker: _Worker, number: int, event: Callable, *arguments: object) -> None:
+    def _at(self, worker: Worker, number: int, event: Callable, *arguments: object) -> None:
         """Something happens to a partition, in the way of its kind, if the worker has it."""
         partition = worker.partitions.get(number)
         if partition is not None:
             getattr(partition, event.__name__)(*arguments)
             self._carry_out(worker, partition)
 
-    def _carry_out(self, worker: _Worker, partition: Partition) -> None:
+    def _carry_out(self, worker: Worker, partition: Partition) -> None:
         grants: list[tuple[int, Grant]] = []
         for effect in partition.take_effects():
             match effect:
                 case Send(frame):
-                    if self.protocol.by_batch:
-                        self._compare(frame)
-                    self._network[frame.channel].append(self._through_the_wire(frame))
+                    self.network.send(frame)
                 case Grant(channel):
                     grants.append((self.layout.channels[channel].sender, effect))
-                case Store():
+                case Store(checkpoint):
+                    if self.protocol.by_batch:
+                        last = checkpoint.number * self._batching.per_checkpoint - 1
+                        out = self._committed.get(partition.number, 0)
+                        self._invariants.check_stored(worker, checkpoint, last, out)
                     worker.storing.append((partition.number, effect))
                 case Write(batch):
                     _add_rows(self.outcome.written, batch)
@@ -374,8 +337,10 @@ class Simulation:
         for effect in self.coordinator.take_effects():
             match effect:
                 case Order(name, partition, message):
-                    found = [worker for worker in self._workers if worker.name == name]
+                    found = [worker for worker in self.workers if worker.name == name]
                     for worker in found:
+                        if self._partial and isinstance(message, Restore) and not self.outcome.fallbacks:
+                            self._invariants.check_restored(worker, partition)
                         worker.orders.append((partition, encode_message(message)))
                 case Delete(keys):
                     for key in keys:
@@ -389,38 +354,25 @@ class Simulation:
                         if key.partition("/")[0] in partitions:
                             self.store.delete(key)
                     if self._spoiling:
-                        self._spoil()
-
-    def _compare(self, frame: Frame) -> None:
-        """With batches a number names a content, in every life of the sender. Raises `ContentChanged` otherwise."""
-        number = frame.sequence if frame.kind is FrameKind.DATA else border_of(frame)
-        known = self._contents.setdefault((frame.channel, frame.kind, number), frame)
-        if replace(known, epoch=0, batch=None) != replace(frame, epoch=0, batch=None) or known.batch != frame.batch:
-            raise ContentChanged(f"frame {number} of channel {frame.channel} is not what it was before")
-
-    def _through_the_wire(self, frame: Frame) -> Frame:
-        """Now and then as bytes and back: what doesn't survive that must not pass here."""
-        if self._random.random() < 0.9:
-            return frame
-        (received,) = FrameReader(self._schemas).feed(encode(frame))
-        return received
+                        needed = self.coordinator.history.needed_by_stable()
+                        self._spoiling = not spoil(self.store, needed, self._random)
 
     # Looking around.
 
-    def _everyone(self) -> list[_Worker]:
-        return self._workers + self._isolated
+    def _everyone(self) -> list[Worker]:
+        return self.workers + self._isolated
 
     def _finished(self) -> bool:
-        if self.coordinator.phase is not Phase.RUNNING or any(self._network) or self._lost or self._away:
+        away = self.network.busy or self._lost or self._away
+        if self.coordinator.phase is not Phase.RUNNING or away or not all(worker.quiet for worker in self.workers):
             return False
-        queues = (queue for w in self._workers for queue in (w.orders, w.messages, w.storing, w.publishing))
-        return not any(queues) and all(
+        return all(
             partition.idle and (partition.ended or not isinstance(partition.layout.element, Source))
-            for worker in self._workers
+            for worker in self.workers
             for partition in worker.partitions.values()
         )
 
-    def _count_all(self, worker: _Worker) -> None:
+    def _count_all(self, worker: Worker) -> None:
         total = self.outcome.tally
         for partition in worker.partitions.values():
             for name, value in vars(partition.tally).items():

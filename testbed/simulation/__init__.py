@@ -1,0 +1,21 @@
+"""A dataflow in one thread under a seeded schedule: every order of events that channels allow, and crashes anywhere.
+
+`run` has the events, `faults` what strikes and when, `workers` and `network` what is where and under way, and
+`invariants` what must hold after every step.
+"""
+
+from testbed.simulation.faults import CrashMoment, Fault
+from testbed.simulation.invariants import InvariantBroken
+from testbed.simulation.network import ContentChanged
+from testbed.simulation.run import Observer, Simulation, SimulationResult, Stuck
+
+__all__ = [
+    "ContentChanged",
+    "CrashMoment",
+    "Fault",
+    "InvariantBroken",
+    "Observer",
+    "Simulation",
+    "SimulationResult",
+    "Stuck",
+]

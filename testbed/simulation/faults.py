@@ -1,0 +1,64 @@
+"""What goes wrong in a simulated run, and when."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+
+from testbed.stores.store import MemoryStore
+
+
+class CrashMoment(Enum):
+    """When a fault strikes: at any step, or while something delicate is under way."""
+
+    ANY = "any"
+    ALIGNING = "aligning"
+    STORING = "storing"
+    RESTORING = "restoring"
+    REPLAYING = "replaying"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A worker crashes, or is suspected to have, when it has been such a moment for `after` steps.
+
+    late     its replacement comes at any time later, not at once
+    spoils   and when everyone goes back, an object of the newest line has changed that the stable line can do without
+    """
+
+    moment: CrashMoment
+    after: int
+    suspicion: bool = False
+    spoils: bool = False
+    late: bool = False
+
+
+class FaultSchedule:
+    """Faults strike in their order: the moments of the first are counted, then those of the next."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self._pending = deque(faults)
+        self._passed = 0
+
+    def strike(self, is_moment: Callable[[CrashMoment], bool]) -> Fault | None:
+        """The fault that strikes at this step; None if there is none."""
+        if not self._pending or not is_moment(self._pending[0].moment):
+            return None
+        self._passed += 1
+        if self._passed <= self._pending[0].after:
+            return None
+        self._passed = 0
+        return self._pending.popleft()
+
+
+def spoil(store: MemoryStore, needed: set[str], random: Random) -> bool:
+    """Change an object that is not needed; returns whether there was one."""
+    found = sorted(set(store.keys()) - needed)
+    if found:
+        key = random.choice(found)
+        data = store.objects[key]
+        store.objects[key] = data[:-1] + bytes([data[-1] ^ 1])
+    return bool(found)

@@ -1,0 +1,93 @@
+"""What must hold after every step of a simulated run by batch, and what of every effect."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from experiments.errors import AftershockError
+from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.checkpoints import Checkpoint
+from testbed.core.coordinator import Coordinator, Phase
+from testbed.core.layout import Channel, Layout
+from testbed.simulation.network import Network
+from testbed.simulation.workers import Worker
+
+
+class InvariantBroken(AftershockError):
+    """Something holds no more that always must: a fault of a partition, or of the coordinator."""
+
+
+class Invariants:
+    """Looks at the workers that the coordinator listens to. Everything raises `InvariantBroken`."""
+
+    def __init__(
+        self, layout: Layout, coordinator: Coordinator, network: Network, workers: Sequence[Worker], credit: int
+    ) -> None:
+        """`workers`: those that the coordinator listens to, at any time; `credit`: the limit of each channel."""
+        self._layout, self._coordinator, self._network = layout, coordinator, network
+        self._workers, self._credit = workers, credit
+
+    def check(self) -> None:
+        """After every step."""
+        down, lives = self._coordinator.down, self._coordinator.lives
+        placed: dict[int, tuple[Worker, BatchedPartition]] = {}
+        for worker in self._workers:
+            for number, partition in worker.partitions.items():
+                if isinstance(partition, BatchedPartition) and number not in down and partition.epoch == lives[number]:
+                    placed[number] = worker, partition
+        for worker, partition in placed.values():
+            self._check_partition(worker, partition)
+        for channel in self._layout.channels:
+            if channel.sender in placed and channel.receiver in placed:
+                self._check_channel(channel, placed[channel.sender], placed[channel.receiver])
+
+    def _check_partition(self, worker: Worker, partition: BatchedPartition) -> None:
+        """Retained is what lies after the stable line; who fails is known to those who send to it."""
+        name, kept = partition.layout.name, partition.retained_from
+        stable = self._coordinator.history.stable[partition.number].number
+        if kept > max(stable, worker.restored[partition.number]):
+            raise InvariantBroken(f"{name} retains what is after checkpoint {kept}, and {stable} is stable")
+        if worker.orders:
+            return
+        if kept < stable and self._coordinator.phase is Phase.RUNNING:
+            raise InvariantBroken(f"{name} still retains what is after checkpoint {kept}, and {stable} is stable")
+        failed = {each.id for each in partition.outputs if each.receiver in self._coordinator.down}
+        if partition.unheard != failed:
+            raise InvariantBroken(f"{name} takes {set(partition.unheard)} for unheard, which {failed} are")
+
+    def _check_channel(
+        self, channel: Channel, sending: tuple[Worker, BatchedPartition], receiving: tuple[Worker, BatchedPartition]
+    ) -> None:
+        """Both ends agree on the epoch once they have heard of it, and no credit is lost or made."""
+        (one, sender), (other, receiver) = sending, receiving
+        epoch, expected = sender.sends_in(channel.id), receiver.receives_in(channel.id)
+        if epoch != expected:
+            if not one.orders and not other.orders:
+                raise InvariantBroken(f"channel {channel.id}: sent in epoch {epoch}, received in {expected}")
+            return
+        under_way, owed = self._network.under_way(channel.id, epoch), receiver.owes(channel.id)
+        credit = sender.credit(channel.id)
+        if credit + under_way + owed != self._credit:
+            of = f"{credit} left, {under_way} under way, {owed} queued"
+            raise InvariantBroken(f"channel {channel.id}: of a credit of {self._credit} there are {of}")
+
+    def check_stored(self, worker: Worker, checkpoint: Checkpoint, last_batch: int, out: int) -> None:
+        """A sink's checkpoint goes to the store once all output up to its last batch is out.
+
+        `out`: the number of the last output that is out.
+        """
+        numbers = [effect.number for number, effect in worker.publishing if number == checkpoint.partition]
+        waiting = [number for number in numbers if out < number <= last_batch + 1]
+        if waiting:
+            raise InvariantBroken(f"checkpoint {checkpoint.number} is stored before output {waiting} is out")
+
+    def check_restored(self, worker: Worker, number: int) -> None:
+        """A strategy that restores parts leaves survivors alone, unless something could not be read."""
+        if number in worker.partitions:
+            raise InvariantBroken(f"{self._layout.partitions[number].name} is restored and was not lost")
+
+    def check_published(self, published: Counter[tuple], expected: Counter[tuple]) -> None:
+        """Output is part of what a run without faults puts out."""
+        if not published <= expected:
+            raise InvariantBroken(f"put out and not expected: {published - expected}")

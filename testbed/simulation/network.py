@@ -1,0 +1,73 @@
+"""The frames that are under way in a simulated run."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from random import Random
+
+from experiments.errors import AftershockError
+from testbed.core.by_batch.cutting import border_of
+from testbed.core.frames import Frame, FrameKind, FrameReader, encode
+from testbed.core.layout import Layout
+
+
+class ContentChanged(AftershockError):
+    """A partition has sent two different things under one number."""
+
+
+class Network:
+    """Channels keep their order and delay as they like.
+
+    numbered   how many numbers of frames are known; with batches each names one content
+    """
+
+    def __init__(self, layout: Layout, by_batch: bool, random: Random) -> None:
+        self._by_batch, self._random = by_batch, random
+        self._schemas = [channel.schema for channel in layout.channels]
+        self._frames: list[deque[Frame]] = [deque() for _ in layout.channels]
+        self._contents: dict[tuple[int, FrameKind, int], Frame] = {}
+
+    @property
+    def busy(self) -> list[int]:
+        """The channels on which something is under way."""
+        return [channel for channel, frames in enumerate(self._frames) if frames]
+
+    @property
+    def numbered(self) -> int:
+        return len(self._contents)
+
+    def under_way(self, channel: int, epoch: int) -> int:
+        """How many frames of an epoch are under way."""
+        return sum(frame.epoch == epoch for frame in self._frames[channel])
+
+    def send(self, frame: Frame) -> None:
+        """Raises `ContentChanged`."""
+        if self._by_batch:
+            self._compare(frame)
+        self._frames[frame.channel].append(self._through_the_wire(frame))
+
+    def deliver(self, channel: int) -> Frame:
+        """The next frame of a channel arrives."""
+        return self._frames[channel].popleft()
+
+    def lose(self, channel: int, epoch: int) -> None:
+        """The sender has crashed: of what it had sent in this epoch, the last frames may not have got out."""
+        frames = self._frames[channel]
+        for _ in range(self._random.randint(0, self.under_way(channel, epoch))):
+            if frames[-1].epoch == epoch:
+                frames.pop()
+
+    def _compare(self, frame: Frame) -> None:
+        """With batches a number names a content, in every life of the sender."""
+        number = frame.sequence if frame.kind is FrameKind.DATA else border_of(frame)
+        known = self._contents.setdefault((frame.channel, frame.kind, number), frame)
+        if replace(known, epoch=0, batch=None) != replace(frame, epoch=0, batch=None) or known.batch != frame.batch:
+            raise ContentChanged(f"frame {number} of channel {frame.channel} is not what it was before")
+
+    def _through_the_wire(self, frame: Frame) -> Frame:
+        """Now and then as bytes and back: what doesn't survive that must not pass here."""
+        if self._random.random() < 0.9:
+            return frame
+        (received,) = FrameReader(self._schemas).feed(encode(frame))
+        return received

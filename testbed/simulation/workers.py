@@ -1,0 +1,37 @@
+"""The workers of a simulated run, with what is under way to them and from them."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from testbed.core.effects import Publish, Store
+from testbed.core.partition import Partition
+
+
+@dataclass
+class Worker:
+    """A process with partitions.
+
+    partitions   by number
+    restored     by number the checkpoint that the partition went back to last
+    ready        by number what the partition can do by itself
+    orders       from the coordinator, by number of the partition, encoded
+    messages     to the coordinator, encoded
+    storing      checkpoints on their way to the store, by number of the partition
+    publishing   output on its way out, by number of the partition
+    """
+
+    name: str
+    partitions: dict[int, Partition] = field(default_factory=dict)
+    restored: dict[int, int] = field(default_factory=dict)
+    ready: dict[int, list[tuple]] = field(default_factory=dict)
+    orders: deque[tuple[int, bytes]] = field(default_factory=deque)
+    messages: deque[bytes] = field(default_factory=deque)
+    storing: deque[tuple[int, Store]] = field(default_factory=deque)
+    publishing: deque[tuple[int, Publish]] = field(default_factory=deque)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is under way to it or from it."""
+        return not (self.orders or self.messages or self.storing or self.publishing)

@@ -1,0 +1,131 @@
+"""Coordinator and strategies under every interleaving of faults, orders, messages and checkpoints on small layouts.
+
+A state has the real coordinator, abstract workers, and what is under way between them. A worker crashes or is given up
+and goes on, at any time; its replacement comes at any time later, also before the loss is noticed.
+"""
+
+import pytest
+
+from testbed.core.control import Failure, Go, Rejoin
+from testbed.core.coordinator import Coordinator, _Underway
+from testbed.core.history import History
+from testbed.recovery import STRATEGIES, Blocking
+from tests.unit.testbed.recovery.abstract import Wrong
+from tests.unit.testbed.recovery.exploring import Explored
+from tests.unit.testbed.recovery.small_layouts import chain, diamond, two_sources
+
+LAYOUTS = {
+    "chain on two slots": chain(0, 1, 0),
+    "chain on three slots": chain(0, 1, 2),
+    "two sources on two slots": two_sources(0, 1, 0),
+    "two sources on three slots": two_sources(0, 1, 2),
+    "diamond on two slots": diamond(0, 1, 0, 1),
+}
+ONE_FAULT = {"most_checkpoints": 1, "faults": 1, "spoilable": 1, "spare_lines": 1}
+TWO_FAULTS = {"most_checkpoints": 0, "faults": 2}
+
+
+def explored(layout, strategy, **limits):
+    of = LAYOUTS[layout]
+    return Explored(of, strategy, len({each.index for each in of.partitions}), **limits)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("layout", ["chain on two slots", "chain on three slots", "two sources on two slots"])
+def test_every_order_of_events_with_one_fault(layout, strategy):
+    found = explored(layout, strategy, **ONE_FAULT)
+    assert found.states > 3000, f"{found.states} states"
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_order_of_events_with_two_faults(layout, strategy):
+    found = explored(layout, strategy, **TWO_FAULTS)
+    assert found.states > 10_000, f"{found.states} states"
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_order_of_events_with_two_faults_and_a_checkpoint(strategy):
+    found = explored("chain on two slots", strategy, **{**ONE_FAULT, "faults": 2, "spare_lines": 0, "spoilable": 0})
+    assert found.states > 100_000, f"{found.states} states"
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("layout", ["chain on two slots", "two sources on two slots"])
+def test_every_order_of_events_with_two_checkpoints(layout, strategy):
+    found = explored(layout, strategy, **{**ONE_FAULT, "most_checkpoints": 2})
+    assert found.states > 30_000, f"{found.states} states"
+
+
+def go_at_first_ready(coordinator, epoch, real=Coordinator._go_if_ready):
+    coordinator._underway[epoch].awaited.clear()
+    real(coordinator, epoch)
+
+
+def survivors_too(strategy, world):
+    return world.everyone if world.down <= world.placed and world.down else frozenset()
+
+
+def inputs_forgotten(coordinator, restored, real=Coordinator._rejoins):
+    found = real(coordinator, restored)
+    return {number: Rejoin(each.epoch, each.number, each.outputs, ()) for number, each in found.items()}
+
+
+def nobody_rejoins(coordinator, restored):
+    return {}
+
+
+def nobody_goes_on(coordinator, partitions, message, real=Coordinator._order):
+    told = {number: message(number) for number in partitions}
+    left = {n for n, each in told.items() if isinstance(each, Go) and each.epoch != coordinator.lives[n]}
+    real(coordinator, [number for number in told if number not in left], message)
+
+
+def sent_again_too_late(coordinator, restored, real=Coordinator._rejoins):
+    found = real(coordinator, restored)
+    return {n: Rejoin(each.epoch, each.number + 1, each.outputs, each.inputs) for n, each in found.items()}
+
+
+def newest_line_announced(coordinator, real=Coordinator._announce_stable):
+    lines = coordinator.history._lines
+    lines.insert(0, lines[-1])
+    real(coordinator)
+    del lines[0]
+
+
+def stable_line_deleted(history, real=History._trim):
+    return sorted(set(real(history)) | {key for at in history.stable for key in at.state_keys})
+
+
+def failure_untold(coordinator, partitions, message, real=Coordinator._order):
+    found = {number: message(number) for number in partitions}
+    real(coordinator, [number for number in found if not isinstance(found[number], Failure)], message)
+
+
+def lost_are_awaited(underway, partitions):
+    return
+
+
+PLANTS = {
+    "Go once one is ready": (Coordinator, "_go_if_ready", go_at_first_ready, "used in epoch 1"),
+    "survivors are restored": (Blocking, "restored_now", survivors_too, "are restored and only"),
+    "a receiver keeps the old epoch": (Coordinator, "_rejoins", inputs_forgotten, "used in epoch 2"),
+    "neighbours are told nothing": (Coordinator, "_rejoins", nobody_rejoins, "is told nothing more"),
+    "neighbours are not told to go on": (Coordinator, "_order", nobody_goes_on, "stuck: .* to go"),
+    "output comes from a checkpoint too late": (Coordinator, "_rejoins", sent_again_too_late, "retains from 0 to 0"),
+    "the newest line is announced": (Coordinator, "_announce_stable", newest_line_announced, "1 is stable"),
+    "objects of the stable line are deleted": (History, "_trim", stable_line_deleted, "may be restored and is deleted"),
+    "a failure is not told": (Coordinator, "_order", failure_untold, "is told nothing more and its receiver"),
+    "those that were lost are awaited": (_Underway, "lose", lost_are_awaited, "stuck: Phase.RESTORING"),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_an_error_in_the_coordinator_is_noticed(plant, monkeypatch):
+    owner, name, wrong, notice = PLANTS[plant]
+    monkeypatch.setattr(owner, name, wrong)
+    with pytest.raises(Wrong, match=notice):
+        explored("chain on two slots", "blocking", most_checkpoints=2, faults=1, spare_lines=1)
