@@ -1,24 +1,13 @@
-"""What a run can execute: the spec of each workload, and the properties that the rest of a run asks of any of them.
-
-Every spec has
-
-    name, title    for the registry, and for people
-    input_topics, output_topic
-    depth          stateful operators in a chain; None: nobody knows
-    has_oracle     whether there is an exact output to compare with
-    by_record      each result belongs to one input record (or to a few that meet in a join), not to a window of time
-    settling_ms    by how much the watermark must have passed the end of a window before its results are final
-"""
+"""What a run can execute: the spec of each workload, and the union of them all. `workload_base` has what they share."""
 
 from __future__ import annotations
 
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Discriminator,
     Field,
@@ -31,83 +20,9 @@ from pydantic import (
 from experiments.field_types import Spelling
 from experiments.parsing import Misfit, Spec, user_path
 from experiments.secrets import INSTEAD, secret_argument, secret_setting
+from experiments.workload_base import OUTPUT, Slide, Windowed, WindowLength, Workload, WorkloadName
 
-LONGEST_S = 7 * 86_400
-INPUT, OUTPUT = "input", "output"  # the topics of every workload but an own job
-
-
-def _whole_ms(value_s: float) -> float:
-    if round(value_s * 1000) / 1000 != value_s:
-        raise ValueError("a whole number of milliseconds, at least 0.001 s")
-    return value_s
-
-
-Milliseconds = Annotated[float, Field(gt=0, le=LONGEST_S, allow_inf_nan=False), AfterValidator(_whole_ms)]
-WindowLength = Annotated[Milliseconds, Field(description="length of the query's windows; whole ms")]
-Slide = Annotated[Milliseconds, Field(description="time from the start of a window to the next; whole ms")]
 HotShare = Annotated[float, Field(ge=0, le=1)]
-
-
-class WorkloadName(StrEnum):
-    WORDCOUNT = "wordcount"
-    NEXMARK = "nexmark"
-    REACHABILITY = "reachability"
-    OWN_JOB = "own-job"
-
-
-class Workload(Spec):
-    """What runs ask of any workload, with what most of them answer."""
-
-    # Each workload has its name as a field. pydantic would write a field of this class before all others.
-    if TYPE_CHECKING:
-
-        @property
-        def name(self) -> WorkloadName: ...
-
-    @property
-    def title(self) -> str:
-        return self.name.value
-
-    @property
-    def input_topics(self) -> tuple[str, ...]:
-        return (INPUT,)
-
-    @property
-    def has_oracle(self) -> bool:
-        return True
-
-    @property
-    def by_record(self) -> bool:
-        return False
-
-    @property
-    def settling_ms(self) -> int:
-        return 0
-
-
-class Windowed(Workload):
-    """Windows of event time: `window_s` long, one beginning every `slide_s`."""
-
-    window_s: WindowLength
-    slide_s: Slide
-
-    @property
-    def output_topic(self) -> str:
-        return OUTPUT
-
-    @property
-    def window_ms(self) -> int:
-        return round(self.window_s * 1000)
-
-    @property
-    def slide_ms(self) -> int:
-        return round(self.slide_s * 1000)
-
-    @model_validator(mode="after")
-    def _slide_divides_window(self) -> Windowed:
-        if self.window_ms % self.slide_ms:
-            raise Misfit("window_s", self.window_s, f"a multiple of slide_s, {self.slide_s:g}")
-        return self
 
 
 class WordCountSpec(Windowed):
@@ -182,6 +97,7 @@ class NexmarkSpec(Windowed):
 
     @property
     def depth(self) -> int:
+        """Stateful operators in a row: none, one, or two for the queries of `CHAINED`."""
         return 0 if self.query in STATELESS else 1 + (self.query in CHAINED)
 
     @property
@@ -206,10 +122,12 @@ class ReachabilitySpec(Workload):
 
     @property
     def output_topic(self) -> str:
+        """The topic to which the query writes the changes of its answer."""
         return OUTPUT
 
     @property
     def depth(self) -> int:
+        """One stateful operator: the join on the cycle."""
         return 1
 
     @property
@@ -301,6 +219,7 @@ class OwnJobSpec(Workload):
 
     @property
     def depth(self) -> None:
+        """None: nobody knows what state the program keeps."""
         return None
 
     @property

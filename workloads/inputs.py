@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from experiments.workloads import GeneratedSpec, InputSpec, OwnJobSpec, WorkloadName, WorkloadSpec
+from experiments.workload_base import WorkloadName
+from experiments.workloads import GeneratedSpec, InputSpec, OwnJobSpec, WorkloadSpec
 from workloads import reachability, recorded
 from workloads.nexmark import messages
 from workloads.schedule import Schedule

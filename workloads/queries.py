@@ -6,7 +6,8 @@ from types import ModuleType
 
 from pyspark.sql import DataFrame
 
-from experiments.workloads import WorkloadName, WorkloadSpec
+from experiments.workload_base import WorkloadName
+from experiments.workloads import WorkloadSpec
 from workloads import reachability_oracle
 from workloads.nexmark import oracle as nexmark_oracle
 from workloads.nexmark import queries as nexmark_queries

@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from experiments.errors import EnvironmentFailure
-from experiments.workloads import INPUT, OwnJobSpec, WorkloadSpec
+from experiments.workload_base import INPUT
+from experiments.workloads import OwnJobSpec, WorkloadSpec
 from infra.broker import Broker
 from journal.reader import read_journal
 from spark_jobs.streaming.progress import offsets

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from experiments.engines import Engine, Protocol, TriggerMode
 from experiments.plain_files import RefusedFile, open_below
 from experiments.spec import Experiment, LoadMode
-from experiments.workloads import INPUT
+from experiments.workload_base import INPUT
 from journal.reader import read_journal
 from results.runs.store import Run
 from results.tables.schema import TABLES

@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from statistics import median
 from typing import Any
 
-from experiments.workloads import INPUT
+from experiments.workload_base import INPUT
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import FEWEST_STEADY, NS, Segment, UndisturbedPace, clip, outage_segments
 from spark_jobs.tables.outages import Outage

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.errors import BadInput
-from experiments.workloads import SPECS, NexmarkQuery, NexmarkSpec, WordCountSpec, WorkloadName
+from experiments.workload_base import WorkloadName
+from experiments.workloads import SPECS, NexmarkQuery, NexmarkSpec, WordCountSpec
 from workloads.inputs import INPUTS, records
 from workloads.nexmark.queries import QUERIES
 from workloads.queries import ORACLES
