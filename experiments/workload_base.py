@@ -40,6 +40,7 @@ class WorkloadName(StrEnum):
     WORDCOUNT = "wordcount"
     NEXMARK = "nexmark"
     REACHABILITY = "reachability"
+    WINDOW_TREE = "window-tree"
     OWN_JOB = "own-job"
 
 

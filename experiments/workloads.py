@@ -20,6 +20,7 @@ from pydantic import (
 from experiments.field_types import Spelling
 from experiments.parsing import Misfit, Spec, user_path
 from experiments.secrets import INSTEAD, secret_argument, secret_setting
+from experiments.window_tree import WindowTreeSpec
 from experiments.workload_base import OUTPUT, Slide, Windowed, WindowLength, Workload, WorkloadName
 
 HotShare = Annotated[float, Field(ge=0, le=1)]
@@ -156,6 +157,7 @@ TaggedSpec: TypeAlias = (
     Annotated[WordCountSpec, Tag("<wordcount>")]
     | Annotated[NexmarkSpec, Tag("<nexmark>")]
     | Annotated[ReachabilitySpec, Tag("<reachability>")]
+    | Annotated[WindowTreeSpec, Tag("<window-tree>")]
 )
 GeneratedSpec: TypeAlias = Annotated[TaggedSpec, Discriminator(_form), BeforeValidator(_named)]
 Topic = Annotated[
@@ -272,6 +274,7 @@ SPECS: dict[WorkloadName, type[Spec]] = {
     WorkloadName.WORDCOUNT: WordCountSpec,
     WorkloadName.NEXMARK: NexmarkSpec,
     WorkloadName.REACHABILITY: ReachabilitySpec,
+    WorkloadName.WINDOW_TREE: WindowTreeSpec,
     WorkloadName.OWN_JOB: OwnJobSpec,
 }
 _READER: TypeAdapter[WorkloadSpec] = TypeAdapter(WorkloadSpec)
