@@ -11,6 +11,7 @@ from pydantic import Field
 from experiments.fault_kinds import FaultKind
 from experiments.field_types import Spelling
 from experiments.parsing import Misfit, Positive, Spec
+from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
 
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
@@ -67,7 +68,9 @@ class EngineSpec(Spec):
         Field(description="what a lost executor leads to: a restart of the query, or a retry of its tasks"),
     ] = RecoveryMode.QUERY
     trigger: Annotated[TriggerMode, Field(description="how Spark runs the query")] = TriggerMode.MICRO_BATCH
-    partitions: Annotated[int, Field(ge=1, le=1000, description="of the input topic, and of each operator")] = 6
+    partitions: Annotated[
+        int, Field(ge=1, le=1000, description="of the input topic, and of each operator but those of window-tree")
+    ] = 6
     protocol: Annotated[Protocol | None, Field(description="dataflow: how it tolerates faults; coordinated")] = None
     records_per_message: Annotated[
         int | None, Field(ge=1, le=1_000_000, description="dataflow: at most so many records in a message; 1024")
@@ -141,8 +144,9 @@ def check_engine(
 
 
 def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind]) -> None:
-    if not isinstance(workload, NexmarkSpec | ReachabilitySpec):
-        raise Misfit("workload.name", workload.name.value, "nexmark or reachability with engine dataflow")
+    if not isinstance(workload, NexmarkSpec | ReachabilitySpec | WindowTreeSpec):
+        allowed = "nexmark, reachability or window-tree with engine dataflow"
+        raise Misfit("workload.name", workload.name.value, allowed)
     if isinstance(workload, ReachabilitySpec) and engine.protocol_run in ACYCLIC_ONLY:
         others = ", ".join(each.value for each in Protocol if each not in ACYCLIC_ONLY)
         allowed = f"{others} with reachability: on its cycle an operator would wait for itself"
@@ -157,6 +161,9 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
         raise Misfit("engine.recovery", engine.recovery.value, "left out with engine dataflow: its protocol recovers")
     if engine.store_endpoint and not engine.store:
         raise Misfit("engine.store_endpoint", engine.store_endpoint, "left out without engine.store")
+    if isinstance(workload, WindowTreeSpec) and engine.partitions != workload.sources:
+        allowed = f"{workload.sources} with window-tree, as many as its source has: the first of workload.parallelism"
+        raise Misfit("engine.partitions", engine.partitions, allowed)
     if engine.partitions < cores:
         allowed = f"at least {cores} with engine dataflow: each of workers x worker_cores slots needs a partition"
         raise Misfit("engine.partitions", engine.partitions, allowed)
@@ -177,7 +184,11 @@ def _check_batches(engine: EngineSpec) -> None:
 
 def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, cores: int, *, saturating: bool) -> None:
     if isinstance(workload, ReachabilitySpec):
-        allowed = "any other with engine structured-streaming, which knows no cycles"
+        allowed = "wordcount, nexmark or own-job with engine structured-streaming, which knows no cycles"
+        raise Misfit("workload.name", workload.name.value, allowed)
+    if isinstance(workload, WindowTreeSpec):
+        reason = "which decides itself what partition reads what"
+        allowed = f"wordcount, nexmark or own-job with engine structured-streaming, {reason}"
         raise Misfit("workload.name", workload.name.value, allowed)
     for name in OF_THE_TESTBED:
         if (value := getattr(engine, name)) is not None:

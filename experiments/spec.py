@@ -25,14 +25,8 @@ from experiments.hosts import ClusterDriver
 from experiments.loads import FEWEST_INTERVALS, LoadMode, LoadSpec
 from experiments.parsing import Misfit, Positive, Spec, parse, parse_value, read_mapping, user_path
 from experiments.trace import with_trace
-from experiments.workloads import (
-    LONGEST_S,
-    OwnJobSpec,
-    ReachabilitySpec,
-    WordCountSpec,
-    WorkloadSpec,
-    with_absolute_paths,
-)
+from experiments.workload_base import LONGEST_S
+from experiments.workloads import OwnJobSpec, ReachabilitySpec, WordCountSpec, WorkloadSpec, with_absolute_paths
 
 __all__ = ["EngineName", "EngineSpec", "Experiment", "LoadMode", "Protocol", "RecoveryMode", "TriggerMode"]
 EXAMPLES = Path(__file__).parent

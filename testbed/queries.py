@@ -1,6 +1,7 @@
-"""The workloads that the testbed has as dataflows: the cyclic one (`reachability`), and NexMark's queries.
+"""The workloads that the testbed has as dataflows: the cyclic one, the window tree, and NexMark's queries.
 
-These by the definitions of `workloads.nexmark.oracle`: each result once.
+`reachability` and `window_tree` have the first two. The queries are by the definitions of `workloads.nexmark.oracle`:
+each result once.
 
 A source is named by the kind of its events, and has the columns that the query needs of them; `position` is the event's
 in the stream, `at_ns` when it was due.
@@ -9,19 +10,21 @@ in the stream, `at_ns` when it was due.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.errors import BadInput
+from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from testbed.core.graph import Dataflow
 from testbed.operators import Aggregation, Delivery, Emit, tumbling
 from testbed.reachability import packed_changes, reachability
+from testbed.window_tree import packed_tuples, window_tree
 
-TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec
+TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec | WindowTreeSpec
 Packed: TypeAlias = tuple[int, int, str, str]  # start_ms, end_ms, key, value
 
 BIDS, AUCTIONS, PERSONS, DUE, NS_PER_MS = "bids", "auctions", "persons", "at_ns", 1_000_000
@@ -83,9 +86,17 @@ QUERIES: dict[NexmarkQuery, Callable[[NexmarkSpec, int, Delivery], Dataflow]] = 
 
 
 def dataflow(spec: TestbedWorkload, parallelism: int, delivery: Delivery) -> Dataflow:
-    """The dataflow of a workload; raises `BadInput` for a query that the testbed doesn't have."""
+    """The dataflow of a workload; raises `BadInput` for a query that the testbed doesn't have.
+
+    parallelism   of the sources, and of operators and sinks unless the workload says theirs. Raises `BadInput` for
+                  another one than a workload says of its sources
+    """
     if isinstance(spec, ReachabilitySpec):
         return reachability(spec, parallelism, delivery)
+    if isinstance(spec, WindowTreeSpec):
+        if parallelism != spec.sources:
+            raise BadInput("parallelism", parallelism, f"{spec.sources}, the first of workload.parallelism")
+        return window_tree(spec, delivery)
     if spec.query not in QUERIES:
         raise BadInput("workload.query", spec.query.value, ", ".join(QUERIES))
     return QUERIES[spec.query](spec, parallelism, delivery)
@@ -101,8 +112,12 @@ def as_messages(spec: TestbedWorkload, results: pa.RecordBatch, partitions: int)
 
     `partitions`: of the input, by which a position tells the place of a record.
     """
+    rows: Iterable[Packed]
     if isinstance(spec, ReachabilitySpec):
         rows = packed_changes(results)
+    elif isinstance(spec, WindowTreeSpec):
+        found = packed_tuples(results, spec.window_ms)
+        rows = ((start, end, _place(position, partitions), value) for start, end, position, value in found)
     else:
         rows = _PACKED[spec.query](results, partitions, spec.window_ms)
     for start_ms, end_ms, key, value in rows:

@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from experiments.workloads import GeneratedSpec, InputSpec, OwnJobSpec, WorkloadName, WorkloadSpec
-from workloads import reachability, recorded
+from experiments.workload_base import WorkloadName
+from experiments.workloads import GeneratedSpec, InputSpec, OwnJobSpec, WorkloadSpec
+from workloads import reachability, recorded, window_tree
 from workloads.nexmark import messages
 from workloads.schedule import Schedule
 from workloads.wordcount import corpus
@@ -22,6 +23,7 @@ INPUTS: dict[WorkloadName, Callable[..., Input]] = {
     WorkloadName.WORDCOUNT: corpus.records,
     WorkloadName.NEXMARK: messages.records,
     WorkloadName.REACHABILITY: reachability.records,
+    WorkloadName.WINDOW_TREE: window_tree.records,
 }
 
 

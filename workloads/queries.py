@@ -1,4 +1,4 @@
-"""The query and the oracle of each workload, by its spec; the cyclic one has a query on the testbed only."""
+"""The query and the oracle of each workload, by its spec; those of the testbed alone have no query here."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from types import ModuleType
 
 from pyspark.sql import DataFrame
 
-from experiments.workloads import WorkloadName, WorkloadSpec
-from workloads import reachability_oracle
+from experiments.workload_base import WorkloadName
+from experiments.workloads import WorkloadSpec
+from workloads import reachability_oracle, window_tree_oracle
 from workloads.nexmark import oracle as nexmark_oracle
 from workloads.nexmark import queries as nexmark_queries
 from workloads.wordcount import query as wordcount
@@ -17,6 +18,7 @@ ORACLES: dict[WorkloadName, ModuleType] = {
     WorkloadName.WORDCOUNT: wordcount,
     WorkloadName.NEXMARK: nexmark_oracle,
     WorkloadName.REACHABILITY: reachability_oracle,
+    WorkloadName.WINDOW_TREE: window_tree_oracle,
 }
 
 

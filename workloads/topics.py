@@ -1,6 +1,6 @@
 """The Kafka topics of a run."""
 
-from experiments.workloads import INPUT, OUTPUT
+from experiments.workload_base import INPUT, OUTPUT
 
 CALIBRATION_OUTPUT = "calibration-output"
 WARM, FULL = "calibration-warm", ("calibration-1", "calibration-2", "calibration-3")

@@ -19,6 +19,7 @@ SECTIONS = (  # title, path, definition
     ("Workload wordcount", "workload", "WordCountSpec"),
     ("Workload nexmark", "workload", "NexmarkSpec"),
     ("Workload reachability", "workload", "ReachabilitySpec"),
+    ("Workload window-tree", "workload", "WindowTreeSpec"),
     ("Workload own-job", "workload", "OwnJobSpec"),
     ("Input topic of an own job", "workload.inputs.TOPIC", "InputSpec"),
     ("Engine", "engine", "EngineSpec"),

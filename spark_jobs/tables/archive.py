@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 
 from experiments.engines import EngineName
 from experiments.errors import EnvironmentFailure
-from experiments.workloads import INPUT, OwnJobSpec, WorkloadSpec
+from experiments.workload_base import INPUT
+from experiments.workloads import OwnJobSpec, WorkloadSpec
 from infra.broker import Broker
 from journal.events.query import QUERY
 from journal.events.testbed import TESTBED, Finished

@@ -19,7 +19,7 @@ from chaos.fault_plan import PLAN_FILE, FaultPlan
 from experiments.engines import EngineName, TriggerMode
 from experiments.plain_files import RefusedFile, open_below
 from experiments.spec import Experiment, LoadMode
-from experiments.workloads import INPUT
+from experiments.workload_base import INPUT
 from journal.codec import EventT, Vocabulary
 from journal.event import Event
 from journal.events.injector import INJECTOR

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from experiments.workloads import INPUT, WorkloadSpec
+from experiments.workload_base import INPUT
+from experiments.workloads import WorkloadSpec
 from workloads.results import committed
 
 MS = 1_000_000

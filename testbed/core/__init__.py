@@ -2,9 +2,10 @@
 
 Pure: events go in, effects come out. No module here touches a clock, a thread, a file, a socket or a random number.
 
-`graph` declares a dataflow, `layout` makes operator partitions and channels of it, `drawing` draws it, `chaining`
-fuses operators. `frames` travel on channels, `control` messages between partitions and coordinator, read by `shapes`.
-`protocol` is the interface of protocols; `checkpoints` and `history` have what the coordinator knows of checkpoints.
+`graph` declares a dataflow, `layout` makes operator partitions and channels of it, `partitioning` says which channel a
+record takes, `drawing` draws it, `chaining` fuses operators. `frames` travel on channels, `control` messages between
+partitions and coordinator, read by `shapes`. `protocol` is the interface of protocols; `checkpoints` and `history` have
+what the coordinator knows of checkpoints.
 
 `partition` joins the parts of an operator partition: `intake` (frames in), `source_input` (what a source reads),
 `processing` (the operator), `sending` (frames out), `links` (the two ends of a channel), `progress` (counts and event

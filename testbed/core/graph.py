@@ -33,7 +33,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """A stream from one operator to a port of another, partitioned by the column `key` or as the partitions lie."""
+    """A stream from one operator to a port of another, partitioned by the column `key`.
+
+    Without a key it is as the partitions lie: one to one, merged into fewer, or split over more.
+    """
 
     sender: str
     receiver: str
@@ -93,11 +96,6 @@ class Dataflow:
         self.nodes[name] = Node(name, element, parallelism)
 
     def _connect(self, stream: Stream, receiver: str, port: int, key: str | None) -> None:
-        sending, receiving = self.nodes[stream.name].parallelism, self.nodes[receiver].parallelism
-        if key is None and sending < receiving:
-            raise BadInput(
-                f"parallelism of {receiver}", receiving, f"at most that of {stream.name}, {sending}; or a key"
-            )
         self.edges.append(Edge(stream.name, receiver, port, key, stream.schema))
 
 

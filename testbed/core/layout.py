@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from zlib import crc32
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from experiments.errors import BadInput
 from testbed.core.graph import Dataflow, Edge, Element, check
-
-Codes = npt.NDArray[np.int64]
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
 
 
 @dataclass(frozen=True)
@@ -31,7 +23,8 @@ class Channel:
 
 @dataclass(frozen=True)
 class Route:
-    """Where the output of a partition goes for one stream: to the channel of the key, or to the only one."""
+    """Where the output of a partition goes for one stream: to the channel of the key, to the only one, or without a key
+    to several, by content (`partitioning`)."""
 
     key: str | None
     channels: tuple[Channel, ...]
@@ -94,9 +87,17 @@ def _first_numbers(flow: Dataflow) -> dict[str, int]:
 
 
 def _receivers(flow: Dataflow, edge: Edge, index: int) -> range | list[int]:
-    """The receiving partitions of one sending partition: all for a key, else as `merge` has it in design.md."""
+    """The receiving partitions of one sending partition: all for a key, else those that lie beside it.
+
+    Of n senders and m receivers, sender i has receiver floor(i m / n), or if there are more receivers than senders all
+    j with floor(j n / m) = i: the papers' one-to-one, merge and split.
+    """
     sending, receiving = flow.nodes[edge.sender].parallelism, flow.nodes[edge.receiver].parallelism
-    return range(receiving) if edge.key is not None else [index * receiving // sending]
+    if edge.key is not None:
+        return range(receiving)
+    if sending >= receiving:
+        return [index * receiving // sending]
+    return [j for j in range(receiving) if j * sending // receiving == index]
 
 
 def _partitions(
@@ -112,38 +113,3 @@ def _partitions(
         for node in flow.nodes.values()
         for index, number in enumerate(range(first[node.name], first[node.name] + node.parallelism))
     )
-
-
-def targets(column: pa.Array, partitions: int) -> Codes:
-    """The partition, (rows,), of each key: the same on every host and in every run.
-
-    Raises `BadInput` for a key that is missing.
-    """
-    if column.null_count:
-        raise BadInput("key", None, "a value in every record")
-    if pa.types.is_integer(column.type):
-        keys = column.to_numpy().astype(np.uint64)
-        mixed: Codes = ((keys * _MIX) >> _HALF).astype(np.int64) % partitions
-        return mixed
-    encoded = column.dictionary_encode()
-    hashes = np.array([crc32(repr(value).encode()) for value in encoded.dictionary.to_pylist()], dtype=np.int64)
-    codes: Codes = hashes[encoded.indices.to_numpy()] % partitions if len(column) else np.empty(0, dtype=np.int64)
-    return codes
-
-
-def split_by_key(batch: pa.RecordBatch, route: Route) -> list[tuple[Channel, pa.RecordBatch]]:
-    """The rows for each channel of a route, in their order; channels without a row are left out."""
-    if len(route.channels) == 1:
-        return [(route.channels[0], batch)]
-    found = targets(batch.column(route.key), len(route.channels))
-    if batch.num_rows == 1:
-        return [(route.channels[int(found[0])], batch)]
-    order = np.argsort(found, kind="stable")
-    ends = np.cumsum(np.bincount(found, minlength=len(route.channels)))
-    rows = batch.take(pa.array(order))
-    starts = np.r_[0, ends[:-1]]
-    return [
-        (channel, rows.slice(int(start), int(end - start)))
-        for channel, start, end in zip(route.channels, starts, ends, strict=True)
-        if end > start
-    ]

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from testbed.core.effects import Grant, PartitionEffect, Send
 from testbed.core.frames import Frame, FrameKind, data_bytes
-from testbed.core.layout import PartitionLayout, split_by_key
+from testbed.core.layout import PartitionLayout
 from testbed.core.links import OutputLink
+from testbed.core.partitioning import rows_by_channel
 from testbed.core.progress import Tally, Watermarks
 from testbed.core.protocol import Protocol
 from testbed.core.readings import Piece
@@ -76,7 +77,7 @@ class Sending:
         """The messages that a batch makes, in order."""
         most = self._records_per_message
         for route in self._routes:
-            for channel, rows in split_by_key(batch, route):
+            for channel, rows in rows_by_channel(batch, route):
                 for start in range(0, rows.num_rows, most):
                     yield channel, rows if rows.num_rows <= most else rows.slice(start, most)
 

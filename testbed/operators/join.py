@@ -9,7 +9,8 @@ import pyarrow as pa
 from experiments.errors import BadInput
 from testbed.operators.aggregate import WINDOW_START
 from testbed.operators.interface import Operator, require_column
-from testbed.operators.state import RowState, State
+from testbed.operators.rows import RowState
+from testbed.operators.state import State
 from testbed.operators.windows import Windows
 
 EVERYTHING = 0

@@ -10,26 +10,17 @@ from __future__ import annotations
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import islice
 from typing import Any, Generic, TypeAlias, TypeVar
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from experiments.errors import BadInput
 
 BucketT = TypeVar("BucketT", bound=Hashable)
 KeyT = TypeVar("KeyT", bound=Hashable)
 ValueT = TypeVar("ValueT")
-# Buckets that were dropped, and by bucket what has changed since: values by their keys, None where one was removed; or
-# the rows that were added.
+# Buckets that were dropped, and by bucket what has changed since: values by their keys, None where one was removed.
 Changes: TypeAlias = tuple[list[BucketT], dict[BucketT, dict[KeyT, ValueT | None]]]
-Added: TypeAlias = tuple[list[BucketT], dict[BucketT, list[pa.RecordBatch]]]
-Positions = npt.NDArray[np.int64]
-MOST_CHUNKS = 16
 PIECE = 1 << 16  # values or rows: small ones are pickled in 20 ms; a thread that is busy may take as long to let go
 
 
@@ -130,109 +121,6 @@ class KeyedState(State, Generic[BucketT, KeyT, ValueT]):
                     yield dropped, piece
                     dropped, piece, room = [], {}, PIECE
         yield dropped, piece
-
-
-@dataclass
-class _Rows:
-    """The rows of one bucket. `told` says how many of them, from the first on, a copy has."""
-
-    chunks: list[pa.RecordBatch] = field(default_factory=list)
-    numbers: dict[Any, list[int]] = field(default_factory=dict)  # by key
-    count: int = 0
-    told: int = 0
-
-
-class RowState(State, Generic[BucketT]):
-    """Rows that are only ever added, in buckets that are dropped whole, found by key: one side of a join.
-
-    Adding n rows and finding the matches of n keys is linear in n, and in the matches.
-    """
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-        self._buckets: dict[BucketT, _Rows] = {}
-        self._dropped: set[BucketT] = set()
-
-    def add(self, bucket: BucketT, rows: pa.RecordBatch) -> None:
-        kept = self._buckets.setdefault(bucket, _Rows())
-        for number, key in enumerate(rows.column(self._key).to_pylist(), kept.count):
-            kept.numbers.setdefault(key, []).append(number)
-        kept.count += rows.num_rows
-        kept.chunks.append(rows)
-        if len(kept.chunks) > MOST_CHUNKS:
-            _merge_small(kept.chunks)
-
-    def drop(self, bucket: BucketT) -> None:
-        """Drop a bucket; nothing happens if it is not there."""
-        if self._buckets.pop(bucket, None) is not None:
-            self._dropped.add(bucket)
-
-    def buckets(self) -> list[BucketT]:
-        return list(self._buckets)
-
-    def matches(self, bucket: BucketT, keys: list[Any]) -> tuple[Positions, pa.RecordBatch | None]:
-        """For every pair of a key's position in `keys` and a row with that key: the position, and the row.
-
-        In the order in which the rows were added.
-        """
-        kept = self._buckets.get(bucket, _Rows())
-        found = [kept.numbers.get(key, []) for key in keys]
-        numbers = np.array([number for each in found for number in each], dtype=np.int64)
-        if not numbers.size:
-            return numbers, None
-        order = np.argsort(numbers, kind="stable")
-        positions = np.repeat(np.arange(len(keys)), [len(each) for each in found])
-        return positions[order], _taken(kept.chunks, numbers[order])
-
-    def changes(self) -> Added[BucketT]:
-        dropped, self._dropped = list(self._dropped), set()
-        grown = {bucket: rows for bucket, rows in self._buckets.items() if rows.told < rows.count}
-        added = {bucket: [_taken(rows.chunks, np.arange(rows.told, rows.count))] for bucket, rows in grown.items()}
-        self._tell_all()
-        return dropped, added
-
-    def everything(self) -> Added[BucketT]:
-        self._dropped = set()
-        self._tell_all()
-        return [], {bucket: list(rows.chunks) for bucket, rows in self._buckets.items()}
-
-    def apply(self, changes: Added[BucketT]) -> None:
-        dropped, added = changes
-        for bucket in dropped:
-            self._buckets.pop(bucket, None)
-        for bucket, chunks in added.items():
-            for rows in chunks:
-                self.add(bucket, rows)
-        self._tell_all()
-
-    @staticmethod
-    def pieces(changes: Added[BucketT]) -> Iterator[Added[BucketT]]:
-        dropped, added = changes
-        yield dropped, {}
-        for bucket, chunks in added.items():
-            for rows in chunks:
-                for start in range(0, rows.num_rows, PIECE):  # taken: a slice is pickled with all it is a slice of
-                    numbers = np.arange(start, min(start + PIECE, rows.num_rows))
-                    yield [], {bucket: [_taken([rows], numbers)]}
-
-    def _tell_all(self) -> None:
-        for rows in self._buckets.values():
-            rows.told = rows.count
-
-
-def _merge_small(chunks: list[pa.RecordBatch]) -> None:
-    """Merge from the end while the last chunk is not much smaller than the one before: about log(rows) chunks stay."""
-    while len(chunks) > 1 and chunks[-2].num_rows <= 2 * chunks[-1].num_rows:
-        last = chunks.pop()
-        chunks[-1] = pa.concat_batches([chunks[-1], last])
-
-
-def _taken(chunks: list[pa.RecordBatch], numbers: Positions) -> pa.RecordBatch:
-    """The rows of these numbers, which ascend: from each chunk its own, since `Table.take` first copies all chunks."""
-    starts = np.cumsum([0, *(chunk.num_rows for chunk in chunks)])
-    cuts = np.searchsorted(numbers, starts)
-    spans = zip(chunks, starts, cuts, cuts[1:], strict=False)
-    return pa.concat_batches([chunk.take(pa.array(numbers[a:b] - start)) for chunk, start, a, b in spans if a < b])
 
 
 def encode_state(owner: str, content: object) -> bytes:

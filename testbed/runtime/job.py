@@ -70,8 +70,9 @@ class Job(TypedJson):
     """One run of the testbed.
 
     run_id                  names its producers at the broker: two runs at one broker must not share it
-    slots, parallelism      tasks that host partitions, and partitions of each operator
+    slots                   tasks that host partitions
     standby                 tasks more, which take the place of those that are lost
+    parallelism             partitions of the input, so of each source, and of each operator unless the workload says it
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from testbed.core.layout import PartitionLayout
 from testbed.queries import NS_PER_MS, TestbedWorkload
@@ -17,6 +18,7 @@ from testbed.runtime.job import InputKind, Job
 from workloads.nexmark.stream import EventStream, events_of
 from workloads.reachability import events_of as graph_events
 from workloads.schedule import Schedule
+from workloads.window_tree import tuples
 
 Make: TypeAlias = Callable[[int, int], pa.RecordBatch]
 BLOCK_EVENTS = 8192
@@ -80,6 +82,8 @@ def maker_of(spec: TestbedWorkload, schedule: Schedule, layout: PartitionLayout)
     kind, schema = layout.operator, layout.element.output
     if isinstance(spec, ReachabilitySpec):
         return lambda start, stop: graph_events(spec, kind, start, stop)
+    if isinstance(spec, WindowTreeSpec):
+        return lambda start, stop: tuples(spec, schedule, start, stop)
     stream = stream_of(spec, schedule)
     return lambda start, stop: columns(events_of(stream, kind, start, stop), schema)
 

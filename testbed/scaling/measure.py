@@ -25,8 +25,9 @@ from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
 from testbed.core.effects import Grant, PartitionEffect, Send, Store
 from testbed.core.frames import Frame, FrameReader, data_bytes, encode
-from testbed.core.layout import Channel, Layout, Route, lay_out, split_by_key
+from testbed.core.layout import Channel, Layout, Route, lay_out
 from testbed.core.partition import Partition, PartitionLimits
+from testbed.core.partitioning import rows_by_channel
 from testbed.core.protocol import Unprotected
 from testbed.operators import Delivery, Source
 from testbed.protocols import Protocol
@@ -222,7 +223,7 @@ def _split_s() -> float:
     channels = [Channel(i, 0, i, 0, pa.schema([("key", pa.int64())]), False) for i in range(SPLIT_INTO)]
     batch = pa.RecordBatch.from_pydict({"key": list(range(ROWS_SPLIT))})
     route = Route("key", tuple(channels))
-    return _median(partial(split_by_key, batch, route), time.process_time) / SPLIT_INTO
+    return _median(partial(rows_by_channel, batch, route), time.process_time) / SPLIT_INTO
 
 
 def _store_costs(store: ObjectStore) -> tuple[Linear, Linear]:

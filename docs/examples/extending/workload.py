@@ -10,7 +10,7 @@ from pydantic import Field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from experiments.workloads import Milliseconds, Windowed
+from experiments.workload_base import Milliseconds, Windowed
 from workloads import results
 from workloads.schedule import Schedule
 

@@ -11,14 +11,17 @@ import numpy as np
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkQuery, ReachabilitySpec
 from testbed.runtime.job import InputKind, Job
 from testbed.runtime.sinks import published
 from testbed.runtime.sources import Generated, stream_of
+from tests.unit.testbed.window_trees import exact_rows, rows_of
 from workloads.nexmark.stream import events_of
 from workloads.reachability import events_of as graph_events
 from workloads.reachability import paths
 from workloads.schedule import Schedule
+from workloads.window_tree import tuples
 
 NS_PER_MS = 10**6
 Positions = dict[str, int]
@@ -58,6 +61,8 @@ def exact(job: Job, positions: Positions | None = None) -> Counter[tuple]:
 
     if isinstance(job.workload, ReachabilitySpec):
         return paths(read("links"), read("sources"))
+    if isinstance(job.workload, WindowTreeSpec):
+        return _tree(job, read("tuples"))
     return _EXACT[job.workload.query](job, read)
 
 
@@ -129,6 +134,13 @@ def _q12(job: Job, read: Read) -> Counter[tuple]:
 _EXACT = {NexmarkQuery.Q1: _q1, NexmarkQuery.Q8: _q8, NexmarkQuery.Q12: _q12}
 
 
+def _tree(job: Job, read: pa.RecordBatch) -> Counter[tuple]:
+    sources: list[list[tuple]] = [[] for _ in range(job.parallelism)]
+    for row in rows_of(read):
+        sources[row[0] // _block(job) % job.parallelism].append(row)
+    return exact_rows(job.workload, sources)
+
+
 def _columns(events: pa.RecordBatch, *names: str) -> list[tuple]:
     return list(zip(*(events[name].to_pylist() for name in names), strict=True))
 
@@ -136,14 +148,22 @@ def _columns(events: pa.RecordBatch, *names: str) -> list[tuple]:
 def _events(job: Job, kind: str, start: int, stop: int) -> pa.RecordBatch:
     if isinstance(job.workload, ReachabilitySpec):
         return graph_events(job.workload, kind, start, stop)
-    return events_of(stream_of(job.workload, Schedule(job.input.start_ns, job.input.rate)), kind, start, stop)
+    schedule = Schedule(job.input.start_ns, job.input.rate)
+    if isinstance(job.workload, WindowTreeSpec):
+        return tuples(job.workload, schedule, start, stop)
+    return events_of(stream_of(job.workload, schedule), kind, start, stop)
 
 
 def _read(job: Job, kind: str, positions: Positions) -> pa.RecordBatch:
     """A position counts blocks of events, or events in Kafka; the n-th of partition i is number n P + i of all."""
-    size = 1 if job.input.kind is InputKind.KAFKA else Generated.block_events(job.input.rate)
+    size = _block(job)
     ends = np.array([positions[f"{kind}.{index}"] for index in range(job.parallelism)])
     common = int(min(ends)) * job.parallelism * size
     blocks = [(n * job.parallelism + i) * size for i, end in enumerate(ends) for n in range(min(ends), end)]
     pieces = [_events(job, kind, 0, common), *(_events(job, kind, start, start + size) for start in blocks)]
     return pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
+
+
+def _block(job: Job) -> int:
+    """Events at a stretch that go to one partition."""
+    return 1 if job.input.kind is InputKind.KAFKA else Generated.block_events(job.input.rate)

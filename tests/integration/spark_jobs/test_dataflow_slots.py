@@ -14,7 +14,7 @@ import pytest
 from testbed.runtime.job import Job
 from tests.integration.spark_jobs.exact_results import judged
 from tests.integration.spark_jobs.kills.campaign import Campaign, Episode
-from tests.integration.spark_jobs.kills.jobs import CYCLIC, job_of, moments_of
+from tests.integration.spark_jobs.kills.jobs import CYCLIC, TREE, job_of, moments_of
 from tests.integration.spark_jobs.kills.slots import Slots
 from tests.integration.spark_jobs.kills.watching import Stage, Watch
 from tests.object_stores import BUCKET, ENVIRONMENT, s3_server
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.extended
 
 KILLS, LIMIT_S = 6, 120.0
 KILLS_WITH_S3, FEWEST_WITH_S3 = 3, 50
+KILLS_OF_TREE, FEWEST_OF_TREE = 3, 100
 # Of each a query, a seed, and the fewest records that are compared: there were 560, 287 and 53 on a busy machine.
 CASES = {
     "coordinated": ("q12", 3, 100),
@@ -50,6 +51,17 @@ def test_every_result_is_there_once_whatever_happens_to_slots(tmp_path: Path, pr
     query, seed, fewest = CASES[protocol]
     job = job_of(query, protocol, seed, tmp_path, slots=2, kills=KILLS)
     assert strike(job, tmp_path, KILLS, seed).verdict.compared >= fewest
+
+
+@pytest.mark.parametrize(("protocol", "recovery"), [("coordinated", "global"), ("batch-aligned", "passive")])
+def test_every_result_of_a_tree_is_there_once_whatever_happens_to_slots(
+    tmp_path: Path, protocol: str, recovery: str
+) -> None:
+    """Slots have different numbers of partitions: the tree ends in one."""
+    job = replace(
+        job_of(TREE, "coordinated", 7, tmp_path, slots=2, kills=KILLS_OF_TREE), protocol=protocol, recovery=recovery
+    )
+    assert strike(job, tmp_path, KILLS_OF_TREE, 7).verdict.compared >= FEWEST_OF_TREE
 
 
 def test_every_result_is_there_once_when_checkpoints_are_in_s3(tmp_path: Path) -> None:

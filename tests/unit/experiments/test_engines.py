@@ -30,11 +30,20 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine.protocol=hope", "engine.protocol", "'none', 'coordinated', 'uncoordinated'"),
         ("engine.records_per_message=0", "engine.records_per_message", "1 or more"),
         ("workload.query=q5", "workload.query", "q1, q3, q8, q12 with engine dataflow"),
-        ("workload={}", "workload.name", "nexmark or reachability with engine dataflow"),
+        ("workload={}", "workload.name", "nexmark, reachability or window-tree with engine dataflow"),
         ("workload={name: reachability}", "engine.protocol", "uncoordinated, .* would wait for itself"),
         ("engine.batch_length_s=0.5", "engine.batch_length_s", "left out unless engine.protocol is batch-aligned"),
         (f"engine={BATCHED}, batch_length_s: 60}}", "engine.batch_length_s", "at most the checkpoint interval, 8"),
         (f"engine={BATCHED}, batch_length_s: 0}}", "engine.batch_length_s", "a number above 0"),
+        ("workload={name: window-tree}", "engine.partitions", "16 with window-tree, as many as its source has"),
+        ("workload={name: window-tree, window_s: 9.5}", "workload.window_s", "a multiple of slide_s, 1"),
+        ("workload={name: window-tree, slide_s: 0.0005}", "workload.slide_s", "a whole number of milliseconds"),
+        ("workload={name: window-tree, selectivity: 0}", "workload.selectivity", "0.01 or more"),
+        ("workload={name: window-tree, selectivity: 1.5}", "workload.selectivity", "1 or less"),
+        ("workload={name: window-tree, parallelism: [2, 1, 2]}", "workload.parallelism.2", "at most 1, as many as"),
+        ("workload={name: window-tree, parallelism: [2]}", "workload.parallelism", "2 or more"),
+        ("workload={name: window-tree, parallelism: [2, 0]}", "workload.parallelism.1", "1 or more"),
+        ("workload={name: window-tree, sources: 2}", "workload.sources", "no such field"),
         ("engine.store=/tmp/x", "engine.store", "s3://"),
         ("engine.store_endpoint=http://127.0.0.1:9000", "engine.store_endpoint", "left out without engine.store"),
         ("engine.partitions=1", "engine.partitions", "at least 2 with engine dataflow"),
@@ -49,3 +58,18 @@ def test_what_does_not_fit_is_named_in_one_line(override, field, allowed):
         spec.load(EXAMPLE, [override])
     assert mistake.value.field == field
     assert "\n" not in str(mistake.value)
+
+
+@pytest.mark.parametrize("workload", ["reachability", "window-tree"])
+def test_structured_streaming_refuses_what_only_the_testbed_has(workload):
+    with pytest.raises(BadInput, match="wordcount, nexmark or own-job with engine structured-streaming") as mistake:
+        spec.load("wordcount", [f"workload={{name: {workload}}}"])
+    assert mistake.value.field == "workload.name"
+    assert "\n" not in str(mistake.value)
+
+
+def test_a_tree_needs_a_partition_for_each_slot():
+    narrow = ["workload={name: window-tree, parallelism: [2, 1]}", "engine.partitions=2", "cluster.worker_cores=2"]
+    with pytest.raises(BadInput, match="at least 4 with engine dataflow: each of workers x worker_cores slots"):
+        spec.load(EXAMPLE, narrow)
+    assert spec.load(EXAMPLE, narrow[:2]).workload.depth == 1

@@ -9,10 +9,10 @@ from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.small_flows import laid_out
 
 FAULT_TOLERANT = ("coordinated", "uncoordinated", "communication-induced")
-WITHIN = {"tiny": 160, "chain": 200, "joined": 400, "windowed": 400, "fused": 200, "cyclic": 600}
+WITHIN = {"tiny": 160, "chain": 200, "joined": 400, "windowed": 400, "fused": 200, "spread": 400, "cyclic": 600}
 CASES = [
     (flow, protocol)
-    for flow in ("chain", "joined", "windowed", "fused", "cyclic")
+    for flow in ("chain", "joined", "windowed", "fused", "spread", "cyclic")
     for protocol in FAULT_TOLERANT
     if (flow, protocol) != ("cyclic", "coordinated")
 ]

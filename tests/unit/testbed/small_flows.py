@@ -110,6 +110,15 @@ def fused(delivery):
     return chained(flow), {"events": [events(1), events(2)]}
 
 
+def spread(delivery):
+    """Streams without a key that are split over more partitions, two to five and two to three."""
+    flow = Dataflow("spread")
+    wide = flow.source("events", EVENTS, parallelism=2, time="at_ns").map("wide", doubled, parallelism=5)
+    size = tumbling("at_ns", 50)
+    wide.aggregate("count", "key", COUNT, size, Emit.ON_CLOSE, parallelism=2).sink("out", delivery, parallelism=3)
+    return flow, {"events": [events(1, 4), events(2, 4)]}
+
+
 def cyclic(delivery):
     """Records that go round a cycle three times, over two partitions."""
     flow = Dataflow("cyclic")
@@ -136,7 +145,7 @@ def seen(batch):
     return pa.RecordBatch.from_arrays(columns, names=["key", "left", "origin"])
 
 
-FLOWS = {each.__name__: each for each in (chain, tiny, joined, windowed, fused, cyclic)}
+FLOWS = {each.__name__: each for each in (chain, tiny, joined, windowed, fused, spread, cyclic)}
 
 
 @cache

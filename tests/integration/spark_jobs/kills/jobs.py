@@ -5,29 +5,32 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from testbed.core.partition import PartitionLimits
 from testbed.operators import Delivery
+from testbed.queries import TestbedWorkload
 from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 from tests.integration.spark_jobs.kills.moments import Moment
 
-CYCLIC = ReachabilitySpec().name
-QUERIES = ("q1", "q8", "q12", CYCLIC)
+CYCLIC, TREE = ReachabilitySpec().name, WindowTreeSpec().name
+QUERIES = ("q1", "q8", "q12", CYCLIC, TREE)
 RATE, WINDOW_S = 4000.0, 1.0
 # The graph gets denser for ever: with two links for three nodes there are too many paths, with one for ten hardly any.
 CYCLIC_RATE, CYCLIC_OVERDUE_S, NODES_A_KILL = 600.0, 10.0, 1200
 
 
 def job_of(query: str, protocol: str, seed: int, root: Path, slots: int, kills: int) -> Job:
-    """A run for so many kills; each slot has one partition of each operator."""
+    """A run for so many kills; each slot has one partition of each operator, or its share of a tree."""
     cyclic = query == CYCLIC
     start_ns = time.time_ns() - round(CYCLIC_OVERDUE_S * 1e9 if cyclic else 0)
+    workload = _workload(query, seed, kills)
     return Job(
         run_id=root.name,
-        workload=_graph(seed, kills) if cyclic else _auctions(query, seed),
+        workload=workload,
         protocol=protocol,
         slots=slots,
-        parallelism=slots,
+        parallelism=workload.sources if isinstance(workload, WindowTreeSpec) else slots,
         input=JobInput(InputKind.GENERATED, None, start_ns, CYCLIC_RATE if cyclic else RATE),
         output=OutputSpec(OutputKind.FILES, Delivery.EXACTLY_ONCE, str(root / "output")),
         store=str(root / "store"),
@@ -38,11 +41,11 @@ def job_of(query: str, protocol: str, seed: int, root: Path, slots: int, kills: 
     )
 
 
-def _graph(seed: int, kills: int) -> ReachabilitySpec:
-    return ReachabilitySpec(nodes=NODES_A_KILL * kills, stream_seed=seed)
-
-
-def _auctions(query: str, seed: int) -> NexmarkSpec:
+def _workload(query: str, seed: int, kills: int) -> TestbedWorkload:
+    if query == CYCLIC:
+        return ReachabilitySpec(nodes=NODES_A_KILL * kills, stream_seed=seed)
+    if query == TREE:
+        return WindowTreeSpec(window_s=2 * WINDOW_S, slide_s=WINDOW_S / 2, stream_seed=seed)
     return NexmarkSpec(query=NexmarkQuery(query), window_s=WINDOW_S, slide_s=WINDOW_S, stream_seed=seed)
 
 

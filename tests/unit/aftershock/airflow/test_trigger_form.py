@@ -30,7 +30,13 @@ REACHABILITY = {
 }
 
 
-@pytest.mark.parametrize("document", [{}, RICH, NEXMARK, REACHABILITY])
+WINDOW_TREE = {
+    "workload": {"name": "window-tree", "parallelism": [8, 4, 1], "selectivity": 0.2},
+    "engine": {"name": "dataflow", "partitions": 8},
+}
+
+
+@pytest.mark.parametrize("document", [{}, RICH, NEXMARK, REACHABILITY, WINDOW_TREE])
 def test_an_experiment_survives_flattening_and_folding(document):
     experiment = spec.validate(document)
     assert spec.validate(trigger_form.fold(trigger_form.flatten(experiment))) == experiment
@@ -105,7 +111,7 @@ def test_the_run_id_is_no_part_of_the_experiment():
 
 def test_the_form_has_the_fields_of_every_workload_and_the_chosen_one_keeps_its_own():
     fields = trigger_form.fields(spec.validate(NEXMARK))
-    assert fields["workload.name"]["enum"] == ["wordcount", "nexmark", "reachability", "own-job"]
+    assert fields["workload.name"]["enum"] == ["wordcount", "nexmark", "reachability", "window-tree", "own-job"]
     assert (fields["workload.query"]["default"], fields["workload.depth"]["default"]) == ("q5", 1)
     filled = {name: field["default"] for name, field in fields.items()}
     assert spec.validate(trigger_form.fold(filled)) == spec.validate(NEXMARK)

@@ -1,6 +1,5 @@
 """Declaring, checking, laying out and drawing a dataflow."""
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -8,10 +7,10 @@ from experiments.errors import BadInput
 from testbed.core.coordinator import Coordinator
 from testbed.core.drawing import as_mermaid, as_text
 from testbed.core.graph import Dataflow
-from testbed.core.layout import lay_out, split_by_key, targets
+from testbed.core.layout import lay_out
 from testbed.operators import Aggregation, Delivery, Emit, Map, tumbling
 from testbed.protocols import PROTOCOLS, by_name
-from tests.unit.testbed.small_flows import COUNT, EVENTS, events, laid_out
+from tests.unit.testbed.small_flows import COUNT, EVENTS, laid_out
 
 LIST_KEY = pa.schema([("key", pa.list_(pa.int64())), ("at_ns", pa.int64())])
 TEXT_KEY = pa.schema([("key", pa.string()), ("at_ns", pa.int64())])
@@ -73,8 +72,6 @@ def test_names_parallelism_and_inputs_are_checked():
         flow.source("a/b", EVENTS)
     with refused("parallelism", "0"):
         flow.source("more", EVENTS, parallelism=0)
-    with refused("parallelism of wide", "at most that of events, 1; or a key"):
-        stream.map("wide", lambda batch: batch, parallelism=2)
     with refused("inputs of stolen", "streams of the dataflow other"):
         Dataflow("other").operator("stolen", Map(lambda batch: batch), stream)
     with refused("emit"):
@@ -139,26 +136,12 @@ def test_fewer_partitions_take_neighbours_together():
     assert [(c.sender, c.receiver) for c in layout.channels] == [(0, 4), (1, 4), (2, 5), (3, 5)]
 
 
-@pytest.mark.parametrize("keys", [pa.array(range(-500, 500)), pa.array([f"user {i}" for i in range(1000)])])
-def test_keys_are_spread_evenly_and_always_alike(keys):
-    found = targets(keys, 4)
-    assert (np.bincount(found, minlength=4) > 150).all()
-    assert (targets(keys.take(pa.array([5, 3])), 4) == found[[5, 3]]).all()
-
-
-def test_a_key_that_is_missing_is_refused():
-    with refused("key", "None"):
-        targets(pa.array([1, None]), 2)
-
-
-def test_a_batch_is_split_by_key_in_order_and_whole():
-    route = next(r for r in laid_out("joined")[0].partitions[0].routes if r.key)
-    (batch,) = events(5, batches=1, rows=50)
-    parts = split_by_key(batch, route)
-    assert sum(rows.num_rows for _, rows in parts) == 50
-    for channel, rows in parts:
-        assert (targets(rows.column("key"), 2) == route.channels.index(channel)).all()
-        assert rows.column("value").to_pylist() == sorted(rows.column("value").to_pylist())
+def test_more_partitions_share_what_their_neighbour_sends():
+    flow = Dataflow("split")
+    flow.source("events", EVENTS, parallelism=2).sink("out", parallelism=5)
+    layout = lay_out(flow)
+    assert [(c.sender, c.receiver) for c in layout.channels] == [(0, 2), (0, 3), (0, 4), (1, 5), (1, 6)]
+    assert [[len(route.channels) for route in each.routes] for each in layout.partitions[:2]] == [[3], [2]]
 
 
 def test_drawings_show_operators_streams_keys_and_cycles():

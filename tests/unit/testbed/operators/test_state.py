@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.errors import BadInput
-from testbed.operators.state import PIECE, KeyedState, RowState, decode_state, encode_state
+from testbed.operators.rows import RowState
+from testbed.operators.state import PIECE, KeyedState, decode_state, encode_state
 
 SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64())])
 BUCKETS, KEYS = st.integers(0, 2), st.integers(0, 3)

@@ -10,9 +10,9 @@ from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.runs import oracle
 from tests.unit.testbed.small_flows import laid_out
 
-FLOWS = ("chain", "joined", "windowed", "fused")
+FLOWS = ("chain", "joined", "windowed", "fused", "spread")
 MOMENTS = (CrashMoment.ANY, CrashMoment.ANY, CrashMoment.STORING, CrashMoment.RESTORING, CrashMoment.RESTORING)
-WITHIN = {"tiny": 550, "chain": 1000, "joined": 1500, "windowed": 1500, "fused": 700}
+WITHIN = {"tiny": 550, "chain": 1000, "joined": 1500, "windowed": 1500, "fused": 700, "spread": 1500}
 
 
 def faults(flow, seed, most=4):

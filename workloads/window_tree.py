@@ -1,0 +1,67 @@
+"""The input of the window tree (`ppa`, figure 6): tuples of numbers, and what the numbers mean to its operators.
+
+From the paper are the shape of the tree, the windows, that the state of an operator is its input of the window, and
+that half of its input goes on. What the operators compute is ours. The `mark` of a tuple decides how far it gets: an
+operator passes on tuples whose mark is below `limit`, with the next mark of a random sequence. To the `value` it adds
+the values of the whole window. So which tuples get where depends on their marks alone, but each result depends on the
+state of every operator on its way. Numbers are integers, and the sum of any window fits in 64 bits: results are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum, auto
+
+import numpy as np
+import pyarrow as pa
+
+from experiments.window_tree import WindowTreeSpec
+from workloads.json_records import PLACE, values
+from workloads.nexmark.counters import below, bits
+from workloads.schedule import Integers, Schedule
+
+TUPLE, TUPLES = "tuple", pa.schema([(name, pa.int64()) for name in (PLACE, "at_ns", "mark", "value")])
+# The next mark is FACTOR x mark mod MARKS: a full sequence of 1 to MARKS - 1 (Park, Miller and Stockmeyer, CACM 1993).
+MARKS, FACTOR = 2**31 - 1, 48_271
+VALUES = 1_000_000
+NS_PER_MS = 1_000_000
+
+
+class TreeDraw(IntEnum):
+    """What a random number is for."""
+
+    MARK, VALUE = auto(), auto()
+
+
+def limit(spec: WindowTreeSpec) -> int:
+    """The lowest mark with which a tuple goes no further."""
+    return 1 + round(spec.selectivity * (MARKS - 1))
+
+
+def tuples(spec: WindowTreeSpec, schedule: Schedule, start: int, stop: int) -> pa.RecordBatch:
+    """The tuples at positions `start` to before `stop`, each a function of the seed and its position.
+
+    at_ns   when it is due [ns], a whole millisecond as in Kafka
+    mark    1 to MARKS - 1
+    value   0 to VALUES - 1
+    """
+    positions = np.arange(start, stop, dtype=np.int64)
+    at_ns = schedule.all_due_ms(positions) * NS_PER_MS
+    columns = (positions, at_ns, *_drawn(spec, positions))
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=TUPLES)
+
+
+def records(spec: WindowTreeSpec, _schedule: Schedule) -> Callable[[int, int], list[bytes]]:
+    """The workload's input: values by position, with mark and value; when a tuple is due is its Kafka timestamp."""
+
+    def made(start: int, stop: int) -> list[bytes]:
+        positions = np.arange(start, stop, dtype=np.int64)
+        mark, value = _drawn(spec, positions)
+        return values({TUPLE: pa.RecordBatch.from_pydict({PLACE: positions, "mark": mark, "value": value})})
+
+    return made
+
+
+def _drawn(spec: WindowTreeSpec, positions: Integers) -> tuple[Integers, Integers]:
+    mark, value = (bits(spec.stream_seed, draw, positions) for draw in TreeDraw)
+    return 1 + below(mark, MARKS - 1), below(value, VALUES)
