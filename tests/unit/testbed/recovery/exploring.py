@@ -1,4 +1,8 @@
-"""Goes through every state that can be reached, and looks whether the invariants hold in each."""
+"""Goes through every state that can be reached, and looks whether the invariants hold in each.
+
+Every event uses something up: a fault, a checkpoint, or an order or message that one of these has caused. So a run
+without further faults ends where nothing more can happen, and it ends well if every such state is right.
+"""
 
 from __future__ import annotations
 

@@ -48,8 +48,14 @@ def test_every_order_of_events_with_two_faults(layout, strategy):
 @pytest.mark.extended
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_order_of_events_with_two_faults_and_a_checkpoint(strategy):
-    found = explored("chain on two slots", strategy, **{**ONE_FAULT, "faults": 2, "spare_lines": 0, "spoilable": 0})
+    found = explored("chain on two slots", strategy, most_checkpoints=1, faults=2)
     assert found.states > 100_000, f"{found.states} states"
+
+
+@pytest.mark.extended
+def test_every_order_of_events_with_two_faults_and_a_checkpoint_that_may_be_unreadable():
+    found = explored("chain on two slots", "passive", **{**ONE_FAULT, "faults": 2})
+    assert found.states > 300_000, f"{found.states} states"
 
 
 @pytest.mark.extended
