@@ -82,7 +82,7 @@ def test_a_split_stream_has_the_same_content_under_a_number_in_every_run():
     def sent(seed):
         simulation = simulated("spread", "passive", seed)
         simulation.run()
-        data = {key: each for key, each in simulation._contents.items() if each.kind is FrameKind.DATA}
+        data = {key: each for key, each in simulation.network._contents.items() if each.kind is FrameKind.DATA}
         return {key: each.batch for key, each in data.items()}
 
     first = sent(0)
