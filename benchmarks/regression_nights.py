@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from results.regression.change import Change
 from results.regression.change_points import change_points
 from results.regression.history import BASELINE, CANDIDATES
-from results.regression.judging import FALSE_ALARM, Chances, Change, Pair, holm, margin, measure, on_scale, verdict
+from results.regression.judging import FALSE_ALARM, Chances, Pair, holm, margin, measure, on_scale, verdict
 from results.regression.regress import worse_places
 from results.summary.metrics import METRICS, Scale
 

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from aftershock.airflow import links, tasks
-from results.regression.judging import Change
+from results.regression.change import Change
 
 log = logging.getLogger(__name__)
 Finding = dict[str, Any]  # `regression_id`, `experiment`, `verdict`, and `sentences` on what changed

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from aftershock.cli.declare import NOT_ALL_PASSED, PASSED, command, show
-from results.regression.judging import Change
+from results.regression.change import Change
 from results.verdict import Verdict
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from results.regression.bootstrap import DRAWS, RARE, Comparison, Stratum, chances, draws_for, reaches
+from results.regression.change import Change
 from results.summary.metrics import Better, Metric, Scale
 
 FALSE_ALARM = 0.01  # half of them better, half worse
@@ -25,15 +25,6 @@ FALSE_SAME = 0.05
 FEWEST_CANDIDATES, FEWEST_BASELINE = 3, 5
 NOTHING = np.empty(0)
 LARGEST = 20.0  # a change beyond this says nothing: as a logarithm 500 million times as much
-
-
-class Change(StrEnum):
-    """The verdict on a metric or an experiment, in the order in which the first that occurs decides for all."""
-
-    WORSE = "worse"
-    UNKNOWN = "unknown"
-    BETTER = "better"
-    SAME = "same"
 
 
 def overall(verdicts: Sequence[Change]) -> Change:

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from experiments.errors import BadInput
 from results.damage import Damaged
-from results.regression.judging import Change
+from results.regression.change import Change
 from results.runs import store
 from results.runs.json_files import Document, Name, Whole, Words, read_document
 from results.summary.metrics import Better, Scale

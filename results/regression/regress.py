@@ -12,9 +12,10 @@ from typing import Any
 
 from experiments.errors import BadInput
 from results.regression import history, records
+from results.regression.change import Change
 from results.regression.change_points import ChangePoint, change_points
 from results.regression.history import HistoryRow, Series, Split
-from results.regression.judging import Change, Judgement, from_scale, judge, margin, overall
+from results.regression.judging import Judgement, from_scale, judge, margin, overall
 from results.regression.records import Regression
 from results.regression.wording import sentence
 from results.summary.metrics import METRICS, Better, Metric, Scale

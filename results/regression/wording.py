@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from results.predictions.pooled import Pooled
-from results.regression.judging import Change
+from results.regression.change import Change
 from results.summary.findings import number
 from results.summary.metrics import METRICS, Scale
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from results.regression.judging import Change
+from results.regression.change import Change
 from results.runs.store import Run
 from results.summary.index import IndexRow
 from results.summary.metrics import METRICS, Better, Metric, Scale

@@ -7,7 +7,8 @@ import pytest
 
 from benchmarks.regression_nights import alarms, found_after, found_at
 from results.regression import judging
-from results.regression.judging import Change, Pair, holm, judge, overall
+from results.regression.change import Change
+from results.regression.judging import Pair, holm, judge, overall
 from results.summary.metrics import METRICS
 
 STEADY = 100 + np.array([0.0, 1, -1, 2, -2, 0.5, -0.5, 1.5, -1.5, 0.2])
