@@ -108,6 +108,13 @@ def the_run(run: Run) -> pd.Series | None:
     return None if runs.empty else runs.iloc[0]
 
 
+def engine_and_mode(row: pd.Series) -> str:
+    """What executed a run, for people, by its row of the runs table: such as `dataflow (protocol coordinated)`."""
+    if pd.notna(row.get("protocol")):
+        return f"{row['engine']} (protocol {row['protocol']})"
+    return f"{row['engine']} ({row['trigger']}, recovery by {row['recovery']})"
+
+
 def measured_row(run: Run) -> pd.Series:
     """The row of the runs table. Raises `Damaged` if the table has no row."""
     row = the_run(run)

@@ -16,6 +16,7 @@ from experiments.spec import Experiment
 from results.runs.store import Run
 from results.summary.findings import (
     advice,
+    engine_and_mode,
     failure_share,
     headline,
     ledger_seconds,
@@ -49,7 +50,7 @@ class Shown:
 
 def write_report(run: Run, experiment: Experiment) -> Path:
     """Write the plots and report.html; returns the path of the page. Shows what the run has, and says what it lacks."""
-    plots = write_plots(run)
+    plots, facts = write_plots(run), the_run(run)
     verdicts = table_or_empty(run, "verdicts")
     verdicts = verdicts.sort_values("verdict", key=lambda column: column.map(WORST_FIRST.index), kind="stable")
     page = (
@@ -57,7 +58,8 @@ def write_report(run: Run, experiment: Experiment) -> Path:
         .get_template("report.html")
         .render(
             run=run,
-            facts=the_run(run),
+            facts=facts,
+            engine_and_mode=None if facts is None else engine_and_mode(facts),
             headline=headline(run),
             machine_load=machine_load(run),
             figures=_figures(run),

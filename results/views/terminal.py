@@ -14,6 +14,7 @@ from results.summary.findings import (
     REPLAY_MODEL,
     UNDESCRIBED_MODEL,
     advice,
+    engine_and_mode,
     failure_share,
     headline,
     kills_with_recoveries,
@@ -71,7 +72,7 @@ def _title(run: Run) -> list[str]:
         return lines
     faults = table_or_empty(run, "faults")
     text = (
-        f"{facts['workload']} on {facts['engine']} ({facts['trigger']}, recovery by {facts['recovery']}), "
+        f"{facts['workload']} on {engine_and_mode(facts)}, "
         f"{facts['workers']} workers, checkpoint every {facts['checkpoint_interval_s']:g} s, "
         f"measured for {facts['window_s']:g} s. {len(faults)} faults planned "
         f"({facts['failure_rate']:.3g} per second in the cluster), {len(took_effect(faults))} took effect, "

@@ -9,11 +9,14 @@ import pytest
 
 from results.checks import validate
 from results.runs.store import Run, write_json
+from results.summary.findings import the_run
 from results.tables.schema import LEDGER_CLASSES, TABLES
 from results.views.document import document
 from results.views.report import write_report
 from results.views.terminal import summary
 from tests.unit.results import synthetic
+
+PROTOCOL = "batch-aligned"
 
 
 def test_the_document_has_the_fields_of_the_contract(good_run: Run) -> None:
@@ -79,6 +82,15 @@ def test_the_summary_fits_a_terminal_and_tells_the_result(good_run: Run) -> None
     ):
         assert words in text
     assert "✓ utilization.predicted" in text
+
+
+def test_a_run_of_the_testbed_names_its_protocol_and_no_mode_of_spark(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path)
+    assert "structured-streaming (micro-batch, recovery by query)" in " ".join(summary(run).split())
+    synthetic.write_table(run, "runs", the_run(run).to_frame().T.assign(engine="dataflow", protocol=PROTOCOL))
+    told = " ".join(summary(run).split())
+    assert f"on dataflow (protocol {PROTOCOL})," in told
+    assert "recovery by" not in told
 
 
 @pytest.mark.extended
