@@ -70,7 +70,8 @@ class Failure:
 
 @dataclass(frozen=True)
 class Stable:
-    """This checkpoint of a sink will never be undone: publish what it covers."""
+    """No recovery will go behind this checkpoint: sinks may publish what it covers, retained output from before it may
+    go."""
 
     epoch: int
     number: int

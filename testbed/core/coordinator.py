@@ -150,7 +150,7 @@ class Coordinator:
     def on_lost(self, worker: str) -> None:
         """A worker is gone, or out of reach, which comes to the same: nobody will listen to it any more."""
         slots = self.placement.lose(worker)
-        lost = {p.number for p in self._layout.partitions if p.index % self.placement.slots in slots}
+        lost = {p.number for p in self._layout.partitions if p.slot(self.placement.slots) in slots}
         if not lost:
             return
         new = tuple(sorted(lost - self._down))
@@ -224,7 +224,7 @@ class Coordinator:
 
     def _restore_what_can_be(self) -> None:
         placed = frozenset(
-            p.number for p in self._layout.partitions if p.index % self.placement.slots in self.placement.hosts
+            p.number for p in self._layout.partitions if p.slot(self.placement.slots) in self.placement.hosts
         )
         world = World(len(self._layout.partitions), frozenset(self._down), placed)
         if restored := self._strategy.restored_now(world):
@@ -277,7 +277,7 @@ class Coordinator:
 
     def _order(self, partitions: Iterable[int], message: Callable[[int], ToPartition]) -> None:
         for number in partitions:
-            slot = self._layout.partitions[number].index % self.placement.slots
+            slot = self._layout.partitions[number].slot(self.placement.slots)
             if slot in self.placement.hosts:
                 self._effects.append(Order(self.placement.hosts[slot], number, message(number)))
 

@@ -31,7 +31,7 @@ class CorruptFrame(AftershockError):
 class FrameKind(IntEnum):
     """Data is numbered, logged and replayed. A marker stands between data for a checkpoint. Control is what a protocol
     sends along with the data and no operator sees, such as a punctuation or a part of a checkpoint. A border ends a
-    batch (`batches`)."""
+    batch (`by_batch`)."""
 
     DATA = 1
     MARKER = 2

@@ -45,6 +45,10 @@ class PartitionLayout:
     def name(self) -> str:
         return f"{self.operator}.{self.index}"
 
+    def slot(self, slots: int) -> int:
+        """The slot that hosts it, of so many: the same partition of every operator is in one slot."""
+        return self.index % slots
+
     @property
     def outputs(self) -> tuple[Channel, ...]:
         return tuple(channel for route in self.routes for channel in route.channels)

@@ -53,7 +53,7 @@ class Protocol(ABC):
     logs             whether what is sent is logged with the checkpoints, and replayed from there
     on_own_time      whether partitions are told when their worker's checkpoint interval is over
     in_rounds        whether the coordinator starts rounds
-    by_batch         whether partitions take their input batch by batch (`batches`), which fixes what has which number
+    by_batch         whether partitions work batch by batch (`core.by_batch`): content decides what has which number
     """
 
     name: ClassVar[str]

@@ -33,8 +33,10 @@ class Exchange:
         return self._mesh.sent_bytes
 
     def begin(self, peers: Peers) -> None:
-        """A recovery begins."""
+        """A recovery begins; if all partitions go back, with new connections."""
         self._peers = peers
+        if len(peers.restored) == len(self._layout.partitions):
+            self._mesh.drop()
         self._mesh.form(peers)
 
     def end(self) -> None:
@@ -52,7 +54,7 @@ class Exchange:
     def send(self, frame: Frame) -> None:
         """A partition sends a frame."""
         receiver = self._layout.channels[frame.channel].receiver
-        slot = self._slot_of(receiver)
+        slot = self._layout.partitions[receiver].slot(self._slots)
         if slot == self._peers.mine:
             self._at(receiver, Partition.on_frame, frame)
         else:
@@ -68,11 +70,8 @@ class Exchange:
         for (channel, epoch), frames in grants.items():
             sender = self._layout.channels[channel].sender
             grant = Grant(channel, epoch, frames)
-            slot = self._slot_of(sender)
+            slot = self._layout.partitions[sender].slot(self._slots)
             if slot == self._peers.mine:
                 self._at(sender, Partition.on_credit, grant)
             else:
                 self._mesh.grant(slot, grant)
-
-    def _slot_of(self, partition: int) -> int:
-        return self._layout.partitions[partition].index % self._slots

@@ -158,8 +158,9 @@ class Hosting:
         self._hosted.wake(number)
 
     def _read(self, source: Partition) -> None:
-        """Logs grow until they are stored: while the store lags, a source reads only to drain, which has an end."""
-        holds_back = self._storing.lags and not self._inputs.draining
+        """Logs grow until they are stored: while the store lags, a source reads only what has an end: what it had sent
+        before a restore, or what is left when the run drains."""
+        holds_back = self._storing.lags and not self._inputs.draining and not source.repeats
         if holds_back or not source.wants_input:
             return
         read = self._inputs.read(source)

@@ -46,11 +46,17 @@ class Mesh:
         self.sent_bytes = 0
 
     def form(self, peers: Peers) -> None:
-        """A recovery begins: connections with workers that are not there any more end."""
+        """A recovery begins: connections with workers that are not there any more end.
+
+        What was lost on a connection with one that is still there comes again only if everybody goes back, so
+        `on_broken` is called again.
+        """
         for links in (self._sending, self._receiving):
             for slot in [each for each in links if self._is_new(peers, each)]:
                 links.pop(slot).close()
         self._peers = peers
+        for slot in {each for links in (self._sending, self._receiving) for each in links if links[each].closed}:
+            self._on_broken(slot)
 
     def drop(self) -> None:
         """End all connections."""

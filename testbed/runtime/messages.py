@@ -90,6 +90,7 @@ class SlotStatus:
     tallies    by partition the counts of `progress.Tally`
     positions  of sources: where they read on
     finished   the sinks that hold nothing back, and have seen the end of everything unless a cycle hides it
+    ended      whether its sources have read everything
     caught_up  whether its partitions are where they were before they were restored
     holding    whether its sources have stopped, to hear where they end
     kept       the checkpoints that were stored since the last status
@@ -109,6 +110,7 @@ class SlotStatus:
     cpu_s: float = 0.0
     idle_s: float = 0.0
     checkpoint_s: float = 0.0
+    ended: bool = False
     caught_up: bool = False
     holding: bool = False
     counts: Counts = field(default_factory=Counts)

@@ -43,6 +43,7 @@ class Reporting:
             cpu_s=time.process_time(),
             idle_s=idle_s,
             checkpoint_s=self._hosted.checkpoint_s + self._storing.written_s,
+            ended=bool(here) and all(each.ended for each in here if isinstance(each.layout.element, Source)),
             caught_up=bool(here) and not any(each.repeats for each in here),
             holding=self._inputs.draining,
             counts=self._counts(here) if self._cyclic else Counts(),

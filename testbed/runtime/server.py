@@ -6,6 +6,7 @@ import selectors
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from experiments.errors import EnvironmentFailure
@@ -59,6 +60,16 @@ MOST_FAILURES = 10
 BROKEN_GRACE_S = 1.0  # a connection breaks when a slot dies, too, which is told apart by the slot's own connection
 
 
+@dataclass(frozen=True)
+class _Break:
+    """A slot's connection to another broke. That counts when it is due [s, monotonic], if the worker is still there."""
+
+    due_s: float
+    epoch: int
+    slot: int
+    worker: str
+
+
 class Guest:
     """A connection that gave the greeting of the run, and the slot at its other end once it has said hello."""
 
@@ -87,7 +98,7 @@ class Server:
     worker-joined, worker-lost   a slot, by the name that it gets here, the Spark task and its attempt; why it was lost
     recovering                   a recovery begins: its epoch, the line (a checkpoint's number for each partition),
                                  where that has the sources, and the partitions that are restored
-    ready                        everybody is back at the line, and goes
+    ready                        whoever takes part in a recovery is ready, and goes on
     round-started, round-stored  of coordinated checkpoints
     slot-failed                  a slot's last words, when it ends by its own fault
     checkpoint                   one that is stored: partition, number, how long it took [s], its bytes
@@ -110,7 +121,7 @@ class Server:
         self.address: Address = self._entrance.address
         self._guests: dict[str, Guest] = {}
         self._named = self._ready_epoch = self._failures = 0
-        self._broken: dict[Guest, tuple[float, int]] = {}
+        self._broken: dict[Guest, _Break] = {}
         self._stillness = Stillness()
         self._committed = self._coordinator.history.stable
         self._draining, self._held, self._ends = False, set[int](), dict[int, int]()
@@ -174,8 +185,9 @@ class Server:
             self._vetting.report(message)
             if isinstance(message, Stored):
                 is_current = message.epoch == self._coordinator.lives[message.checkpoint.partition]
-                if self._coordinator.phase is Phase.RUNNING and is_current:
-                    self._failures = 0  # what others stored while one failed is no progress
+                is_progress = self._job.strategy.partial or self._coordinator.phase is Phase.RUNNING
+                if is_progress and is_current:
+                    self._failures = 0  # what others stored while one failed is no progress if all wait for it
                 self._note_stored(message)
             self._coordinator.on_message(message)
             self._note_committed()
@@ -211,13 +223,13 @@ class Server:
             for each in message.kept:
                 self._journal.record(CheckpointStored(**{**vars(each), "partition": self._name(each.partition)}))
         elif isinstance(message, Broken) and message.epoch == self._coordinator.epoch:
-            self._note_broken(guest, message.epoch)
+            self._note_broken(guest, message)
 
-    def _note_broken(self, guest: Guest, epoch: int) -> None:
+    def _note_broken(self, guest: Guest, message: Broken) -> None:
         """What was heard in an earlier epoch is over."""
-        known = self._broken.get(guest)
-        if known is None or known[1] != epoch:
-            self._broken[guest] = (time.monotonic() + BROKEN_GRACE_S, epoch)
+        known, other = self._broken.get(guest), self._coordinator.placement.hosts.get(message.slot)
+        if other is not None and (known is None or known.epoch != message.epoch):
+            self._broken[guest] = _Break(time.monotonic() + BROKEN_GRACE_S, message.epoch, message.slot, other)
 
     def _on_failed(self, guest: Guest, failed: Failed) -> None:
         """A slot ends by its own fault. That may help once; without progress in between it will not."""
@@ -241,10 +253,11 @@ class Server:
         for guest in list(self._guests.values()):
             if now_s - guest.heard_s > self._job.silence_limit_s:
                 self.lose(guest, f"silent for {self._job.silence_limit_s:g} s")
-        for guest, (due_s, epoch) in list(self._broken.items()):
-            if now_s >= due_s:
+        for guest, noted in list(self._broken.items()):
+            if now_s >= noted.due_s:
                 del self._broken[guest]
-                if epoch == self._coordinator.epoch and self._coordinator.phase is not Phase.WAITING:
+                is_there = self._coordinator.placement.hosts.get(noted.slot) == noted.worker
+                if noted.epoch == self._coordinator.epoch and is_there:
                     self.lose(guest, "its connection to another slot broke")
         if now_s >= self._next_round_s:
             interval_s = self._job.checkpoint_interval_s
@@ -255,10 +268,15 @@ class Server:
             self._tell_progress()
 
     def _finished(self) -> bool:
-        epoch, statuses = self._coordinator.epoch, [guest.status for guest in self._guests.values()]
-        finished = {number for each in statuses if each.epoch == epoch for number in each.finished}
+        statuses = [guest.status for guest in self._hosting_guests()]
+        if not all(each.epoch == self._coordinator.epoch and each.ended for each in statuses):
+            return False
+        finished = {number for each in statuses for number in each.finished}
         still = not self._layout.cyclic or self._stillness.found
         return self._coordinator.phase is Phase.RUNNING and finished == self._sinks and still
+
+    def _hosting_guests(self) -> list[Guest]:
+        return [self._guests[name] for name in self._coordinator.placement.hosts.values()]
 
     def _look_for_stillness(self) -> None:
         slots = set(self._coordinator.placement.hosts.values())
@@ -339,7 +357,7 @@ class Server:
 
     def _hold_sources(self) -> None:
         """Tell the slots to stop their sources; once all have, decide where they end."""
-        guests = [self._guests[name] for name in self._coordinator.placement.hosts.values()]
+        guests = self._hosting_guests()
         if not all(each.status.epoch == self._coordinator.epoch and each.status.caught_up for each in guests):
             return
         if not all(each.status.holding for each in guests):

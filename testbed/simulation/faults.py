@@ -26,7 +26,7 @@ class Fault:
     """A worker crashes, or is suspected to have, when it has been such a moment for `after` steps.
 
     late     its replacement comes at any time later, not at once
-    spoils   and when everyone goes back, an object of the newest line has changed that the stable line can do without
+    spoils   and at the next recovery an object of the newest line has changed that the stable line can do without
     """
 
     moment: CrashMoment

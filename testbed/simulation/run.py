@@ -110,7 +110,8 @@ class Simulation:
         self._schemas = [channel.schema for channel in layout.channels]
         self.network = Network(layout, protocol.by_batch, self._random)
         self._lost: deque[str] = deque()
-        self._spoiling = False
+        self._spoiling = self._falls_back = False
+        self._fallback_epoch = 0
         self._committed: dict[int, int] = {}
         self.workers: list[Worker] = []
         self._isolated: list[Worker] = []
@@ -197,6 +198,8 @@ class Simulation:
         message = decode_message(worker.messages.popleft())
         if isinstance(message, Stored) and message.epoch == self.coordinator.epoch:
             self._observer.known(message.checkpoint)
+        if isinstance(message, Unreadable) and message.epoch == self.coordinator.lives[message.partition]:
+            self._falls_back = True
         self.coordinator.on_message(message)
         self._coordinate()
 
@@ -339,13 +342,15 @@ class Simulation:
                 case Order(name, partition, message):
                     found = [worker for worker in self.workers if worker.name == name]
                     for worker in found:
-                        if self._partial and isinstance(message, Restore) and not self.outcome.fallbacks:
+                        if self._partial and isinstance(message, Restore) and message.epoch != self._fallback_epoch:
                             self._invariants.check_restored(worker, partition)
                         worker.orders.append((partition, encode_message(message)))
                 case Delete(keys):
                     for key in keys:
                         self.store.delete(key)
                 case Sweep(epoch, keep, partitions):
+                    if self._falls_back:
+                        self._fallback_epoch, self._falls_back = epoch, False
                     line = self.coordinator.history.line
                     self.outcome.recoveries += epoch > 1
                     self.outcome.resumed += any(each.number for each in line)

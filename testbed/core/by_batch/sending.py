@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from testbed.core.by_batch.cutting import BORDER
 from testbed.core.by_batch.retained import Retained
@@ -16,20 +17,24 @@ class BatchSending(Sending):
     """Borders end batches on all channels. Everything is retained until no recovery can ask for it.
 
     A channel whose receiver has failed waits for nothing: what would be sent is only retained. Once the receiver is
-    restored, the channel begins anew with what was sent since the receiver's checkpoint. Until it has caught up, its
-    backlog does not hold the partition up, so that the other receivers go on.
+    restored, the channel begins anew with what was sent since the receiver's checkpoint. That backlog does not hold the
+    partition up, so that the other receivers go on; what is sent after it does.
     """
 
-    _retained = Retained((), 0)
-    _down: frozenset[int] = frozenset()
-    _held: frozenset[int] = frozenset()
-    _behind: frozenset[int] = frozenset()
+    def __init__(self, *parts: Any) -> None:
+        """`parts`: as of `Sending`."""
+        super().__init__(*parts)
+        self._retained = Retained(self._links, 0)
+        self._down: frozenset[int] = frozenset()
+        self._awaiting_go: frozenset[int] = frozenset()
+        self._backlog: dict[int, int] = {}  # by channel: how many frames of it have yet to be sent
 
     def restore_at(self, epoch: int, sent: Mapping[int, int], number: int) -> None:
         """Go on in this epoch at the checkpoint with this number."""
         super().restore(epoch, sent, ())
         self._retained = Retained(self._links, number)
-        self._down = self._held = self._behind = frozenset()
+        self._down = self._awaiting_go = frozenset()
+        self._backlog = {}
 
     def end_batch(self, batch: int) -> None:
         """All of a batch has been sent."""
@@ -56,6 +61,7 @@ class BatchSending(Sending):
         self._down |= {link.channel.id for link in lost}
         for link in lost:
             link.waiting.clear()
+            self._backlog.pop(link.channel.id, None)
 
     def rejoin(self, epoch: int, channels: Iterable[int], number: int) -> None:
         """The receivers of these channels are back at their checkpoint with this number; they begin with `go_on`."""
@@ -64,20 +70,22 @@ class BatchSending(Sending):
             link = self._links[channel]
             link.restore(epoch, link.sent, self._frames_in_flight)
             link.waiting.extend(replace(each, epoch=epoch) for each in self._retained.after(channel, number))
-        self._down, self._held, self._behind = self._down - found, self._held | found, self._behind | found
+        self._down, self._awaiting_go = self._down - found, self._awaiting_go | found
 
     def go_on(self, epoch: int) -> None:
         """Send on the channels that began anew in this epoch."""
-        found = {channel for channel in self._held if self._links[channel].epoch == epoch}
-        self._held -= found
-        if self._started:
-            for channel in found:
+        found = {channel for channel in self._awaiting_go if self._links[channel].epoch == epoch}
+        self._awaiting_go -= found
+        for channel in found:
+            self._backlog[channel] = len(self._links[channel].waiting)
+            if self._started:
                 self._flush(self._links[channel])
 
     @property
     def congested(self) -> bool:
-        """Whether something waits for credit, on a channel that is not behind."""
-        return any(link.waiting for channel, link in self._links.items() if channel not in self._behind)
+        """Whether something waits for credit that is no backlog."""
+        exempt = self._awaiting_go.union(self._backlog)
+        return any(link.waiting for channel, link in self._links.items() if channel not in exempt)
 
     @property
     def retained_frames(self) -> int:
@@ -106,7 +114,11 @@ class BatchSending(Sending):
             super()._post(link, frame)
 
     def _flush(self, link: OutputLink) -> None:
-        if link.channel.id not in self._held:
-            super()._flush(link)
-            if not link.waiting:
-                self._behind -= {link.channel.id}
+        channel, before = link.channel.id, len(link.waiting)
+        if channel in self._awaiting_go:
+            return
+        super()._flush(link)
+        if channel in self._backlog:
+            self._backlog[channel] -= before - len(link.waiting)
+            if self._backlog[channel] <= 0:
+                del self._backlog[channel]

@@ -12,7 +12,7 @@ import pytest
 
 from experiments.errors import BadInput, EnvironmentFailure
 from testbed.core.checkpoints import initial_line
-from testbed.core.control import Go, NotStored, Ready, Restore, Unreadable
+from testbed.core.control import Go, NotStored, Ready, Rejoin, Restore, Unreadable
 from testbed.core.effects import Publish
 from testbed.operators import Delivery, Sink, Source
 from testbed.runtime import outputs
@@ -20,6 +20,7 @@ from testbed.runtime.job import InputKind, JobInput, OutputKind, OutputSpec
 from testbed.runtime.sinks import Outlet, Superseded
 from testbed.runtime.wire import turn
 from testbed.stores.store import DirectoryStore, MemoryStore
+from tests.unit.marked_processes import wait_for
 from tests.unit.testbed.lone_slot import LoneSlot
 from tests.unit.testbed.small_job import JOB
 
@@ -247,3 +248,19 @@ def test_what_an_operator_had_is_gone_before_what_it_goes_back_to_is_built(alone
     assert left == [None]
     before = partition.tally.records_in
     turn_until(alone, lambda: partition.tally.records_in > before)
+
+
+def test_what_the_coordinator_says_during_a_restore_is_heard_after_it(tmp_path):
+    """The store is read in another thread: a neighbour may be lost, and come back, meanwhile."""
+    told = []
+    job = replace(JOB, protocol="batch-aligned", recovery="passive", slots=1, store=str(tmp_path / "store"))
+    job = replace(job, output=replace(job.output, folder=str(tmp_path / "output")))
+    with closing(LoneSlot(job, lambda number, message: told.append(message))) as slot:
+        slot.begin(1)
+        (source, *_) = slot.layout.partitions
+        outputs = tuple(channel.id for channel in source.outputs)
+        restore = Restore(1, initial_line(slot.layout)[source.number], (), 0, dict.fromkeys(outputs, 0))
+        for order in (restore, Rejoin(2, 0, outputs, ()), Go(1)):
+            slot.hosting.order(source.number, order)
+        wait_for(lambda: slot.turn() or len(told) == 2)
+    assert told == [Ready(source.number, 1), Ready(source.number, 2)]

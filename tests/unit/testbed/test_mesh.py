@@ -106,6 +106,18 @@ def test_connections_outlive_a_recovery_of_others(pair):
     assert pair.broken == ([], [])
 
 
+def test_a_connection_that_ended_is_told_again_at_each_recovery_while_its_worker_is_there(pair):
+    pair.form()
+    pair.ends[0].send(1, encode(frame(1, 1)))
+    pair.run(lambda: pair.frames[1])
+    pair.ends[1].drop()
+    pair.run(lambda: pair.broken[0])
+    pair.form()
+    assert pair.broken[0] == [1, 1]
+    pair.form((1, 3), (1, 3))
+    assert pair.broken[0] == [1, 1], "it has another worker now"
+
+
 def test_what_is_for_a_slot_that_nobody_has_goes_nowhere(pair):
     pair.ends[0].form(Peers(1, (pair.ends[0].address, None), (1, 0), 0, ()))
     pair.ends[0].send(1, encode(frame(1, 1)))

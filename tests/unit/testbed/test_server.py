@@ -99,3 +99,16 @@ def test_a_connection_that_breaks_while_an_earlier_break_is_remembered_is_known(
         serve_until(server, lambda: events_in(tmp_path, "recovering")[-1]["epoch"] > first)
         say(staying, Broken(events_in(tmp_path, "recovering")[-1]["epoch"], 1))
         serve_until(server, lambda: any("broke" in lost["why"] for lost in events_in(tmp_path, "worker-lost")))
+
+
+def test_a_break_between_two_that_are_there_counts_while_a_third_is_away(server, tmp_path):
+    with guest(server) as staying, ExitStack() as stack:
+        leaving = stack.enter_context(guest(server))
+        for slot in (staying, leaving):
+            say(slot, Hello((HERE, 1), 0, 0))
+        serve_until(server, lambda: events_in(tmp_path, "recovering"))
+        (own,) = (slot for slot, name in server._coordinator.placement.hosts.items() if name == "slot-1")
+        say(staying, Broken(1, own))
+        serve_until(server, lambda: server._broken)
+        leaving.close()
+        serve_until(server, lambda: any("broke" in lost["why"] for lost in events_in(tmp_path, "worker-lost")))

@@ -82,7 +82,7 @@ def facts(real):
         (real.epoch, real._running, real.retained_from),
         [real.receives_in(channel.id) for channel in real.inputs],
         [real.sends_in(channel.id) for channel in real.outputs],
-        (set(real.unheard), set(real._sending._held)),
+        (set(real.unheard), set(real._sending._awaiting_go)),
     )
 
 
