@@ -4,7 +4,7 @@ import secrets
 import socket
 import struct
 import time
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -12,8 +12,10 @@ import pytest
 from experiments.errors import EnvironmentFailure
 from journal.reader import raw_entries
 from journal.writer import Journal
+from testbed.core.control import Ready, encode_message
+from testbed.operators import Source
 from testbed.runtime import messages
-from testbed.runtime.messages import SLOT, Broken, Failed, Hello, Stop
+from testbed.runtime.messages import SLOT, Broken, Drain, Failed, Hello, SlotStatus, Stop
 from testbed.runtime.secret import TOKEN_BYTES
 from testbed.runtime.server import MOST_FAILURES, Server
 from testbed.runtime.slot import tell_failure
@@ -112,3 +114,39 @@ def test_a_break_between_two_that_are_there_counts_while_a_third_is_away(server,
         serve_until(server, lambda: server._broken)
         leaving.close()
         serve_until(server, lambda: any("broke" in lost["why"] for lost in events_in(tmp_path, "worker-lost")))
+
+
+class Heard:
+    """What a guest has heard so far."""
+
+    def __init__(self, slot):
+        self._slot, self._bytes = slot, b""
+        slot.setblocking(False)
+
+    def has(self, message):
+        with suppress(BlockingIOError):
+            self._bytes += self._slot.recv(1 << 16)
+        return messages.encode(message) in self._bytes
+
+
+def test_a_run_ends_where_the_furthest_source_is_once_all_have_caught_up_and_stopped(server, tmp_path):
+    with guest(server) as first, guest(server) as second:
+        for slot in (first, second):
+            say(slot, Hello((HERE, 1), 0, 0))
+        serve_until(server, lambda: events_in(tmp_path, "recovering"))
+        partitions = JOB.layout().partitions
+        first.sendall(b"".join(block(p.number, encode_message(Ready(p.number, 1))) for p in partitions))
+        serve_until(server, lambda: events_in(tmp_path, "ready"))
+        heard, sources = Heard(first), [p.number for p in partitions if isinstance(p.element, Source)]
+        server.drain()
+        say(first, SlotStatus(1, positions={sources[0]: 10}, caught_up=True))
+        say(second, SlotStatus(1))
+        serve_until(server, lambda: all(each.status.epoch == 1 for each in server._guests.values()))
+        turns = iter(range(5))
+        serve_until(server, lambda: next(turns, None) is None)
+        assert not heard.has(Drain({})), "the other has yet to make again what is out"
+        say(second, SlotStatus(1, caught_up=True))
+        serve_until(server, lambda: heard.has(Drain({})))
+        say(first, SlotStatus(1, positions={sources[0]: 12}, caught_up=True, holding=True))
+        say(second, SlotStatus(1, positions={sources[1]: 7, sources[2]: 8}, caught_up=True, holding=True))
+        serve_until(server, lambda: heard.has(Drain({0: 12, 1: 7, 2: 8})))
