@@ -1,0 +1,54 @@
+"""When a restored partition is back where it was: whoever ends a run must wait for that."""
+
+import pyarrow as pa
+
+from testbed.core.by_batch.cutting import BORDER, Batching
+from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.checkpoints import initial_line
+from testbed.core.control import Go, Restore
+from testbed.core.effects import Publish
+from testbed.core.frames import Frame, FrameKind
+from testbed.core.partition import PartitionLimits
+from testbed.protocols import PROTOCOLS
+from tests.unit.testbed.small_flows import EVENTS, laid_out
+
+
+def restored(operator, reached=None):
+    """The first partition of an operator, restored at its beginning; it goes if it is told what was reached."""
+    layout, _ = laid_out("chain")
+    number = next(p.number for p in layout.partitions if p.operator == operator)
+    schemas = [channel.schema for channel in layout.channels]
+    protocol, of = PROTOCOLS["batch-aligned"], layout.partitions[number]
+    partition = BatchedPartition(of, len(layout.partitions), schemas, protocol, PartitionLimits(), Batching(10, 2))
+    partition.restore(Restore(1, initial_line(layout)[number], (), 0, {c.id: 0 for c in of.outputs}), {})
+    if reached is not None:
+        partition.on_order(Go(1, reached))
+    return partition
+
+
+def rows(*times):
+    return pa.record_batch({"key": times, "value": times, "at_ns": times}, schema=EVENTS)
+
+
+def test_a_partition_that_does_not_go_yet_repeats():
+    assert restored("double").repeats
+
+
+def test_a_source_repeats_until_it_has_sent_the_batch_that_a_receiver_has():
+    source = restored("events", reached=2)
+    source.on_input(rows(1, 12, 23), 1)
+    assert (source.batch, source.repeats) == (1, True)
+    source.on_input(rows(35), 2)
+    assert (source.batch, source.repeats) == (2, False)
+
+
+def test_a_sink_repeats_until_it_has_processed_the_batch_that_is_out():
+    sink = restored("out", reached=-1)
+    assert Publish(0, ()) in sink.take_effects(), "it asks what is out"
+    assert sink.repeats
+    sink.on_published(3)
+    for batch in (0, 1, 2):
+        assert sink.repeats
+        sink.on_frame(Frame(FrameKind.BORDER, 1, sink.inputs[0].id, 0, (batch + 1) * 10, BORDER.pack(batch)))
+        sink.step(sink.next_channel())
+    assert not sink.repeats
