@@ -3,9 +3,10 @@
     core/        the two state machines, partition and coordinator, and all that they are made of: pure
     operators/   what a dataflow is made of, with operator state: pure
     protocols/   how a dataflow tolerates faults: one class each, behind the interface of `core.protocol`
+    recovery/    who goes back after a failure, and when: one strategy each, behind the interface of `core.recovery`
     stores/      where checkpoints and logs survive
     runtime/     carries out the effects of the state machines: sockets, threads, Kafka
-    simulation   runs the state machines in one thread, in any order that channels allow, with crashes anywhere
+    simulation/  runs the state machines in one thread, in any order that channels allow, with crashes anywhere
     scaling/     simulates clusters of many workers with measured costs
     queries      the workloads as dataflows; `reachability` is the cyclic one, `window_tree` that of `ppa`
 
