@@ -27,7 +27,7 @@ class Timed:
 
 
 class TimedPartition(Timed, Partition):
-    """A partition whose inputs come first to last."""
+    """A partition that processes messages as they come."""
 
 
 class TimedBatchedPartition(Timed, BatchedPartition):
