@@ -183,7 +183,13 @@ def busy(monkeypatch, tmp_path):
     """A run with slots as a Spark task runs them, but in threads, and strangers at every door."""
     monkeypatch.setenv("SPARK_LOCAL_IP", HERE)
     monkeypatch.setattr("testbed.runtime.entrance.GREETING_LIMIT_S", 0.5)
-    run = Run(tmp_path, checkpoint_interval_s=0.2, output=replace(JOB.output, folder=str(tmp_path / "output")))
+    endless = replace(JOB.input, events=None, start_ns=time.time_ns())  # else it may end before all are cut off
+    run = Run(
+        tmp_path,
+        input=endless,
+        checkpoint_interval_s=0.2,
+        output=replace(JOB.output, folder=str(tmp_path / "output")),
+    )
     with ExitStack() as stack:
         slots = [Slot(run.job, run.server.address, SECRET, task, 0) for task in range(JOB.slots)]
         doors = [run.server.address, *(slot._mesh.address for slot in slots)]
