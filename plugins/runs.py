@@ -102,6 +102,7 @@ def show_run(request: Request, run: FinishedRun) -> HTMLResponse:
         machine_load=machine_load(run),
         judged=present.verdicts(run) if readable else [],
         ledger=charts.ledger(run) if readable else None,
+        recommended=present.recommended(run) if readable else None,
         drawn=readable and bool(row.facts),
         plots={name: present.plot_title(name) for name in plots},
         tables=present.tables(run),

@@ -18,6 +18,7 @@ from aftershock.cli import (
     faults,
     fidelity,
     protocols,
+    recommend,
     recovery,
     replication,
     reproduce,
@@ -47,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     faults.add(plans)
     reproduce.add(commands)
     results.add(commands)
+    recommend.add(commands)
     abort.add(commands)
     clean.add(commands)
     serve.add(commands)
