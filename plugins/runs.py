@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingRes
 from starlette.background import BackgroundTask
 
 from plugins import present
-from plugins.files import Folder, data_docs_index, report_file, send, served_files, table_file
+from plugins.files import Folder, OwnFile, data_docs_index, report_file, send, served_files, table_file
 from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results.runs import store
@@ -139,7 +139,7 @@ def table_as_csv(run: FinishedRun, name: str) -> Response:
     """Whole on disk before the answer begins, since a table that cannot be read is refused."""
     with ExitStack() as on_error:
         written = on_error.enter_context(SpooledTemporaryFile(IN_MEMORY_BYTES))
-        for at, piece in enumerate(read_pieces(_table(run, name))):
+        for at, piece in enumerate(read_pieces(_table(run, name).path)):
             written.write(piece.to_csv(index=False, header=not at).encode())
         written.seek(0)
         on_error.pop_all()
@@ -155,11 +155,11 @@ def table_as_parquet(run: FinishedRun, name: str) -> FileResponse:
     return response
 
 
-def _table(run: store.Run, name: str) -> Any:
-    path = table_file(run, name) if name in TABLES else None
-    if path is None:
+def _table(run: store.Run, name: str) -> OwnFile:
+    file = table_file(run, name) if name in TABLES else None
+    if file is None:
         raise HTTPException(404, "This run has no such table.")
-    return path
+    return file
 
 
 def _attachment(name: str) -> dict[str, str]:
