@@ -52,6 +52,7 @@ class Weibull:
 
     @property
     def scale(self) -> float:
+        """The scale at which the mean gap is 1."""
         return 1.0 / math.gamma(1.0 + 1.0 / self.shape)
 
     def first(self, stream: Random) -> float:

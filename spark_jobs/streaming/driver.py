@@ -71,9 +71,11 @@ class QueryDriver:
         self.stopping = False
 
     def request_stop(self, *_: object) -> None:
+        """Have `run` return soon; takes what a signal handler is given."""
         self.stopping = True
 
     def run(self) -> None:
+        """Start the query when every worker is up, and again after each failure, until a stop is requested."""
         while not self.stopping:
             executors = self._await_workers()
             if self.stopping:
@@ -116,6 +118,7 @@ class QueryDriver:
 
 
 def main() -> None:
+    """Run the query of a configuration: `driver.py CONFIG.json JOURNAL.jsonl [CALIBRATION.json]`."""
     config_path, journal_path, *calibration = map(Path, sys.argv[1:])
     config = JobConfig.read(config_path)
     journal = Journal(journal_path)

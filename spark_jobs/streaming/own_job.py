@@ -69,6 +69,7 @@ class Sessions:
         self._master, self._journal, self._application = master, journal, ""
 
     def notice(self, spark: SparkSession) -> None:
+        """Follow the queries and executors of a session, unless its context is followed already."""
         context = spark.sparkContext
         if context.master != self._master:
             raise BadInput("master", context.master, "what spark-submit says: a program that sets its own is not here")
@@ -146,6 +147,7 @@ def run(job: OwnJobConfig) -> None:
 
 
 def main() -> None:
+    """Run the program of a configuration: `own_job.py CONFIG.json JOURNAL.jsonl`."""
     config_path, journal_path = map(Path, sys.argv[1:])
     job, journal = OwnJobConfig.read(config_path), Journal(journal_path)
     journal.record(DriverStarted())

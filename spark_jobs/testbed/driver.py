@@ -85,6 +85,10 @@ class ExecutorWatch:
         self._next_s, self._draining = 0.0, False
 
     def stopping(self) -> bool:
+        """Whether the program shall end now.
+
+        Every `WATCH_S` it also journals changes of the executors, and passes on the order to drain.
+        """
         now_s = time.monotonic()
         if now_s >= self._next_s:
             self._next_s = now_s + WATCH_S
@@ -112,13 +116,16 @@ class Asked:
 
     @property
     def to_drain(self) -> bool:
+        """Whether all output shall come out before the program ends."""
         return self._path.exists()
 
     def stop(self, *_: object) -> None:
+        """Note that the program shall end; takes what a signal handler is given."""
         self.to_stop = True
 
 
 def main() -> None:
+    """Run a job of the testbed: `driver.py JOB.json JOURNAL.jsonl [CALIBRATION.json]`."""
     job_path, journal_path, *calibration = map(Path, sys.argv[1:])
     job = Job.from_json(json.loads(job_path.read_text(encoding="utf-8")))
     is_second_life, journal = any(raw_entries(journal_path)), Journal(journal_path)

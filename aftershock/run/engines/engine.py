@@ -40,7 +40,8 @@ class Pace(ABC):
         self.doing = STARTING
 
     @abstractmethod
-    def take(self, event: Event) -> None: ...
+    def take(self, event: Event) -> None:
+        """Take in the next event of the query's journal."""
 
     def __str__(self) -> str:
         return self.doing + ("" if self.records_per_s is None else f", {self.records_per_s:,.0f} records/s")
@@ -53,6 +54,7 @@ class Commits(ABC):
         self._moments_ns: list[int] = []
 
     def take(self, event: Event) -> None:
+        """Note the moment of an event that is a commit; its journal need not be in the order of time."""
         if self._is_commit(event):
             insort(self._moments_ns, event.at_ns)
 
@@ -74,7 +76,8 @@ class Reads(ABC):
         self.counts: list[tuple[int, int]] = [(0, 0)]
 
     @abstractmethod
-    def take(self, event: Event) -> None: ...
+    def take(self, event: Event) -> None:
+        """Take in the next event of the query's journal."""
 
 
 @dataclass(frozen=True)
