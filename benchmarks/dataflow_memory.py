@@ -34,6 +34,7 @@ MB = 2**20
 
 
 def main() -> None:
+    """Run the job for some minutes below its highest rate, and judge whether its memory grows."""
     given = _arguments()
     with cluster_of(given.workers) as cluster:
         job = job_of("memory", given.query, given.protocol, given.workers, cluster.root)

@@ -50,6 +50,7 @@ class Slot:
         return {"groups": self._groups}
 
     def update(self) -> None:
+        """Count one batch of records into the state."""
         keys = next(self._batches)
         self._groups.put_all(0, keys, [(count + 1,) for (count,) in self._groups.get_all(0, keys)])
 
@@ -68,6 +69,7 @@ class Slot:
         return len(effect.checkpoint.state_keys) == 1, (copied_s, pause_s, written.result())
 
     def close(self) -> None:
+        """End the thread that writes checkpoints."""
         self._writer.shutdown()
 
     def _write(self, effect: Store) -> float:
@@ -78,6 +80,7 @@ class Slot:
 
 
 def main() -> None:
+    """Take checkpoints, and print how long each copy, pause and write took."""
     given = _arguments()
     found: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
     with tempfile.TemporaryDirectory(prefix="aftershock-pause-") as folder:

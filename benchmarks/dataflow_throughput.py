@@ -128,6 +128,7 @@ def times(journal: Path, event: str) -> list[int]:
 
 
 def main() -> None:
+    """Measure every protocol by turns, and print a line for each query, protocol and number of workers."""
     given = _arguments()
     print(HEAD, flush=True)
     for workers in given.workers:

@@ -35,6 +35,7 @@ TURNS, BATCHES, WARM_BATCHES, BATCH_RECORDS, RATE = 3, 14, 5, 20_000, 6_000.0
 
 
 def main() -> None:
+    """Measure both ways by turns on one cluster, and print the rate of each."""
     experiment, root = spec.load(), Path(tempfile.mkdtemp(prefix="aftershock-overhead-"))
     driver = driver_of(experiment.cluster.driver)
     handle = driver.provision(experiment.cluster, "overhead", root)

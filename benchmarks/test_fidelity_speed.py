@@ -75,11 +75,13 @@ def plain_output_fidelity(topology: Topology, failed: list[bool]) -> float:
 
 @pytest.fixture(params=CHAINS)
 def topology(request: pytest.FixtureRequest) -> Topology:
+    """A topology of each size of `CHAINS`."""
     return topology_of(request.param)
 
 
 @pytest.fixture
 def failed(topology: Topology) -> np.ndarray:
+    """Sets of failed tasks, (SETS, tasks); 2 % of the tasks have failed in each."""
     return np.random.default_rng(2).random((SETS, len(topology.tasks))) < 0.02
 
 

@@ -13,6 +13,7 @@ from models.topology import Inputs, Topology
 
 
 def large(kind: PartKind, join_share: float) -> Topology:
+    """A random topology of ten operators with about a hundred tasks each."""
     return generate(np.random.default_rng(1), TopologySpec((10, 10), (95, 105), kind, join_share=join_share))
 
 
@@ -43,6 +44,7 @@ def plain_output_fidelity(topology: Topology, failed: set[int]) -> float:
 
 
 def plain_greedy(topology: Topology, budget: int) -> list[int]:
+    """The tasks that do most harm when they fail alone."""
     alone = [round(plain_output_fidelity(topology, {task}), 12) for task in range(len(topology.tasks))]
     return sorted(range(len(alone)), key=alone.__getitem__)[:budget]
 

@@ -35,7 +35,7 @@ class Gaps(Protocol):
 
 @dataclass(frozen=True)
 class Exponential:
-    """Inverse transform: -log(1 - u)."""
+    """Implements `Gaps`. Inverse transform: -log(1 - u)."""
 
     def first(self, stream: Random) -> float:
         return self.next(stream)
@@ -46,7 +46,7 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Weibull:
-    """Inverse transform: scale (-log(1 - u))^(1 / shape), with scale 1 / Gamma(1 + 1 / shape)."""
+    """Implements `Gaps`. Inverse transform: scale (-log(1 - u))^(1 / shape), with scale 1 / Gamma(1 + 1 / shape)."""
 
     shape: float
 
@@ -66,7 +66,7 @@ class Weibull:
 
 @dataclass(frozen=True)
 class Lognormal:
-    """The exponential of a normal number of mean -sigma^2 / 2, by the inverse of the normal law."""
+    """Implements `Gaps`. The exponential of a normal number of mean -sigma^2 / 2, by the inverse of the normal law."""
 
     sigma: float
 

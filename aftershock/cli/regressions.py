@@ -32,7 +32,7 @@ def regress(arguments: argparse.Namespace) -> int:
 
 
 def compare(arguments: argparse.Namespace) -> int:
-    """Show runs side by side, or judge them by others; the exit code is 1 if the pooled check fails or they are worse."""
+    """Show runs side by side, or judge them by others; exit code 1: they are worse, or their pooled check failed."""
     from results.regression.compare import against, side_by_side
     from results.regression.wording import columns, judged
 
