@@ -35,6 +35,7 @@ from experiments.waiting import poll_until, retry
 from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost
 from journal.events.query import BatchCommitted, QueryFailed, QueryIdle, QueryReady, QueryStarted, QueryTerminated
 from journal.writer import Journal
+from spark_jobs.calibration import Calibration
 from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.calibration import calibrate, feed_warm_up
 from spark_jobs.streaming.config import JobConfig
@@ -159,9 +160,9 @@ def _batch_records(spark: SparkSession, config: JobConfig, journal: Journal, pat
     if not path.exists():
         poll_until(lambda: _all_up(spark, config), interval_s=POLL_S)
         scratch = path.with_suffix(".partial")
-        scratch.write_text(json.dumps(calibrate(spark, config, journal).__dict__), encoding="utf-8")
+        scratch.write_text(json.dumps(calibrate(spark, config, journal).to_json()), encoding="utf-8")
         scratch.rename(path)
-    return json.loads(path.read_text(encoding="utf-8"))["batch_records"]
+    return Calibration.read(path).batch_records
 
 
 def _all_up(spark: SparkSession, config: JobConfig) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from journal.event import Event
 from journal.events.testbed import TESTBED, EpochReady, Finished, PartMeasured, Report, TestbedCalibrated
 from journal.reader import events
 from journal.writer import Journal
+from spark_jobs.calibration import Calibration
 from testbed.progress import events_read
 from testbed.runtime.job import Job
 from workloads.generator import Feed
@@ -28,19 +29,6 @@ FEWEST_STEPS = 2
 RunJob = Callable[[Job, Journal], None]
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """How fast a job runs.
-
-    service_rate, load_rate  what it does, and what saturates it [events/s]
-    overhead_s               what the checkpoints of one interval cost a slot [s]
-    """
-
-    service_rate: float
-    overhead_s: float
-    load_rate: float
-
-
 def calibrate(job: Job, run: RunJob, journal: Journal, log: Path) -> Calibration:
     """Run the job on topics filled beforehand, briefly, then for some ten seconds.
 
@@ -53,9 +41,9 @@ def calibrate(job: Job, run: RunJob, journal: Journal, log: Path) -> Calibration
         own = log.with_name(f"{log.stem}-{topic}{log.suffix}")
         run(part, Journal(own))
         found = _figures(part, list(events(own, TESTBED)))
-        journal.record(PartMeasured(topic, count, **asdict(found)))
+        journal.record(PartMeasured(topic, count, found.service_rate, found.overhead_s, found.load_rate))
         count, rate = max(WARM_EVENTS, round(found.service_rate * FULL_S)), found.service_rate
-    journal.record(TestbedCalibrated(**asdict(found)))
+    journal.record(TestbedCalibrated(found.service_rate, found.overhead_s, found.load_rate))
     return found
 
 
@@ -79,7 +67,7 @@ def _fill(job: Job) -> None:
 
 
 def _figures(job: Job, journal: Sequence[Event]) -> Calibration:
-    """From the middle of the run: after the first events were read, and before the last."""
+    """From the middle of the run: after the first events were read, and before the last. The overhead is a slot's."""
     steps = list(_steps(journal))
     if len(steps) < FEWEST_STEPS:
         ready_ns = next(event.at_ns for event in journal if isinstance(event, EpochReady))

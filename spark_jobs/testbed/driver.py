@@ -16,7 +16,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -140,7 +139,7 @@ def main() -> None:
         job.object_store().check()
         for path in calibration:
             found = calibrate(job, lambda part, log: run(spark, part, log, asked), journal, path.with_suffix(".jsonl"))
-            path.write_text(json.dumps(asdict(found)), encoding="utf-8")
+            path.write_text(json.dumps(found.to_json()), encoding="utf-8")
         run(spark, job, journal, asked)
         exit_code = 0
     except AftershockError as error:

@@ -20,6 +20,7 @@ from journal.codec import Vocabulary
 from journal.event import Event
 from results.runs import store
 from results.runs.store import Run
+from spark_jobs.calibration import Calibration
 
 PROGRAMS = REPOSITORY / "spark_jobs"
 CONFIG_FILE, CALIBRATION_FILE = "query.json", "calibration.json"
@@ -138,28 +139,12 @@ class Engine(ABC):
         return spark.submit_command(handle.master, program, *map(str, words), conf=conf)
 
 
-@dataclass(frozen=True)
-class Calibration(TypedJson):
-    """What a query's driver measured of the query.
-
-    service_rate   what it does [records/s]
-    overhead_s     what one checkpoint costs [s]
-    load_rate      what saturates it [records/s]
-    batch_records  of the micro-batch that fills a checkpoint interval; None of an engine without micro-batches
-    """
-
-    service_rate: float
-    overhead_s: float
-    load_rate: float
-    batch_records: int | None = None
-
-    @classmethod
-    def read(cls, path: Path) -> Calibration:
-        """What the driver has left in a file; raises `EnvironmentFailure` for a file that is damaged."""
-        try:
-            return cls.from_json(store.read_json(path))
-        except ValueError as error:
-            raise EnvironmentFailure(f"{path.name} is damaged ({error})", "see query.log of the run") from None
+def read_calibration(path: Path) -> Calibration:
+    """What the driver has left in a file; raises `EnvironmentFailure` for a file that is damaged."""
+    try:
+        return Calibration.from_json(store.read_json(path))
+    except ValueError as error:
+        raise EnvironmentFailure(f"{path.name} is damaged ({error})", "see query.log of the run") from None
 
 
 def calibration_path(handle: Handle) -> Path:
