@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from statistics import median
+from typing import cast
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
+from experiments.workloads import GeneratedSpec
 from journal.events.query import BatchesMeasured, BatchTiming, QueryCalibrated
 from journal.writer import Journal
 from spark_jobs.calibration import Calibration
@@ -96,7 +98,8 @@ def feed_warm_up(config: JobConfig) -> None:
 def _feed(config: JobConfig, topic: str, count: int, rate: float) -> None:
     """Send `count` records, the last of them due now."""
     schedule = Schedule(time.time_ns() - round(count / rate * 1e9), rate, config.engine.partitions)
-    feed = Feed(config.broker, topic, input_of(config.workload, schedule), schedule)
+    workload = cast(GeneratedSpec, config.workload)  # an own job has a driver of its own, which does not calibrate
+    feed = Feed(config.broker, topic, input_of(workload, schedule), schedule)
     feed.send_until(count)
     feed.finish()
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -29,6 +28,7 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
     StreamingQueryListener,
 )
+from pyspark.sql.streaming.query import StreamingQuery
 
 from experiments.spec import RecoveryMode
 from experiments.waiting import poll_until, retry
@@ -77,10 +77,10 @@ class QueryDriver:
 
     def run(self) -> None:
         """Start the query when every worker is up, and again after each failure, until a stop is requested."""
-        while not self.stopping:
+        while True:
             executors = self._await_workers()
             if self.stopping:
-                break
+                return
             query = self._start()
             self.journal.record(QueryReady(tuple(sorted(executors))))
             self._watch(query, executors)

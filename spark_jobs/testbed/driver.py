@@ -15,8 +15,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
+from typing import cast
 
 from py4j.protocol import Py4JError
 from pyspark import TaskContext
@@ -59,9 +60,10 @@ class Stage(threading.Thread):
     def run(self) -> None:
         document, address, secret = self._given
 
-        def serve(task: int, _: Iterator[int]) -> Iterator[int]:
+        def serve(task: int, _: Iterable[int]) -> Iterable[int]:
             try:
-                slot = Slot(Job.from_json(document), address, secret, task, TaskContext.get().attemptNumber())
+                attempt = cast(TaskContext, TaskContext.get()).attemptNumber()  # only the driver has no task context
+                slot = Slot(Job.from_json(document), address, secret, task, attempt)
             except Exception as error:
                 tell_failure(address, secret.token, error)
                 raise
@@ -155,7 +157,7 @@ def main() -> None:
 def run(spark: SparkSession, job: Job, journal: Journal, asked: Asked) -> None:
     """Run a job to its end; raises `EnvironmentFailure` when it can't go on."""
     secret = RunSecret.draw()
-    server = Server(job, secret.token, spark.conf.get("spark.driver.host"), journal)
+    server = Server(job, secret.token, cast(str, spark.conf.get("spark.driver.host")), journal)
     stage = Stage(spark, job, server.address, secret)
     watch = ExecutorWatch(spark, stage, server, journal, asked)
     stage.start()
