@@ -32,6 +32,7 @@ from infra.drivers import driver_of
 from infra.launch import REPOSITORY
 from infra.services import kafka, spark
 from journal.reader import raw_entries
+from spark_jobs.calibration import Calibration
 from workloads.generator import Feed
 from workloads.inputs import records
 from workloads.schedule import Schedule
@@ -42,6 +43,7 @@ COUNTERS, COUNT_INTERVAL_S = Path("/proc/net/snmp"), 0.1
 
 
 def main() -> None:
+    """Measure both ways by turns on one cluster, and print the rate of each."""
     experiment, root = spec.load(), Path(tempfile.mkdtemp(prefix="aftershock-overhead-"))
     driver = driver_of(experiment.cluster.driver)
     handle = driver.provision(experiment.cluster, "overhead", root)
@@ -80,7 +82,8 @@ def _config(handle: Handle, experiment: spec.Experiment, folder: Path) -> Path:
     unpaced = experiment.model_copy(update={"engine": engine})
     job = job_config(unpaced, handle, checkpoint=folder / "checkpoint", event_log=events)
     config.write_text(json.dumps(job.to_json()), encoding="utf-8")
-    (folder / "calibration.json").write_text(json.dumps({"batch_records": BATCH_RECORDS}), encoding="utf-8")
+    calibration = Calibration(RATE, 0.0, RATE, BATCH_RECORDS)
+    (folder / "calibration.json").write_text(json.dumps(calibration.to_json()), encoding="utf-8")
     return config
 
 

@@ -37,6 +37,7 @@ WORDS = {"integer": "whole number", "number": "number", "string": "text", "boole
 
 
 def experiment() -> str:
+    """The page as Markdown; a section is a model of the spec, a row one of its fields."""
     schema = Experiment.model_json_schema()
     found = {"": schema, **schema["$defs"]}
     return page("Fields of an experiment", "experiments/spec.py", TEXT, *_sections(found))
