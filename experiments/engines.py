@@ -10,8 +10,8 @@ from pydantic import Field
 
 from experiments.fault_kinds import FaultKind
 from experiments.field_types import Spelling
+from experiments.layered import LayeredSpec
 from experiments.parsing import Misfit, Positive, Spec
-from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
 
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
@@ -69,7 +69,10 @@ class EngineSpec(Spec):
     ] = RecoveryMode.QUERY
     trigger: Annotated[TriggerMode, Field(description="how Spark runs the query")] = TriggerMode.MICRO_BATCH
     partitions: Annotated[
-        int, Field(ge=1, le=1000, description="of the input topic, and of each operator but those of window-tree")
+        int,
+        Field(
+            ge=1, le=1000, description="of the input topic, and of each operator unless workload.parallelism says it"
+        ),
     ] = 6
     protocol: Annotated[Protocol | None, Field(description="dataflow: how it tolerates faults; coordinated")] = None
     records_per_message: Annotated[
@@ -144,8 +147,8 @@ def check_engine(
 
 
 def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind]) -> None:
-    if not isinstance(workload, NexmarkSpec | ReachabilitySpec | WindowTreeSpec):
-        allowed = "nexmark, reachability or window-tree with engine dataflow"
+    if not isinstance(workload, NexmarkSpec | ReachabilitySpec | LayeredSpec):
+        allowed = "nexmark, reachability, window-tree, top-100 or incidents with engine dataflow"
         raise Misfit("workload.name", workload.name.value, allowed)
     if isinstance(workload, ReachabilitySpec) and engine.protocol_run in ACYCLIC_ONLY:
         others = ", ".join(each.value for each in Protocol if each not in ACYCLIC_ONLY)
@@ -161,8 +164,9 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
         raise Misfit("engine.recovery", engine.recovery.value, "left out with engine dataflow: its protocol recovers")
     if engine.store_endpoint and not engine.store:
         raise Misfit("engine.store_endpoint", engine.store_endpoint, "left out without engine.store")
-    if isinstance(workload, WindowTreeSpec) and engine.partitions != workload.sources:
-        allowed = f"{workload.sources} with window-tree, as many as its source has: the first of workload.parallelism"
+    if isinstance(workload, LayeredSpec) and engine.partitions != workload.sources:
+        name, reason = workload.name.value, "as many as its source has: the first of workload.parallelism"
+        allowed = f"{workload.sources} with {name}, {reason}"
         raise Misfit("engine.partitions", engine.partitions, allowed)
     if engine.partitions < cores:
         allowed = f"at least {cores} with engine dataflow: each of workers x worker_cores slots needs a partition"
@@ -186,7 +190,7 @@ def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, core
     if isinstance(workload, ReachabilitySpec):
         allowed = "wordcount, nexmark or own-job with engine structured-streaming, which knows no cycles"
         raise Misfit("workload.name", workload.name.value, allowed)
-    if isinstance(workload, WindowTreeSpec):
+    if isinstance(workload, LayeredSpec):
         reason = "which decides itself what partition reads what"
         allowed = f"wordcount, nexmark or own-job with engine structured-streaming, {reason}"
         raise Misfit("workload.name", workload.name.value, allowed)

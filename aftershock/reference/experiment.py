@@ -20,6 +20,8 @@ SECTIONS = (  # title, path, definition
     ("Workload nexmark", "workload", "NexmarkSpec"),
     ("Workload reachability", "workload", "ReachabilitySpec"),
     ("Workload window-tree", "workload", "WindowTreeSpec"),
+    ("Workload top-100", "workload", "Top100Spec"),
+    ("Workload incidents", "workload", "IncidentsSpec"),
     ("Workload own-job", "workload", "OwnJobSpec"),
     ("Input topic of an own job", "workload.inputs.TOPIC", "InputSpec"),
     ("Engine", "engine", "EngineSpec"),
