@@ -33,6 +33,13 @@ def test_the_same_events_in_any_pieces(start, first, second):
     assert whole == first_part + second_part
 
 
+def test_a_jam_is_known_to_whoever_begins_in_the_middle_of_it():
+    end, middle = 50 * SMALL.events_per_incident, 40 * SMALL.events_per_incident + 7
+    whole, rest = made(SMALL, 0, end), made(SMALL, middle, end)
+    assert (whole["speed"][middle:] == rest["speed"]).all()
+    assert (rest["speed"] < JAM_BELOW_KMH).mean() > 0.1
+
+
 def test_events_have_their_columns_and_due_times_and_messages_say_the_same():
     found = events(PAPER, SCHEDULE, 5, 2005)
     assert found.schema == EVENTS
