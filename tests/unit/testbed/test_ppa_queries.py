@@ -114,6 +114,11 @@ def test_an_incident_is_judged_only_where_somebody_measured_the_speed_in_the_sli
     assert jams([(0, 6, 10, 1)], [(1, 1, 5, 2)]) == jams([], [(1, 1, 5, 2)]) == []
 
 
+def test_only_the_join_has_correlated_inputs():
+    found = {each.operator for each in laid_out(ROADS).partitions if getattr(each.element, "joins", False)}
+    assert found == {"jams"}
+
+
 def test_counts_go_up_the_hierarchy_to_one_partition():
     layout = laid_out(SITE)
     assert [each.name for each in layout.partitions] == [

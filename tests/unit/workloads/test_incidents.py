@@ -13,7 +13,7 @@ from workloads.incidents import EVENTS, FREE_KMH, JAM_BELOW_KMH, JAM_LASTS, JAMM
 from workloads.popularity import zipf
 from workloads.schedule import Schedule
 
-PAPER = IncidentsSpec(stream_seed=7)
+PAPER = IncidentsSpec(parallelism=(8, 4, 2), stream_seed=7)
 SMALL = IncidentsSpec(users=2000, segments=100, events_per_incident=2000, parallelism=(4, 2, 1), stream_seed=7)
 SCHEDULE = Schedule(1_795_173_799_675_000_000, 20_000.0, PAPER.sources)
 
