@@ -98,8 +98,9 @@ class IncidentsSpec(LayeredSpec):
         if self.events_per_incident % self.sources:
             allowed = f"a multiple of {self.sources}, the partitions of the source"
             raise Misfit("events_per_incident", self.events_per_incident, allowed)
-        fewest = self.largest_segment * self.sources
+        largest = self.largest_segment
+        fewest = largest * self.sources
         if self.events_per_incident < fewest:
-            reason = f"all {self.largest_segment} users of the largest segment report to one partition of the source"
+            reason = f"all {largest} users of the largest segment report to one partition of the source"
             raise Misfit("events_per_incident", self.events_per_incident, f"at least {fewest}: {reason}")
         return self

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from experiments.ppa_queries import SECOND_MS, IncidentsSpec
 from testbed.core.graph import Dataflow
 from testbed.operators import Aggregation, Delivery, sliding, tumbling
-from testbed.operators.by_slide import BySlide, SlideTotals
-from workloads.incidents import EVENTS, JAM_BELOW_KMH, NS_PER_MS
+from testbed.operators.by_slide import BySlide, SlideTotals, window_of
+from workloads.incidents import EVENTS, JAM_BELOW_KMH
+from workloads.schedule import NS_PER_MS
 
 SPEEDS = (Aggregation("total", "sum", "speed"), Aggregation("measured", "count"))
 REPORTS = (Aggregation("reports", "count"),)
@@ -102,6 +103,5 @@ def packed_incidents(results: pa.RecordBatch, window_ms: int) -> Iterator[tuple[
     """Of each result start_ms and end_ms of its window, the incident, and what is known of it."""
     columns = (results.column(name).to_pylist() for name in JAMS.names)
     for at_ns, incident, segment, reports, mean_kmh in zip(*columns, strict=True):
-        end_ms = (at_ns + 1) // NS_PER_MS
         value = f'{{"segment":{segment},"reports":{reports},"mean_kmh":{mean_kmh}}}'
-        yield end_ms - window_ms, end_ms, str(incident), value
+        yield *window_of(at_ns, window_ms), str(incident), value

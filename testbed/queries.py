@@ -27,11 +27,12 @@ from testbed.operators import Aggregation, Delivery, Emit, tumbling
 from testbed.reachability import packed_changes, reachability
 from testbed.top_100 import packed_entries, top_100
 from testbed.window_tree import packed_tuples, window_tree
+from workloads.schedule import NS_PER_MS
 
 TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec | WindowTreeSpec | Top100Spec | IncidentsSpec
 Packed: TypeAlias = tuple[int, int, str, str]  # start_ms, end_ms, key, value
 
-BIDS, AUCTIONS, PERSONS, DUE, NS_PER_MS = "bids", "auctions", "persons", "at_ns", 1_000_000
+BIDS, AUCTIONS, PERSONS, DUE = "bids", "auctions", "persons", "at_ns"
 TEXTS = ("name", "city", "state", "extra")
 EURO_MILLI = 908  # thousandths of the other currency for one of the price's: exact in integers
 CATEGORY, NEAR_STATES = 10, pa.array(["OR", "ID", "CA"])

@@ -14,8 +14,9 @@ import pyarrow as pa
 from experiments.ppa_queries import Top100Spec
 from testbed.core.graph import Dataflow
 from testbed.operators import Aggregation, Delivery, sliding, tumbling
-from testbed.operators.by_slide import BySlide, SlideTotals, totals
-from workloads.top_100 import NS_PER_MS, REQUESTS, TOP
+from testbed.operators.by_slide import BySlide, SlideTotals, totals, window_of
+from workloads.schedule import NS_PER_MS
+from workloads.top_100 import REQUESTS, TOP
 
 COUNTS = pa.schema([(name, pa.int64()) for name in ("at_ns", "entry", "requests")])
 COUNT, SUM = Aggregation("requests", "count"), Aggregation("requests", "sum", "requests")
@@ -50,5 +51,4 @@ def packed_entries(results: pa.RecordBatch, window_ms: int) -> Iterator[tuple[in
     """Of each result start_ms and end_ms of its window, the entry, and how often it was requested."""
     columns = (results.column(name).to_pylist() for name in COUNTS.names)
     for at_ns, entry, requests in zip(*columns, strict=True):
-        end_ms = (at_ns + 1) // NS_PER_MS
-        yield end_ms - window_ms, end_ms, str(entry), f'{{"requests":{requests}}}'
+        yield *window_of(at_ns, window_ms), str(entry), f'{{"requests":{requests}}}'

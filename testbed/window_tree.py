@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from experiments.window_tree import WindowTreeSpec
 from testbed.core.graph import Dataflow
 from testbed.operators import Delivery, Windows, sliding
-from testbed.operators.by_slide import BySlide
-from workloads.window_tree import FACTOR, MARKS, NS_PER_MS, TUPLES, VALUES, limit
+from testbed.operators.by_slide import BySlide, window_of
+from workloads.schedule import NS_PER_MS
+from workloads.window_tree import FACTOR, MARKS, TUPLES, VALUES, limit
 
 
 class PassingWindow(BySlide):
@@ -60,5 +61,4 @@ def packed_tuples(results: pa.RecordBatch, window_ms: int) -> Iterator[tuple[int
     """Of each result start_ms and end_ms of its window, the position of its tuple, and the value."""
     columns = (results.column(name).to_pylist() for name in ("position", "at_ns", "value"))
     for position, at_ns, value in zip(*columns, strict=True):
-        end_ms = (at_ns + 1) // NS_PER_MS
-        yield end_ms - window_ms, end_ms, position, f'{{"value":{value}}}'
+        yield *window_of(at_ns, window_ms), position, f'{{"value":{value}}}'

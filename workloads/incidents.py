@@ -15,14 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum, auto
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from experiments.ppa_queries import IncidentsSpec
-from workloads.json_records import PLACE, values
+from workloads import by_position
+from workloads.json_records import PLACE
 from workloads.nexmark.counters import below, bits, chosen
 from workloads.popularity import dealt, zipf
 from workloads.schedule import Integers, Schedule
@@ -33,7 +34,6 @@ NONE = -1  # the speed of a report, and the incident of a location
 JAM_LASTS = 30  # incidents: a minute of the paper's load
 FREE_KMH, JAMMED_KMH, VARIES_KMH = 60, 5, 30  # speeds are so many km/h, and less than so many more
 JAM_BELOW_KMH = 40  # the mean speed of a segment below which its traffic is jammed
-NS_PER_MS = 1_000_000
 
 
 class IncidentDraw(IntEnum):
@@ -66,20 +66,12 @@ def events(spec: IncidentsSpec, schedule: Schedule, start: int, stop: int) -> pa
     speed      of a location [km/h], `NONE` of a report
     incident   the number of the incident that is reported, `NONE` of a location
     """
-    positions = np.arange(start, stop, dtype=np.int64)
-    at_ns = schedule.all_due_ms(positions) * NS_PER_MS
-    columns = (positions, at_ns, *_drawn(spec, positions).values())
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=EVENTS)
+    return by_position.events(EVENTS, partial(_drawn, spec), schedule, start, stop)
 
 
 def records(spec: IncidentsSpec, _schedule: Schedule) -> Callable[[int, int], list[bytes]]:
     """The workload's input: values by position; when an event is due is its Kafka timestamp."""
-
-    def made(start: int, stop: int) -> list[bytes]:
-        positions = np.arange(start, stop, dtype=np.int64)
-        return values({EVENT: pa.RecordBatch.from_pydict({PLACE: positions, **_drawn(spec, positions)})})
-
-    return made
+    return by_position.records(EVENT, partial(_drawn, spec))
 
 
 def _drawn(spec: IncidentsSpec, positions: Integers) -> dict[str, Integers]:

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum, auto
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
 
 from experiments.ppa_queries import Binding, Top100Spec
-from workloads.json_records import PLACE, values
+from workloads import by_position
+from workloads.json_records import PLACE
 from workloads.nexmark.counters import bits
 from workloads.popularity import Weighted, dealt, zipf
 from workloads.schedule import Integers, Schedule
 
 REQUEST, REQUESTS = "request", pa.schema([(name, pa.int64()) for name in (PLACE, "at_ns", "entry")])
 DAY_OF_THE_LOG, SPEED_UP, DAY_S = 73_291_868, 48, 86_400
-NS_PER_MS = 1_000_000
 TOP = 100
 
 
@@ -38,30 +38,22 @@ def requests(spec: Top100Spec, schedule: Schedule, start: int, stop: int) -> pa.
     at_ns   when it is due [ns], a whole millisecond as in Kafka
     entry   1 to `spec.entries`, in the order of popularity
     """
-    positions = np.arange(start, stop, dtype=np.int64)
-    at_ns = schedule.all_due_ms(positions) * NS_PER_MS
-    columns = (positions, at_ns, _drawn(spec, positions))
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=REQUESTS)
+    return by_position.events(REQUESTS, partial(_drawn, spec), schedule, start, stop)
 
 
 def records(spec: Top100Spec, _schedule: Schedule) -> Callable[[int, int], list[bytes]]:
     """The workload's input: values by position, with the entry; when a request is due is its Kafka timestamp."""
-
-    def made(start: int, stop: int) -> list[bytes]:
-        positions = np.arange(start, stop, dtype=np.int64)
-        return values({REQUEST: pa.RecordBatch.from_pydict({PLACE: positions, "entry": _drawn(spec, positions)})})
-
-    return made
+    return by_position.records(REQUEST, partial(_drawn, spec))
 
 
-def _drawn(spec: Top100Spec, positions: Integers) -> Integers:
+def _drawn(spec: Top100Spec, positions: Integers) -> dict[str, Integers]:
     """Position p is a request to server p mod (servers)."""
     draws, servers = bits(spec.stream_seed, RequestDraw.ENTRY, positions), spec.sources
     found = np.empty(positions.size, np.int64)
     for server, entries in enumerate(_entries_of_servers(spec)):
         its = positions % servers == server
         found[its] = entries.drawn(draws[its])
-    return found
+    return {"entry": found}
 
 
 @lru_cache(maxsize=4)

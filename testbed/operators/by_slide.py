@@ -15,6 +15,7 @@ from testbed.operators.rows import AppendedRows
 from testbed.operators.state import KeyedState, State
 from testbed.operators.stateless import Predicate
 from testbed.operators.windows import Windows
+from workloads.schedule import NS_PER_MS
 
 EVER, EMITTED = 0, "emitted until"
 COUNT_ALL = "count_all"
@@ -76,6 +77,12 @@ class BySlide(Operator):
             if end - self._windows.size_ns <= start < end:
                 for piece in rows.rows(start):
                     yield start, piece
+
+
+def window_of(at_ns: int, window_ms: int) -> tuple[int, int]:
+    """Start and end [ms] of the window for whose last slide something was emitted at this time."""
+    end_ms = (at_ns + 1) // NS_PER_MS
+    return end_ms - window_ms, end_ms
 
 
 class SlideTotals(BySlide):

@@ -15,11 +15,11 @@ from experiments.ppa_queries import IncidentsSpec, Top100Spec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from testbed.core.layout import PartitionLayout
-from testbed.queries import NS_PER_MS, TestbedWorkload
+from testbed.queries import TestbedWorkload
 from testbed.runtime.job import InputKind, Job
 from workloads.nexmark.stream import EventStream, events_of
 from workloads.reachability import events_of as graph_events
-from workloads.schedule import Schedule
+from workloads.schedule import NS_PER_MS, Schedule
 from workloads.top_100 import requests
 from workloads.window_tree import tuples
 
