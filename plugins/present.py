@@ -60,17 +60,18 @@ class ShownTable:
 
 @dataclass(frozen=True)
 class ShownRecommendation:
-    """What a run advises: the rows, what to change, and the models behind them."""
+    """What a run advises: the rows, the option that follows them (else `undecided`), and the models behind them."""
 
     rows: list[views.Row]
-    change: str
+    option: str | None
     models: list[str]
+    undecided: str = views.UNDECIDED
 
 
 def recommended(run: Run) -> ShownRecommendation | None:
     """What a run advises; None if it advises nothing."""
     found = views.recommendation_of(run)
-    return None if found is None else ShownRecommendation(views.rows(found), views.change(found), views.models())
+    return None if found is None else ShownRecommendation(views.rows(found), views.option(found), views.models())
 
 
 def details(row: IndexRow) -> list[tuple[str, str]]:

@@ -12,7 +12,6 @@ from results.runs.store import Run
 from results.summary.recommendation import MODELS, Recommendation, recommend
 
 WIDTH = 92
-NAMES = {"interval": "interval", "utilization": "utilization", "recovery_latency": "recovery latency"}
 UNDECIDED = "The interval as it was may be the best one already: this run can't tell the two apart."
 
 
@@ -37,16 +36,17 @@ def rows(found: Recommendation) -> list[Row]:
     ]
 
 
-def change(found: Recommendation) -> str:
-    """What to do, in one line: nothing if the run can't tell the two intervals apart."""
+def option(found: Recommendation) -> str | None:
+    """The option with which the next run follows the advice; None if the run can't tell the two intervals apart."""
     low_s, high_s = found.interval_s
-    is_undecided = low_s <= found.advice.interval_s <= high_s
-    return UNDECIDED if is_undecided else f"--set engine.checkpoint_interval_s={found.advice.optimal_interval_s:.1f}"
+    if low_s <= found.advice.interval_s <= high_s:
+        return None
+    return f"--set engine.checkpoint_interval_s={found.advice.optimal_interval_s:.1f}"
 
 
 def models() -> list[str]:
     """The model behind each row."""
-    return [f"{NAMES[name]}: {text}" for name, text in MODELS.items()]
+    return [f"{name.replace('_', ' ')}: {text}" for name, text in MODELS.items()]
 
 
 def recommended(found: Recommendation) -> str:
@@ -54,7 +54,7 @@ def recommended(found: Recommendation) -> str:
     lines = [f"Recommended by run {found.run_id}", f"{'':24}{'as it was':>11}{'advised':>11}   95 % between"]
     lines += [f"  {row.what:22}{row.was:>11}{row.advised:>11}   {row.likely}" for row in rows(found)]
     said = (line for each in models() for line in textwrap.wrap(each, WIDTH, subsequent_indent="  "))
-    return "\n".join([*lines, change(found), "", *said])
+    return "\n".join([*lines, option(found) or UNDECIDED, "", *said])
 
 
 def recommendation_of(run: Run) -> Recommendation | None:
