@@ -1,0 +1,157 @@
+"""The eventual checkpoint: the newest footprint of each open window, found by reading the log backwards.
+
+`cec`, section II-B, "Constructing an EC".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from experiments.errors import AftershockError
+from testbed.operators import START_OF_TIME_NS
+from testbed.operators.parts import NO_WINDOW, EntryKind
+from testbed.output_log.blocks import Block
+from testbed.output_log.extent import Footprint
+from testbed.output_log.log import Kept
+from testbed.output_log.reading import LogReader, SegmentId, UnreadableSegment
+
+SAVED = {EntryKind.OPEN, EntryKind.CHECK}
+
+
+class StateLost(AftershockError):
+    """No state can be rebuilt from what the log still has and what can be replayed."""
+
+
+@dataclass(frozen=True)
+class EventualCheckpoint:
+    """What a recovery loads, and from where it replays.
+
+    position       the operator comes to this position: the log knows what it did up to there
+    watermark_ns   its event time there
+    results        rows it had emitted by then
+    windows        the open windows with their newest footprint and part, the oldest first
+    closed         the windows that closed since the oldest of these footprints, and at which position
+    replay_after   T: the records after this position are replayed
+    entries        how many the log has
+    extent         how many of them were read
+    unsent         rows that were not known to have arrived, in order
+    kept           the segments that are still needed, as far as they are known
+    damaged        segments that could not be read, which is why an older state is restored
+    """
+
+    position: int
+    watermark_ns: int
+    results: int
+    windows: list[tuple[bytes, Footprint, bytes]]
+    closed: dict[bytes, int]
+    replay_after: int
+    entries: int
+    extent: int
+    unsent: list[pa.RecordBatch]
+    kept: list[Kept]
+    damaged: tuple[SegmentId, ...] = ()
+
+
+def find_eventual(reader: LogReader, delivered: int, replayable_after: int) -> EventualCheckpoint:
+    """The newest state that can be restored.
+
+    Behind a damaged segment nothing can be trusted: a window that closed in it would look open. So the state at the end
+    of the segment before it is restored. What the operator emitted since comes again, with the same numbers.
+
+    Args:
+        delivered: of the operator's rows so many are known to have arrived.
+        replayable_after: the records after this position can be replayed.
+
+    Raises:
+        StateLost: saying which records or segments are missing.
+    """
+    damaged: list[SegmentId] = []
+    end = reader.newest
+    while end is not None:
+        try:
+            return _checked(_Scan(reader, end, delivered).run(tuple(damaged)), replayable_after)
+        except UnreadableSegment as error:
+            damaged.append(error.id)
+            end = reader.before(error.id)
+    if replayable_after > 0:
+        raise StateLost(f"no segment can be read{_of(damaged)}, and records up to {replayable_after} can't be replayed")
+    return EventualCheckpoint(0, START_OF_TIME_NS, 0, [], {}, 0, 0, 0, [], [], tuple(damaged))
+
+
+def _checked(found: EventualCheckpoint, replayable_after: int) -> EventualCheckpoint:
+    if found.replay_after < replayable_after:
+        wanted = f"records {found.replay_after + 1} to {replayable_after} can't be replayed"
+        raise StateLost(f"{wanted}, and open windows need them{_of(found.damaged)}")
+    return found
+
+
+def _of(damaged: list[SegmentId] | tuple[SegmentId, ...]) -> str:
+    return f" (damaged segments: {', '.join(str(each.number) for each in damaged)})" if damaged else ""
+
+
+class _Scan:
+    """One way back through the log, from the end of one segment."""
+
+    def __init__(self, reader: LogReader, end: SegmentId, delivered: int) -> None:
+        self._reader, self._end, self._delivered = reader, end, delivered
+        self._windows: list[tuple[bytes, Footprint, bytes]] = []
+        self._newest: dict[bytes, int] = {}
+        self._closed: dict[bytes, int] = {}
+        self._unsent: list[pa.RecordBatch] = []
+
+    def run(self, damaged: tuple[SegmentId, ...]) -> EventualCheckpoint:
+        last: Block | None = None
+        kept: list[Kept] = []
+        for id, segment in self._reader.backward(self._end):
+            ends = segment.entries + sum(each.entries.num_rows for each in segment.blocks)
+            newest = segment.blocks[-1]
+            last, entries = (newest, ends) if last is None else (last, entries)
+            kept.append(Kept(id, ends, newest.results, 0, 0))
+            for block in reversed(segment.blocks):
+                ends -= block.entries.num_rows
+                self._take(block, ends, last.open_windows)
+            if self._done(last.open_windows, segment.blocks[0]):
+                break
+        if last is None or len(self._windows) < last.open_windows:
+            missing = (last.open_windows if last else 0) - len(self._windows)
+            raise StateLost(f"the log begins behind the footprints of {missing} open windows")
+        oldest = self._windows[-1][1] if self._windows else Footprint(entries, last.position)
+        kept.reverse()
+        return EventualCheckpoint(
+            last.position,
+            last.watermark_ns,
+            last.results,
+            self._windows[::-1],
+            self._closed,
+            oldest.at,
+            entries,
+            entries - oldest.entry,
+            self._unsent[::-1],
+            kept,
+            damaged,
+        )
+
+    def _done(self, open_windows: int, first: Block) -> bool:
+        return len(self._windows) == open_windows and first.results_before <= self._delivered
+
+    def _take(self, block: Block, before: int, open_windows: int) -> None:
+        """Look at a block, with so many entries of the log before it."""
+        if block.rows is not None and block.results > self._delivered:
+            fresh = min(block.results - self._delivered, block.rows.num_rows)
+            self._unsent.append(block.rows.slice(block.rows.num_rows - fresh))
+        if len(self._windows) == open_windows:
+            return
+        kinds, at, windows, parts = (column.to_pylist() for column in block.entries.columns)
+        for number in range(len(kinds) - 1, -1, -1):
+            window = windows[number]
+            if window == NO_WINDOW or window in self._newest:
+                continue
+            self._newest[window] = at[number]
+            if kinds[number] not in SAVED:
+                self._closed[window] = at[number]
+                continue
+            self._windows.append((window, Footprint(before + number, at[number]), parts[number]))
+            if len(self._windows) == open_windows:
+                return
