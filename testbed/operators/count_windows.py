@@ -84,6 +84,10 @@ class CountWindows(Parted):
         columns = keys[rows], batch.column(self._time).to_numpy()[rows], averages
         return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=self._schema)
 
+    def advance(self, watermark_ns: int) -> None:
+        """Event time closes no window."""
+        self._footprints = Footprints()
+
     def footprints(self) -> Footprints:
         return self._footprints
 
@@ -97,8 +101,8 @@ class CountWindows(Parted):
         return {KEY.pack(key): PART.pack(*found) for key, found in self._windows.items(ALL)}
 
     def load(self, window: bytes, part: bytes, at: int) -> None:
-        count, total = PART.unpack(part)
-        self._windows.put(ALL, *KEY.unpack(window), (count, total))
+        (key,), (count, total) = KEY.unpack(window), PART.unpack(part)
+        self._windows.put(ALL, key, (count, total))
         self._known.add(window, at)
 
     def ignore(self, window: bytes, at: int) -> None:

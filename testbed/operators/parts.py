@@ -146,6 +146,11 @@ class Recorder:
     def footprints(self) -> Footprints:
         """What was recorded since `begin`."""
         rows, left, gone = self._rows, self._left, self._gone
-        columns = list(zip(*rows, strict=True)) if rows else [[], [], [], []]
-        arrays = [pa.array(column, each.type) for column, each in zip(columns, ENTRIES, strict=True)]
-        return Footprints(pa.RecordBatch.from_arrays(arrays, schema=ENTRIES), left, gone)
+        return Footprints(entries_of(rows), left, gone)
+
+
+def entries_of(rows: Iterable[tuple[int, int, bytes, bytes]]) -> pa.RecordBatch:
+    """Entries by kind, position, window and part."""
+    rows = list(rows)
+    columns = [pa.array([row[number] for row in rows], each.type) for number, each in enumerate(ENTRIES)]
+    return pa.RecordBatch.from_arrays(columns, schema=ENTRIES)

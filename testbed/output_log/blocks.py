@@ -65,6 +65,12 @@ class Segment:
     entries: int
     blocks: tuple[Block, ...]
 
+    @property
+    def ends(self) -> int:
+        """How many entries the log had up to its end."""
+        here: int = sum(each.entries.num_rows for each in self.blocks)
+        return self.entries + here
+
     def pieces(self) -> Iterable[Piece]:
         yield SEGMENT.pack(MAGIC, self.life, self.before, self.number, self.entries)
         for each in self.blocks:

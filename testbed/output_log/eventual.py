@@ -12,7 +12,7 @@ import pyarrow as pa
 from experiments.errors import AftershockError
 from testbed.operators import START_OF_TIME_NS
 from testbed.operators.parts import NO_WINDOW, EntryKind
-from testbed.output_log.blocks import Block
+from testbed.output_log.blocks import NO_LIFE, Block, Segment
 from testbed.output_log.extent import Footprint
 from testbed.output_log.log import Kept
 from testbed.output_log.reading import LogReader, SegmentId, UnreadableSegment
@@ -102,23 +102,16 @@ class _Scan:
         self._unsent: list[pa.RecordBatch] = []
 
     def run(self, damaged: tuple[SegmentId, ...]) -> EventualCheckpoint:
-        last: Block | None = None
-        kept: list[Kept] = []
-        for id, segment in self._reader.backward(self._end):
-            ends = segment.entries + sum(each.entries.num_rows for each in segment.blocks)
-            newest = segment.blocks[-1]
-            last, entries = (newest, ends) if last is None else (last, entries)
-            kept.append(Kept(id, ends, newest.results, 0, 0))
-            for block in reversed(segment.blocks):
-                ends -= block.entries.num_rows
-                self._take(block, ends, last.open_windows)
-            if self._done(last.open_windows, segment.blocks[0]):
-                break
-        if last is None or len(self._windows) < last.open_windows:
-            missing = (last.open_windows if last else 0) - len(self._windows)
+        segments = self._reader.backward(self._end)
+        id, segment = next(segments)
+        last, entries = segment.blocks[-1], segment.ends
+        kept = [self._read(id, segment, last.open_windows)]
+        while not self._done(last.open_windows, segment.blocks[0]) and segment.before != NO_LIFE:
+            id, segment = next(segments)
+            kept.append(self._read(id, segment, last.open_windows))
+        if missing := last.open_windows - len(self._windows):
             raise StateLost(f"the log begins behind the footprints of {missing} open windows")
         oldest = self._windows[-1][1] if self._windows else Footprint(entries, last.position)
-        kept.reverse()
         return EventualCheckpoint(
             last.position,
             last.watermark_ns,
@@ -129,9 +122,17 @@ class _Scan:
             entries,
             entries - oldest.entry,
             self._unsent[::-1],
-            kept,
+            kept[::-1],
             damaged,
         )
+
+    def _read(self, id: SegmentId, segment: Segment, open_windows: int) -> Kept:
+        """Look at a segment, its last block first."""
+        before = segment.ends
+        for block in reversed(segment.blocks):
+            before -= block.entries.num_rows
+            self._take(block, before, open_windows)
+        return Kept(id, segment.ends, segment.blocks[-1].results, 0, 0)
 
     def _done(self, open_windows: int, first: Block) -> bool:
         return len(self._windows) == open_windows and first.results_before <= self._delivered

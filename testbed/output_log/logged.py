@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from experiments.errors import AftershockError
 from testbed.operators import START_OF_TIME_NS
-from testbed.operators.parts import ENTRIES, EntryKind, Footprints, Parted
+from testbed.operators.parts import EntryKind, Footprints, Parted, entries_of
 from testbed.output_log.blocks import Block
 from testbed.output_log.eventual import EventualCheckpoint, find_eventual
 from testbed.output_log.extent import Extent
@@ -98,7 +98,8 @@ class LoggedOperator:
             checked.append((oldest[0], self.operator.part(oldest[0])))
             self.extent.check(oldest[0])
         if checked:
-            self._append(_checks(checked, self.operator.position), None)
+            at = self.operator.position
+            self._append(entries_of((EntryKind.CHECK, at, window, part) for window, part in checked), None)
         return len(checked)
 
     def commit(self) -> list[pa.RecordBatch]:
@@ -124,13 +125,6 @@ class LoggedOperator:
     def _append(self, entries: pa.RecordBatch, rows: pa.RecordBatch | None) -> None:
         numbers = self.operator.position, self._watermark_ns, len(self.extent), self._results
         self.log.append(Block(*numbers, entries, rows))
-
-
-def _checks(checked: list[tuple[bytes, bytes]], at: int) -> pa.RecordBatch:
-    windows, parts = zip(*checked, strict=True)
-    columns = [EntryKind.CHECK] * len(checked), [at] * len(checked), windows, parts
-    arrays = [pa.array(column, each.type) for column, each in zip(columns, ENTRIES, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=ENTRIES)
 
 
 def _with_older(reader: LogReader, found: EventualCheckpoint) -> list[Kept]:

@@ -43,7 +43,8 @@ class LogReader:
         """Raises `EnvironmentFailure` if the store refuses to list its objects."""
         self._store, self._name, self._rows = store, name, rows
         stem = f"{name}/segment-"
-        parts = [key.removeprefix(stem).split("-") for key in store.keys() if key.startswith(stem)]
+        keys = store.keys()
+        parts = [key.removeprefix(stem).split("-") for key in keys if key.startswith(stem)]
         self.ids = {SegmentId(int(life), int(number)) for number, life in parts}
 
     @property
