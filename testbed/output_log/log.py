@@ -96,6 +96,11 @@ class OutputLog:
         return len(found)
 
     @property
+    def results(self) -> int:
+        """How many rows the log has, since the beginning."""
+        return self._results
+
+    @property
     def segments(self) -> int:
         """How many segments the log has in the store."""
         return len(self._kept)

@@ -134,7 +134,10 @@ class Run:
         self.logged.check(lambda: self._random.random() < 0.8)
 
     def _commit(self) -> None:
-        self.put_out += rows_of(self.logged.commit())
+        rows = rows_of(self.logged.commit())
+        self.put_out += rows
+        if rows and len(self.put_out) != self.logged.log.results:
+            raise WrongState(f"{len(self.put_out)} rows are out, and the log has {self.logged.log.results}")
 
     def _trim(self) -> None:
         self._acknowledged = self._random.randint(self._acknowledged, len(self.put_out))
@@ -166,4 +169,4 @@ class Run:
 
 
 class WrongState(Exception):
-    """A restored state is not the one of a run without faults."""
+    """A restored state is not the one of a run without faults, or something is out that the log has not got."""
