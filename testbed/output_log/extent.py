@@ -82,6 +82,11 @@ class Extent:
         return self.position - self.replay_after
 
     @property
+    def least(self) -> bool:
+        """Whether a recovery reads nothing but one footprint of each open window, and replays nothing."""
+        return self.length == len(self) and self.replay == 0
+
+    @property
     def gap(self) -> tuple[int, int]:
         """How many entries and records less a recovery would take if the oldest window had a footprint now."""
         if not self.oldest:

@@ -87,13 +87,16 @@ class LoggedOperator:
     def check(self, more: Callable[[], bool]) -> int:
         """Save parts, that of the oldest window first, while the policy wants it; returns how many.
 
+        Each window's part once at most, and none if a recovery would read and replay no less for it.
+
         Args:
             more: whether there is time for another one.
         """
         checked: list[tuple[bytes, bytes]] = []
-        while not self.replaying and self._policy.due(self.extent):
+        begun = self.extent.entries
+        while not self.replaying and not self.extent.least and self._policy.due(self.extent):
             oldest = self.extent.oldest
-            if oldest is None or oldest[1].at == self.operator.position or not more():
+            if oldest is None or oldest[1].entry >= begun or not more():
                 break
             checked.append((oldest[0], self.operator.part(oldest[0])))
             self.extent.check(oldest[0])
