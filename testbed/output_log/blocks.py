@@ -1,14 +1,14 @@
-"""What one step of an operator did, as bytes. Blocks, one after the other, make a segment: one object of the log.
+"""What an operator did between two commits of its log, as bytes: a segment, which is one object of the log.
 
-The store seals each object as a whole (`testbed.core.seal`), which is the checksum of all entries in it. So a block is
-there whole or not at all.
+The store seals each object as a whole (`testbed.core.seal`), which is the checksum of all entries in it. So a segment
+is there whole or not at all.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -16,8 +16,8 @@ from experiments.errors import AftershockError
 from testbed.core.seal import Piece
 from testbed.operators.parts import ENTRIES
 
-SEGMENT = struct.Struct("<HxxIIQQ")  # magic, life, the life of the segment before, number, entries before it
-BLOCK = struct.Struct("<qqQQII")
+# magic; life, that of the segment before, number, entries before it; position, event time, windows, results; length
+SEGMENT = struct.Struct("<HxxIIQQqqQQQ")
 MAGIC = 0xCEC1
 NO_LIFE = 2**32 - 1  # the life of the segment before the first
 
@@ -28,7 +28,7 @@ class DamagedSegment(AftershockError):
 
 @dataclass(frozen=True)
 class Block:
-    """One step, or several between which nothing happened to windows.
+    """One step of the operator, or several.
 
     position       how many records the operator had taken in after the step
     watermark_ns   its event time then
@@ -49,6 +49,18 @@ class Block:
     def results_before(self) -> int:
         return self.results - (self.rows.num_rows if self.rows is not None else 0)
 
+    def rows_after(self, number: int) -> pa.RecordBatch | None:
+        """The rows with higher numbers than this one; None if there is none."""
+        fresh = self.results - max(number, self.results_before)
+        return self.rows.slice(self.rows.num_rows - fresh) if self.rows is not None and fresh > 0 else None
+
+
+def merged(blocks: Sequence[Block]) -> Block:
+    """All steps as one."""
+    rows = [each.rows for each in blocks if each.rows is not None]
+    entries = pa.concat_batches([each.entries for each in blocks])
+    return replace(blocks[-1], entries=entries, rows=pa.concat_batches(rows) if rows else None)
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -56,47 +68,39 @@ class Segment:
 
     life      which run of the operator wrote it: 0, then one more after each recovery
     before    the life of the segment with the number before; `NO_LIFE` if there is none
-    entries   how many entries the log had before it
+    begins    how many entries the log had before it
     """
 
     life: int
     before: int
     number: int
-    entries: int
-    blocks: tuple[Block, ...]
+    begins: int
+    block: Block
 
     @property
     def ends(self) -> int:
         """How many entries the log had up to its end."""
-        here: int = sum(each.entries.num_rows for each in self.blocks)
-        return self.entries + here
+        entries: int = self.block.entries.num_rows
+        return self.begins + entries
 
     def pieces(self) -> Iterable[Piece]:
-        yield SEGMENT.pack(MAGIC, self.life, self.before, self.number, self.entries)
-        for each in self.blocks:
-            entries = each.entries.serialize()
-            rows = each.rows.serialize() if each.rows is not None else b""
-            numbers = each.position, each.watermark_ns, each.open_windows, each.results
-            yield BLOCK.pack(*numbers, len(entries), len(rows))
-            yield entries
-            yield rows
+        block = self.block
+        entries, rows = block.entries.serialize(), block.rows.serialize() if block.rows is not None else b""
+        numbers = block.position, block.watermark_ns, block.open_windows, block.results
+        yield SEGMENT.pack(MAGIC, self.life, self.before, self.number, self.begins, *numbers, len(entries))
+        yield entries
+        yield rows
 
 
-def decode_segment(data: bytes, rows: pa.Schema) -> Segment:
-    """The segment of these bytes; `rows` is the schema of what the operator emits. Raises `DamagedSegment`."""
+def decode_segment(data: bytes, schema: pa.Schema) -> Segment:
+    """The segment of these bytes; `schema` is that of what the operator emits. Raises `DamagedSegment`."""
     try:
-        magic, life, before, number, entries = SEGMENT.unpack_from(data)
+        magic, life, before, number, begins, *numbers, length = SEGMENT.unpack_from(data)
         if magic != MAGIC:
             raise DamagedSegment(f"no segment begins with {magic:#06x}")
-        return Segment(life, before, number, entries, tuple(_blocks(memoryview(data)[SEGMENT.size :], rows)))
+        body = memoryview(data)[SEGMENT.size :]
+        entries = pa.ipc.read_record_batch(pa.py_buffer(body[:length]), ENTRIES)
+        rows = pa.ipc.read_record_batch(pa.py_buffer(body[length:]), schema) if len(body) > length else None
+        return Segment(life, before, number, begins, Block(*numbers, entries, rows))
     except (struct.error, pa.ArrowException, ValueError, OSError, EOFError) as error:
         raise DamagedSegment(f"a segment can't be read: {error}") from error
-
-
-def _blocks(data: memoryview, schema: pa.Schema) -> Iterable[Block]:
-    while data:
-        position, watermark_ns, open_windows, results, entries_bytes, rows_bytes = BLOCK.unpack_from(data)
-        body, data = data[BLOCK.size :][: entries_bytes + rows_bytes], data[BLOCK.size + entries_bytes + rows_bytes :]
-        entries = pa.ipc.read_record_batch(pa.py_buffer(body[:entries_bytes]), ENTRIES)
-        rows = pa.ipc.read_record_batch(pa.py_buffer(body[entries_bytes:]), schema) if rows_bytes else None
-        yield Block(position, watermark_ns, open_windows, results, entries, rows)

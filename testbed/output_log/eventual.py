@@ -104,9 +104,9 @@ class _Scan:
     def run(self, damaged: tuple[SegmentId, ...]) -> EventualCheckpoint:
         segments = self._reader.backward(self._end)
         id, segment = next(segments)
-        last, entries = segment.blocks[-1], segment.ends
+        last, entries = segment.block, segment.ends
         kept = [self._read(id, segment, last.open_windows)]
-        while not self._done(last.open_windows, segment.blocks[0]) and segment.before != NO_LIFE:
+        while not self._done(last.open_windows, segment.block) and segment.before != NO_LIFE:
             id, segment = next(segments)
             kept.append(self._read(id, segment, last.open_windows))
         if missing := last.open_windows - len(self._windows):
@@ -127,24 +127,19 @@ class _Scan:
         )
 
     def _read(self, id: SegmentId, segment: Segment, open_windows: int) -> Kept:
-        """Look at a segment, its last block first."""
-        before = segment.ends
-        for block in reversed(segment.blocks):
-            before -= block.entries.num_rows
-            self._take(block, before, open_windows)
-        return Kept(id, segment.ends, segment.blocks[-1].results, 0, 0)
+        fresh = segment.block.rows_after(self._delivered)
+        if fresh is not None:
+            self._unsent.append(fresh)
+        if len(self._windows) < open_windows:
+            self._take(segment.block.entries, segment.begins, open_windows)
+        return Kept(id, segment.ends, segment.block.results, 0, 0)
 
-    def _done(self, open_windows: int, first: Block) -> bool:
-        return len(self._windows) == open_windows and first.results_before <= self._delivered
+    def _done(self, open_windows: int, block: Block) -> bool:
+        return len(self._windows) == open_windows and block.results_before <= self._delivered
 
-    def _take(self, block: Block, before: int, open_windows: int) -> None:
-        """Look at a block, with so many entries of the log before it."""
-        if block.rows is not None and block.results > self._delivered:
-            fresh = min(block.results - self._delivered, block.rows.num_rows)
-            self._unsent.append(block.rows.slice(block.rows.num_rows - fresh))
-        if len(self._windows) == open_windows:
-            return
-        kinds, at, windows, parts = (column.to_pylist() for column in block.entries.columns)
+    def _take(self, entries: pa.RecordBatch, before: int, open_windows: int) -> None:
+        """Look at entries, the last one first, with so many of the log before them."""
+        kinds, at, windows, parts = (column.to_pylist() for column in entries.columns)
         for number in range(len(kinds) - 1, -1, -1):
             window = windows[number]
             if window == NO_WINDOW or window in self._newest:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from experiments.errors import BadInput
-from testbed.output_log.blocks import NO_LIFE, Block, Segment
+from testbed.output_log.blocks import NO_LIFE, Block, Segment, merged
 from testbed.output_log.extent import Extent
 from testbed.output_log.reading import SegmentId, segment_key
 from testbed.stores.store import ObjectStore
@@ -59,22 +59,20 @@ class OutputLog:
         """Add a block. It is not safe yet, so its rows must not be sent."""
         self._pending.append(block)
 
-    def commit(self, extent: Extent) -> list[Block]:
-        """Write all blocks since the last commit as one segment and return them: now their rows may be sent.
+    def commit(self, extent: Extent) -> Block | None:
+        """Write all blocks since the last commit as one segment and return it: now its rows may be sent.
 
         Raises `EnvironmentFailure` if the store refuses; the next commit writes them, too.
         """
         if not self._pending:
-            return []
-        id = SegmentId(self._life, self._last.number + 1)
-        segment = Segment(self._life, self._last.life, id.number, self._entries, tuple(self._pending))
+            return None
+        id, block = SegmentId(self._life, self._last.number + 1), merged(self._pending)
+        segment = Segment(self._life, self._last.life, id.number, self._entries, block)
         self._store.put(segment_key(self._name, id), segment.pieces())
-        committed, self._pending = self._pending, []
-        self._last = id
-        self._entries += sum(each.entries.num_rows for each in committed)
-        self._results = committed[-1].results
+        self._pending.clear()
+        self._last, self._entries, self._results = id, segment.ends, block.results
         self._kept.append(Kept(id, self._entries, self._results, extent.begins, extent.replay_after))
-        return committed
+        return block
 
     @property
     def replay_after(self) -> int:

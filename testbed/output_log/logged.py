@@ -110,13 +110,10 @@ class LoggedOperator:
 
         Raises `EnvironmentFailure` if the store refuses. Nothing is lost then, and nothing may be sent.
         """
-        blocks = self.log.commit(self.extent)
+        block = self.log.commit(self.extent)
         rows, self._unsent = list(self._unsent), []
-        for each in blocks:
-            if each.rows is not None and each.results > self._delivered:
-                fresh = min(each.results - self._delivered, each.rows.num_rows)
-                rows.append(each.rows.slice(each.rows.num_rows - fresh))
-        return rows
+        fresh = block.rows_after(self._delivered) if block is not None else None
+        return rows if fresh is None else [*rows, fresh]
 
     def _add(self, rows: pa.RecordBatch | None, step: Footprints) -> None:
         self.extent.add(step, self.operator.position)

@@ -36,15 +36,15 @@ def closed_forgotten(operator, window, at):
     """Of a window that closed in the extent the records come again."""
 
 
-def closed_ones_read_past(scan, block, before, open_windows, real=_Scan._take):
+def closed_ones_read_past(scan, entries, before, open_windows, real=_Scan._take):
     """An older footprint of a window that has closed counts as one of an open window."""
-    real(scan, block, before, open_windows)
+    real(scan, entries, before, open_windows)
     for window in scan._closed:
         scan._newest.pop(window, None)
 
 
-def stops_one_early(scan, block, before, open_windows, real=_Scan._take):
-    real(scan, block, before, max(open_windows - 1, 0))
+def stops_one_early(scan, entries, before, open_windows, real=_Scan._take):
+    real(scan, entries, before, max(open_windows - 1, 0))
 
 
 def damage_skipped(reader, end):

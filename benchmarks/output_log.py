@@ -1,0 +1,172 @@
+"""Section IV of `cec` with one operator in one process: `output_log.py [--records N] [--repeats R] [--parts a b ...]`.
+
+Prices of items, 100 bytes a record, in batches of 1,000; the average price of each item's windows of W records. The
+store is a directory; a commit writes what 20 batches put out. Rates are records per second of this thread.
+
+    baseline    figure 5: without log; with G-open entries that are made and dropped; with a log on disk
+    extent      figure 6: 100,000 items, W = 10, Q = 1, 2, 4, 8 times the open windows
+    replay      figure 7: the same, U = 125,000 to 1,000,000 records
+    period      figures 8 and 9: Q = 1 times the open windows, CI = 10 ms, CP = 25 to 250 ms
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from testbed.operators.count_windows import CountWindows
+from testbed.output_log.log import OutputLog
+from testbed.output_log.logged import LoggedOperator
+from testbed.output_log.policies import OpensOnly, Pace, Policy, Targets
+from testbed.output_log.reading import LogReader
+from testbed.stores.store import DirectoryStore, MemoryStore
+
+BATCH, BATCHES_PER_COMMIT, RECORD_BYTES, NAME = 1000, 20, 100, "average.0"
+SCHEMA = pa.schema([("item", pa.int64()), ("price", pa.int64()), ("at_ns", pa.int64()), ("padding", pa.string())])
+PADDING = "x" * (RECORD_BYTES - 24)
+ITEMS, SIZE = 100_000, 10
+OPEN = ITEMS * (SIZE - 1) // SIZE
+
+
+def prices(items: int, count: int, seed: int) -> Iterator[pa.RecordBatch]:
+    random = np.random.default_rng(seed)
+    padding = pa.array([PADDING] * BATCH)
+    for first in range(0, count, BATCH):
+        columns = random.integers(0, items, BATCH), random.integers(1, 1000, BATCH), np.arange(first, first + BATCH)
+        yield pa.RecordBatch.from_arrays([*map(pa.array, columns), padding], schema=SCHEMA)
+
+
+def average(size: int) -> tuple[CountWindows, pa.Schema]:
+    operator = CountWindows("item", "price", "at_ns", size)
+    rows = operator.schema(SCHEMA)
+    operator.open()
+    return operator, rows
+
+
+class Dropping(MemoryStore):
+    """Takes everything and keeps nothing: what an operator does for its log without the disk."""
+
+    def _write(self, key, pieces):
+        for _ in pieces:
+            pass
+
+
+@dataclass
+class Lived:
+    """A run of an operator with a log: rate [records/s], checks, longest pauses for checks and commits [s]."""
+
+    logged: LoggedOperator
+    rows: pa.Schema
+    rate: float
+    checks: int
+    check_s: float
+    longest_check_s: float
+    longest_commit_s: float
+
+
+def live(store, items: int, size: int, count: int, seed: int, policy: Policy, pace: Pace | None) -> Lived:
+    operator, rows = average(size)
+    logged = LoggedOperator(operator, OutputLog(store, NAME), policy)
+    checks, spent, checking, committing, due = 0, 0.0, [0.0], [0.0], 0.0
+    for number, batch in enumerate(prices(items, count, seed), 1):
+        begun = time.perf_counter()
+        logged.process(0, batch)
+        worked = time.perf_counter()
+        if pace is not None and worked >= due:
+            checks += logged.check(lambda: time.perf_counter() < worked + pace.interval_s)  # noqa: B023
+            checking.append(time.perf_counter() - worked)
+            due = worked + pace.period_s
+        before = time.perf_counter()
+        if number % BATCHES_PER_COMMIT == 0:
+            logged.commit()
+        ended = time.perf_counter()
+        committing.append(ended - before)
+        spent += ended - begun
+    return Lived(logged, rows, count / spent, checks, sum(checking), max(checking), max(committing))
+
+
+def bare(items: int, size: int, count: int, seed: int) -> float:
+    """The rate without a log."""
+    operator, _ = average(size)
+    spent = 0.0
+    for batch in prices(items, count, seed):
+        begun = time.perf_counter()
+        operator.process(0, batch)
+        spent += time.perf_counter() - begun
+    return count / spent
+
+
+def baseline(count: int, repeats: int) -> None:
+    print("workload            none [1/s]  G-open, dropped  G-open, on disk  (of none, by turns)")
+    for name, items, size in (("fast, W = 1", 2, 1), ("slow, W = 1000", 2, 1000), ("many, W = 10", ITEMS, SIZE)):
+        rates, shares = [], []
+        for seed in range(repeats):
+            with tempfile.TemporaryDirectory() as root:
+                store = DirectoryStore(Path(root))
+                rate = bare(items, size, count, seed)
+                others = [live(each, items, size, count, seed, OpensOnly(), None).rate for each in (Dropping(), store)]
+                rates.append(rate)
+                shares.append([each / rate for each in others])
+        dropped, disk = (statistics.median(each) for each in zip(*shares, strict=True))
+        print(f"{name:18}  {statistics.median(rates):10,.0f}  {dropped:15.1%}  {disk:15.1%}", flush=True)
+
+
+HEADER = "rate [1/s]   checks  open windows   extent  load [s]  entries/s  replay [MB]  longest check, commit [ms]"
+
+
+def recovered(label: str, lived: Lived, root: Path) -> None:
+    """Crash here, and restore in a fresh operator."""
+    operator, _ = average(SIZE)
+    begun = time.perf_counter()
+    other = LoggedOperator(operator, OutputLog(MemoryStore(), NAME), OpensOnly())
+    reader = LogReader(DirectoryStore(root, KEY), NAME, lived.rows)
+    found = other.restore(reader, lived.logged.log.results)
+    load_s = time.perf_counter() - begun
+    replay_mb = (found.position - found.replay_after) * RECORD_BYTES / 1e6
+    print(
+        f"{label:14}  {lived.rate:10,.0f}  {lived.checks:7,}  {len(found.windows):12,}  {found.extent:7,}  {load_s:8.2f}"
+        f"  {found.extent / load_s:9,.0f}  {replay_mb:11.1f}"
+        f"  {lived.longest_check_s * 1e3:13.1f}, {lived.longest_commit_s * 1e3:.1f}",
+        flush=True,
+    )
+
+
+KEY = b"k" * 32
+
+
+def swept(count: int, settings: list[tuple[str, Policy, Pace | None]]) -> None:
+    print(f"{'':14}  {HEADER}")
+    for label, policy, pace in settings:
+        with tempfile.TemporaryDirectory() as root:
+            recovered(label, live(DirectoryStore(Path(root), KEY), ITEMS, SIZE, count, 7, policy, pace), Path(root))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--records", type=int, default=5_000_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--parts", nargs="*", default=["baseline", "extent", "replay", "period"])
+    given = parser.parse_args()
+    pace, never = Pace(0.005, 0.1), 10**12
+    if "baseline" in given.parts:
+        baseline(given.records // 10, given.repeats)
+    if "extent" in given.parts:
+        swept(given.records, [(f"Q = {times} x open", Targets(times * OPEN, never), pace) for times in (1, 2, 4, 8)])
+    if "replay" in given.parts:
+        targets = (125_000, 250_000, 500_000, 1_000_000)
+        swept(given.records, [(f"U = {each:,}", Targets(never, each), pace) for each in targets])
+    if "period" in given.parts:
+        paces = [(f"CP = {round(cp * 1e3)} ms", Pace(0.01, cp)) for cp in (0.025, 0.05, 0.1, 0.25)]
+        swept(given.records, [("without checks", OpensOnly(), None)] + [(n, Targets(OPEN, never), p) for n, p in paces])
+
+
+if __name__ == "__main__":
+    main()
