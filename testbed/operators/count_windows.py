@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,6 +105,13 @@ class CountWindows(Parted):
         (key,), (count, total) = KEY.unpack(window), PART.unpack(part)
         self._windows.put(ALL, key, (count, total))
         self._known.add(window, at)
+
+    def load_all(self, windows: Sequence[bytes], parts: Sequence[bytes], at: Sequence[int]) -> None:
+        if windows:
+            keys, counts = (np.frombuffer(b"".join(each), dtype="<i8") for each in (windows, parts))
+            values = zip(counts[::2].tolist(), counts[1::2].tolist(), strict=True)
+            self._windows.put_all(ALL, keys.tolist(), list(values))
+            self._known.add_all(windows, at)
 
     def ignore(self, window: bytes, at: int) -> None:
         self._known.add(window, at)

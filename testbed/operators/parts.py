@@ -78,6 +78,11 @@ class Parted(Operator):
     def load(self, window: bytes, part: bytes, at: int) -> None:
         """Open a window with the part that it had at a position. Its records up to there will be ignored."""
 
+    def load_all(self, windows: Sequence[bytes], parts: Sequence[bytes], at: Sequence[int]) -> None:
+        """Load many windows."""
+        for each in zip(windows, parts, at, strict=True):
+            self.load(*each)
+
     @abstractmethod
     def ignore(self, window: bytes, at: int) -> None:
         """The records of a window up to a position will be ignored: it has closed there."""
@@ -98,6 +103,10 @@ class Known:
         """The window has its records up to a position."""
         self._until[window] = at
         self._last = max(at, self._last)
+
+    def add_all(self, windows: Sequence[bytes], at: Sequence[int]) -> None:
+        self._until.update(zip(windows, at, strict=True))
+        self._last = max(self._last, *at)
 
     def forget_at(self, position: int) -> None:
         """The operator is at this position: whatever comes from now on is new if all windows are behind it."""

@@ -31,7 +31,9 @@ class EventualCheckpoint:
     position       the operator comes to this position: the log knows what it did up to there
     watermark_ns   its event time there
     results        rows it had emitted by then
-    windows        the open windows with their newest footprint and part, the oldest first
+    windows        the open windows, the one with the oldest footprint first
+    places         of each of them the newest footprint: its number in the log and its position (`Footprint`)
+    parts          and the part in it
     closed         the windows that closed since the oldest of these footprints, and at which position
     replay_after   T: the records after this position are replayed
     entries        how many the log has
@@ -44,7 +46,9 @@ class EventualCheckpoint:
     position: int
     watermark_ns: int
     results: int
-    windows: list[tuple[bytes, Footprint, bytes]]
+    windows: list[bytes]
+    places: list[tuple[int, int]]
+    parts: list[bytes]
     closed: dict[bytes, int]
     replay_after: int
     entries: int
@@ -77,7 +81,7 @@ def find_eventual(reader: LogReader, delivered: int, replayable_after: int) -> E
             end = reader.before(error.id)
     if replayable_after > 0:
         raise StateLost(f"no segment can be read{_of(damaged)}, and records up to {replayable_after} can't be replayed")
-    return EventualCheckpoint(0, START_OF_TIME_NS, 0, [], {}, 0, 0, 0, [], [], tuple(damaged))
+    return EventualCheckpoint(0, START_OF_TIME_NS, 0, [], [], [], {}, 0, 0, 0, [], [], tuple(damaged))
 
 
 def _checked(found: EventualCheckpoint, replayable_after: int) -> EventualCheckpoint:
@@ -96,8 +100,10 @@ class _Scan:
 
     def __init__(self, reader: LogReader, end: SegmentId, delivered: int) -> None:
         self._reader, self._end, self._delivered = reader, end, delivered
-        self._windows: list[tuple[bytes, Footprint, bytes]] = []
-        self._newest: dict[bytes, int] = {}
+        self._windows: list[bytes] = []
+        self._places: list[tuple[int, int]] = []
+        self._parts: list[bytes] = []
+        self._seen: set[bytes] = {NO_WINDOW}
         self._closed: dict[bytes, int] = {}
         self._unsent: list[pa.RecordBatch] = []
 
@@ -111,12 +117,14 @@ class _Scan:
             kept.append(self._read(id, segment, last.open_windows))
         if missing := last.open_windows - len(self._windows):
             raise StateLost(f"the log begins behind the footprints of {missing} open windows")
-        oldest = self._windows[-1][1] if self._windows else Footprint(entries, last.position)
+        oldest = Footprint(*self._places[-1]) if self._places else Footprint(entries, last.position)
         return EventualCheckpoint(
             last.position,
             last.watermark_ns,
             last.results,
             self._windows[::-1],
+            self._places[::-1],
+            self._parts[::-1],
             self._closed,
             oldest.at,
             entries,
@@ -142,12 +150,14 @@ class _Scan:
         kinds, at, windows, parts = (column.to_pylist() for column in entries.columns)
         for number in range(len(kinds) - 1, -1, -1):
             window = windows[number]
-            if window == NO_WINDOW or window in self._newest:
+            if window in self._seen:
                 continue
-            self._newest[window] = at[number]
+            self._seen.add(window)
             if kinds[number] not in SAVED:
                 self._closed[window] = at[number]
                 continue
-            self._windows.append((window, Footprint(before + number, at[number]), parts[number]))
+            self._windows.append(window)
+            self._places.append((before + number, at[number]))
+            self._parts.append(parts[number])
             if len(self._windows) == open_windows:
                 return

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import NamedTuple
 
+import numpy as np
+
 from testbed.operators.parts import Footprints
 
 
@@ -26,9 +28,9 @@ class Extent:
 
     def __init__(self) -> None:
         self.entries = self.position = 0
-        self._windows: OrderedDict[bytes, Footprint] = OrderedDict()
+        self._windows: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
 
-    def restore(self, windows: Iterable[tuple[bytes, Footprint]], entries: int, position: int) -> None:
+    def restore(self, windows: Iterable[tuple[bytes, tuple[int, int]]], entries: int, position: int) -> None:
         """Go on with these windows, the one with the oldest footprint first."""
         self._windows = OrderedDict(windows)
         self.entries, self.position = entries, position
@@ -38,15 +40,19 @@ class Extent:
         for window in step.gone:
             del self._windows[window]
         if step.left:
-            at = step.entries.column("at").to_numpy()
-            for window, number in step.left.items():
-                self._put(window, Footprint(self.entries + number, int(at[number])))
+            for window in step.left:
+                self._windows.pop(window, None)
+            numbers = np.fromiter(step.left.values(), dtype=np.int64)
+            at = step.entries.column("at").to_numpy()[numbers]
+            places = zip((self.entries + numbers).tolist(), at.tolist(), strict=True)
+            self._windows.update(zip(step.left, places, strict=True))
         self.entries += step.entries.num_rows
         self.position = position
 
     def check(self, window: bytes) -> None:
         """The part of a window is saved now."""
-        self._put(window, Footprint(self.entries, self.position))
+        self._windows[window] = self.entries, self.position
+        self._windows.move_to_end(window)
         self.entries += 1
 
     def __len__(self) -> int:
@@ -54,12 +60,12 @@ class Extent:
         return len(self._windows)
 
     def __iter__(self) -> Iterator[tuple[bytes, Footprint]]:
-        return iter(self._windows.items())
+        return ((window, Footprint._make(place)) for window, place in self._windows.items())
 
     @property
     def oldest(self) -> tuple[bytes, Footprint] | None:
         """The window with the oldest footprint; None if no window is open."""
-        return next(iter(self._windows.items()), None)
+        return next(iter(self), None)
 
     @property
     def begins(self) -> int:
@@ -93,7 +99,3 @@ class Extent:
             return 0, 0
         (_, first), second = islice(chain(self, [(b"", Footprint(self.entries, self.position))]), 2)
         return second[1].entry - first.entry, second[1].at - first.at
-
-    def _put(self, window: bytes, footprint: Footprint) -> None:
-        self._windows[window] = footprint
-        self._windows.move_to_end(window)

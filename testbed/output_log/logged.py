@@ -48,13 +48,11 @@ class LoggedOperator:
             EnvironmentFailure: if the store refuses.
         """
         found = find_eventual(reader, delivered, replayable_after)
-        for window, footprint, part in found.windows:
-            self.operator.load(window, part, footprint.at)
+        self.operator.load_all(found.windows, found.parts, [at for _, at in found.places])
         for window, at in found.closed.items():
             self.operator.ignore(window, at)
         self.operator.resume(found.replay_after)
-        places = ((window, footprint) for window, footprint, _ in found.windows)
-        self.extent.restore(places, found.entries, found.position)
+        self.extent.restore(zip(found.windows, found.places, strict=True), found.entries, found.position)
         self._watermark_ns, self._restored_at = found.watermark_ns, found.position
         self._results, self._delivered, self._unsent = found.results, delivered, found.unsent
         kept = _with_older(reader, found)

@@ -28,7 +28,7 @@ def as_printed(known, windows, positions):
     return positions >= until
 
 
-def ignores_nothing(known, window, at):
+def ignores_nothing(known, *windows_and_positions):
     return
 
 
@@ -40,7 +40,7 @@ def closed_ones_read_past(scan, entries, before, open_windows, real=_Scan._take)
     """An older footprint of a window that has closed counts as one of an open window."""
     real(scan, entries, before, open_windows)
     for window in scan._closed:
-        scan._newest.pop(window, None)
+        scan._seen.discard(window)
 
 
 def stops_one_early(scan, entries, before, open_windows, real=_Scan._take):
@@ -106,6 +106,7 @@ def replay_ahead(log, real=OutputLog.replay_after.fget):
 PLANTS = [
     (Known, "new", as_printed, "none"),
     (Known, "add", ignores_nothing, "none"),
+    (Known, "add_all", ignores_nothing, "none"),
     (CountWindows, "ignore", closed_forgotten, "none"),
     (PartedAggregate, "ignore", closed_forgotten, "none"),
     (_Scan, "_take", closed_ones_read_past, "none"),
@@ -124,7 +125,7 @@ DAMAGES = {"none": lambda store, random: None, "torn": torn, "rotten": rotten}
 
 
 def id_of(where, name, planted, damage):
-    return f"{where.__name__.rpartition('.')[2]}.{getattr(planted, '__name__', name)}"
+    return f"{where.__name__.rpartition('.')[2]}.{name} {getattr(planted, '__name__', '')}"
 
 
 @pytest.mark.parametrize(("where", "name", "planted", "damage"), PLANTS, ids=[id_of(*each) for each in PLANTS])
