@@ -1,14 +1,14 @@
 """Section IV of `cec` with one operator: `output_log.py [--records N] [--repeats R] [--parts a b ...]`.
 
 Prices of items, 100 bytes a record, in batches of 1,000; the average price of each item's windows of W records. The
-store is a directory; a commit writes what 20 batches put out. Rates are records per second
-of CPU time of this thread; so is the time of checks. That of commits is wall-clock time,
-and has whatever else the machine does in it.
+store is a directory; a commit writes what 20 batches put out. Rates, loads and checks count CPU time of this thread.
+Commits count wall-clock time, with whatever else the machine does in it.
 
 Checks get CI of CPU time in every CP of a stream of 55,000 records per second, as in the paper.
 
     baseline    figure 5: without log; with G-open entries that are made and dropped; with a log on disk
     extent      figure 6: 100,000 items, W = 10, Q = 1, 2, 4, 8 times the open windows
+    moments     the extent without checks, which the oldest of 90,000 windows decides, at 12 moments
     replay      figure 7: the same, U = 125,000 to 1,000,000 records
     period      figures 8 and 9: Q = 1 times the open windows, CI = 10 ms, CP = 25 to 250 ms
 """
@@ -153,6 +153,19 @@ def swept(count: int, settings: list[tuple[str, Policy, Pace | None]]) -> None:
             recovered(label, live(DirectoryStore(Path(root), KEY), ITEMS, SIZE, count, 7, policy, pace), Path(root))
 
 
+def moments() -> None:
+    print("seed  records    open windows   extent")
+    for seed in (1, 2):
+        operator, _ = average(SIZE)
+        logged = LoggedOperator(operator, OutputLog(Dropping(), NAME), OpensOnly())
+        for number, batch in enumerate(prices(ITEMS, 6_000_000, seed), 1):
+            logged.process(0, batch)
+            logged.commit()
+            if number >= 3500 and number % 500 == 0:
+                extent = logged.extent
+                print(f"{seed:4}  {number * BATCH:9,}  {len(extent):12,}  {extent.length:7,}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=int, default=5_000_000)
@@ -164,6 +177,8 @@ def main() -> None:
         baseline(given.records // 10, given.repeats)
     if "extent" in given.parts:
         swept(given.records, [(f"Q = {times} x open", Targets(times * OPEN, never), pace) for times in (1, 2, 4, 8)])
+    if "moments" in given.parts:
+        moments()
     if "replay" in given.parts:
         targets = (125_000, 250_000, 500_000, 1_000_000)
         swept(given.records, [(f"U = {each:,}", Targets(never, each), pace) for each in targets])
