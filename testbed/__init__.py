@@ -4,6 +4,7 @@
     operators/   what a dataflow is made of, with operator state: pure
     protocols/   how a dataflow tolerates faults: one class each, behind the interface of `core.protocol`
     recovery/    who goes back after a failure, and when: one strategy each, behind the interface of `core.recovery`
+    output_log/  an operator's state saved window by window, inside its persisted output
     stores/      where checkpoints and logs survive
     runtime/     carries out the effects of the state machines: sockets, threads, Kafka
     simulation/  runs the state machines in one thread, in any order that channels allow, with crashes anywhere
