@@ -30,16 +30,21 @@ class Periods:
         runs_s, fails = stop_s - up_s, fault_s < end_s
         safe_s = self._kept(up_s, stop_s)
         lost_s = np.where(fails, self._done(runs_s) - self._done(safe_s), 0.0)
+        since_s = up_s + safe_s
+        after = np.where(fails, 1.0, self._share(safe_s, runs_s))
+        spans = [Span(up_s, since_s, self._share(np.zeros(up_s.shape), safe_s)), Span(since_s, stop_s, after)]
         self._backlog_s += self._load * runs_s - self._done(runs_s) + lost_s
         self._seen_s = stop_s
-        since_s = up_s + safe_s
-        spans = [Span(up_s, since_s, self._useful), Span(since_s, stop_s, np.where(fails, 1.0, self._useful))]
         return Spell(spans, lost_s, since_s)
 
     def _kept(self, up_s: Array, stop_s: Array) -> Array:
         """How long into a spell the last checkpoint was taken that is complete when the spell stops."""
         complete = np.floor((stop_s - up_s - self._lags_s) / self._interval_s)
         return np.maximum(complete, 0.0) * self._interval_s
+
+    def _share(self, begin_s: Array, end_s: Array) -> Array:
+        """How much of this part of a spell is left beside checkpoints."""
+        return self._useful
 
     def _done(self, runs_s: Array) -> Array:
         """Work that is done in the first so many seconds of a spell: the backlog at full speed, then what comes."""

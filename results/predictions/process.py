@@ -114,6 +114,15 @@ class MeasuredProcess:
         """From when a partition of the testbed takes a checkpoint until it is stored."""
         return mean(self._run.table("partition_checkpoints")["seconds"]) or 0.0
 
+    @property
+    def border_lag_s(self) -> float:
+        """From when the first partition of the testbed comes to a border until the last has stored its checkpoint."""
+        rows = self._run.table("partition_checkpoints")
+        rows = rows[rows["in_window"] & ~rows["invalid"]]
+        numbers = rows.assign(taken_ns=rows["completed_ns"] - 1e9 * rows["seconds"].astype(float)).groupby("number")
+        whole = numbers["partition"].nunique() == rows["partition"].nunique()
+        return mean(((numbers["completed_ns"].max() - numbers["taken_ns"].min()) / 1e9)[whole]) or 0.0
+
     @cached_property
     def rounds(self) -> pd.DataFrame:
         """Coordinated checkpoints of the testbed: when each round was taken, and when it was complete [s]."""

@@ -130,6 +130,47 @@ def test_on_the_testbed_a_fault_takes_what_came_after_the_last_round(protocol, l
     assert (lost_s.max() > 10.0) == (protocol == "none")
 
 
+def borders_each(seconds: float, lag_s: float) -> pd.DataFrame:
+    """Two partitions' checkpoints at multiples of a time since the epoch; the second has stored its own `lag_s` later.
+
+    The last was stored by one partition only, and those before it are of no line.
+    """
+    first = START_NS // round(seconds * 1e9) - 3
+    numbers = np.arange(first, first + round(660.0 / seconds))
+    rows = [
+        pd.DataFrame({"number": numbers, "partition": f"bids.{each}", "seconds": 0.25, "late_s": 0.25 + each * lag_s})
+        for each in range(2)
+    ]
+    rows[1] = rows[1][:-1]
+    found = pd.concat(rows, ignore_index=True)
+    border_ns = found["number"] * round(seconds * 1e9)
+    return found.assign(completed_ns=border_ns + (found["late_s"] * 1e9).astype("int64"), in_window=True, invalid=False)
+
+
+def test_with_batches_a_fault_takes_what_was_due_after_the_last_border_that_is_complete():
+    """Half of the time is work, checkpoints included, so that a second of backlog is gone after a second.
+
+    `caught_up_s` is when no backlog is left at the latest. Beyond its last complete border the system may have read the
+    records of 3 s, and of 1.5 s while that was stored.
+    """
+    run = lacking(simulated(1), "partition_checkpoints", lambda frame: borders_each(3.0, 0.5))
+    run = lacking(run, "runs", lambda frame: frame.assign(load_rate=4.0, service_rate=10.0))
+    run = lacking(run, "checkpoints", lambda frame: frame.assign(checkpoint_s=0.3))
+    process = MeasuredProcess(run, dataflow(protocol="batch-aligned", checkpoint_interval_s=3.0))
+    assert process.border_lag_s == pytest.approx(0.75)
+    found = replay_run(process)
+    ends_s = {strike.fault: outage.end_s for outage in process.outages for strike in process.strikes_in(outage)}
+    caught_up_s, lost_s, expected_s = 0.0, [], []
+    for strike, lost in zip(found.strikes, found.timed.lost_s.mean(axis=0), strict=True):
+        if strike.struck_s > caught_up_s:
+            lost_s.append(lost)
+            expected_s.append(0.5 * ((START_NS / 1e9 + strike.struck_s - 0.75) % 3.0 + 0.75))
+        behind_s = max(caught_up_s - strike.struck_s, 0.0)
+        caught_up_s = 2.0 * ends_s[strike.fault] - strike.struck_s + behind_s + 4.5
+    assert lost_s == pytest.approx(expected_s, abs=1e-3)
+    assert len(lost_s) == 3
+
+
 @pytest.mark.parametrize("hosts", [(1, 1, 1, 1), (1, 2, 1, 3)], ids=["of one worker each", "of different numbers"])
 def test_in_mode_task_a_batch_that_outlives_its_hosts_does_their_share_again(hosts):
     """Four kills amid batches of 6 s each 10 s, of some of three workers; the ledger has nothing but lost work."""
