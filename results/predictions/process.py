@@ -119,9 +119,11 @@ class MeasuredProcess:
         """From when the first partition of the testbed comes to a border until the last has stored its checkpoint."""
         rows = self._run.table("partition_checkpoints")
         rows = rows[rows["in_window"] & ~rows["invalid"]]
-        numbers = rows.assign(taken_ns=rows["completed_ns"] - 1e9 * rows["seconds"].astype(float)).groupby("number")
-        whole = numbers["partition"].nunique() == rows["partition"].nunique()
-        return mean(((numbers["completed_ns"].max() - numbers["taken_ns"].min()) / 1e9)[whole]) or 0.0
+        stored_s = (rows["completed_ns"].astype("int64") - self.start_ns) / 1e9
+        taken_s = stored_s - rows["seconds"].astype(float)
+        numbers = rows.assign(stored_s=stored_s, taken_s=taken_s).groupby("number")
+        is_whole = numbers["partition"].nunique() == rows["partition"].nunique()
+        return mean((numbers["stored_s"].max() - numbers["taken_s"].min())[is_whole]) or 0.0
 
     @cached_property
     def rounds(self) -> pd.DataFrame:
@@ -148,6 +150,12 @@ class MeasuredProcess:
         caused = self._ledger[self._ledger["fault"].notna()]
         found = [self._outage(int(fault), rows) for fault, rows in caused.groupby("fault")]
         return sorted(found, key=lambda outage: outage.start_s)
+
+    @property
+    def idle_share(self) -> float:
+        """Of the window."""
+        idle_s = self._ledger.loc[self._ledger["class"] == "idle", "seconds"].sum()
+        return float(idle_s) / self.window_s
 
     @property
     def failed_by_itself(self) -> bool:

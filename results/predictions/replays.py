@@ -20,6 +20,7 @@ from results.predictions.process import MeasuredProcess, StruckFault
 RUNS, SEED = 1000, 20_190
 PERCENTILES = (2.5, 97.5)
 FEWEST_FAULTS, FEWEST_COSTS, FEWEST_RECOVERIES = 3, 3, 2
+MOST_IDLE = 0.05  # of the window, under a load that saturates
 
 
 class Unreplayable(Exception):
@@ -137,6 +138,10 @@ def _work(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Gener
     engine, periods = struck.experiment.engine, max(1, round(struck.window_s / source.interval_s))
     costs_s = means(rng, source.costs_s, RUNS, periods)
     if not struck.works_in_batches:
+        if struck.experiment.load.mode is LoadMode.SATURATING and struck.idle_share > MOST_IDLE:
+            raise Unreplayable(
+                f"the load was to saturate the query, which was idle for {struck.idle_share:.0%} of the run"
+            )
         if engine.protocol_run is Protocol.BATCH_ALIGNED:
             return _borders(struck, source, costs_s, rng)
         return _periods(struck, source, costs_s), -rng.uniform(0.0, min(source.interval_s, struck.window_s), RUNS)

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from benchmarks.check_power import EXPERIMENT, FORMULAS, INTERVAL_S, START_NS, TABLES_WITH, Machine, fails
 from experiments import spec
+from experiments.loads import LoadMode, LoadSpec
 from experiments.spec import Experiment
 from results.checks.catalogue import CHECKS
 from results.checks.evidence import Evidence
@@ -114,6 +116,17 @@ def test_at_a_set_rate_the_service_rate_must_be_known():
         replay_run(MeasuredProcess(run, dataflow()))
 
 
+def test_a_load_that_was_to_saturate_the_testbed_must_have_done_so():
+    run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds_each(2.0))
+    experiment = dataflow()
+    experiment = experiment.model_copy(update={"load": LoadSpec(mode=LoadMode.SATURATING)})
+    busy = lacking(run, "ledger", lambda frame: frame[frame["class"] != "idle"])
+    replay_run(MeasuredProcess(busy, experiment))
+    half = lacking(run, "ledger", lambda frame: frame.assign(**{"class": frame["class"].replace("useful", "idle")}))
+    with pytest.raises(Unreplayable, match="was to saturate the query, which was idle for"):
+        replay_run(MeasuredProcess(half, experiment))
+
+
 def rounds_each(seconds: float) -> pd.DataFrame:
     """Rounds of the coordinator's clock over 660 s, each complete .25 s after it was taken."""
     complete = [round((start + 0.25) * 1e9) for start in np.arange(-3 * seconds, 660.0, seconds)]
@@ -143,8 +156,9 @@ def borders_each(seconds: float, lag_s: float) -> pd.DataFrame:
     ]
     rows[1] = rows[1][:-1]
     found = pd.concat(rows, ignore_index=True)
-    border_ns = found["number"] * round(seconds * 1e9)
-    return found.assign(completed_ns=border_ns + (found["late_s"] * 1e9).astype("int64"), in_window=True, invalid=False)
+    stored_ns = found["number"] * round(seconds * 1e9) + (found["late_s"] * 1e9).astype("int64")
+    as_read = stored_ns.astype(pd.ArrowDtype(pa.int64()))  # a float cannot hold it, and Arrow refuses to try
+    return found.assign(completed_ns=as_read, in_window=True, invalid=False)
 
 
 def test_with_batches_a_fault_takes_what_was_due_after_the_last_border_that_is_complete():
