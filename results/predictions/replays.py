@@ -169,7 +169,23 @@ def _periods(struck: MeasuredProcess, source: MeasuredProcess, costs_s: Array) -
     if protocol is Protocol.COORDINATED:
         taken_s, complete_s = (struck.rounds[name].to_numpy() for name in ("taken_s", "complete_s"))
         return Rounds(source.interval_s, costs_s, taken_s, complete_s, load)
-    return Periods(source.interval_s, costs_s, np.full(RUNS, source.store_s), load)
+    return Periods(source.interval_s, costs_s, np.full(RUNS, source.store_s), load, _lost_shares(struck, source))
+
+
+def _lost_shares(struck: MeasuredProcess, source: MeasuredProcess) -> list[float]:
+    """How much each fault takes of the work since the last checkpoints, of hosts that take them on their own.
+
+    Those that are left go on until the recovery begins, and take one meanwhile if there is time for it: then only the
+    part of the hosts that died goes back.
+    """
+    ends = {strike.fault: outage for outage in struck.outages for strike in struck.strikes_in(outage)}
+    enough_s = source.interval_s + source.store_s
+    return [
+        strike.hosts / struck.experiment.cluster.workers
+        if strike.fault in ends and ends[strike.fault].down_s >= enough_s
+        else 1.0
+        for strike in struck.strikes
+    ]
 
 
 def _borders(

@@ -46,6 +46,13 @@ def test_a_checkpoint_that_is_not_complete_costs_the_period_before_it_too():
     assert of(replayed(periods(), faults(47.6)))[2] == [pytest.approx(0.6)]
 
 
+def test_hosts_that_are_left_keep_their_part():
+    """At 46.5 half of 9.5 s is lost, and the rest counts; of the 4 s until 62.5 all."""
+    found = replayed(Periods(10.0, ONE, 0.5 * ONE, lost_shares=[0.5, 1.0]), faults(46.5, 62.5))
+    assert of(found) == ([12.0, 12.0], [0.0, 0.0], [pytest.approx(4.75), pytest.approx(4.0)])
+    assert found.utilizations == pytest.approx([(37 * 0.9 + 4.75 + (100 - 74.5) * 0.9) / 100])
+
+
 def test_work_that_was_lost_from_before_the_window_does_not_count():
     found = replayed(periods(), faults(4.0))
     assert of(found) == ([12.0], [0.0], [4.0])

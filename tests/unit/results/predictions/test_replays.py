@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +142,23 @@ def test_on_the_testbed_a_fault_takes_what_came_after_the_last_round(protocol, l
     lost_s = found.timed.lost_s.mean(axis=0)
     assert low <= lost_s.min() < lost_s.max() <= high
     assert (lost_s.max() > 10.0) == (protocol == "none")
+
+
+def test_hosts_on_their_own_time_keep_their_part_if_they_took_a_checkpoint_before_the_recovery():
+    """Two workers; recoveries take more than 9 s, and in none of them is there time for a checkpoint each 60 s."""
+    run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds_each(2.0))
+    run = lacking(run, "runs", lambda frame: frame.assign(load_rate=5.0, service_rate=5.0))
+    run = lacking(run, "checkpoints", lambda frame: frame.assign(undisturbed=False))  # T is that of the experiment
+    lost_s = []
+    for interval_s in (2.0, 60.0):
+        process = MeasuredProcess(run, dataflow(protocol="uncoordinated", checkpoint_interval_s=interval_s))
+        lost_s.append(replay_run(process).timed.lost_s.mean(axis=0))
+    assert lost_s[0].max() < 0.5 * (2.0 + 0.25)
+    spells_s = [(after.fault, after.start_s - before.end_s) for before, after in itertools.pairwise(process.outages)]
+    faults = [strike.fault for strike in process.strikes]
+    short = [(fault, seconds) for fault, seconds in spells_s if seconds < 60.0]
+    assert len(short) > 5
+    assert [lost_s[1][faults.index(fault)] for fault, _ in short] == pytest.approx([each for _, each in short])
 
 
 def borders_each(seconds: float, lag_s: float) -> pd.DataFrame:
