@@ -22,6 +22,7 @@ from journal.events.testbed import (
     EpochReady,
     ExecutorsUp,
     Finished,
+    Positions,
     Recovering,
     Report,
     RoundStarted,
@@ -80,9 +81,19 @@ def as_query_journal(journal: Iterable[Event]) -> Iterator[Event]:
 
 def pieces(journal: Iterable[Event]) -> list[Piece]:
     """The work between any two reports that follow each other in one epoch."""
-    reports = [event for event in journal if isinstance(event, Report) and event.is_running]
-    pairs = [(a, b) for a, b in pairwise(reports) if a.epoch == b.epoch and a.positions and b.positions]
+    pairs = [(a, b) for a, b in pairwise(_reports(journal)) if a.epoch == b.epoch]
     return [_piece(before, after) for before, after in pairs]
+
+
+def _reports(journal: Iterable[Event]) -> Iterator[Report]:
+    """What slots reported while sources read; a source that the first report after a recovery lacks is at the line."""
+    line: Positions = {}
+    for event in journal:
+        match event:
+            case Recovering():
+                line = event.positions
+            case Report() if event.is_running and event.positions:
+                yield replace(event, positions={**line, **event.positions})
 
 
 def _piece(before: Report, after: Report) -> Piece:
