@@ -7,8 +7,8 @@ from functools import cached_property
 
 import pandas as pd
 
-from experiments.recovery_modes import RecoveryMode
 from experiments.fault_kinds import FaultKind
+from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
 from results.runs.store import Run
 from results.summary.findings import measured_row, took_effect

@@ -137,6 +137,11 @@ class Coordinator:
         """The partitions that have yet to be restored."""
         return frozenset(self._down)
 
+    def hosted_by(self, worker: str) -> frozenset[int]:
+        """The partitions that a worker has; none if it stands by."""
+        slots = {slot for slot, host in self.placement.hosts.items() if host == worker}
+        return frozenset(p.number for p in self._layout.partitions if p.slot(self.placement.slots) in slots)
+
     def take_effects(self) -> list[CoordinatorEffect]:
         """The effects since the last call, to be carried out in this order."""
         effects, self._effects = self._effects, []

@@ -36,7 +36,7 @@ def test_the_default_of_recovery_is_that_of_the_engine():
 def test_a_slot_that_stands_by_needs_no_partition():
     spare = ["cluster.workers=3", "engine.standby=1", "engine.partitions=2"]
     assert spec.load(EXAMPLE, spare).engine.partitions == 2
-    with pytest.raises(BadInput, match="at least 2 with engine dataflow: each of .* slots that does not stand by"):
+    with pytest.raises(BadInput, match=r"at least 2 with engine dataflow: each of .* slots that does not stand by"):
         spec.load(EXAMPLE, [*spare[:2], "engine.partitions=1"])
 
 
