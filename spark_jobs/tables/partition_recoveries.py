@@ -148,13 +148,13 @@ def partition_recoveries(journal: Sequence[Event], lost: Sequence[Loss]) -> list
     A partition that is lost again while nobody has restored it belongs to the first loss. One that goes back although
     it was not lost belongs to the last.
     """
-    known, by_moment = _Known(journal, lost), {each.notice_ns: each for each in lost}
+    known, coming = _Known(journal, lost), iter(lost)
     found: list[PartitionRecovery] = []
     down: dict[str, Loss] = {}
     last: Loss | None = None
     for event in journal:
         if isinstance(event, WorkerLost) and event.partitions:
-            last = by_moment[event.at_ns]
+            last = next(coming)
             down = dict.fromkeys(event.partitions, last) | down
         elif isinstance(event, Recovering) and last is not None:
             for partition in event.restored:
