@@ -104,7 +104,7 @@ class Loaded:
 @dataclass(frozen=True)
 class Reached:
     """A restored partition is as far as it ever was: what it has processed since it was restored, and how long ago it
-    came so far [s]. Of a source, the records that it has read, and no bytes."""
+    came so far [s]. Of a source, the positions that it has read, which are records of a topic, and no bytes."""
 
     partition: int
     epoch: int

@@ -1,6 +1,6 @@
 """A hand-made journal of a run that recovers in parts; times in seconds.
 
-Two slots have two partitions each, a third one stands by. Fault 0 takes the first slot at 20 s, and its partitions go to
+Two slots have two partitions each, a third one stands by. Fault 0 takes the first slot at 20 s; its partitions go to
 the slot that stands by. Fault 1 takes a slot that stands by. Fault 2 takes the second slot at 40 s; its partitions wait
 until 45 s for another.
 """

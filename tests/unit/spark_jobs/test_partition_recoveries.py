@@ -64,12 +64,8 @@ def test_a_row_for_each_lost_partition_with_all_that_the_journal_tells():
 def test_a_checkpoint_of_which_its_slot_could_not_tell_was_taken_when_those_of_its_number_were():
     (count,) = of(followed(JOURNAL), "count.0")
     assert count.checkpoint_age_s == 4.0
-    own_numbers = [
-        told("recovering", 20.6, epoch=2, line=line(4) | {"in.1": 3}, restored=FIRST)
-        if each.at_ns == at(20.6)
-        else each
-        for each in JOURNAL
-    ]
+    uneven = told("recovering", 20.6, epoch=2, line=line(4) | {"in.1": 3}, restored=FIRST)
+    own_numbers = [uneven if each.at_ns == uneven.at_ns else each for each in JOURNAL]
     assert of(followed(own_numbers), "count.0")[0].checkpoint_age_s is None, "a line of different numbers is no border"
 
 
