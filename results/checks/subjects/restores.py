@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import pandas as pd
@@ -9,7 +10,7 @@ import pandas as pd
 from experiments.errors import BadInput
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
-from models.passive_restore import Restore, predicted_s
+from models.passive_restore import FEWEST, Restore, predicted_s
 from results.checks.check import Check, has_faults, is_dataflow
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set
@@ -21,22 +22,42 @@ SHORTEST_S = 0.5  # below that, what the model leaves out prevails: the orders o
 
 
 def restores(evidence: Evidence) -> pd.DataFrame:
-    """Return one row per recovery that the window saw to its end: `measured_s`, `predicted_s`, and `off`, by which
-    share of the predicted time they differ on average over all rows."""
+    """Return one row per restore that the model describes: `measured_s`, `predicted_s`, and `off`, by which share of
+    the predicted time they differ on average over all rows.
+
+    It describes those that were seen to their end, that struck a dataflow that kept up with its load, and that should
+    take long enough.
+    """
     rows = evidence.rows("partition_recoveries", "no partition was lost")
-    found = [_restore(of_one) for _, of_one in rows[rows["how"] == RecoveredHow.RESTORED].groupby("epoch")]
+    found = [_restore(of_one) for of_one in _steady(rows[rows["how"] == RecoveredHow.RESTORED])]
     seen = [each for each in found if each is not None]
-    try:
-        predicted = predicted_s(seen)
-    except BadInput as refusal:
-        raise NotEnough(f"{len(seen)} restores were seen to their end: {refusal}") from None
-    table = pd.DataFrame({"measured_s": [each.measured_s for each in seen], "predicted_s": predicted})
-    if (table["predicted_s"] < SHORTEST_S).any():
-        shortest_s = table["predicted_s"].min()
-        raise NotEnough(
-            f"a restore of {shortest_s:.2f} s is shorter than {SHORTEST_S:g} s: what the model leaves out prevails"
-        )
+    long = [each for each, seconds in zip(seen, _predicted(seen), strict=True) if seconds >= SHORTEST_S]
+    table = pd.DataFrame({"measured_s": [each.measured_s for each in long], "predicted_s": _predicted(long)})
     return table.assign(off=((table["measured_s"] - table["predicted_s"]).abs() / table["predicted_s"]).mean())
+
+
+def _predicted(described: Sequence[Restore]) -> list[float]:
+    try:
+        return predicted_s(described)
+    except BadInput:
+        told = f"{len(described)} restores were seen to their end, struck a dataflow that kept up with its load, and"
+        raise NotEnough(f"{told} should take {SHORTEST_S:g} s or more; {FEWEST} are needed") from None
+
+
+def _steady(restored: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The recoveries whose checkpoints were taken when what the one before had left undone was done.
+
+    That is taken to last as long after its end as something was away.
+    """
+    caught_up_ns = 0
+    for _, rows in restored.groupby("epoch"):
+        death_ns, ready_ns, reached_ns = (rows[f"{step}_ns"] for step in ("death", "ready", "reached"))
+        taken_ns = death_ns - (rows["checkpoint_age_s"] * 1e9).fillna(0).astype("int64")
+        if taken_ns.min() >= caught_up_ns:
+            yield rows
+        if ready_ns.isna().any() or reached_ns.isna().any():
+            return
+        caught_up_ns = int(reached_ns.max() + ready_ns.max() - death_ns.min())
 
 
 def partition_recoveries(evidence: Evidence) -> pd.DataFrame:
@@ -56,15 +77,19 @@ def partition_recoveries(evidence: Evidence) -> pd.DataFrame:
 
 
 def _restore(rows: pd.DataFrame) -> Restore | None:
-    """The partitions of one recovery together; None if not all of them arrived, or what they had done is not known."""
+    """The partitions of one recovery together; None if not all of them arrived, or what they had done is not known.
+
+    Sources only take part in the loading: they read far ahead of what is processed.
+    """
     if rows[["ready_ns", "reached_ns", "checkpoint_age_s", "rate", "loaded_bytes", "load_s"]].isna().any(axis=None):
         return None
+    working = rows[rows["replayed_bytes"] > 0]
     return Restore(
         size_bytes=float(rows["loaded_bytes"].sum()),
         load_s=float(rows["load_s"].sum()),
-        due_records=float((rows["checkpoint_age_s"] * rows["rate"]).sum()),
+        due_records=float((working["checkpoint_age_s"] * working["rate"]).sum()),
         replay_s=(int(rows["reached_ns"].max()) - int(rows["ready_ns"].min())) / 1e9,
-        replayed=float(rows["replayed_records"].sum()),
+        replayed=float(working["replayed_records"].sum()),
     )
 
 
