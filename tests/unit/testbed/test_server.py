@@ -13,6 +13,7 @@ from experiments.errors import EnvironmentFailure
 from journal.reader import raw_entries
 from journal.writer import Journal
 from testbed.core.control import Ready, encode_message
+from testbed.core.effects import Sweep
 from testbed.operators import Source
 from testbed.runtime import messages
 from testbed.runtime.messages import SLOT, Broken, Drain, Failed, Hello, Kept, Loaded, Reached, SlotStatus, Stop
@@ -212,3 +213,8 @@ def test_what_a_slot_tells_of_the_past_has_its_moment_in_the_journal(server, thr
     moments_ns = (kept["taken_ns"], loaded["at_ns"], reached["at_ns"])
     assert [(at_ns - now_ns) / 1e9 for at_ns in moments_ns] == pytest.approx([-30, -20, -10], abs=5)
     assert (reached["records"], reached["size_bytes"], loaded["seconds"]) == (400, 800, 0.2)
+
+
+def test_a_recovery_that_begins_when_all_its_workers_have_just_gone_is_journalled(server, tmp_path):
+    server._begin_epoch(Sweep(1, frozenset(), frozenset()))
+    assert events_in(tmp_path, "recovering")[0]["restored"] == []
