@@ -22,7 +22,13 @@ MODEL, VALUES = "restores.as_modelled", "partition_recoveries.values"
 PASSIVE = synthetic.experiment(
     cluster={"workers": 3},
     workload={"name": "nexmark", "query": "q12"},
-    engine={"name": "dataflow", "protocol": "batch-aligned", "recovery": "passive", "standby": 1},
+    engine={
+        "name": "dataflow",
+        "protocol": "batch-aligned",
+        "recovery": "passive",
+        "standby": 1,
+        "checkpoint_interval_s": 30,
+    },
 )
 
 
@@ -143,6 +149,22 @@ def test_the_values_of_the_table(tmp_path, frame, expected):
 def test_a_run_in_which_nothing_was_lost_needs_no_rows(tmp_path):
     nothing = {"recoveries": lambda frame: frame[:0]}
     assert verdict(tmp_path, table()[:0], VALUES, nothing) == ("pass", "nothing was lost None")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"engine": {"checkpoint_interval_s": 8.0}},
+        {"faults": {"processes": []}},
+        {"faults": {"events": [{"at": 5, "targets": ["worker-1"]}], "processes": []}},
+    ],
+    ids=["short intervals", "no faults", "one fault"],
+)
+def test_who_cannot_be_judged_is_not_asked(change):
+    document = PASSIVE.model_dump(mode="json")
+    for part, fields in change.items():
+        document[part] |= fields
+    assert MODEL not in {check.name for check in checks_for(Experiment.model_validate(document))}
 
 
 def test_who_is_asked():
