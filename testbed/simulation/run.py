@@ -35,9 +35,7 @@ from testbed.simulation.network import Network
 from testbed.simulation.workers import Worker
 from testbed.stores.store import MemoryStore, UnreadableObject
 
-RETURNS = (
-    0.05  # the share of steps at which a worker that is away may come, so that others go on for a while without it
-)
+RETURNS = 0.05  # share of steps at which a worker that is away may come, so that others go on for a while without it
 Inputs = Mapping[str, Sequence[Sequence[pa.RecordBatch]]]
 
 
@@ -94,10 +92,12 @@ class Simulation:
         batching: Batching | None = None,
         expected: Counter[tuple] | None = None,
         tentative: bool = False,
+        returns: float = RETURNS,
     ) -> None:
         """`inputs`: for each source and each of its partitions the batches; `refusals`: share of writes
         that the store refuses; `timers`: share of steps at which a timer may fire, too; `expected`: what a run without
-        faults publishes, if that is known.
+        faults publishes, if that is known; `tentative`: whether survivors go on without absent input; `returns`: share
+        of steps at which a worker that is away may come.
         """
         self.layout, self.protocol, self.outcome = layout, protocol, SimulationResult()
         self.store = MemoryStore()
@@ -105,7 +105,7 @@ class Simulation:
         self._batching = batching or Batching(10, 2)
         self._expected, self._away = expected, 0
         self._inputs, self._limits = inputs, limits or PartitionLimits()
-        self._refusals, self._timers = refusals, timers
+        self._refusals, self._timers, self._returns = refusals, timers, returns
         self._observer = observer or Observer()
         self._random = Random(seed)
         self._faults = FaultSchedule(faults)
@@ -151,7 +151,7 @@ class Simulation:
             events += [(event, worker) for queue, event in self._queues(worker) if queue]
             for each in worker.ready.values():
                 events += each
-        if self._away and (not events or self._random.random() < RETURNS):
+        if self._away and (not events or self._random.random() < self._returns):
             events.append((self._return,))
         if not events and self._finished():
             return []
