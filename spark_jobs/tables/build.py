@@ -122,7 +122,7 @@ class Logs:
         return self._outages(self.query)
 
     def _outages(self, query: Iterable[Event]) -> list[Outage]:
-        mode = self.experiment.engine.recovery
+        mode = self.experiment.engine.recovery_run
         journals = (query, self.journal("supervisor", SUPERVISOR), self.journal("injector", INJECTOR))
         found = moments(*journals, mode, [batch.ended_ns for batch in self.batches])
         until = self.window[1]

@@ -150,6 +150,11 @@ class Coordinator:
         """The partitions without whose output the others go on; nobody before the first start."""
         return self._absence.absent(self._down) if self._absence is not None and self.epoch else frozenset()
 
+    def hosted_by(self, worker: str) -> frozenset[int]:
+        """The partitions that a worker has; none if it stands by."""
+        slots = {slot for slot, host in self.placement.hosts.items() if host == worker}
+        return frozenset(p.number for p in self._layout.partitions if p.slot(self.placement.slots) in slots)
+
     def take_effects(self) -> list[CoordinatorEffect]:
         """The effects since the last call, to be carried out in this order."""
         effects, self._effects = self._effects, []

@@ -30,6 +30,7 @@ class Peers:
     workers    their serial numbers, which never come again; 0 where a slot has none
     mine       which slot is yours
     restored   the partitions that go back; the others go on
+    reached    by partition that goes back how far it has ever been (`Partition.progress`), as far as that is known
     """
 
     epoch: int
@@ -37,6 +38,7 @@ class Peers:
     workers: tuple[int, ...]
     mine: int
     restored: tuple[int, ...]
+    reached: dict[int, dict[int, int]] = field(default_factory=dict)
 
 
 NOBODY = Peers(-1, (), (), -1, ())
@@ -74,13 +76,39 @@ class Count:
 
 @dataclass(frozen=True)
 class Kept:
-    """A checkpoint was stored: how long from the moment that it was taken [s], and its size."""
+    """A checkpoint was stored: how long from the moment that it was taken [s], its size, and how long ago it was taken
+    [s]."""
 
     partition: int
     number: int
     seconds: float
     size_bytes: int
     forced: bool
+    age_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A restored partition has its state again: how long reading and rebuilding it took [s], the size of what was read,
+    and how long ago that was [s]."""
+
+    partition: int
+    epoch: int
+    seconds: float
+    size_bytes: int
+    age_s: float
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A restored partition is as far as it ever was: what it has processed since it was restored, and how long ago it
+    came so far [s]. Of a source, the records that it has read, and no bytes."""
+
+    partition: int
+    epoch: int
+    records: int
+    size_bytes: int
+    age_s: float
 
 
 @dataclass(frozen=True)
@@ -94,6 +122,9 @@ class SlotStatus:
     caught_up  whether its partitions are where they were before they were restored
     holding    whether its sources have stopped, to hear where they end
     kept       the checkpoints that were stored since the last status
+    progress   by partition how far it has come (`Partition.progress`)
+    loaded     the restored partitions that got their state since the last status
+    reached    the restored partitions that came as far as they ever were since the last status
     counts     of a dataflow with a cycle: what tells its end
     sent_bytes what the slot has sent to others, in frames
     cpu_s      CPU time of its process
@@ -114,6 +145,9 @@ class SlotStatus:
     caught_up: bool = False
     holding: bool = False
     counts: Counts = field(default_factory=Counts)
+    progress: dict[int, dict[int, int]] = field(default_factory=dict)
+    loaded: tuple[Loaded, ...] = ()
+    reached: tuple[Reached, ...] = ()
 
 
 @dataclass(frozen=True)
