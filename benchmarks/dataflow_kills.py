@@ -38,6 +38,7 @@ MakeRig = Callable[[Job, Path, int], Rig]
 
 
 def main() -> None:
+    """Run episodes until there were enough kills, and print the table."""
     given = _arguments()
     episodes: list[Episode] = []
     with _rigs(given) as rig_of:

@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 
 from experiments.fault_kinds import FaultKind
 from experiments.field_types import Spelling
+from experiments.layered import LayeredSpec
 from experiments.parsing import Misfit, Positive, Spec
 from experiments.recovery_modes import OF_STRUCTURED_STREAMING, PARTIAL, RecoveryMode, names
 from experiments.recovery_modes import OF_THE_TESTBED as STRATEGIES
-from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
 
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
@@ -76,7 +76,10 @@ class EngineSpec(Spec):
     ] = None
     trigger: Annotated[TriggerMode, Field(description="how Spark runs the query")] = TriggerMode.MICRO_BATCH
     partitions: Annotated[
-        int, Field(ge=1, le=1000, description="of the input topic, and of each operator but those of window-tree")
+        int,
+        Field(
+            ge=1, le=1000, description="of the input topic, and of each operator unless workload.parallelism says it"
+        ),
     ] = 6
     protocol: Annotated[Protocol | None, Field(description="dataflow: how it tolerates faults; coordinated")] = None
     records_per_message: Annotated[
@@ -192,8 +195,8 @@ def check_engine(
 
 
 def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind]) -> None:
-    if not isinstance(workload, NexmarkSpec | ReachabilitySpec | WindowTreeSpec):
-        allowed = "nexmark, reachability or window-tree with engine dataflow"
+    if not isinstance(workload, NexmarkSpec | ReachabilitySpec | LayeredSpec):
+        allowed = "nexmark, reachability, window-tree, top-100 or incidents with engine dataflow"
         raise Misfit("workload.name", workload.name.value, allowed)
     if isinstance(workload, ReachabilitySpec) and engine.protocol_run in ACYCLIC_ONLY:
         others = ", ".join(each.value for each in Protocol if each not in ACYCLIC_ONLY)
@@ -208,8 +211,9 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
     _check_recovery(engine, cores)
     if engine.store_endpoint and not engine.store:
         raise Misfit("engine.store_endpoint", engine.store_endpoint, "left out without engine.store")
-    if isinstance(workload, WindowTreeSpec) and engine.partitions != workload.sources:
-        allowed = f"{workload.sources} with window-tree, as many as its source has: the first of workload.parallelism"
+    if isinstance(workload, LayeredSpec) and engine.partitions != workload.sources:
+        name, reason = workload.name.value, "as many as its source has: the first of workload.parallelism"
+        allowed = f"{workload.sources} with {name}, {reason}"
         raise Misfit("engine.partitions", engine.partitions, allowed)
     if engine.partitions < (hosting := cores - engine.standby_run):
         spare = " that does not stand by" if engine.standby_run else ""
@@ -250,7 +254,7 @@ def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, core
     if isinstance(workload, ReachabilitySpec):
         allowed = "wordcount, nexmark or own-job with engine structured-streaming, which knows no cycles"
         raise Misfit("workload.name", workload.name.value, allowed)
-    if isinstance(workload, WindowTreeSpec):
+    if isinstance(workload, LayeredSpec):
         reason = "which decides itself what partition reads what"
         allowed = f"wordcount, nexmark or own-job with engine structured-streaming, {reason}"
         raise Misfit("workload.name", workload.name.value, allowed)

@@ -1,7 +1,7 @@
-"""The workloads that the testbed has as dataflows: the cyclic one, the window tree, and NexMark's queries.
+"""The workloads that the testbed has as dataflows: the cyclic one, those of `ppa`, and NexMark's queries.
 
-`reachability` and `window_tree` have the first two. The queries are by the definitions of `workloads.nexmark.oracle`:
-each result once.
+`reachability`, `window_tree`, `top_100` and `incidents` have the first. NexMark's queries are by the definitions of
+`workloads.nexmark.oracle`: each result once.
 
 A source is named by the kind of its events, and has the columns that the query needs of them; `position` is the event's
 in the stream, `at_ns` when it was due.
@@ -17,14 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.errors import BadInput
+from experiments.layered import LayeredSpec
+from experiments.ppa_queries import IncidentsSpec, Top100Spec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from testbed.core.graph import Dataflow
+from testbed.incidents import incidents, packed_incidents
 from testbed.operators import Aggregation, Delivery, Emit, tumbling
 from testbed.reachability import packed_changes, reachability
+from testbed.top_100 import packed_entries, top_100
 from testbed.window_tree import packed_tuples, window_tree
 
-TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec | WindowTreeSpec
+TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec | WindowTreeSpec | Top100Spec | IncidentsSpec
 Packed: TypeAlias = tuple[int, int, str, str]  # start_ms, end_ms, key, value
 
 BIDS, AUCTIONS, PERSONS, DUE, NS_PER_MS = "bids", "auctions", "persons", "at_ns", 1_000_000
@@ -94,13 +98,19 @@ def dataflow(spec: TestbedWorkload, parallelism: int, delivery: Delivery) -> Dat
     """
     if isinstance(spec, ReachabilitySpec):
         return reachability(spec, parallelism, delivery)
-    if isinstance(spec, WindowTreeSpec):
-        if parallelism != spec.sources:
-            raise BadInput("parallelism", parallelism, f"{spec.sources}, the first of workload.parallelism")
-        return window_tree(spec, delivery)
+    if isinstance(spec, LayeredSpec):
+        return _layered(spec, parallelism, delivery)
     if spec.query not in QUERIES:
         raise BadInput("workload.query", spec.query.value, ", ".join(QUERIES))
     return QUERIES[spec.query](spec, parallelism, delivery)
+
+
+def _layered(spec: WindowTreeSpec | Top100Spec | IncidentsSpec, parallelism: int, delivery: Delivery) -> Dataflow:
+    if parallelism != spec.sources:
+        raise BadInput("parallelism", parallelism, f"{spec.sources}, the first of workload.parallelism")
+    if isinstance(spec, WindowTreeSpec):
+        return window_tree(spec, delivery)
+    return top_100(spec, delivery) if isinstance(spec, Top100Spec) else incidents(spec, delivery)
 
 
 def _in_euros(bids: pa.RecordBatch) -> pa.RecordBatch:
@@ -121,6 +131,10 @@ def as_messages(spec: TestbedWorkload, results: pa.RecordBatch, partitions: int)
     elif isinstance(spec, WindowTreeSpec):
         found = packed_tuples(results, spec.window_ms)
         rows = ((start, end, _place(position, partitions), value) for start, end, position, value in found)
+    elif isinstance(spec, Top100Spec):
+        rows = packed_entries(results, spec.window_ms)
+    elif isinstance(spec, IncidentsSpec):
+        rows = packed_incidents(results, spec.window_ms)
     else:
         rows = _PACKED[spec.query](results, partitions, spec.window_ms)
     for start_ms, end_ms, key, value in rows:

@@ -197,6 +197,7 @@ class MeasuredProcess:
 
     @property
     def works_in_batches(self) -> bool:
+        """Whether the engine reads its input batch by batch."""
         return self.experiment.engine.works_in_batches
 
     @property

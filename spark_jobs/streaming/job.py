@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import TriggerMode
@@ -69,8 +69,12 @@ def start(
     writer = writer.option("topic", output_topic).option("checkpointLocation", checkpoint)
     interval = f"{round(interval_s * 1000)} milliseconds"
     if config.engine.trigger is TriggerMode.REAL_TIME:
-        return writer.outputMode("update").trigger(realTime=interval).start()
-    return writer.outputMode("append").trigger(processingTime=interval).start()
+        # PySpark's overloads lack this trigger, which the method itself has.
+        triggered = writer.outputMode("update").trigger(realTime=interval)  # type: ignore[call-overload]
+    else:
+        triggered = writer.outputMode("append").trigger(processingTime=interval)
+    started: StreamingQuery = triggered.start()
+    return started
 
 
 def _as_messages(results: DataFrame) -> DataFrame:

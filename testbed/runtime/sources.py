@@ -10,6 +10,8 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from experiments.errors import BadInput
+from experiments.ppa_queries import IncidentsSpec, Top100Spec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from testbed.core.layout import PartitionLayout
@@ -18,6 +20,7 @@ from testbed.runtime.job import InputKind, Job
 from workloads.nexmark.stream import EventStream, events_of
 from workloads.reachability import events_of as graph_events
 from workloads.schedule import Schedule
+from workloads.top_100 import requests
 from workloads.window_tree import tuples
 
 Make: TypeAlias = Callable[[int, int], pa.RecordBatch]
@@ -84,6 +87,11 @@ def maker_of(spec: TestbedWorkload, schedule: Schedule, layout: PartitionLayout)
         return lambda start, stop: graph_events(spec, kind, start, stop)
     if isinstance(spec, WindowTreeSpec):
         return lambda start, stop: tuples(spec, schedule, start, stop)
+    if isinstance(spec, Top100Spec):
+        return lambda start, stop: requests(spec, schedule, start, stop)
+    if isinstance(spec, IncidentsSpec):
+        allowed = "kafka with incidents: a region's events must come to one partition of the source"
+        raise BadInput("input", InputKind.GENERATED.value, allowed)
     stream = stream_of(spec, schedule)
     return lambda start, stop: columns(events_of(stream, kind, start, stop), schema)
 

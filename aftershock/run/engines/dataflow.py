@@ -80,7 +80,7 @@ class ReportedReads(Reads):
             self.counts.append((event.at_ns, events_read(event.positions)))
 
 
-class Dataflow(Engine):
+class DataflowEngine(Engine):
     """The engine `dataflow`."""
 
     @property

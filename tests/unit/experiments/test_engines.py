@@ -61,7 +61,7 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine.protocol=hope", "engine.protocol", "'none', 'coordinated', 'uncoordinated'"),
         ("engine.records_per_message=0", "engine.records_per_message", "1 or more"),
         ("workload.query=q5", "workload.query", "q1, q3, q8, q12 with engine dataflow"),
-        ("workload={}", "workload.name", "nexmark, reachability or window-tree with engine dataflow"),
+        ("workload={}", "workload.name", "nexmark, reachability, window-tree, top-100 or incidents with engine"),
         ("workload={name: reachability}", "engine.protocol", "uncoordinated, .* would wait for itself"),
         ("engine.batch_length_s=0.5", "engine.batch_length_s", "left out unless engine.protocol is batch-aligned"),
         (f"engine={BATCHED}, batch_length_s: 60}}", "engine.batch_length_s", "at most the checkpoint interval, 8"),
@@ -75,6 +75,25 @@ def test_the_testbed_has_defaults_of_its_own():
         ("workload={name: window-tree, parallelism: [2]}", "workload.parallelism", "2 or more"),
         ("workload={name: window-tree, parallelism: [2, 0]}", "workload.parallelism.1", "1 or more"),
         ("workload={name: window-tree, sources: 2}", "workload.sources", "no such field"),
+        ("workload={name: top-100}", "engine.partitions", "8 with top-100, as many as its source has"),
+        ("workload={name: top-100, parallelism: [2, 1]}", "workload.parallelism", "3 or more"),
+        ("workload={name: top-100, parallelism: [2, 1, 1, 1]}", "workload.parallelism", "at most 3"),
+        ("workload={name: top-100, parallelism: [2, 1, 2]}", "workload.parallelism.2", "at most 1, as many as"),
+        ("workload={name: top-100, binding: tied}", "workload.binding", "'bound' or 'spread'"),
+        ("workload={name: top-100, entries: 99}", "workload.entries", "100 or more"),
+        ("workload={name: top-100, entries: 100, parallelism: [101, 1, 1]}", "workload.entries", "at least 101, one"),
+        ("workload={name: top-100, skew: -1}", "workload.skew", "0 or more"),
+        ("workload={name: incidents}", "engine.partitions", "8 with incidents, as many as its source has"),
+        ("workload={name: incidents, slide_s: 2.5}", "workload.slide_s", "whole seconds with incidents"),
+        ("workload={name: incidents, segments: 7}", "workload.segments", "at least 8, one for each partition"),
+        ("workload={name: incidents, events_per_incident: 20001}", "workload.events_per_incident", "a multiple of 8"),
+        (
+            "workload={name: incidents, events_per_incident: 8000}",
+            "workload.events_per_incident",
+            "at least 12944: all",
+        ),
+        ("workload={name: incidents, jam_share: 1.1}", "workload.jam_share", "1 or less"),
+        ("workload={name: incidents, users: 0}", "workload.users", "1 or more"),
         ("engine.store=/tmp/x", "engine.store", "s3://"),
         ("engine.store_endpoint=http://127.0.0.1:9000", "engine.store_endpoint", "left out without engine.store"),
         ("engine.partitions=1", "engine.partitions", "at least 2 with engine dataflow"),
@@ -98,7 +117,7 @@ def test_what_does_not_fit_is_named_in_one_line(override, field, allowed):
     assert "\n" not in str(mistake.value)
 
 
-@pytest.mark.parametrize("workload", ["reachability", "window-tree"])
+@pytest.mark.parametrize("workload", ["reachability", "window-tree", "top-100", "incidents"])
 def test_structured_streaming_refuses_what_only_the_testbed_has(workload):
     with pytest.raises(BadInput, match="wordcount, nexmark or own-job with engine structured-streaming") as mistake:
         spec.load("wordcount", [f"workload={{name: {workload}}}"])

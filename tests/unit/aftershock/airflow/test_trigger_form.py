@@ -36,7 +36,19 @@ WINDOW_TREE = {
 }
 
 
-@pytest.mark.parametrize("document", [{}, RICH, NEXMARK, REACHABILITY, WINDOW_TREE])
+TOP_100 = {
+    "workload": {"name": "top-100", "parallelism": [8, 4, 1], "skew": 1.2, "binding": "spread"},
+    "engine": {"name": "dataflow", "partitions": 8},
+}
+
+
+INCIDENTS = {
+    "workload": {"name": "incidents", "users": 10_000, "events_per_incident": 4000, "jam_share": 0.2},
+    "engine": {"name": "dataflow", "partitions": 8},
+}
+
+
+@pytest.mark.parametrize("document", [{}, RICH, NEXMARK, REACHABILITY, WINDOW_TREE, TOP_100, INCIDENTS])
 def test_an_experiment_survives_flattening_and_folding(document):
     experiment = spec.validate(document)
     assert spec.validate(trigger_form.fold(trigger_form.flatten(experiment))) == experiment
@@ -111,7 +123,8 @@ def test_the_run_id_is_no_part_of_the_experiment():
 
 def test_the_form_has_the_fields_of_every_workload_and_the_chosen_one_keeps_its_own():
     fields = trigger_form.fields(spec.validate(NEXMARK))
-    assert fields["workload.name"]["enum"] == ["wordcount", "nexmark", "reachability", "window-tree", "own-job"]
+    names = ["wordcount", "nexmark", "reachability", "window-tree", "top-100", "incidents", "own-job"]
+    assert fields["workload.name"]["enum"] == names
     assert (fields["workload.query"]["default"], fields["workload.depth"]["default"]) == ("q5", 1)
     filled = {name: field["default"] for name, field in fields.items()}
     assert spec.validate(trigger_form.fold(filled)) == spec.validate(NEXMARK)

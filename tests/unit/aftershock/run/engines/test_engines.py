@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aftershock.run.engines.choice import engine_of
-from aftershock.run.engines.dataflow import Dataflow
+from aftershock.run.engines.dataflow import DataflowEngine
 from aftershock.run.engines.own_job import OwnJob
 from aftershock.run.engines.structured_streaming import StructuredStreaming
 from experiments import spec
@@ -35,7 +35,7 @@ def handle(tmp_path) -> Handle:
 
 def test_every_engine_of_the_spec_and_an_own_job_have_an_object_of_their_own(own_job):
     testbed = spec.load("dataflow-q12")
-    assert {type(engine_of(each)) for each in (Experiment(), testbed)} == {StructuredStreaming, Dataflow}
+    assert {type(engine_of(each)) for each in (Experiment(), testbed)} == {StructuredStreaming, DataflowEngine}
     assert {each.engine.name for each in (Experiment(), testbed)} == set(EngineName)
     assert type(engine_of(own_job)) is OwnJob
 
