@@ -44,6 +44,7 @@ class FrameKind(IntEnum):
 
 BORDERS = frozenset({FrameKind.BORDER, FrameKind.TENTATIVE_BORDER})
 RECORDS = frozenset({FrameKind.DATA, FrameKind.TENTATIVE})
+TENTATIVE_KINDS = frozenset({FrameKind.TENTATIVE, FrameKind.TENTATIVE_BORDER})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,14 +23,14 @@ from tests.unit.testbed.recovery.small_layouts import chain, two_sources
 from tests.unit.testbed.runs import oracle
 
 PARTIAL = [name for name, strategy in STRATEGIES.items() if strategy.partial]
-SHARE, LONG_ABSENCE = 125, 0.004
+SHARE, LONG_ABSENCE, MOST_STEPS = 125, 0.004, 8000
 
 
 def run(flow, strategy, seed, **options):
     """What came of a run, which must have put out all that is exact, and whether some of it was tentative before."""
     options = {"tentative": True, "returns": LONG_ABSENCE, **options}
     simulation = simulated(flow, strategy, seed, **options)
-    assert simulation.run().published == oracle(flow), f"seed {seed}"
+    assert simulation.run(MOST_STEPS).published == oracle(flow), f"seed {seed}"
     return simulation.outcome.tentative.total()
 
 
@@ -64,6 +64,24 @@ def test_schedules_of_every_kind_of_dataflow(flow, strategy):
 def test_one_record_a_message_and_one_frame_of_credit(flow):
     limits = PartitionLimits(frames_in_flight=1, records_per_message=1, changes_per_full=2)
     assert sum(run(flow, "passive", seed, limits=limits) for seed in (1, 3))
+
+
+def one_by_one(seed):
+    """Two of three slots are lost, at once or one after the other; they come back one by one."""
+    return {"slots": 3, "faults": [Fault(CrashMoment.ANY, 300 + 40 * seed, late=True), Fault(CrashMoment.ANY, seed % 3, late=True)]}
+
+
+@pytest.mark.parametrize("flow", ["joined", "spread"])
+def test_hosts_that_come_back_one_by_one(flow):
+    assert sum(run(flow, "passive", seed, **one_by_one(seed)) for seed in range(3))
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("flow", ["joined", "windowed", "spread"])
+def test_schedules_of_hosts_that_come_back_one_by_one(flow, part):
+    for seed in range(part * 25, (part + 1) * 25):
+        run(flow, "passive", seed, **one_by_one(seed % 20))
 
 
 @pytest.mark.extended
@@ -187,8 +205,8 @@ def corrected_too_early(absence, down):
     return absence.tentative
 
 
-def everybody_absent(absence, down):
-    return frozenset(range(len(absence._layout.partitions))) if down else frozenset()
+def first_stays_absent(absence, down, real=Absence.absent):
+    return real(absence, down) | {0}
 
 
 def keeps_what_is_tentative(intake, channel):
@@ -207,7 +225,8 @@ def published_as_exact(partition, batch):
     partition._sending.end_batch(batch)
 
 
-NOT_EXACT = "put out and not expected|ContentChanged"
+NOT_EXACT = "put out and not expected|ContentChanged|other output"
+AMISS = f"{NOT_EXACT}|nothing that it depends on is missing|Stuck"
 PLANTS = {
     "tentative state is in a checkpoint": (
         BatchedPartition,
@@ -217,15 +236,15 @@ PLANTS = {
     ),
     "tentative output is retained": (BatchSending, "_post", retained_too, "retains what is tentative"),
     "tentative output has numbers": (BatchSending, "_send", numbered_as_exact, "ContentChanged|ChannelGap"),
-    "a tentative frame is taken for exact": (TentativeIntake, "_is_tentative", takes_tentative_for_exact, NOT_EXACT),
-    "missing input goes unnoticed": (TentativeIntake, "_begin_batch", forgets_what_was_missing, NOT_EXACT),
+    "a tentative frame is taken for exact": (TentativeIntake, "_is_tentative", takes_tentative_for_exact, AMISS),
+    "missing input goes unnoticed": (TentativeIntake, "_begin_batch", forgets_what_was_missing, AMISS),
     "who went on is not restored": (Absence, "corrected_with", nobody_corrected, "was not corrected|Stuck"),
-    "all are absent if one is": (Absence, "absent", everybody_absent, "nothing that it depends on is missing"),
+    "who is back stays absent": (Absence, "absent", first_stays_absent, AMISS),
     "what is tentative stays when its sender is back": (
         TentativeIntake,
         "_drop_tentative",
         keeps_what_is_tentative,
-        "nothing that it depends on is missing|credit",
+        AMISS,
     ),
     "no credit comes back for what is too late": (TentativeIntake, "_drop_late", drops_without_credit, "of a credit"),
     "a tentative sink publishes": (BatchedPartition, "_end_tentative_batch", published_as_exact, NOT_EXACT),
