@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from models.topology import Inputs, Partitioning, Topology, parse_topology
+from models.topology import InputCorrelation, Partitioning, Topology, parse_topology
 from testbed.core.layout import Layout, PartitionLayout, Route
 
 
@@ -36,7 +36,7 @@ def _operator(name: str, partitions: list[PartitionLayout], rates: Mapping[str, 
     return {
         "name": name,
         "parallelism": len(partitions),
-        "inputs": (Inputs.CORRELATED if len(ports) > 1 else Inputs.INDEPENDENT).value,
+        "inputs": (InputCorrelation.CORRELATED if len(ports) > 1 else InputCorrelation.INDEPENDENT).value,
         "output_rates": found if min(found) > 0 else [1.0] * len(found),
     }
 

@@ -50,7 +50,9 @@ def committed_offsets(raw: Path, engine: EngineName) -> dict[str, dict[str, int]
 
 def archive(spark: SparkSession, raw: Path, broker: Broker, workload: WorkloadSpec, engine: EngineSpec) -> None:
     """Write the files; raises `EnvironmentFailure` when the query committed nothing of what it was sent."""
-    ends = {topic: ends for topic, ends in committed_offsets(raw, engine.name).items() if topic in workload.input_topics}
+    ends = {
+        topic: ends for topic, ends in committed_offsets(raw, engine.name).items() if topic in workload.input_topics
+    }
     if not ends:
         raise EnvironmentFailure("the query committed nothing in this run", "see the query's log for why")
     records = _topics(spark, broker, list(ends), json.dumps(ends))

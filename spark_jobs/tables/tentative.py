@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import pandas as pd
 
+from experiments.spec import Experiment
 from experiments.workloads import WorkloadSpec
 from journal.event import Event
 from journal.events.testbed import PartitionsAbsent, Report
@@ -15,8 +17,11 @@ from models.accuracy import accuracy_of
 from models.fidelity import score
 from models.topology import Topology
 from results.tables.columns import Row
-from testbed.core.layout import Layout
-from testbed.operators import Sink
+from testbed.core.chaining import chained
+from testbed.core.layout import Layout, lay_out
+from testbed.operators import Delivery, Sink
+from testbed.queries import TestbedWorkload, dataflow
+from testbed.topology import topology_of
 
 MS, SECOND_MS = 1_000_000, 1000
 WINDOW = ["start_ms", "end_ms"]
@@ -48,23 +53,22 @@ def output_before_absence(journal: Iterable[Event], layout: Layout) -> dict[str,
         if isinstance(event, Report):
             before = event
     tallies = {} if before is None else before.tallies
-    counted = {each.name: "records_in" if isinstance(each.element, Sink) else "records_out" for each in layout.partitions}
+    counted = {
+        each.name: "records_in" if isinstance(each.element, Sink) else "records_out" for each in layout.partitions
+    }
     return {name: float(tally[counted[name]]) for name, tally in tallies.items()}
 
 
 def tentative(
-    workload: WorkloadSpec,
-    found: pd.DataFrame,
-    oracle: pd.DataFrame,
-    sink: pd.DataFrame,
-    absent: Sequence[Absence],
-    topology: Topology,
+    experiment: Experiment, journal: Sequence[Event], found: pd.DataFrame, oracle: pd.DataFrame, sink: pd.DataFrame
 ) -> list[Row]:
-    """The rows of the table `tentative`.
+    """The rows of the table `tentative`, from the journal of the testbed's driver and three tables of results.
 
-    `found`, `oracle` and `sink` are results (`workloads.results`), of tentative output, exact, and of exact output;
-    `found` and `sink` also have when each was out, `arrived_ms`.
+    `found` is the tentative output, `oracle` what is exact, `sink` the exact output (`workloads.results`); `found` and
+    `sink` also have when each result was out, `arrived_ms`.
     """
+    workload, layout, absent = experiment.workload, layout_of(experiment), absences(journal)
+    topology = topology_of(layout, output_before_absence(journal, layout))
     frames = [_by_second(frame) if workload.by_record else frame for frame in (found, oracle, sink)]
     of_windows: list[Mapping[tuple[int, int], pd.DataFrame]] = [dict(iter(each.groupby(WINDOW))) for each in frames]
     nothing = frames[1].iloc[:0], frames[2].iloc[:0]
@@ -74,6 +78,13 @@ def tentative(
         | _prediction(window, rows, absent, topology)
         for window, rows in of_windows[0].items()
     ]
+
+
+def layout_of(experiment: Experiment) -> Layout:
+    """The partitions that the testbed ran."""
+    engine, workload = experiment.engine, cast(TestbedWorkload, experiment.workload)  # the spec refuses others
+    flow = dataflow(workload, engine.partitions, Delivery.EXACTLY_ONCE)
+    return lay_out(chained(flow) if engine.chaining_run else flow)
 
 
 def totals(rows: Sequence[Row]) -> Row:
@@ -107,9 +118,7 @@ def _row(
     }
 
 
-def _prediction(
-    window: tuple[int, int], found: pd.DataFrame, absent: Sequence[Absence], topology: Topology
-) -> Row:
+def _prediction(window: tuple[int, int], found: pd.DataFrame, absent: Sequence[Absence], topology: Topology) -> Row:
     """Of output that came out when those that were absent had just come back, they are what it lacks."""
     first_ns = int(found["arrived_ms"].min()) * MS
     begun = [each for each in absent if each.start_ns <= first_ns + MS]  # the arrival is rounded to whole ms

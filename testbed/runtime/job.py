@@ -82,7 +82,7 @@ class Job(TypedJson):
     standby                 tasks more, which take the place of those that are lost
     parallelism             partitions of the input, so of each source, and of each operator unless the workload says it
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
-    tentative               whether partitions go on without the input of those that are down (`core.by_batch.tentative`)
+    tentative               whether partitions go on without the input of those that are down
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
     batch_length_s          by batches: what a batch covers of the time at which records were due

@@ -59,7 +59,9 @@ class TentativeChecks:
             raise TentativeBroken(f"{name} takes checkpoint {checkpoint.number} and is tentative")
         counts = checkpoint.sent, checkpoint.received
         if self._checkpoints.setdefault((checkpoint.partition, checkpoint.number), counts) != counts:
-            raise TentativeBroken(f"{name} had received or sent something else at checkpoint {checkpoint.number} before")
+            raise TentativeBroken(
+                f"{name} had received or sent something else at checkpoint {checkpoint.number} before"
+            )
 
     def check_output(self, partition: BatchedPartition, effect: PublishTentative) -> None:
         """Tentative output comes from partitions that are tentative."""

@@ -68,7 +68,10 @@ def test_one_record_a_message_and_one_frame_of_credit(flow):
 
 def one_by_one(seed):
     """Two of three slots are lost, at once or one after the other; they come back one by one."""
-    return {"slots": 3, "faults": [Fault(CrashMoment.ANY, 300 + 40 * seed, late=True), Fault(CrashMoment.ANY, seed % 3, late=True)]}
+    return {
+        "slots": 3,
+        "faults": [Fault(CrashMoment.ANY, 300 + 40 * seed, late=True), Fault(CrashMoment.ANY, seed % 3, late=True)],
+    }
 
 
 @pytest.mark.parametrize("flow", ["joined", "spread"])
@@ -105,7 +108,7 @@ def test_nothing_is_tentative_unless_it_is_asked_for():
 
 
 def test_only_a_partial_recovery_lets_anybody_go_on():
-    with pytest.raises(BadInput, match="tentative.*off with recovery global"):
+    with pytest.raises(BadInput, match=r"tentative.*off with recovery global"):
         Coordinator(chain(0, 0, 0), PROTOCOLS["batch-aligned"], 1, recovery=STRATEGIES["global"](), tentative=True)
 
 
