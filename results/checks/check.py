@@ -76,7 +76,7 @@ ASKED_OF = {
     None: "every experiment",
     has_oracle: "an oracle",
     is_dataflow: "the testbed",
-    is_tentative: "`engine.tentative`, with an oracle",
+    is_tentative: "`engine.tentative`",
     takes_checkpoints: "the testbed with a protocol that takes checkpoints",
     searches: "`load.mode` `sustainable`",
     saturates: "`load.mode` `saturating`",
