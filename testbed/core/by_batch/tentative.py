@@ -53,9 +53,8 @@ class TentativeIntake(BatchIntake):
 
     def _clear(self) -> None:
         self.tentative = False
-        self._absent: frozenset[int] = frozenset()
-        self._behind: set[int] = set()
-        self._tentative_from: dict[int, int] = {}  # by channel: the first batch of which a tentative border is queued
+        self._absent, self._behind = frozenset[int](), set[int]()
+        self._tentative_from = dict[int, int]()  # by channel: the first batch of which a tentative border is queued
 
     def _begin_batch(self) -> None:
         if not (self.tentative or self._absent or self._tentative_from):
