@@ -23,6 +23,11 @@ class TentativeIntake(BatchIntake):
     tentative   whether a batch was begun that was not complete
     """
 
+    tentative: bool
+    _absent: frozenset[int]
+    _behind: set[int]
+    _tentative_from: dict[int, int]  # by channel: the first batch of which a tentative border is queued
+
     def __init__(self, layout: PartitionLayout, tally: Tally, effects: list[PartitionEffect]) -> None:
         super().__init__(layout, tally, effects)
         self._clear()
@@ -53,8 +58,7 @@ class TentativeIntake(BatchIntake):
 
     def _clear(self) -> None:
         self.tentative = False
-        self._absent, self._behind = frozenset[int](), set[int]()
-        self._tentative_from = dict[int, int]()  # by channel: the first batch of which a tentative border is queued
+        self._absent, self._behind, self._tentative_from = frozenset(), set(), {}
 
     def _begin_batch(self) -> None:
         if not (self.tentative or self._absent or self._tentative_from):
