@@ -28,6 +28,7 @@ from testbed.core.control import (
 from testbed.core.effects import CoordinatorEffect, Delete, Order, Sweep
 from testbed.core.history import History
 from testbed.core.layout import Layout
+from testbed.core.placement import Placement, Worker
 from testbed.core.protocol import Protocol
 from testbed.core.recovery import Global, Recovery, World
 from testbed.operators import Delivery, Sink, Source
@@ -39,40 +40,6 @@ class Phase(Enum):
     WAITING = "waiting"
     RESTORING = "restoring"
     RUNNING = "running"
-
-
-@dataclass
-class Placement:
-    """Which worker has which slot. Partition i of every operator belongs to slot i modulo their number.
-
-    A slot keeps its partitions and goes as a whole to another worker, of those that are there the one that came first.
-    """
-
-    slots: int
-    hosts: dict[int, str] = field(default_factory=dict)
-    spare: list[str] = field(default_factory=list)
-
-    @property
-    def complete(self) -> bool:
-        return len(self.hosts) == self.slots
-
-    def join(self, worker: str) -> None:
-        self.spare.append(worker)
-        self._fill()
-
-    def lose(self, worker: str) -> set[int]:
-        """The worker is gone; returns the slots that it had."""
-        lost = {slot for slot, host in self.hosts.items() if host == worker}
-        self.spare = [each for each in self.spare if each != worker]
-        for slot in lost:
-            del self.hosts[slot]
-        self._fill()
-        return lost
-
-    def _fill(self) -> None:
-        for slot in range(self.slots):
-            if slot not in self.hosts and self.spare:
-                self.hosts[slot] = self.spare.pop(0)
 
 
 @dataclass
@@ -123,7 +90,7 @@ class Coordinator:
             raise BadInput("tentative", tentative, f"off with recovery {self._strategy.name}: nobody goes on meanwhile")
         self.epoch, self.lives = 0, [0] * len(layout.partitions)
         self.history = History(layout, protocol.find_line, spare_lines)
-        self.placement = Placement(slots)
+        self.placement = Placement(layout.partitions, slots)
         self._layout, self._protocol = layout, protocol
         self._effects: list[CoordinatorEffect] = []
         self._down = set(range(len(layout.partitions)))
@@ -150,25 +117,20 @@ class Coordinator:
         """The partitions without whose output the others go on; nobody before the first start."""
         return self._absence.absent(self._down) if self._absence is not None and self.epoch else frozenset()
 
-    def hosted_by(self, worker: str) -> frozenset[int]:
-        """The partitions that a worker has; none if it stands by."""
-        slots = {slot for slot, host in self.placement.hosts.items() if host == worker}
-        return frozenset(p.number for p in self._layout.partitions if p.slot(self.placement.slots) in slots)
-
     def take_effects(self) -> list[CoordinatorEffect]:
         """The effects since the last call, to be carried out in this order."""
         effects, self._effects = self._effects, []
         return effects
 
-    def on_joined(self, worker: str) -> None:
-        """A worker offers its slot."""
-        self.placement.join(worker)
+    def on_joined(self, worker: str, host: str = "", domain: str = "") -> None:
+        """A worker comes; its host and failure domain are empty if they are not known."""
+        self.placement.join(Worker(worker, host, domain))
         self._restore_what_can_be()
 
     def on_lost(self, worker: str) -> None:
         """A worker is gone, or out of reach, which comes to the same: nobody will listen to it any more."""
-        slots = self.placement.lose(worker)
-        lost = {p.number for p in self._layout.partitions if p.slot(self.placement.slots) in slots}
+        lost = set(self.placement.lose(worker))
+        self.placement.fill()
         if not lost:
             return
         new = tuple(sorted(lost - self._down))
@@ -258,10 +220,7 @@ class Coordinator:
             self._unreported.discard(partition)
 
     def _restore_what_can_be(self) -> None:
-        placed = frozenset(
-            p.number for p in self._layout.partitions if p.slot(self.placement.slots) in self.placement.hosts
-        )
-        world = World(len(self._layout.partitions), frozenset(self._down), placed)
+        world = World(len(self._layout.partitions), frozenset(self._down), self.placement.placed)
         restored = self._strategy.restored_now(world)
         if self._absence is not None:
             restored |= self._absence.corrected_with(self._down - restored)
@@ -316,9 +275,9 @@ class Coordinator:
 
     def _order(self, partitions: Iterable[int], message: Callable[[int], ToPartition]) -> None:
         for number in partitions:
-            slot = self._layout.partitions[number].slot(self.placement.slots)
-            if slot in self.placement.hosts:
-                self._effects.append(Order(self.placement.hosts[slot], number, message(number)))
+            worker = self.placement.worker_of(number)
+            if worker is not None:
+                self._effects.append(Order(worker, number, message(number)))
 
     def _delete(self, keys: list[str]) -> None:
         if keys:

@@ -29,7 +29,7 @@ class _Way:
 
     @property
     def records(self) -> int:
-        """What the partition has processed; of a source, what it has read."""
+        """What the partition has processed; of a source, the positions that it has read."""
         if OUTSIDE in self.partition.progress:
             return self.partition.position - self.position
         return self.partition.tally.records_in - self.records_in

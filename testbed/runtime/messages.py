@@ -26,10 +26,11 @@ class Hello:
 class Peers:
     """A recovery begins.
 
-    addresses  of the worker of every slot; None where a slot has none
-    workers    their serial numbers, which never come again; 0 where a slot has none
-    mine       which slot is yours
+    addresses  of the worker in every seat (`core.placement`), slots first; None where there is none
+    workers    their serial numbers, which never come again; 0 where there is none
+    mine       which seat is yours; -1 for one that has none
     restored   the partitions that go back; the others go on
+    moved      the seats of the partitions that are not in their slot
     reached    by partition that goes back how far it has ever been (`Partition.progress`), as far as that is known
     """
 
@@ -38,6 +39,7 @@ class Peers:
     workers: tuple[int, ...]
     mine: int
     restored: tuple[int, ...]
+    moved: dict[int, int] = field(default_factory=dict)
     reached: dict[int, dict[int, int]] = field(default_factory=dict)
 
 
@@ -102,7 +104,7 @@ class Loaded:
 @dataclass(frozen=True)
 class Reached:
     """A restored partition is as far as it ever was: what it has processed since it was restored, and how long ago it
-    came so far [s]. Of a source, the records that it has read, and no bytes."""
+    came so far [s]. Of a source, the positions that it has read, which are records of a topic, and no bytes."""
 
     partition: int
     epoch: int

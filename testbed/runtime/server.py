@@ -217,7 +217,7 @@ class Server:
         guest.link.close()
         self._broken.pop(guest, None)
         if guest.hello is not None:
-            had = tuple(self._name(number) for number in sorted(self._coordinator.hosted_by(guest.name)))
+            had = tuple(self._name(number) for number in sorted(self._coordinator.placement.partitions_of(guest.name)))
             self._journal.record(WorkerLost(guest.name, guest.hello.task, why, had))
             self._coordinator.on_lost(guest.name)
 
@@ -254,7 +254,8 @@ class Server:
             raise UnknownMessage("a second hello")
         guest.hello = hello
         self._journal.record(WorkerJoined(guest.name, hello.task, hello.attempt, hello.address[0]))
-        self._coordinator.on_joined(guest.name)
+        host = hello.address[0]
+        self._coordinator.on_joined(guest.name, host, self._job.domains.get(host, ""))
 
     # What time brings.
 
@@ -286,10 +287,10 @@ class Server:
         return self._coordinator.phase is Phase.RUNNING and finished == self._sinks and still
 
     def _hosting_guests(self) -> list[Guest]:
-        return [self._guests[name] for name in self._coordinator.placement.hosts.values()]
+        return [self._guests[name] for name in self._coordinator.placement.hosting]
 
     def _look_for_stillness(self) -> None:
-        slots = set(self._coordinator.placement.hosts.values())
+        slots = set(self._coordinator.placement.hosting)
         counts = {name: guest.status.counts for name, guest in self._guests.items()}
         if self._stillness.hear(self._coordinator.epoch, slots, counts):
             for name in slots:
@@ -320,12 +321,14 @@ class Server:
         self._journal.record(Recovering(sweep.epoch, numbers, self._sources_at(line), restored, named))
         self._janitor.sweep(sweep)
         hosts = self._coordinator.placement.hosts
-        workers = [self._guests[hosts[slot]] if slot in hosts else None for slot in range(self._job.slots)]
+        seats = max(self._job.slots, *(seat + 1 for seat in hosts))
+        workers = [self._guests[hosts[seat]] if seat in hosts else None for seat in range(seats)]
         addresses = tuple(None if each is None else each.hello.address for each in workers)
         serials = tuple(0 if each is None else each.serial for each in workers)
-        for slot, worker in enumerate(workers):
+        moved = self._coordinator.placement.moved
+        for seat, worker in enumerate(workers):
             if worker is not None:
-                worker.say(Peers(sweep.epoch, addresses, serials, slot, back, reached))
+                worker.say(Peers(sweep.epoch, addresses, serials, seat, back, moved, reached))
         self._held.clear()
         if self._ends:  # before any source goes on
             self._tell_all_to_drain()
