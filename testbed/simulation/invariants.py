@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from experiments.errors import AftershockError
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import Checkpoint
+from testbed.core.control import Absent, Rejoin, Restore, decode_message
 from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.layout import Channel, Layout
 from testbed.simulation.network import Network
@@ -42,7 +43,9 @@ class Invariants:
         for worker, partition in placed.values():
             self._check_partition(worker, partition)
             if partition.tentative:
-                self.tentative.check(partition, not worker.orders, down, tentative - {partition.number})
+                orders = [decode_message(data) for number, data in worker.orders if number == partition.number]
+                informed = not any(isinstance(each, Absent | Rejoin | Restore) for each in orders)
+                self.tentative.check(partition, informed, down, tentative - {partition.number})
         for channel in self._layout.channels:
             if channel.sender in placed and channel.receiver in placed:
                 self._check_channel(channel, placed[channel.sender], placed[channel.receiver])

@@ -33,7 +33,7 @@ class TentativeChecks:
     def check(self, partition: BatchedPartition, informed: bool, down: frozenset[int], tentative: set[int]) -> None:
         """After every step, of a tentative partition; `tentative`: the others that are so.
 
-        `informed`: whether no order is under way to it. Otherwise it may not know yet that what it missed is back.
+        `informed`: whether no order is under way to it about that. Otherwise what it missed may be back.
         """
         if partition.retains_tentative:
             raise TentativeBroken(f"{partition.layout.name} retains what is tentative")

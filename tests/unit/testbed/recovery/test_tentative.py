@@ -242,7 +242,7 @@ PLANTS = {
     "a tentative frame is taken for exact": (TentativeIntake, "_is_tentative", takes_tentative_for_exact, AMISS),
     "missing input goes unnoticed": (TentativeIntake, "_begin_batch", forgets_what_was_missing, AMISS),
     "who went on is not restored": (Absence, "corrected_with", nobody_corrected, "was not corrected|Stuck"),
-    "who is back stays absent": (Absence, "absent", first_stays_absent, AMISS),
+    "who is back stays absent": (Absence, "absent", first_stays_absent, "nothing that it depends on is missing"),
     "what is tentative stays when its sender is back": (
         TentativeIntake,
         "_drop_tentative",
