@@ -64,7 +64,7 @@ class IncidentsSpec(LayeredSpec):
     name: Literal[WorkloadName.INCIDENTS] = WorkloadName.INCIDENTS
     window_s: WindowLength = 300.0
     slide_s: Slide = 10.0
-    parallelism: Annotated[tuple[Width, ...], THREE] = (8, 4, 2)
+    parallelism: Annotated[tuple[Width, ...], THREE] = (4, 4, 4)
     users: Annotated[int, Field(ge=1, le=10_000_000, description="incidents: about so many users")] = 100_000
     segments: Annotated[int, Field(ge=1, le=1_000_000, description="incidents: how many road segments there are")] = (
         1000

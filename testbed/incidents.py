@@ -31,6 +31,8 @@ class Jams(BySlide):
     incident is judged only if a speed was measured on its segment in the slide that ends.
     """
 
+    joins = True
+
     def schema(self, *inputs: pa.Schema) -> pa.Schema:
         return JAMS
 

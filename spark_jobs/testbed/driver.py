@@ -166,9 +166,9 @@ def run(spark: SparkSession, job: Job, journal: Journal, asked: Asked) -> None:
     finally:
         server.close()
         stage.join(ENDING_S)
-    if ended:
+    if ended:  # the stage may still wait for an executor for a slot that was to stand by
         clear(job.object_store(), journal)
-    if stage.failure is not None:
+    elif stage.failure is not None:
         raise EnvironmentFailure(f"the stage of slots failed: {stage.failure}", "look at the executors' logs")
 
 

@@ -24,6 +24,8 @@ class Join(Operator):
     columns, then the right ones but for the key; a name that is there twice ends with `_right`.
     """
 
+    joins = True
+
     def __init__(self, left_key: str, right_key: str, windows: tuple[Windows, Windows] | None = None) -> None:
         if windows and (windows[0].size_ns, windows[0].slide_ns) != (windows[1].size_ns, windows[1].slide_ns):
             raise BadInput("windows", windows[1].size_ns, f"the left side's, {windows[0].size_ns} ns")

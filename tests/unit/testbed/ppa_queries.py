@@ -62,13 +62,15 @@ def _most_requested(spec, by_slide, last):
 
 
 def _jams(spec, by_slide, last):
-    rows = list(_window(spec, by_slide, last))
-    speeds = [(slide, row) for slide, row in rows if row["speed"] >= 0]
-    reports = [(slide, row) for slide, row in rows if row["incident"] >= 0]
-    for incident in {row["incident"] for _, row in reports}:
-        mine = [(slide, row["segment"]) for slide, row in reports if row["incident"] == incident]
+    speeds, reports = {}, {}
+    for slide, row in _window(spec, by_slide, last):
+        if row["incident"] >= 0:
+            reports.setdefault(row["incident"], []).append((slide, row["segment"]))
+        else:
+            speeds.setdefault(row["segment"], []).append((slide, row["speed"]))
+    for incident, mine in reports.items():
         since, segment = min(mine)
-        here = [(slide, row["speed"]) for slide, row in speeds if row["segment"] == segment and slide >= since]
+        here = [each for each in speeds.get(segment, ()) if each[0] >= since]
         total, count = sum(speed for _, speed in here), len(here)
         if any(slide == last for slide, _ in here) and total < JAM_BELOW_KMH * count:
             yield _time(spec, last), incident, segment, len(mine), total // count

@@ -9,14 +9,15 @@ import pytest
 
 from experiments.errors import BadInput
 from testbed.core.by_batch.cutting import Batching
-from testbed.operators import Source
+from testbed.incidents import Jams
+from testbed.operators import END_OF_TIME_NS, Source, sliding
 from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
 from testbed.runtime.sources import feed_of
 from testbed.simulation import CrashMoment, Fault, Simulation
-from testbed.top_100 import COUNTS
+from testbed.top_100 import COUNTS, TopEntries
 from tests.unit.testbed.ppa_queries import ROADS, SITE, SPREAD, exact, inputs, laid_out, made
 from tests.unit.testbed.runs import FAULT_TOLERANT
 from tests.unit.testbed.small_job import JOB
@@ -24,6 +25,9 @@ from tests.unit.testbed.small_job import JOB
 QUERIES = {"bound": (SITE, 800, 100.0), "spread": (SPREAD, 800, 100.0), "incidents": (ROADS, 1440, 120.0)}
 BATCHING, READ = Batching(10**9 // 4, 2), 12
 START_NS = 1_795_173_799_675_000_000
+S = 10**9
+SPEED_COLUMNS = pa.schema([(name, pa.int64()) for name in ("at_ns", "segment", "total", "measured")])
+INCIDENT_COLUMNS = pa.schema([(name, pa.int64()) for name in ("at_ns", "incident", "segment", "reports")])
 
 
 def faults(seed, within):
@@ -66,6 +70,53 @@ def test_partitions_that_have_the_same_region_meet_in_the_join():
     assert reads["jams.1"] == ["speeds.2", "speeds.3", "distinct.2", "distinct.3"]
     assert reads["all-jams.0"] == ["jams.0", "jams.1"]
     assert reads["out.0"] == ["all-jams.0"]
+
+
+def rows(schema, *given):
+    """Rows of a time [s] and numbers."""
+    columns = zip(*((round(at * S), *rest) for at, *rest in given), strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=schema)
+
+
+def emitted(batch):
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def test_windows_that_end_at_once_have_their_own_slides_only():
+    top = TopEntries(sliding("at_ns", 2 * S, S))
+    top.open()
+    top.process(0, rows(COUNTS, *((second, 7, 10**second) for second in range(4))))
+    assert emitted(top.advance(END_OF_TIME_NS)) == [
+        (end * S - 1, 7, count) for end, count in zip((1, 2, 3, 4), (1, 11, 110, 1100), strict=True)
+    ]
+
+
+def jams(speeds, incidents):
+    """What comes of speeds (time, segment, total, measured) and incidents (time, incident, segment, reports)."""
+    found = Jams(sliding("at_ns", 4 * S, 2 * S), ("speeds", "incidents"))
+    found.open()
+    for port, (schema, given) in enumerate(((SPEED_COLUMNS, speeds), (INCIDENT_COLUMNS, incidents))):
+        if given:
+            found.process(port, rows(schema, *given))
+    return emitted(found.advance(END_OF_TIME_NS))
+
+
+def test_an_incident_is_judged_by_the_mean_speed_since_its_first_report_in_the_window():
+    fast, slow, slower = (0, 5, 800, 10), (2, 5, 390, 10), (4, 5, 100, 5)
+    assert jams([fast, slow, slower], [(3, 1, 5, 2)]) == [(4 * S - 1, 1, 5, 2, 39), (6 * S - 1, 1, 5, 2, 32)]
+    assert jams([fast, slow], [(1, 1, 5, 2), (2, 1, 5, 3)]) == []
+    assert jams([(0, 5, 400, 10)], [(1, 1, 5, 2)]) == []
+    assert jams([(0, 5, 399, 10), (3, 5, 1, 1)], [(1, 1, 5, 2), (2, 1, 5, 3)])[1] == (4 * S - 1, 1, 5, 5, 36)
+
+
+def test_an_incident_is_judged_only_where_somebody_measured_the_speed_in_the_slide_that_ends():
+    assert jams([(0, 5, 10, 1), (2, 6, 10, 1)], [(1, 1, 5, 2)]) == [(2 * S - 1, 1, 5, 2, 10)]
+    assert jams([(0, 6, 10, 1)], [(1, 1, 5, 2)]) == jams([], [(1, 1, 5, 2)]) == []
+
+
+def test_only_the_join_has_correlated_inputs():
+    found = {each.operator for each in laid_out(ROADS).partitions if getattr(each.element, "joins", False)}
+    assert found == {"jams"}
 
 
 def test_counts_go_up_the_hierarchy_to_one_partition():

@@ -13,7 +13,7 @@ from workloads.incidents import EVENTS, FREE_KMH, JAM_BELOW_KMH, JAM_LASTS, JAMM
 from workloads.popularity import zipf
 from workloads.schedule import Schedule
 
-PAPER = IncidentsSpec(stream_seed=7)
+PAPER = IncidentsSpec(parallelism=(8, 4, 2), stream_seed=7)
 SMALL = IncidentsSpec(users=2000, segments=100, events_per_incident=2000, parallelism=(4, 2, 1), stream_seed=7)
 SCHEDULE = Schedule(1_795_173_799_675_000_000, 20_000.0, PAPER.sources)
 
@@ -31,6 +31,13 @@ def test_the_same_events_in_any_pieces(start, first, second):
         for begin, end in ((0, first + second), (0, first), (first, first + second))
     )
     assert whole == first_part + second_part
+
+
+def test_a_jam_is_known_to_whoever_begins_in_the_middle_of_it():
+    end, middle = 50 * SMALL.events_per_incident, 40 * SMALL.events_per_incident + 7
+    whole, rest = made(SMALL, 0, end), made(SMALL, middle, end)
+    assert (whole["speed"][middle:] == rest["speed"]).all()
+    assert (rest["speed"] < JAM_BELOW_KMH).mean() > 0.1
 
 
 def test_events_have_their_columns_and_due_times_and_messages_say_the_same():

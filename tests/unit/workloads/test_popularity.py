@@ -27,3 +27,8 @@ def test_what_is_dealt_goes_to_every_place_in_each_round():
     assert len(set(places[96:].tolist())) == 7
     assert len({tuple(each) for each in rounds.tolist()}) > 6
     assert not np.array_equal(places, dealt(8, 1, 103, 8))
+
+
+def test_each_part_of_a_weight_counts_once():
+    found = Weighted(np.array([5, 6]), np.array([1, 2])).drawn(bits(1, 2, np.arange(1000)))
+    assert 400 < np.count_nonzero(found == 5) < 600

@@ -44,7 +44,7 @@ TOP_100 = {
 
 INCIDENTS = {
     "workload": {"name": "incidents", "users": 10_000, "events_per_incident": 4000, "jam_share": 0.2},
-    "engine": {"name": "dataflow", "partitions": 8},
+    "engine": {"name": "dataflow", "partitions": 4},
 }
 
 

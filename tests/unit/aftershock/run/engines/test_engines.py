@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from aftershock.run.engines.choice import engine_of
-from aftershock.run.engines.dataflow import DataflowEngine, testbed_job
+from aftershock.run.engines import dataflow
+from aftershock.run.engines.dataflow import DataflowEngine
 from aftershock.run.engines.own_job import OwnJob
 from aftershock.run.engines.structured_streaming import StructuredStreaming
 from experiments import spec
@@ -62,5 +63,5 @@ def test_the_generator_reads_the_copies_of_an_own_jobs_input_on_the_cluster(hand
     ],
 )
 def test_slots_that_stand_by_are_of_those_that_the_cluster_has_cores_for(handle, overrides, expected):
-    job = testbed_job(spec.load("dataflow-passive", overrides), handle, Path("store"), "run-1")
+    job = dataflow.testbed_job(spec.load("dataflow-passive", overrides), handle, Path("store"), "run-1")
     assert (job.slots, job.standby, job.recovery) == expected
