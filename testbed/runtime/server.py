@@ -321,7 +321,7 @@ class Server:
         self._journal.record(Recovering(sweep.epoch, numbers, self._sources_at(line), restored, named))
         self._janitor.sweep(sweep)
         hosts = self._coordinator.placement.hosts
-        seats = max(self._job.slots, *(seat + 1 for seat in hosts))
+        seats = max(self._job.slots - 1, *hosts, 0) + 1
         workers = [self._guests[hosts[seat]] if seat in hosts else None for seat in range(seats)]
         addresses = tuple(None if each is None else each.hello.address for each in workers)
         serials = tuple(0 if each is None else each.serial for each in workers)

@@ -13,6 +13,7 @@ from experiments.errors import EnvironmentFailure
 from journal.reader import raw_entries
 from journal.writer import Journal
 from testbed.core.control import Ready, encode_message
+from testbed.core.effects import Sweep
 from testbed.operators import Source
 from testbed.runtime import messages
 from testbed.runtime.messages import SLOT, Broken, Drain, Failed, Hello, Kept, Loaded, Reached, SlotStatus, Stop
@@ -55,6 +56,11 @@ def guest(server):
 
 def say(slot, *words):
     slot.sendall(b"".join(block(NO_PARTITION, messages.encode(each)) for each in words))
+
+
+def test_a_recovery_begins_though_all_of_its_slots_are_gone_by_now(server, tmp_path):
+    server._begin_epoch(Sweep(1, frozenset(), frozenset()))
+    assert [each["epoch"] for each in events_in(tmp_path, "recovering")] == [1]
 
 
 def test_slots_that_do_nothing_but_fail_end_the_run_with_their_last_words(server, tmp_path):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from aftershock.run.engines.choice import engine_of
 from aftershock.run.engines import dataflow
+from aftershock.run.engines.choice import engine_of
 from aftershock.run.engines.dataflow import DataflowEngine
 from aftershock.run.engines.own_job import OwnJob
 from aftershock.run.engines.structured_streaming import StructuredStreaming
