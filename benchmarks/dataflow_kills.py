@@ -53,6 +53,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--protocol", choices=[name for name in PROTOCOLS if name != "none"], default="coordinated")
     parser.add_argument("--recovery", choices=STRATEGIES, default="global")
+    parser.add_argument("--tentative", action="store_true", help="survivors go on without absent input")
     parser.add_argument("--query", choices=QUERIES, default="q12")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--episode", type=int, default=25, help="kills of each run")
@@ -81,7 +82,7 @@ def _rigs(given: argparse.Namespace) -> Iterator[MakeRig]:
 def _episode(given: argparse.Namespace, seed: int, rig_of: MakeRig) -> Episode:
     root = Path(tempfile.mkdtemp(prefix="aftershock-kills-"))
     job = job_of(given.query, given.protocol, seed, root, given.slots, given.episode)
-    job = replace(job, recovery=given.recovery)
+    job = replace(job, recovery=given.recovery, tentative=given.tentative)
     rig = rig_of(job, root, seed)
     try:
         episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(given.episode)

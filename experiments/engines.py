@@ -23,7 +23,16 @@ BUCKET = Spelling(
     r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
 )
 ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, without a user")
-OF_THE_TESTBED = ("protocol", "records_per_message", "batch_length_s", "chaining", "standby", "store", "store_endpoint")
+OF_THE_TESTBED = (
+    "protocol",
+    "records_per_message",
+    "batch_length_s",
+    "chaining",
+    "standby",
+    "tentative",
+    "store",
+    "store_endpoint",
+)
 
 
 class EngineName(StrEnum):
@@ -87,6 +96,13 @@ class EngineSpec(Spec):
         int | None,
         Field(ge=0, le=1000, description="dataflow: so many of the slots stand by to take the place of lost ones; 0"),
     ] = None
+    tentative: Annotated[
+        bool | None,
+        Field(
+            description="dataflow, partial recovery: whether survivors go on without the input of lost partitions, and"
+            " put out tentative results; false"
+        ),
+    ] = None
     store: Annotated[
         Annotated[str, BUCKET] | None,
         Field(description="dataflow: s3://BUCKET/PREFIX for checkpoints; by default a directory of the cluster"),
@@ -120,6 +136,11 @@ class EngineSpec(Spec):
     def standby_run(self) -> int:
         """How many slots of the testbed stand by, given or by default."""
         return self.standby or 0
+
+    @property
+    def tentative_run(self) -> bool:
+        """Whether the testbed puts out tentative results, given or by default."""
+        return self.tentative is True
 
     @property
     def protocol_run(self) -> Protocol:
@@ -158,7 +179,7 @@ class EngineSpec(Spec):
     @property
     def filled_in(self) -> EngineSpec:
         """With what it leaves open and this engine decides."""
-        of_the_testbed = ("protocol", "records_per_message", "chaining", "standby")
+        of_the_testbed = ("protocol", "records_per_message", "chaining", "standby", "tentative")
         open_to_it = ("recovery", *(of_the_testbed if self.name is EngineName.DATAFLOW else ()))
         return self.model_copy(update={name: getattr(self, f"{name}_run") for name in open_to_it})
 
@@ -211,6 +232,9 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
         reason = "what survivors send must not depend on timing"
         allowed = f"{RecoveryMode.GLOBAL.value} unless engine.protocol is batch-aligned: {reason}"
         raise Misfit("engine.recovery", mode.value, allowed)
+    if engine.tentative_run and not engine.recovers_in_parts:
+        allowed = f"left out unless engine.recovery is {names(PARTIAL)}: only then do survivors go on"
+        raise Misfit("engine.tentative", engine.tentative_run, allowed)
     if engine.standby_run >= cores:
         allowed = f"at most {cores - 1}: of workers x worker_cores slots, one at least must host partitions"
         raise Misfit("engine.standby", engine.standby_run, allowed)

@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import TypeAlias
 
-from experiments.workload_base import WorkloadName
+from experiments.workload_base import Workload, WorkloadName
 
 BY_KEY = frozenset({WorkloadName.TOP_100, WorkloadName.INCIDENTS})
 Result: TypeAlias = tuple[str, str]  # key and value, as in `workloads.results`
+
+
+def predicted_by_fidelity(workload: Workload) -> bool:
+    """Whether output fidelity says how accurate the results are.
+
+    It says which share of the input contributes. So a result must come from one path through the dataflow: one input
+    record, or a key that one path counts, whatever its value. A value that many records make up is wrong if one lacks.
+    """
+    return workload.by_record or workload.name in BY_KEY
 
 
 def accuracy(emitted: Collection[Hashable], exact: Collection[Hashable]) -> float | None:

@@ -82,6 +82,7 @@ def q12(spec: NexmarkSpec, parallelism: int, delivery: Delivery) -> Dataflow:
     return flow
 
 
+BATCH = "batch"
 QUERIES: dict[NexmarkQuery, Callable[[NexmarkSpec, int, Delivery], Dataflow]] = {
     NexmarkQuery.Q1: q1,
     NexmarkQuery.Q3: q3,
@@ -121,8 +122,10 @@ def _in_euros(bids: pa.RecordBatch) -> pa.RecordBatch:
 def as_messages(spec: TestbedWorkload, results: pa.RecordBatch, partitions: int) -> Iterator[tuple[str, str]]:
     """Key and value of each result as a message, as the Structured Streaming queries write them.
 
-    `partitions`: of the input, by which a position tells the place of a record.
+    `partitions`: of the input, by which a position tells the place of a record. Tentative results have the column
+    `BATCH`, the same in all of them; their messages have it, too.
     """
+    batch = {BATCH: results.column(BATCH)[0].as_py()} if BATCH in results.schema.names else {}
     rows: Iterable[Packed]
     if isinstance(spec, ReachabilitySpec):
         rows = packed_changes(results)
@@ -136,7 +139,7 @@ def as_messages(spec: TestbedWorkload, results: pa.RecordBatch, partitions: int)
     else:
         rows = _PACKED[spec.query](results, partitions, spec.window_ms)
     for start_ms, end_ms, key, value in rows:
-        body = {"start_ms": start_ms, "end_ms": end_ms, "key": key, "value": value}
+        body = {"start_ms": start_ms, "end_ms": end_ms, "key": key, "value": value, **batch}
         yield f"{start_ms}|{key}", json.dumps(body, separators=(",", ":"))
 
 

@@ -44,7 +44,7 @@ from spark_jobs.calibration import Calibration
 from workloads.inputs import streams
 from workloads.load_config import LOAD_FILE, LoadConfig
 from workloads.schedule import Schedule
-from workloads.topics import CALIBRATION_TOPICS
+from workloads.topics import CALIBRATION_TOPICS, TENTATIVE_OUTPUT
 
 log = logging.getLogger(__name__)
 
@@ -145,6 +145,8 @@ def deploy(run_id: str) -> None:
     live = LiveRun(run_id)
     experiment, partitions = live.experiment, live.experiment.engine.partitions
     topics = (*experiment.workload.input_topics, *filter(None, [experiment.workload.output_topic]))
+    if experiment.engine.tentative_run:
+        topics += (TENTATIVE_OUTPUT,)
     kafka.create_topics(live.handle.kafka, dict.fromkeys((*topics, *CALIBRATION_TOPICS), partitions))
     (live.run.raw / "spark-events").mkdir(exist_ok=True)
     submit = live.engine.submission(live.handle, live.run)

@@ -110,6 +110,25 @@ class PartitionReached(Event, name="partition-reached"):
 
 
 @dataclass(frozen=True)
+class PartitionsAbsent(Event, name="partitions-absent"):
+    """From now on nothing comes from these partitions, and the others go on without; none if all is there again.
+
+    They were lost and are not restored yet, or get input only from such partitions.
+    """
+
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PartitionTentative(Event, name="partition-tentative"):
+    """A partition goes on without some of its input, from this batch until it is restored."""
+
+    partition: str
+    epoch: int
+    batch: int
+
+
+@dataclass(frozen=True)
 class EpochReady(Event, name="ready"):
     """Every partition is restored and the sources read; `tasks` are the Spark tasks of the slots."""
 
@@ -240,6 +259,8 @@ TESTBED: Vocabulary[Event] = Vocabulary(
     Recovering,
     PartitionLoaded,
     PartitionReached,
+    PartitionsAbsent,
+    PartitionTentative,
     EpochReady,
     RoundStarted,
     RoundStored,

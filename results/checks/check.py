@@ -63,6 +63,11 @@ def takes_checkpoints(experiment: Experiment) -> bool:
     return is_dataflow(experiment) and experiment.engine.takes_checkpoints
 
 
+def is_tentative(experiment: Experiment) -> bool:
+    """Whether survivors put out tentative results while input is missing."""
+    return is_dataflow(experiment) and experiment.engine.tentative_run
+
+
 def has_oracle(experiment: Experiment) -> bool:
     """Whether there is an exact output to hold the output against; of an own job there is none."""
     return experiment.workload.has_oracle
@@ -72,6 +77,7 @@ ASKED_OF = {
     None: "every experiment",
     has_oracle: "an oracle",
     is_dataflow: "the testbed",
+    is_tentative: "`engine.tentative`",
     takes_checkpoints: "the testbed with a protocol that takes checkpoints",
     searches: "`load.mode` `sustainable`",
     saturates: "`load.mode` `saturating`",

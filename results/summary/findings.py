@@ -222,6 +222,13 @@ def quality_totals(run: Run) -> dict[str, int] | None:
     return {name: int(quality[name].sum()) for name in names} | {"windows": len(quality)}
 
 
+def tentative_quality(run: Run) -> dict[str, float | None]:
+    """Accuracy of the tentative output of a run, and the output fidelity predicted for it; None without any."""
+    facts = the_run(run)
+    names = ("tentative_accuracy", "tentative_fidelity")
+    return {name: None if facts is None else number(facts.get(name)) for name in names}
+
+
 def seconds_from(start_ns: int | None, moments_ns: pd.Series) -> pd.Series:
     """Moments as seconds from the start of the window, NaN where the moment or the start was not measured."""
     if start_ns is None:

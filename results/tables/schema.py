@@ -76,6 +76,13 @@ RUN_TABLES: dict[str, Table] = {
                 "bytes of messages over their bytes without the protocol's part, before any fault; testbed only",
                 label="Bytes sent / bytes of data",
             ),
+            may(REAL, "tentative_accuracy", "share of the exact results of all windows of `tentative`", bounds=SHARE),
+            may(
+                REAL,
+                "tentative_fidelity",
+                "output fidelity predicted for them: the mean of that of the windows, by exact results",
+                bounds=SHARE,
+            ),
             may(REAL, "sustainable_rate", "highest rate that the search found sustained", "records/s"),
             may(
                 REAL,
@@ -264,6 +271,24 @@ RUN_TABLES: dict[str, Table] = {
                 REAL, "cpu_s", "CPU time since the previous sample over the time between the two", "cores", label="CPU"
             ),
             must(WHOLE, "rss_bytes", "resident memory", label="Resident memory"),
+        ),
+    ),
+    "tentative": Table(
+        "a window with results for which some input was missing; for results of single records, a second",
+        (
+            must(WHOLE, "window_start_ns", "start of the query's window"),
+            must(WHOLE, "window_end_ns", "end of the query's window"),
+            must(WHOLE, "exact", "results of the oracle", "results"),
+            must(WHOLE, "emitted", "tentative results; each counts once", "results"),
+            must(WHOLE, "both", "results of the oracle that are among the tentative ones", "results"),
+            may(REAL, "accuracy", "both / exact", bounds=SHARE),
+            must(TEXT, "absent", "partitions that were absent when the first of these came out", label="Absent"),
+            must(FLAG, "throughout", "whether the same were absent from the window's start until its results came out"),
+            may(REAL, "output_fidelity", "predicted for what was absent", bounds=SHARE),
+            may(REAL, "internal_completeness", "predicted for what was absent", bounds=SHARE),
+            must(WHOLE, "first_ns", "time at which the first tentative result was out", label="First"),
+            may(WHOLE, "corrected_ns", "time from which all exact results were out; null if some are missing"),
+            must(WHOLE, "leaked", "tentative results in the exact output that the oracle does not have", "results"),
         ),
     ),
     "quality": Table(

@@ -17,6 +17,7 @@ from results.summary.findings import (
     quality_totals,
     sustainable,
     table_or_empty,
+    tentative_quality,
     utilizations,
 )
 from results.tables.schema import LEDGER_CLASSES
@@ -36,8 +37,7 @@ def document(run: Run) -> dict[str, Any]:
         "ledger": ledger_seconds(run) or dict.fromkeys((*LEDGER_CLASSES, "window")),
         "faults": [_fault(row) for _, row in kills_with_recoveries(run).iterrows()],
         "recoveries": [_recovery(row) for _, row in table_or_empty(run, "recoveries").iterrows()],
-        # an exactly-once query emits nothing tentative, so there is no accuracy of it to measure
-        "quality": {name: quality.get(name) for name in ("lost", "duplicated", "exact")} | {"tentative_accuracy": None},
+        "quality": {name: quality.get(name) for name in ("lost", "duplicated", "exact")} | tentative_quality(run),
     }
 
 

@@ -42,6 +42,7 @@ from spark_jobs.tables.outages import Outage, moments, outages
 from spark_jobs.tables.partition_recoveries import PartitionRecovery, partition_recoveries
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
 from spark_jobs.tables.recoveries import Recovery, by_batches, recoveries
+from spark_jobs.tables.tentative import WINDOW, tentative, totals
 
 EVENTS = "spark-events"  # of raw
 LONGEST_LINE = 2**26  # characters of one event; those of a large query have some millions
@@ -166,6 +167,11 @@ class Logs:
         """Windows that end by then were emitted; None of a query without a watermark."""
         return rows.closed_until_ms(micro_batches(self.query))
 
+    @cached_property
+    def tentative(self) -> list[Row]:
+        """What tentative output was worth; nothing where none is ever put out."""
+        return []
+
     def seen(self) -> DataFrame:
         """When the results of each input record were seen, and when it was due."""
         return seen_in_sink(_raw(self, "sink")) if self.real_time else seen_at_commit(_input(self), self.batches)
@@ -254,6 +260,17 @@ class TestbedLogs(Logs):
         """The dataflow ran to the end of what it had read, so that all of its windows are closed."""
         return testbed_tables.END_OF_TIME_MS
 
+    @cached_property
+    def tentative(self) -> list[Row]:
+        experiment = self.experiment
+        if not (experiment.engine.tentative_run and experiment.workload.has_oracle):
+            return []
+        found, exact, sink = (_raw(self, name) for name in ("tentative", "oracle", "sink"))
+        if not experiment.workload.by_record:
+            concerned = found.select(*WINDOW).distinct()
+            exact, sink = (each.join(concerned, WINDOW, "left_semi") for each in (exact, sink))
+        return tentative(experiment, self.query, *(each.toPandas() for each in (found, exact, sink)))
+
     def seen(self) -> DataFrame:
         """Results are seen when they are committed, or when they come to the sink if they never are."""
         if not self.commits and self.experiment.workload.by_record:
@@ -284,6 +301,7 @@ def build(logs: Logs) -> None:
     _write(logs, "throughput", rows.throughput(logs.batches, logs.schedule, logs.window))
     _write(logs, "hosts", rows.hosts(logs.journal("hosts", HOSTS), logs.window))
     _write(logs, "probes", rows.probes(logs.journal("search", SEARCH)))
+    _write(logs, "tentative", logs.tentative)
     _write(logs, "runs", [_run_row(logs)])
     _save(latency(logs.seen(), logs.window), logs, "latency")
     if logs.experiment.workload.has_oracle:
@@ -302,7 +320,7 @@ def _run_row(logs: Logs) -> Row:
         message_overhead=logs.message_overhead,
         bracket=rows.bracket(logs.journal("search", SEARCH)),
         moved_s=rows.clock_step_s(logs.journal("machine", MACHINE), logs.window),
-    )
+    ) | totals(logs.tentative)
 
 
 def _judge(logs: Logs) -> None:

@@ -69,6 +69,17 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Absent:
+    """Go on without the input of these partitions: all of those next to this one from which nothing will come.
+
+    What was told before is void. A batch without some of its input makes the partition tentative until it is restored.
+    """
+
+    epoch: int
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Stable:
     """No recovery will go behind this checkpoint: sinks may publish what it covers, retained output from before it may
     go."""
@@ -116,6 +127,15 @@ class NotStored:
 
 
 @dataclass(frozen=True)
+class TurnedTentative:
+    """The partition goes on without some of its input, from this batch until it is restored."""
+
+    partition: int
+    epoch: int
+    batch: int
+
+
+@dataclass(frozen=True)
 class Published:
     """A sink's output up to this checkpoint is out. It holds whatever the epoch."""
 
@@ -123,8 +143,8 @@ class Published:
     number: int
 
 
-ToPartition = Restore | Rejoin | Go | Round | Failure | Stable
-ToCoordinator = Ready | Unreadable | Stored | NotStored | Published
+ToPartition = Restore | Rejoin | Go | Round | Failure | Absent | Stable
+ToCoordinator = Ready | Unreadable | Stored | NotStored | TurnedTentative | Published
 _KINDS: dict[str, type[ToPartition | ToCoordinator]] = {
     kind.__name__: kind for kind in (*get_args(ToPartition), *get_args(ToCoordinator))
 }

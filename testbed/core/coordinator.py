@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from experiments.errors import BadInput
+from testbed.core.by_batch.absence import Absence
 from testbed.core.checkpoints import NO_BATCH
 from testbed.core.control import (
+    Absent,
     Failure,
     Go,
     Published,
@@ -20,6 +22,7 @@ from testbed.core.control import (
     Stored,
     ToCoordinator,
     ToPartition,
+    TurnedTentative,
     Unreadable,
 )
 from testbed.core.effects import CoordinatorEffect, Delete, Order, Sweep
@@ -73,7 +76,9 @@ class Coordinator:
         slots: int,
         spare_lines: int = 1,
         recovery: Recovery | None = None,
+        tentative: bool = False,
     ) -> None:
+        """`tentative`: whether partitions go on without the input of those that are down."""
         protocol.check(layout)
         for name, value, least in (("slots", slots, 1), ("spare_lines", spare_lines, 0)):
             if value < least:
@@ -81,6 +86,8 @@ class Coordinator:
         self._strategy = recovery or Global()
         if (why := self._strategy.check(protocol)) is not None:
             raise BadInput("recovery", self._strategy.name, why)
+        if tentative and not self._strategy.partial:
+            raise BadInput("tentative", tentative, f"off with recovery {self._strategy.name}: nobody goes on meanwhile")
         self.epoch, self.lives = 0, [0] * len(layout.partitions)
         self.history = History(layout, protocol.find_line, spare_lines)
         self.placement = Placement(layout.partitions, slots)
@@ -89,6 +96,7 @@ class Coordinator:
         self._down = set(range(len(layout.partitions)))
         self._underway: dict[int, _Underway] = {}
         self._round, self._unreported = 0, set[int]()
+        self._absence = Absence(layout) if tentative else None
         self._sinks = [p.number for p in layout.partitions if p.element == Sink(Delivery.EXACTLY_ONCE)]
         self._sources = [p.number for p in layout.partitions if isinstance(p.element, Source)]
 
@@ -103,6 +111,11 @@ class Coordinator:
     def down(self) -> frozenset[int]:
         """The partitions that have yet to be restored."""
         return frozenset(self._down)
+
+    @property
+    def absent(self) -> frozenset[int]:
+        """The partitions without whose output the others go on; nobody before the first start."""
+        return self._absence.absent(self._down) if self._absence is not None and self.epoch else frozenset()
 
     def take_effects(self) -> list[CoordinatorEffect]:
         """The effects since the last call, to be carried out in this order."""
@@ -124,6 +137,7 @@ class Coordinator:
         self._down |= lost
         if new:
             self._order(self._up(), lambda number: Failure(self.lives[number], new))
+        self._tell_absent(lost)
         if not self._strategy.partial:
             self._underway.clear()
         for epoch, recovery in list(self._underway.items()):
@@ -151,6 +165,8 @@ class Coordinator:
             return
         elif isinstance(message, Unreadable):
             self._on_unreadable(message)
+        elif isinstance(message, TurnedTentative):
+            self._on_turned_tentative(message)
         else:
             self._report(message.partition, message.number)
 
@@ -175,7 +191,21 @@ class Coordinator:
         self.history.drop_unreadable(message.partition, message.key)
         self._down = set(range(len(self._layout.partitions)))
         self._underway.clear()
+        self._tell_absent(self._down)
         self._restore_what_can_be()
+
+    def _on_turned_tentative(self, message: TurnedTentative) -> None:
+        """If what was missing has come back in the meantime, the partition goes back at once."""
+        if self._absence is not None:
+            self._absence.turned(message.partition)
+            self._restore_what_can_be()
+
+    def _tell_absent(self, forgotten: Iterable[int]) -> None:
+        """Who is down or restored has been told nothing; everybody else hears which of its inputs are absent now."""
+        if self._absence is not None:
+            self._absence.forget(forgotten)
+            news = self._absence.news(self._up(), self._down)
+            self._order(sorted(news), lambda number: Absent(self.lives[number], news[number]))
 
     def _on_stored(self, message: Stored) -> None:
         before = self.history.stable
@@ -191,7 +221,10 @@ class Coordinator:
 
     def _restore_what_can_be(self) -> None:
         world = World(len(self._layout.partitions), frozenset(self._down), self.placement.placed)
-        if restored := self._strategy.restored_now(world):
+        restored = self._strategy.restored_now(world)
+        if self._absence is not None:
+            restored |= self._absence.corrected_with(self._down - restored)
+        if restored:
             self._recover(restored)
 
     def _recover(self, restored: frozenset[int]) -> None:
@@ -212,6 +245,7 @@ class Coordinator:
             if self._down:
                 self._order([number], lambda _: Failure(self.epoch, tuple(sorted(self._down))))
         self._order(sorted(rejoins), lambda number: rejoins[number])
+        self._tell_absent(restored)
 
     def _restore(self, number: int) -> Restore:
         at = self.history.line[number]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from testbed.core.control import Go, Restore, Stored, ToCoordinator, ToPartition
-from testbed.core.effects import Grant, PartitionEffect, Publish, Send, Store, Tell, Write
+from testbed.core.effects import Grant, PartitionEffect, Publish, PublishTentative, Send, Store, Tell, Write
 from testbed.core.frames import Frame
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition
@@ -202,6 +202,8 @@ class Hosting:
                 self._storing.store(number, effect)
             case Write(batch):
                 self._outputs.write(number, batch)
+            case PublishTentative():
+                self._outputs.write_tentative(partition.layout, effect)
             case Publish(checkpoint, batches):
                 self._outputs.publish(number, checkpoint, batches)
             case Tell(message):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
@@ -19,7 +19,9 @@ from testbed.protocols import Protocol, by_name
 from testbed.queries import TestbedWorkload, dataflow
 from testbed.recovery import by_name as strategy_by_name
 from testbed.stores.store import DirectoryStore, ObjectStore
-from workloads.topics import INPUT, OUTPUT
+from workloads.topics import INPUT, OUTPUT, TENTATIVE_OUTPUT
+
+TENTATIVE_FOLDER = "tentative"
 
 
 class InputKind(Enum):
@@ -64,6 +66,12 @@ class OutputSpec:
     broker: Broker | None = None
     topic: str = OUTPUT
 
+    @property
+    def tentative(self) -> OutputSpec:
+        """Where tentative results go: a topic or a folder of their own, at least once."""
+        folder = f"{self.folder}-{TENTATIVE_FOLDER}" if self.folder else ""
+        return replace(self, delivery=Delivery.PLAIN, folder=folder, topic=TENTATIVE_OUTPUT)
+
 
 @dataclass(frozen=True)
 class Job(TypedJson):
@@ -75,6 +83,7 @@ class Job(TypedJson):
     parallelism             partitions of the input, so of each source, and of each operator unless the workload says it
     domains                 the failure domains of hosts, by their addresses, as far as they are known
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
+    tentative               whether partitions go on without the input of those that are down
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
     batch_length_s          by batches: what a batch covers of the time at which records were due
@@ -94,6 +103,7 @@ class Job(TypedJson):
     standby: int = 0
     domains: dict[str, str] = field(default_factory=dict)
     recovery: str = Global.name
+    tentative: bool = False
     chaining: bool = True
     batch_length_s: float = 0.25
     checkpoint_interval_s: float = 5.0
@@ -115,6 +125,8 @@ class Job(TypedJson):
             raise BadInput("batch_length_s", self.batch_length_s, allowed)
         if (why := self.strategy.check(self.protocol_class)) is not None:
             raise BadInput("recovery", self.recovery, why)
+        if self.tentative and not self.strategy.partial:
+            raise BadInput("tentative", self.tentative, f"off with recovery {self.recovery}: nobody goes on meanwhile")
         if self.input.rate <= 0:
             raise BadInput("input.rate", self.input.rate, "more than 0")
         self.protocol_class.check(self.layout())

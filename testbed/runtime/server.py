@@ -50,6 +50,7 @@ from testbed.runtime.messages import (
     encode,
 )
 from testbed.runtime.milestones import Milestones
+from testbed.runtime.missing_input import MissingInput
 from testbed.runtime.stillness import Stillness
 from testbed.runtime.vetting import Vetting
 from testbed.runtime.wire import NO_PARTITION, Address, BlockReader, Link, WireError, block, turn
@@ -100,6 +101,8 @@ class Server:
     recovering                   a recovery begins: its epoch, the line (a checkpoint's number for each partition),
                                  where that has the sources, the partitions that are restored, and how far they were
     partition-loaded, -reached   a restored partition has its state again; it is as far as it was
+    partitions-absent            others go on without the input of these; a partition does so from this batch
+    and partition-tentative      until it is restored
     ready                        whoever takes part in a recovery is ready, and goes on
     round-started, round-stored  of coordinated checkpoints
     slot-failed                  a slot's last words, when it ends by its own fault
@@ -117,7 +120,9 @@ class Server:
         self._job, self._journal = job, journal
         self._layout = job.layout()
         self._vetting = Vetting(self._layout)
-        self._coordinator = Coordinator(self._layout, job.protocol_class, job.slots, recovery=job.strategy())
+        self._coordinator = Coordinator(
+            self._layout, job.protocol_class, job.slots, recovery=job.strategy(), tentative=job.tentative
+        )
         self._janitor = Janitor(job.object_store(), journal)
         self._entrance = Entrance(self.selector, host, SLOT, token, self._on_guest)
         self.address: Address = self._entrance.address
@@ -127,6 +132,7 @@ class Server:
         self._stillness = Stillness()
         self._committed = self._coordinator.history.stable
         self._milestones = Milestones(self._layout, journal)
+        self._missing_input = MissingInput(self._layout, self._coordinator, journal)
         self._draining, self._held, self._ends = False, set[int](), dict[int, int]()
         self._round: tuple[int, set[int]] = (0, set())
         self._next_round_s = self._next_progress_s = 0.0
@@ -192,6 +198,7 @@ class Server:
                 if is_progress and is_current:
                     self._failures = 0  # what others stored while one failed is no progress if all wait for it
                 self._note_stored(message)
+            self._missing_input.hear(message)
             self._coordinator.on_message(message)
             self._note_committed()
         else:
@@ -292,6 +299,7 @@ class Server:
     # What the coordinator asks for.
 
     def _carry_out(self) -> None:
+        self._missing_input.look()
         for effect in self._coordinator.take_effects():
             match effect:
                 case Order(worker, partition, message):

@@ -20,9 +20,9 @@ from experiments.errors import AftershockError
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import Checkpoint, Line
-from testbed.core.control import Restore, Stored, Unreadable, decode_message, encode_message
+from testbed.core.control import Restore, Stored, TurnedTentative, Unreadable, decode_message, encode_message
 from testbed.core.coordinator import Coordinator, Phase
-from testbed.core.effects import Delete, Grant, Order, Publish, Send, Store, Sweep, Tell, Write
+from testbed.core.effects import Delete, Grant, Order, Publish, PublishTentative, Send, Store, Sweep, Tell, Write
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition, PartitionLimits
 from testbed.core.progress import Tally
@@ -35,9 +35,7 @@ from testbed.simulation.network import Network
 from testbed.simulation.workers import Worker
 from testbed.stores.store import MemoryStore, UnreadableObject
 
-RETURNS = (
-    0.05  # the share of steps at which a worker that is away may come, so that others go on for a while without it
-)
+RETURNS = 0.05  # share of steps at which a worker that is away may come, so that others go on for a while without it
 Inputs = Mapping[str, Sequence[Sequence[pa.RecordBatch]]]
 
 
@@ -55,7 +53,8 @@ class Observer:
 
 @dataclass
 class SimulationResult:
-    """What came out: of the exactly-once sinks what was published, of the plain ones what was written, row by row.
+    """What came out: of the exactly-once sinks what was published, of the plain ones what was written, row by row; of
+    both what was tentative.
 
     recoveries   all of them; `resumed` those that did not go back to the beginning
     fallbacks    how often a partition could not read what it was to go back to
@@ -63,6 +62,7 @@ class SimulationResult:
 
     published: Counter[tuple] = field(default_factory=Counter)
     written: Counter[tuple] = field(default_factory=Counter)
+    tentative: Counter[tuple] = field(default_factory=Counter)
     tally: Tally = field(default_factory=Tally)
     crashes: int = 0
     joined: int = 0
@@ -91,18 +91,21 @@ class Simulation:
         recovery: Recovery | None = None,
         batching: Batching | None = None,
         expected: Counter[tuple] | None = None,
+        tentative: bool = False,
+        returns: float = RETURNS,
     ) -> None:
         """`inputs`: for each source and each of its partitions the batches; `refusals`: share of writes
         that the store refuses; `timers`: share of steps at which a timer may fire, too; `expected`: what a run without
-        faults publishes, if that is known.
+        faults publishes, if that is known; `tentative`: whether survivors go on without absent input; `returns`: share
+        of steps at which a worker that is away may come.
         """
         self.layout, self.protocol, self.outcome = layout, protocol, SimulationResult()
         self.store = MemoryStore()
-        self.coordinator = Coordinator(layout, protocol, slots, spare_lines, recovery)
+        self.coordinator = Coordinator(layout, protocol, slots, spare_lines, recovery, tentative)
         self._batching = batching or Batching(10, 2)
         self._expected, self._away = expected, 0
         self._inputs, self._limits = inputs, limits or PartitionLimits()
-        self._refusals, self._timers = refusals, timers
+        self._refusals, self._timers, self._returns = refusals, timers, returns
         self._observer = observer or Observer()
         self._random = Random(seed)
         self._faults = FaultSchedule(faults)
@@ -136,6 +139,8 @@ class Simulation:
                 self._invariants.check()
         for worker in self.workers:
             self._count_all(worker)
+            for partition in worker.partitions.values() if self.protocol.by_batch else ():
+                self._invariants.tentative.check_corrected(partition)
         return self.outcome
 
     def _possible(self) -> list[tuple]:
@@ -146,7 +151,7 @@ class Simulation:
             events += [(event, worker) for queue, event in self._queues(worker) if queue]
             for each in worker.ready.values():
                 events += each
-        if self._away and (not events or self._random.random() < RETURNS):
+        if self._away and (not events or self._random.random() < self._returns):
             events.append((self._return,))
         if not events and self._finished():
             return []
@@ -324,12 +329,19 @@ class Simulation:
                         last = checkpoint.number * self._batching.per_checkpoint - 1
                         out = self._committed.get(partition.number, 0)
                         self._invariants.check_stored(worker, checkpoint, last, out)
+                        self._invariants.tentative.check_checkpoint(partition, checkpoint, last)
                     worker.storing.append((partition.number, effect))
                 case Write(batch):
                     _add_rows(self.outcome.written, batch)
                 case Publish():
                     worker.publishing.append((partition.number, effect))
+                case PublishTentative(_, batches):
+                    self._invariants.tentative.check_output(partition, effect)
+                    for batch in batches:
+                        _add_rows(self.outcome.tentative, batch)
                 case Tell(message):
+                    if isinstance(message, TurnedTentative):
+                        self._invariants.tentative.on_turned(message)
                     worker.messages.append(encode_message(message))
         worker.ready[partition.number] = self._ready(worker, partition)
         for sender, grant in grants:

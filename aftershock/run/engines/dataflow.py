@@ -124,6 +124,7 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         slots=experiment.cores - engine.standby_run,
         standby=engine.standby_run,
         recovery=engine.recovery_run.value,
+        tentative=engine.tentative_run,
         parallelism=engine.partitions,
         input=JobInput(InputKind.KAFKA, None, broker=handle.kafka),
         output=OutputSpec(OutputKind.KAFKA, delivery, broker=handle.kafka),

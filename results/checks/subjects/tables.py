@@ -9,7 +9,16 @@ import pandas as pd
 
 from experiments.fault_kinds import FaultKind
 from models.sustainable.lag import ProbeOutcome
-from results.checks.check import ASKED_OF, Check, has_faults, has_oracle, is_dataflow, searches, takes_checkpoints
+from results.checks.check import (
+    ASKED_OF,
+    Check,
+    has_faults,
+    has_oracle,
+    is_dataflow,
+    is_tentative,
+    searches,
+    takes_checkpoints,
+)
 from results.checks.evidence import PYTHON_TYPES, Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set, pairs_equal, present
 from results.summary.findings import FAILURE_CLASSES, took_effect
@@ -23,12 +32,13 @@ HELD_AGAINST_OTHERS = (
     "replayed_recoveries",
     "useful_time",
 )  # tables with a check of values of their own
-HAVE_THE_TABLE = {"quality": has_oracle, "probes": searches}
+HAVE_THE_TABLE = {"quality": has_oracle, "tentative": is_tentative, "probes": searches}
 HAVE_THE_TABLE |= dict.fromkeys(("partition_checkpoints", "partition_recoveries"), is_dataflow)
 NEEDED_FOR = {
     **dict.fromkeys(("faults", "fault_fit"), has_faults),
     "partition_checkpoints": takes_checkpoints,
     "probes": searches,
+    "tentative": is_tentative,
     "quality": has_oracle,
 }
 

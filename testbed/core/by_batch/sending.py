@@ -6,11 +6,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
 from testbed.core.by_batch.cutting import BORDER
 from testbed.core.by_batch.retained import Retained
 from testbed.core.frames import Frame, FrameKind
 from testbed.core.links import OutputLink
 from testbed.core.sending import Sending
+
+_TENTATIVE = {FrameKind.DATA: FrameKind.TENTATIVE, FrameKind.BORDER: FrameKind.TENTATIVE_BORDER}
 
 
 class BatchSending(Sending):
@@ -19,6 +23,8 @@ class BatchSending(Sending):
     A channel whose receiver has failed waits for nothing: what would be sent is only retained. Once the receiver is
     restored, the channel begins anew with what was sent since the receiver's checkpoint. That backlog does not hold the
     partition up, so that the other receivers go on; what is sent after it does.
+
+    tentative   whether what is sent misses input: then it is not numbered, nor retained
     """
 
     def __init__(self, *parts: Any) -> None:
@@ -28,21 +34,20 @@ class BatchSending(Sending):
         self._down: frozenset[int] = frozenset()
         self._awaiting_go: frozenset[int] = frozenset()
         self._backlog: dict[int, int] = {}  # by channel: how many frames of it have yet to be sent
+        self.tentative = False
 
     def restore_at(self, epoch: int, sent: Mapping[int, int], number: int) -> None:
         """Go on in this epoch at the checkpoint with this number."""
         super().restore(epoch, sent, ())
         self._retained = Retained(self._links, number)
         self._down = self._awaiting_go = frozenset()
-        self._backlog = {}
+        self._backlog, self.tentative = {}, False
 
     def end_batch(self, batch: int) -> None:
         """All of a batch has been sent."""
+        kind, watermark_ns = self._kind(FrameKind.BORDER), self._watermarks.current_ns
         for link in self._links.values():
-            watermark_ns = self._watermarks.current_ns
-            self._post(
-                link, Frame(FrameKind.BORDER, link.epoch, link.channel.id, link.sent, watermark_ns, BORDER.pack(batch))
-            )
+            self._post(link, Frame(kind, link.epoch, link.channel.id, link.sent, watermark_ns, BORDER.pack(batch)))
 
     def announce(self) -> None:
         """Borders tell how far event time is."""
@@ -106,8 +111,24 @@ class BatchSending(Sending):
         """How many more frames may be sent on a channel."""
         return self._links[channel].credit
 
+    @property
+    def retains_tentative(self) -> bool:
+        """Whether something is retained that is not exact."""
+        return self._retained.has_other_than(FrameKind.DATA, FrameKind.BORDER)
+
+    def _kind(self, exact: FrameKind) -> FrameKind:
+        return _TENTATIVE[exact] if self.tentative else exact
+
+    def _send(self, link: OutputLink, batch: pa.RecordBatch | None) -> None:
+        if not self.tentative:
+            super()._send(link, batch)
+            return
+        kind, watermark_ns = self._kind(FrameKind.DATA), self._watermarks.current_ns
+        self._post(link, Frame(kind, link.epoch, link.channel.id, link.sent, watermark_ns, b"", batch))
+
     def _post(self, link: OutputLink, frame: Frame) -> None:
-        self._retained.add(frame)
+        if not self.tentative:
+            self._retained.add(frame)
         if link.channel.id in self._down:
             self._tally.protocol_bytes += frame.protocol_bytes()
         else:

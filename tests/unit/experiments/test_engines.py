@@ -108,6 +108,9 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine.name=structured-streaming", "engine.protocol", "left out with engine structured-streaming"),
         ("engine={recovery: passive}", "engine.recovery", "query, task with engine structured-streaming"),
         ("engine={standby: 1}", "engine.standby", "left out with engine structured-streaming"),
+        ("engine.tentative=true", "engine.tentative", "left out unless engine.recovery is blocking, passive"),
+        (f"engine={BATCHED}, tentative: true}}", "engine.tentative", "left out unless engine.recovery is blocking"),
+        ("engine={tentative: true}", "engine.tentative", "left out with engine structured-streaming"),
     ],
 )
 def test_what_does_not_fit_is_named_in_one_line(override, field, allowed):

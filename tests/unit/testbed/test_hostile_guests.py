@@ -13,7 +13,7 @@ import pytest
 from journal.reader import raw_entries
 from journal.writer import Journal
 from testbed.core.checkpoints import Checkpoint
-from testbed.core.control import Go, NotStored, Published, Ready, Stored, Unreadable, encode_message
+from testbed.core.control import Go, NotStored, Published, Ready, Stored, TurnedTentative, Unreadable, encode_message
 from testbed.runtime import messages
 from testbed.runtime.messages import SLOT, Broken, Failed, Hello, Kept, Loaded, Reached, SlotStatus, Stop
 from testbed.runtime.secret import RunSecret
@@ -156,7 +156,16 @@ GOOD = [
     HELLO,
     told(SlotStatus(1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12)),
     told(Broken(1, 0)),
-    *map(reported, (Ready(0, 1), Unreadable(0, 1, "bids.0/state-1-1"), NotStored(0, 1, 1), Published(6, 1))),
+    *map(
+        reported,
+        (
+            Ready(0, 1),
+            Unreadable(0, 1, "bids.0/state-1-1"),
+            NotStored(0, 1, 1),
+            TurnedTentative(6, 1, 0),
+            Published(6, 1),
+        ),
+    ),
 ]
 
 

@@ -58,6 +58,11 @@ def say(slot, *words):
     slot.sendall(b"".join(block(NO_PARTITION, messages.encode(each)) for each in words))
 
 
+def test_a_recovery_begins_though_all_of_its_slots_are_gone_by_now(server, tmp_path):
+    server._begin_epoch(Sweep(1, frozenset(), frozenset()))
+    assert [each["epoch"] for each in events_in(tmp_path, "recovering")] == [1]
+
+
 def test_slots_that_do_nothing_but_fail_end_the_run_with_their_last_words(server, tmp_path):
     """As of a state that can't be serialised, which another try does not change."""
     words = [Failed("BadInput: state of count.0: not usable")] * MOST_FAILURES

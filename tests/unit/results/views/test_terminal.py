@@ -30,7 +30,7 @@ def test_the_document_has_the_fields_of_the_contract(good_run: Run) -> None:
     assert set(found["ledger"]) == {*LEDGER_CLASSES, "window"}
     assert set(found["faults"][0]) == {"planned_at", "actual_at", "kind", "targets", "cause"}
     assert set(found["recoveries"][0]) == {"fault", "detect", "restart", "restore", "catch_up"}
-    assert set(found["quality"]) == {"lost", "duplicated", "exact", "tentative_accuracy"}
+    assert set(found["quality"]) == {"lost", "duplicated", "exact", "tentative_accuracy", "tentative_fidelity"}
     json.dumps(found, allow_nan=False)
 
 
@@ -59,7 +59,8 @@ def test_an_output_that_was_not_compared_is_said_to_be_so(tmp_path: Path) -> Non
 
 
 def test_quality_is_summed_over_windows(good_run: Run) -> None:
-    assert document(good_run)["quality"] == {"lost": 0, "duplicated": 225, "exact": 96_600, "tentative_accuracy": None}
+    nothing_tentative = {"tentative_accuracy": None, "tentative_fidelity": None}
+    assert document(good_run)["quality"] == {"lost": 0, "duplicated": 225, "exact": 96_600, **nothing_tentative}
 
 
 def test_what_was_not_measured_is_null(tmp_path: Path) -> None:
