@@ -10,9 +10,10 @@ from pydantic import Field, model_validator
 
 from experiments.fault_kinds import FaultKind
 from experiments.field_types import Spelling
+from experiments.hashtags import HashtagsSpec
 from experiments.layered import LayeredSpec
 from experiments.parsing import Misfit, Positive, Spec
-from experiments.recovery_modes import OF_STRUCTURED_STREAMING, PARTIAL, RecoveryMode, names
+from experiments.recovery_modes import OF_STRUCTURED_STREAMING, PARTIAL, RecoveryMode, RecoveryPlanner, names
 from experiments.recovery_modes import OF_THE_TESTBED as STRATEGIES
 from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
 
@@ -24,14 +25,8 @@ BUCKET = Spelling(
 )
 ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, without a user")
 OF_THE_TESTBED = (
-    "protocol",
-    "records_per_message",
-    "batch_length_s",
-    "chaining",
-    "standby",
-    "tentative",
-    "store",
-    "store_endpoint",
+    *("protocol", "records_per_message", "batch_length_s", "chaining", "standby", "tentative", "planner", "capacity"),
+    *("store", "store_endpoint"),
 )
 
 
@@ -101,6 +96,16 @@ class EngineSpec(Spec):
         Field(
             description="dataflow, partial recovery: whether survivors go on without the input of lost partitions, and"
             " put out tentative results; false"
+        ),
+    ] = None
+    planner: Annotated[
+        RecoveryPlanner | None,
+        Field(description="dataflow, recovery query-centric: what decides which queries go back first; best-density"),
+    ] = None
+    capacity: Annotated[
+        int | None,
+        Field(
+            ge=1, le=1000, description="dataflow, recovery query-centric: partitions that a slot takes; an even share"
         ),
     ] = None
     store: Annotated[
@@ -195,8 +200,8 @@ def check_engine(
 
 
 def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind]) -> None:
-    if not isinstance(workload, NexmarkSpec | ReachabilitySpec | LayeredSpec):
-        allowed = "nexmark, reachability, window-tree, top-100 or incidents with engine dataflow"
+    if not isinstance(workload, NexmarkSpec | ReachabilitySpec | LayeredSpec | HashtagsSpec):
+        allowed = "nexmark, reachability, window-tree, top-100, incidents or hashtags with engine dataflow"
         raise Misfit("workload.name", workload.name.value, allowed)
     if isinstance(workload, ReachabilitySpec) and engine.protocol_run in ACYCLIC_ONLY:
         others = ", ".join(each.value for each in Protocol if each not in ACYCLIC_ONLY)
@@ -215,7 +220,8 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
         name, reason = workload.name.value, "as many as its source has: the first of workload.parallelism"
         allowed = f"{workload.sources} with {name}, {reason}"
         raise Misfit("engine.partitions", engine.partitions, allowed)
-    if engine.partitions < (hosting := cores - engine.standby_run):
+    hosting = cores - engine.standby_run
+    if engine.partitions < hosting and engine.recovery_run is not RecoveryMode.QUERY_CENTRIC:
         spare = " that does not stand by" if engine.standby_run else ""
         reason = f"each of workers x worker_cores slots{spare} needs a partition"
         raise Misfit("engine.partitions", engine.partitions, f"at least {hosting} with engine dataflow: {reason}")
@@ -235,6 +241,9 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
     if engine.tentative_run and not engine.recovers_in_parts:
         allowed = f"left out unless engine.recovery is {names(PARTIAL)}: only then do survivors go on"
         raise Misfit("engine.tentative", engine.tentative_run, allowed)
+    for name in ("planner", "capacity"):
+        if mode is not RecoveryMode.QUERY_CENTRIC and (value := getattr(engine, name)) is not None:
+            raise Misfit(f"engine.{name}", str(value), "left out unless engine.recovery is query-centric")
     if engine.standby_run >= cores:
         allowed = f"at most {cores - 1}: of workers x worker_cores slots, one at least must host partitions"
         raise Misfit("engine.standby", engine.standby_run, allowed)
@@ -254,7 +263,7 @@ def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, core
     if isinstance(workload, ReachabilitySpec):
         allowed = "wordcount, nexmark or own-job with engine structured-streaming, which knows no cycles"
         raise Misfit("workload.name", workload.name.value, allowed)
-    if isinstance(workload, LayeredSpec):
+    if isinstance(workload, LayeredSpec | HashtagsSpec):
         reason = "which decides itself what partition reads what"
         allowed = f"wordcount, nexmark or own-job with engine structured-streaming, {reason}"
         raise Misfit("workload.name", workload.name.value, allowed)

@@ -43,6 +43,7 @@ class WorkloadName(StrEnum):
     WINDOW_TREE = "window-tree"
     TOP_100 = "top-100"
     INCIDENTS = "incidents"
+    HASHTAGS = "hashtags"
     OWN_JOB = "own-job"
 
 

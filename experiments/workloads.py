@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from experiments.field_types import Spelling
+from experiments.hashtags import HashtagsSpec
 from experiments.parsing import Misfit, Spec, user_path
 from experiments.ppa_queries import IncidentsSpec, Top100Spec
 from experiments.secrets import INSTEAD, secret_argument, secret_setting
@@ -160,6 +161,7 @@ TaggedSpec: TypeAlias = (
     | Annotated[WindowTreeSpec, Tag("<window-tree>")]
     | Annotated[Top100Spec, Tag("<top-100>")]
     | Annotated[IncidentsSpec, Tag("<incidents>")]
+    | Annotated[HashtagsSpec, Tag("<hashtags>")]
 )
 GeneratedSpec: TypeAlias = Annotated[TaggedSpec, Discriminator(_form), BeforeValidator(_named)]
 Topic = Annotated[
@@ -279,6 +281,7 @@ SPECS: dict[WorkloadName, type[Spec]] = {
     WorkloadName.WINDOW_TREE: WindowTreeSpec,
     WorkloadName.TOP_100: Top100Spec,
     WorkloadName.INCIDENTS: IncidentsSpec,
+    WorkloadName.HASHTAGS: HashtagsSpec,
     WorkloadName.OWN_JOB: OwnJobSpec,
 }
 

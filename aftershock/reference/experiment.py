@@ -22,6 +22,7 @@ SECTIONS = (  # title, path, definition
     ("Workload window-tree", "workload", "WindowTreeSpec"),
     ("Workload top-100", "workload", "Top100Spec"),
     ("Workload incidents", "workload", "IncidentsSpec"),
+    ("Workload hashtags", "workload", "HashtagsSpec"),
     ("Workload own-job", "workload", "OwnJobSpec"),
     ("Input topic of an own job", "workload.inputs.TOPIC", "InputSpec"),
     ("Engine", "engine", "EngineSpec"),

@@ -120,8 +120,9 @@ class Server:
         self._job, self._journal = job, journal
         self._layout = job.layout()
         self._vetting = Vetting(self._layout)
+        strategy = job.brought_back_by()
         self._coordinator = Coordinator(
-            self._layout, job.protocol_class, job.slots, recovery=job.strategy(), tentative=job.tentative
+            self._layout, job.protocol_class, job.slots, recovery=strategy, tentative=job.tentative
         )
         self._janitor = Janitor(job.object_store(), journal)
         self._entrance = Entrance(self.selector, host, SLOT, token, self._on_guest)

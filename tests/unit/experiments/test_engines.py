@@ -61,7 +61,7 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine.protocol=hope", "engine.protocol", "'none', 'coordinated', 'uncoordinated'"),
         ("engine.records_per_message=0", "engine.records_per_message", "1 or more"),
         ("workload.query=q5", "workload.query", "q1, q3, q8, q12 with engine dataflow"),
-        ("workload={}", "workload.name", "nexmark, reachability, window-tree, top-100 or incidents with engine"),
+        ("workload={}", "workload.name", "nexmark, reachability, window-tree, top-100, incidents or hashtags with"),
         ("workload={name: reachability}", "engine.protocol", "uncoordinated, .* would wait for itself"),
         ("engine.batch_length_s=0.5", "engine.batch_length_s", "left out unless engine.protocol is batch-aligned"),
         (f"engine={BATCHED}, batch_length_s: 60}}", "engine.batch_length_s", "at most the checkpoint interval, 8"),
@@ -94,13 +94,27 @@ def test_the_testbed_has_defaults_of_its_own():
         ),
         ("workload={name: incidents, jam_share: 1.1}", "workload.jam_share", "1 or less"),
         ("workload={name: incidents, users: 0}", "workload.users", "1 or more"),
+        ("engine.planner=exact", "engine.planner", "left out unless engine.recovery is query-centric"),
+        ("engine.capacity=3", "engine.capacity", "left out unless engine.recovery is query-centric"),
+        ("engine.recovery=query-centric", "engine.recovery", "global unless engine.protocol is batch-aligned"),
+        ("workload={name: hashtags, topology: three}", "workload.topology", "'two-windows' or 'fifteen-queries'"),
+        ("workload={name: hashtags, priorities: [1, 2]}", "workload.priorities", "one for each of 15 queries, or none"),
+        ("workload={name: hashtags, topology: two-windows, priorities: [1, -2]}", "workload.priorities.1", "1 or more"),
+        (
+            "workload={name: hashtags, topology: two-windows, priorities: [1, 11]}",
+            "workload.priorities.1",
+            "10 or less",
+        ),
+        ("workload={name: hashtags, window_s: 3}", "workload.window_s", "at least 4 times slide_s: each of 4 windows"),
+        ("workload={name: hashtags, window_s: 5.5}", "workload.window_s", "a multiple of slide_s, 1"),
+        ("workload={name: hashtags, hashtags: 1}", "workload.hashtags", "2 or more"),
         ("engine.store=/tmp/x", "engine.store", "s3://"),
         ("engine.store_endpoint=http://127.0.0.1:9000", "engine.store_endpoint", "left out without engine.store"),
         ("engine.partitions=1", "engine.partitions", "at least 2 with engine dataflow"),
         ("engine.trigger=real-time", "engine.trigger", "left out with engine dataflow"),
-        ("engine.recovery=task", "engine.recovery", "global, blocking, passive with engine dataflow"),
-        ("engine.recovery=query", "engine.recovery", "global, blocking, passive with engine dataflow"),
-        ("engine.recovery=hope", "engine.recovery", "'global', 'blocking' or 'passive'"),
+        ("engine.recovery=task", "engine.recovery", "global, blocking, passive, query-centric with engine dataflow"),
+        ("engine.recovery=query", "engine.recovery", "global, blocking, passive, query-centric with engine dataflow"),
+        ("engine.recovery=hope", "engine.recovery", "'blocking', 'passive' or 'query-centric'"),
         ("engine.recovery=passive", "engine.recovery", "global unless engine.protocol is batch-aligned"),
         ("engine.standby=2", "engine.standby", "at most 1: of workers x worker_cores slots, one at least must host"),
         ("engine.standby=-1", "engine.standby", "0 or more"),
@@ -120,7 +134,7 @@ def test_what_does_not_fit_is_named_in_one_line(override, field, allowed):
     assert "\n" not in str(mistake.value)
 
 
-@pytest.mark.parametrize("workload", ["reachability", "window-tree", "top-100", "incidents"])
+@pytest.mark.parametrize("workload", ["reachability", "window-tree", "top-100", "incidents", "hashtags"])
 def test_structured_streaming_refuses_what_only_the_testbed_has(workload):
     with pytest.raises(BadInput, match="wordcount, nexmark or own-job with engine structured-streaming") as mistake:
         spec.load("wordcount", [f"workload={{name: {workload}}}"])

@@ -48,7 +48,13 @@ INCIDENTS = {
 }
 
 
-@pytest.mark.parametrize("document", [{}, RICH, NEXMARK, REACHABILITY, WINDOW_TREE, TOP_100, INCIDENTS])
+HASHTAGS = {
+    "workload": {"name": "hashtags", "topology": "two-windows", "priorities": [1, 7]},
+    "engine": {"name": "dataflow"},
+}
+
+
+@pytest.mark.parametrize("document", [{}, RICH, NEXMARK, REACHABILITY, WINDOW_TREE, TOP_100, INCIDENTS, HASHTAGS])
 def test_an_experiment_survives_flattening_and_folding(document):
     experiment = spec.validate(document)
     assert spec.validate(trigger_form.fold(trigger_form.flatten(experiment))) == experiment
@@ -72,7 +78,15 @@ def test_a_field_carries_type_bounds_unit_and_section():
 
 def test_a_choice_is_an_enumeration_and_an_optional_number_stays_bounded():
     fields = trigger_form.fields(spec.Experiment())
-    assert fields["engine.recovery"]["enum"] == ["query", "task", "global", "blocking", "passive", None]
+    assert fields["engine.recovery"]["enum"] == [
+        "query",
+        "task",
+        "global",
+        "blocking",
+        "passive",
+        "query-centric",
+        None,
+    ]
     assert fields["faults.duration"]["type"] == ["number", "null"]
     assert fields["faults.duration"]["exclusiveMinimum"] == 0
 
@@ -123,7 +137,7 @@ def test_the_run_id_is_no_part_of_the_experiment():
 
 def test_the_form_has_the_fields_of_every_workload_and_the_chosen_one_keeps_its_own():
     fields = trigger_form.fields(spec.validate(NEXMARK))
-    names = ["wordcount", "nexmark", "reachability", "window-tree", "top-100", "incidents", "own-job"]
+    names = ["wordcount", "nexmark", "reachability", "window-tree", "top-100", "incidents", "hashtags", "own-job"]
     assert fields["workload.name"]["enum"] == names
     assert (fields["workload.query"]["default"], fields["workload.depth"]["default"]) == ("q5", 1)
     filled = {name: field["default"] for name, field in fields.items()}
