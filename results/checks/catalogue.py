@@ -12,6 +12,7 @@ from results.checks.subjects import (
     faults,
     ledger,
     quality,
+    query_recoveries,
     replay,
     restores,
     sustainable,
@@ -20,7 +21,7 @@ from results.checks.subjects import (
     utilization,
 )
 
-SUBJECTS = (tables, replay, ledger, faults, quality, tentative, utilization, restores, sustainable)
+SUBJECTS = (tables, replay, ledger, faults, quality, tentative, utilization, restores, query_recoveries, sustainable)
 CHECKS: tuple[Check, ...] = tuple(check for subject in SUBJECTS for check in subject.CHECKS)
 
 

@@ -16,6 +16,7 @@ from results.checks.check import (
     has_oracle,
     is_dataflow,
     is_tentative,
+    recovers_by_query,
     searches,
     takes_checkpoints,
 )
@@ -29,11 +30,13 @@ JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
 HELD_AGAINST_OTHERS = (
     "recoveries",
     "partition_recoveries",
+    "query_recoveries",
     "replayed_recoveries",
     "useful_time",
 )  # tables with a check of values of their own
 HAVE_THE_TABLE = {"quality": has_oracle, "tentative": is_tentative, "probes": searches}
-HAVE_THE_TABLE |= dict.fromkeys(("partition_checkpoints", "partition_recoveries", "query_recoveries"), is_dataflow)
+HAVE_THE_TABLE |= dict.fromkeys(("partition_checkpoints", "partition_recoveries"), is_dataflow)
+HAVE_THE_TABLE["query_recoveries"] = recovers_by_query
 NEEDED_FOR = {
     **dict.fromkeys(("faults", "fault_fit"), has_faults),
     "partition_checkpoints": takes_checkpoints,
