@@ -10,6 +10,7 @@ from pydantic import Field
 
 from experiments.fault_kinds import FaultKind
 from experiments.field_types import Spelling
+from experiments.hashtags import HashtagsSpec
 from experiments.parsing import Misfit, Positive, Spec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
@@ -144,8 +145,8 @@ def check_engine(
 
 
 def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind]) -> None:
-    if not isinstance(workload, NexmarkSpec | ReachabilitySpec | WindowTreeSpec):
-        allowed = "nexmark, reachability or window-tree with engine dataflow"
+    if not isinstance(workload, NexmarkSpec | ReachabilitySpec | WindowTreeSpec | HashtagsSpec):
+        allowed = "nexmark, reachability, window-tree or hashtags with engine dataflow"
         raise Misfit("workload.name", workload.name.value, allowed)
     if isinstance(workload, ReachabilitySpec) and engine.protocol_run in ACYCLIC_ONLY:
         others = ", ".join(each.value for each in Protocol if each not in ACYCLIC_ONLY)
@@ -186,7 +187,7 @@ def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, core
     if isinstance(workload, ReachabilitySpec):
         allowed = "wordcount, nexmark or own-job with engine structured-streaming, which knows no cycles"
         raise Misfit("workload.name", workload.name.value, allowed)
-    if isinstance(workload, WindowTreeSpec):
+    if isinstance(workload, WindowTreeSpec | HashtagsSpec):
         reason = "which decides itself what partition reads what"
         allowed = f"wordcount, nexmark or own-job with engine structured-streaming, {reason}"
         raise Misfit("workload.name", workload.name.value, allowed)

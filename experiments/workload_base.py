@@ -41,6 +41,7 @@ class WorkloadName(StrEnum):
     NEXMARK = "nexmark"
     REACHABILITY = "reachability"
     WINDOW_TREE = "window-tree"
+    HASHTAGS = "hashtags"
     OWN_JOB = "own-job"
 
 

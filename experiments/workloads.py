@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from experiments.field_types import Spelling
+from experiments.hashtags import HashtagsSpec
 from experiments.parsing import Misfit, Spec, user_path
 from experiments.secrets import INSTEAD, secret_argument, secret_setting
 from experiments.window_tree import WindowTreeSpec
@@ -157,6 +158,7 @@ TaggedSpec: TypeAlias = (
     | Annotated[NexmarkSpec, Tag("<nexmark>")]
     | Annotated[ReachabilitySpec, Tag("<reachability>")]
     | Annotated[WindowTreeSpec, Tag("<window-tree>")]
+    | Annotated[HashtagsSpec, Tag("<hashtags>")]
 )
 GeneratedSpec: TypeAlias = Annotated[TaggedSpec, Discriminator(_form), BeforeValidator(_named)]
 Topic = Annotated[
@@ -274,6 +276,7 @@ SPECS: dict[WorkloadName, type[Spec]] = {
     WorkloadName.NEXMARK: NexmarkSpec,
     WorkloadName.REACHABILITY: ReachabilitySpec,
     WorkloadName.WINDOW_TREE: WindowTreeSpec,
+    WorkloadName.HASHTAGS: HashtagsSpec,
     WorkloadName.OWN_JOB: OwnJobSpec,
 }
 

@@ -8,7 +8,8 @@
     runtime/     carries out the effects of the state machines: sockets, threads, Kafka
     simulation/  runs the state machines in one thread, in any order that channels allow, with crashes anywhere
     scaling/     simulates clusters of many workers with measured costs
-    queries      the workloads as dataflows; `reachability` is the cyclic one, `window_tree` that of `ppa`
+    queries      the workloads as dataflows; `reachability` is the cyclic one, `window_tree` that of `ppa`, `hashtags`
+                 those of `incremental`
 
 May import `experiments`, `journal`, `workloads` and `infra.broker`. See docs/reference/testbed.md.
 """

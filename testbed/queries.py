@@ -1,7 +1,8 @@
-"""The workloads that the testbed has as dataflows: the cyclic one, the window tree, and NexMark's queries.
+"""The workloads that the testbed has as dataflows: the cyclic one, the window tree, the queries over hashtags,
+and NexMark's queries.
 
-`reachability` and `window_tree` have the first two. The queries are by the definitions of `workloads.nexmark.oracle`:
-each result once.
+`reachability`, `window_tree` and `hashtags` have the first three. NexMark's queries are by the definitions of
+`workloads.nexmark.oracle`: each result once.
 
 A source is named by the kind of its events, and has the columns that the query needs of them; `position` is the event's
 in the stream, `at_ns` when it was due.
@@ -17,14 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.errors import BadInput
+from experiments.hashtags import HashtagsSpec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from testbed.core.graph import Dataflow
+from testbed.hashtags import hashtags, packed_counts
 from testbed.operators import Aggregation, Delivery, Emit, tumbling
 from testbed.reachability import packed_changes, reachability
 from testbed.window_tree import packed_tuples, window_tree
 
-TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec | WindowTreeSpec
+TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec | WindowTreeSpec | HashtagsSpec
 Packed: TypeAlias = tuple[int, int, str, str]  # start_ms, end_ms, key, value
 
 BIDS, AUCTIONS, PERSONS, DUE, NS_PER_MS = "bids", "auctions", "persons", "at_ns", 1_000_000
@@ -97,6 +100,8 @@ def dataflow(spec: TestbedWorkload, parallelism: int, delivery: Delivery) -> Dat
         if parallelism != spec.sources:
             raise BadInput("parallelism", parallelism, f"{spec.sources}, the first of workload.parallelism")
         return window_tree(spec, delivery)
+    if isinstance(spec, HashtagsSpec):
+        return hashtags(spec, parallelism, delivery)
     if spec.query not in QUERIES:
         raise BadInput("workload.query", spec.query.value, ", ".join(QUERIES))
     return QUERIES[spec.query](spec, parallelism, delivery)
@@ -118,6 +123,8 @@ def as_messages(spec: TestbedWorkload, results: pa.RecordBatch, partitions: int)
     elif isinstance(spec, WindowTreeSpec):
         found = packed_tuples(results, spec.window_ms)
         rows = ((start, end, _place(position, partitions), value) for start, end, position, value in found)
+    elif isinstance(spec, HashtagsSpec):
+        rows = packed_counts(results, spec)
     else:
         rows = _PACKED[spec.query](results, partitions, spec.window_ms)
     for start_ms, end_ms, key, value in rows:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from experiments.workload_base import WorkloadName
 from experiments.workloads import GeneratedSpec, InputSpec, OwnJobSpec, WorkloadSpec
-from workloads import reachability, recorded, window_tree
+from workloads import hashtags, reachability, recorded, window_tree
 from workloads.nexmark import messages
 from workloads.schedule import Schedule
 from workloads.wordcount import corpus
@@ -24,6 +24,7 @@ INPUTS: dict[WorkloadName, Callable[..., Input]] = {
     WorkloadName.NEXMARK: messages.records,
     WorkloadName.REACHABILITY: reachability.records,
     WorkloadName.WINDOW_TREE: window_tree.records,
+    WorkloadName.HASHTAGS: hashtags.records,
 }
 
 

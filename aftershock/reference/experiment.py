@@ -20,6 +20,7 @@ SECTIONS = (  # title, path, definition
     ("Workload nexmark", "workload", "NexmarkSpec"),
     ("Workload reachability", "workload", "ReachabilitySpec"),
     ("Workload window-tree", "workload", "WindowTreeSpec"),
+    ("Workload hashtags", "workload", "HashtagsSpec"),
     ("Workload own-job", "workload", "OwnJobSpec"),
     ("Input topic of an own job", "workload.inputs.TOPIC", "InputSpec"),
     ("Engine", "engine", "EngineSpec"),

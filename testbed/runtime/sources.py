@@ -10,11 +10,13 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from experiments.hashtags import HashtagsSpec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from testbed.core.layout import PartitionLayout
 from testbed.queries import NS_PER_MS, TestbedWorkload
 from testbed.runtime.job import InputKind, Job
+from workloads.hashtags import tweets
 from workloads.nexmark.stream import EventStream, events_of
 from workloads.reachability import events_of as graph_events
 from workloads.schedule import Schedule
@@ -84,6 +86,8 @@ def maker_of(spec: TestbedWorkload, schedule: Schedule, layout: PartitionLayout)
         return lambda start, stop: graph_events(spec, kind, start, stop)
     if isinstance(spec, WindowTreeSpec):
         return lambda start, stop: tuples(spec, schedule, start, stop)
+    if isinstance(spec, HashtagsSpec):
+        return lambda start, stop: tweets(spec, schedule, start, stop)
     stream = stream_of(spec, schedule)
     return lambda start, stop: columns(events_of(stream, kind, start, stop), schema)
 

@@ -30,7 +30,7 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine.protocol=hope", "engine.protocol", "'none', 'coordinated', 'uncoordinated'"),
         ("engine.records_per_message=0", "engine.records_per_message", "1 or more"),
         ("workload.query=q5", "workload.query", "q1, q3, q8, q12 with engine dataflow"),
-        ("workload={}", "workload.name", "nexmark, reachability or window-tree with engine dataflow"),
+        ("workload={}", "workload.name", "nexmark, reachability, window-tree or hashtags with engine dataflow"),
         ("workload={name: reachability}", "engine.protocol", "uncoordinated, .* would wait for itself"),
         ("engine.batch_length_s=0.5", "engine.batch_length_s", "left out unless engine.protocol is batch-aligned"),
         (f"engine={BATCHED}, batch_length_s: 60}}", "engine.batch_length_s", "at most the checkpoint interval, 8"),
@@ -44,6 +44,17 @@ def test_the_testbed_has_defaults_of_its_own():
         ("workload={name: window-tree, parallelism: [2]}", "workload.parallelism", "2 or more"),
         ("workload={name: window-tree, parallelism: [2, 0]}", "workload.parallelism.1", "1 or more"),
         ("workload={name: window-tree, sources: 2}", "workload.sources", "no such field"),
+        ("workload={name: hashtags, topology: three}", "workload.topology", "'two-windows' or 'fifteen-queries'"),
+        ("workload={name: hashtags, priorities: [1, 2]}", "workload.priorities", "one for each of 15 queries, or none"),
+        ("workload={name: hashtags, topology: two-windows, priorities: [1, -2]}", "workload.priorities.1", "1 or more"),
+        (
+            "workload={name: hashtags, topology: two-windows, priorities: [1, 11]}",
+            "workload.priorities.1",
+            "10 or less",
+        ),
+        ("workload={name: hashtags, window_s: 3}", "workload.window_s", "at least 4 times slide_s: each of 4 windows"),
+        ("workload={name: hashtags, window_s: 5.5}", "workload.window_s", "a multiple of slide_s, 1"),
+        ("workload={name: hashtags, hashtags: 1}", "workload.hashtags", "2 or more"),
         ("engine.store=/tmp/x", "engine.store", "s3://"),
         ("engine.store_endpoint=http://127.0.0.1:9000", "engine.store_endpoint", "left out without engine.store"),
         ("engine.partitions=1", "engine.partitions", "at least 2 with engine dataflow"),
@@ -60,7 +71,7 @@ def test_what_does_not_fit_is_named_in_one_line(override, field, allowed):
     assert "\n" not in str(mistake.value)
 
 
-@pytest.mark.parametrize("workload", ["reachability", "window-tree"])
+@pytest.mark.parametrize("workload", ["reachability", "window-tree", "hashtags"])
 def test_structured_streaming_refuses_what_only_the_testbed_has(workload):
     with pytest.raises(BadInput, match="wordcount, nexmark or own-job with engine structured-streaming") as mistake:
         spec.load("wordcount", [f"workload={{name: {workload}}}"])

@@ -36,7 +36,13 @@ WINDOW_TREE = {
 }
 
 
-@pytest.mark.parametrize("document", [{}, RICH, NEXMARK, REACHABILITY, WINDOW_TREE])
+HASHTAGS = {
+    "workload": {"name": "hashtags", "topology": "two-windows", "priorities": [1, 7]},
+    "engine": {"name": "dataflow"},
+}
+
+
+@pytest.mark.parametrize("document", [{}, RICH, NEXMARK, REACHABILITY, WINDOW_TREE, HASHTAGS])
 def test_an_experiment_survives_flattening_and_folding(document):
     experiment = spec.validate(document)
     assert spec.validate(trigger_form.fold(trigger_form.flatten(experiment))) == experiment
@@ -111,7 +117,14 @@ def test_the_run_id_is_no_part_of_the_experiment():
 
 def test_the_form_has_the_fields_of_every_workload_and_the_chosen_one_keeps_its_own():
     fields = trigger_form.fields(spec.validate(NEXMARK))
-    assert fields["workload.name"]["enum"] == ["wordcount", "nexmark", "reachability", "window-tree", "own-job"]
+    assert fields["workload.name"]["enum"] == [
+        "wordcount",
+        "nexmark",
+        "reachability",
+        "window-tree",
+        "hashtags",
+        "own-job",
+    ]
     assert (fields["workload.query"]["default"], fields["workload.depth"]["default"]) == ("q5", 1)
     filled = {name: field["default"] for name, field in fields.items()}
     assert spec.validate(trigger_form.fold(filled)) == spec.validate(NEXMARK)
