@@ -25,6 +25,7 @@ from testbed.core.control import (
 from testbed.core.effects import CoordinatorEffect, Delete, Order, Sweep
 from testbed.core.history import History
 from testbed.core.layout import Layout
+from testbed.core.placement import Placement, Worker
 from testbed.core.protocol import Protocol
 from testbed.core.recovery import Global, Recovery, World
 from testbed.operators import Delivery, Sink, Source
@@ -36,40 +37,6 @@ class Phase(Enum):
     WAITING = "waiting"
     RESTORING = "restoring"
     RUNNING = "running"
-
-
-@dataclass
-class Placement:
-    """Which worker has which slot. Partition i of every operator belongs to slot i modulo their number.
-
-    A slot keeps its partitions and goes as a whole to another worker, of those that are there the one that came first.
-    """
-
-    slots: int
-    hosts: dict[int, str] = field(default_factory=dict)
-    spare: list[str] = field(default_factory=list)
-
-    @property
-    def complete(self) -> bool:
-        return len(self.hosts) == self.slots
-
-    def join(self, worker: str) -> None:
-        self.spare.append(worker)
-        self._fill()
-
-    def lose(self, worker: str) -> set[int]:
-        """The worker is gone; returns the slots that it had."""
-        lost = {slot for slot, host in self.hosts.items() if host == worker}
-        self.spare = [each for each in self.spare if each != worker]
-        for slot in lost:
-            del self.hosts[slot]
-        self._fill()
-        return lost
-
-    def _fill(self) -> None:
-        for slot in range(self.slots):
-            if slot not in self.hosts and self.spare:
-                self.hosts[slot] = self.spare.pop(0)
 
 
 @dataclass
@@ -116,7 +83,7 @@ class Coordinator:
             raise BadInput("recovery", self._strategy.name, why)
         self.epoch, self.lives = 0, [0] * len(layout.partitions)
         self.history = History(layout, protocol.find_line, spare_lines)
-        self.placement = Placement(slots)
+        self.placement = Placement(layout.partitions, slots)
         self._layout, self._protocol = layout, protocol
         self._effects: list[CoordinatorEffect] = []
         self._down = set(range(len(layout.partitions)))
@@ -142,15 +109,15 @@ class Coordinator:
         effects, self._effects = self._effects, []
         return effects
 
-    def on_joined(self, worker: str) -> None:
-        """A worker offers its slot."""
-        self.placement.join(worker)
+    def on_joined(self, worker: str, host: str = "", domain: str = "") -> None:
+        """A worker comes; its host and failure domain are empty if they are not known."""
+        self.placement.join(Worker(worker, host, domain))
         self._restore_what_can_be()
 
     def on_lost(self, worker: str) -> None:
         """A worker is gone, or out of reach, which comes to the same: nobody will listen to it any more."""
-        slots = self.placement.lose(worker)
-        lost = {p.number for p in self._layout.partitions if p.slot(self.placement.slots) in slots}
+        lost = set(self.placement.lose(worker))
+        self.placement.fill()
         if not lost:
             return
         new = tuple(sorted(lost - self._down))
@@ -223,10 +190,7 @@ class Coordinator:
             self._unreported.discard(partition)
 
     def _restore_what_can_be(self) -> None:
-        placed = frozenset(
-            p.number for p in self._layout.partitions if p.slot(self.placement.slots) in self.placement.hosts
-        )
-        world = World(len(self._layout.partitions), frozenset(self._down), placed)
+        world = World(len(self._layout.partitions), frozenset(self._down), self.placement.placed)
         if restored := self._strategy.restored_now(world):
             self._recover(restored)
 
@@ -277,9 +241,9 @@ class Coordinator:
 
     def _order(self, partitions: Iterable[int], message: Callable[[int], ToPartition]) -> None:
         for number in partitions:
-            slot = self._layout.partitions[number].slot(self.placement.slots)
-            if slot in self.placement.hosts:
-                self._effects.append(Order(self.placement.hosts[slot], number, message(number)))
+            worker = self.placement.worker_of(number)
+            if worker is not None:
+                self._effects.append(Order(worker, number, message(number)))
 
     def _delete(self, keys: list[str]) -> None:
         if keys:

@@ -54,7 +54,7 @@ class Exchange:
     def send(self, frame: Frame) -> None:
         """A partition sends a frame."""
         receiver = self._layout.channels[frame.channel].receiver
-        slot = self._layout.partitions[receiver].slot(self._slots)
+        slot = self._seat_of(receiver)
         if slot == self._peers.mine:
             self._at(receiver, Partition.on_frame, frame)
         else:
@@ -70,8 +70,13 @@ class Exchange:
         for (channel, epoch), frames in grants.items():
             sender = self._layout.channels[channel].sender
             grant = Grant(channel, epoch, frames)
-            slot = self._layout.partitions[sender].slot(self._slots)
+            slot = self._seat_of(sender)
             if slot == self._peers.mine:
                 self._at(sender, Partition.on_credit, grant)
             else:
                 self._mesh.grant(slot, grant)
+
+    def _seat_of(self, partition: int) -> int:
+        """Where a partition is: in its slot, unless it was moved."""
+        moved = self._peers.moved
+        return moved[partition] if partition in moved else self._layout.partitions[partition].slot(self._slots)

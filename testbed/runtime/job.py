@@ -73,6 +73,7 @@ class Job(TypedJson):
     slots                   tasks that host partitions
     standby                 tasks more, which take the place of those that are lost
     parallelism             partitions of the input, so of each source, and of each operator unless the workload says it
+    domains                 the failure domains of hosts, by their addresses, as far as they are known
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
@@ -91,6 +92,7 @@ class Job(TypedJson):
     output: OutputSpec
     store: str
     standby: int = 0
+    domains: dict[str, str] = field(default_factory=dict)
     recovery: str = Global.name
     chaining: bool = True
     batch_length_s: float = 0.25

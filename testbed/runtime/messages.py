@@ -26,10 +26,11 @@ class Hello:
 class Peers:
     """A recovery begins.
 
-    addresses  of the worker of every slot; None where a slot has none
-    workers    their serial numbers, which never come again; 0 where a slot has none
-    mine       which slot is yours
+    addresses  of the worker in every seat (`core.placement`), slots first; None where there is none
+    workers    their serial numbers, which never come again; 0 where there is none
+    mine       which seat is yours; -1 for one that has none
     restored   the partitions that go back; the others go on
+    moved      the seats of the partitions that are not in their slot
     """
 
     epoch: int
@@ -37,6 +38,7 @@ class Peers:
     workers: tuple[int, ...]
     mine: int
     restored: tuple[int, ...]
+    moved: dict[int, int] = field(default_factory=dict)
 
 
 NOBODY = Peers(-1, (), (), -1, ())

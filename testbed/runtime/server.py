@@ -244,7 +244,8 @@ class Server:
             raise UnknownMessage("a second hello")
         guest.hello = hello
         self._journal.record(WorkerJoined(guest.name, hello.task, hello.attempt, hello.address[0]))
-        self._coordinator.on_joined(guest.name)
+        host = hello.address[0]
+        self._coordinator.on_joined(guest.name, host, self._job.domains.get(host, ""))
 
     # What time brings.
 
@@ -276,10 +277,10 @@ class Server:
         return self._coordinator.phase is Phase.RUNNING and finished == self._sinks and still
 
     def _hosting_guests(self) -> list[Guest]:
-        return [self._guests[name] for name in self._coordinator.placement.hosts.values()]
+        return [self._guests[name] for name in self._coordinator.placement.hosting]
 
     def _look_for_stillness(self) -> None:
-        slots = set(self._coordinator.placement.hosts.values())
+        slots = set(self._coordinator.placement.hosting)
         counts = {name: guest.status.counts for name, guest in self._guests.items()}
         if self._stillness.hear(self._coordinator.epoch, slots, counts):
             for name in slots:
@@ -306,13 +307,14 @@ class Server:
         self._journal.record(Recovering(sweep.epoch, numbers, self._sources_at(line), restored))
         self._janitor.sweep(sweep)
         hosts = self._coordinator.placement.hosts
-        workers = [self._guests[hosts[slot]] if slot in hosts else None for slot in range(self._job.slots)]
+        seats = max(self._job.slots, *(seat + 1 for seat in hosts))
+        workers = [self._guests[hosts[seat]] if seat in hosts else None for seat in range(seats)]
         addresses = tuple(None if each is None else each.hello.address for each in workers)
         serials = tuple(0 if each is None else each.serial for each in workers)
         back = tuple(each.number for each in self._layout.partitions if each.name in sweep.partitions)
-        for slot, worker in enumerate(workers):
+        for seat, worker in enumerate(workers):
             if worker is not None:
-                worker.say(Peers(sweep.epoch, addresses, serials, slot, back))
+                worker.say(Peers(sweep.epoch, addresses, serials, seat, back, self._coordinator.placement.moved))
         self._held.clear()
         if self._ends:  # before any source goes on
             self._tell_all_to_drain()
