@@ -87,6 +87,7 @@ class Coordinator:
         self._layout, self._protocol = layout, protocol
         self._effects: list[CoordinatorEffect] = []
         self._down = set(range(len(layout.partitions)))
+        self._lost = set(self._down)
         self._underway: dict[int, _Underway] = {}
         self._round, self._unreported = 0, set[int]()
         self._sinks = [p.number for p in layout.partitions if p.element == Sink(Delivery.EXACTLY_ONCE)]
@@ -122,6 +123,7 @@ class Coordinator:
             return
         new = tuple(sorted(lost - self._down))
         self._down |= lost
+        self._lost |= lost
         if new:
             self._order(self._up(), lambda number: Failure(self.lives[number], new))
         if not self._strategy.partial:
@@ -190,14 +192,31 @@ class Coordinator:
             self._unreported.discard(partition)
 
     def _restore_what_can_be(self) -> None:
-        world = World(len(self._layout.partitions), frozenset(self._down), self.placement.placed)
-        if restored := self._strategy.restored_now(world):
-            self._recover(restored)
+        if plan := self._strategy.plan(self._world()):
+            for number, worker in plan.items():
+                if worker is not None:
+                    self.placement.move(number, worker)
+            self._recover(frozenset(plan))
+
+    def _world(self) -> World:
+        alive = (number for number in range(len(self._layout.partitions)) if number not in self._lost)
+        hosts = {number: worker for number in alive if (worker := self.placement.worker_of(number)) is not None}
+        return World(
+            partitions=len(self._layout.partitions),
+            down=frozenset(self._down),
+            placed=self.placement.placed,
+            started=self.epoch > 0,
+            workers=tuple(self.placement.workers),
+            hosts=hosts,
+            layout=self._layout,
+            slots=self.placement.slots,
+        )
 
     def _recover(self, restored: frozenset[int]) -> None:
         """Bring these partitions back to the line; their neighbours rejoin them, nobody else notices."""
         self.epoch += 1
         self._down -= restored
+        self._lost -= restored
         self._unreported = set()
         self._delete(self.history.recover(restored))
         names = frozenset(self._layout.partitions[number].name for number in restored)
