@@ -206,7 +206,7 @@ class Coordinator:
             down=frozenset(self._down),
             placed=self.placement.placed,
             started=self.epoch > 0,
-            workers=tuple(self.placement.workers),
+            workers=frozenset(self.placement.workers),
             hosts=hosts,
             layout=self._layout,
             slots=self.placement.slots,

@@ -21,7 +21,7 @@ class World:
     down         those that were lost and not restored since; all of them before the first start
     placed       those that have a worker
     started      whether there was a start already
-    workers      the workers that are there, in the order in which they came
+    workers      the workers that are there
     hosts        who hosts each partition that was not lost
     layout       of the dataflow
     slots        with how many workers it starts
@@ -31,7 +31,7 @@ class World:
     down: frozenset[int]
     placed: frozenset[int]
     started: bool = True
-    workers: tuple[str, ...] = ()
+    workers: frozenset[str] = frozenset()
     hosts: Mapping[int, str] = field(default_factory=dict)
     layout: Layout = NOTHING
     slots: int = 1

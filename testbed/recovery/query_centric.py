@@ -65,14 +65,14 @@ class QueryCentric(Recovery):
         return back | self._seated(chosen, room)
 
     def _room(self, world: World) -> Counter[str]:
-        """How many more partitions each worker can take; the workers are in the order in which they came."""
+        """How many more partitions each worker can take."""
         capacity = self._capacity or -(-world.partitions // world.slots)
-        room = Counter(dict.fromkeys(world.workers, capacity))
+        room = Counter(dict.fromkeys(sorted(world.workers), capacity))
         room.subtract(world.hosts.values())
         return room
 
     def _seated(self, partitions: list[int], room: Counter[str]) -> dict[int, str | None]:
-        """Each goes to the worker with the most room (section 5), of several to the one that came first."""
+        """Each goes to the worker with the most room (section 5), of several to the first by name."""
         seats: dict[int, str | None] = {}
         for number in partitions:
             worker = max(room, key=room.__getitem__)
