@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from experiments.fault_kinds import FaultKind
 from experiments.field_types import Spelling
 from experiments.hashtags import HashtagsSpec
 from experiments.parsing import Misfit, Positive, Spec
+from experiments.recovery_modes import OF_STRUCTURED_STREAMING, PARTIAL, RecoveryMode, names
+from experiments.recovery_modes import OF_THE_TESTBED as STRATEGIES
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
 
@@ -22,19 +24,12 @@ BUCKET = Spelling(
     r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
 )
 ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, without a user")
-OF_THE_TESTBED = ("protocol", "records_per_message", "batch_length_s", "chaining", "store", "store_endpoint")
+OF_THE_TESTBED = ("protocol", "records_per_message", "batch_length_s", "chaining", "standby", "store", "store_endpoint")
 
 
 class EngineName(StrEnum):
     STRUCTURED_STREAMING = "structured-streaming"
     DATAFLOW = "dataflow"  # the protocol testbed
-
-
-class RecoveryMode(StrEnum):
-    """What Structured Streaming does about a lost executor."""
-
-    QUERY = "query"  # a lost executor fails the query, which restarts from its last checkpoint
-    TASK = "task"  # Spark retries the lost tasks
 
 
 class TriggerMode(StrEnum):
@@ -65,9 +60,12 @@ class EngineSpec(Spec):
         Positive, Field(description="time from one checkpoint to the next; of micro-batches, the trigger interval")
     ] = 8.0
     recovery: Annotated[
-        RecoveryMode,
-        Field(description="what a lost executor leads to: a restart of the query, or a retry of its tasks"),
-    ] = RecoveryMode.QUERY
+        RecoveryMode | None,
+        Field(
+            description="what the loss of a host leads to: a restart of the query (the default), or a retry of its"
+            " tasks; dataflow: which partitions go back, and when; global"
+        ),
+    ] = None
     trigger: Annotated[TriggerMode, Field(description="how Spark runs the query")] = TriggerMode.MICRO_BATCH
     partitions: Annotated[
         int, Field(ge=1, le=1000, description="of the input topic, and of each operator but those of window-tree")
@@ -83,6 +81,10 @@ class EngineSpec(Spec):
     chaining: Annotated[
         bool | None, Field(description="dataflow: whether sources do what maps and filters behind them would; true")
     ] = None
+    standby: Annotated[
+        int | None,
+        Field(ge=0, le=1000, description="dataflow: so many of the slots stand by to take the place of lost ones; 0"),
+    ] = None
     store: Annotated[
         Annotated[str, BUCKET] | None,
         Field(description="dataflow: s3://BUCKET/PREFIX for checkpoints; by default a directory of the cluster"),
@@ -90,6 +92,32 @@ class EngineSpec(Spec):
     store_endpoint: Annotated[
         Annotated[str, ENDPOINT] | None, Field(description="dataflow: of S3, unless it is that of AWS")
     ] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_the_default_of_earlier_versions(cls, document: Any) -> Any:
+        """Runs of the testbed from before it had strategies have the default of the other engine in their documents,
+        which state every field of that time."""
+        if isinstance(document, dict) and "trigger" in document and "standby" not in document:
+            of_the_testbed = document.get("name") == EngineName.DATAFLOW
+            if of_the_testbed and document.get("recovery") == RecoveryMode.QUERY:
+                return {**document, "recovery": None}
+        return document
+
+    @property
+    def recovery_run(self) -> RecoveryMode:
+        """How the engine comes back, given or by default."""
+        return self.recovery or (STRATEGIES if self.name is EngineName.DATAFLOW else OF_STRUCTURED_STREAMING)[0]
+
+    @property
+    def recovers_in_parts(self) -> bool:
+        """Whether what was not lost goes on while the rest is brought back."""
+        return self.recovery_run in PARTIAL
+
+    @property
+    def standby_run(self) -> int:
+        """How many slots of the testbed stand by, given or by default."""
+        return self.standby or 0
 
     @property
     def protocol_run(self) -> Protocol:
@@ -128,10 +156,9 @@ class EngineSpec(Spec):
     @property
     def filled_in(self) -> EngineSpec:
         """With what it leaves open and this engine decides."""
-        if self.name is not EngineName.DATAFLOW:
-            return self
-        decided = {name: getattr(self, f"{name}_run") for name in ("protocol", "records_per_message", "chaining")}
-        return self.model_copy(update=decided)
+        of_the_testbed = ("protocol", "records_per_message", "chaining", "standby")
+        open_to_it = ("recovery", *(of_the_testbed if self.name is EngineName.DATAFLOW else ()))
+        return self.model_copy(update={name: getattr(self, f"{name}_run") for name in open_to_it})
 
 
 def check_engine(
@@ -158,19 +185,32 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
         raise Misfit("workload.query", workload.query.value, f"{queries} with engine dataflow")
     if engine.trigger is not TriggerMode.MICRO_BATCH:
         raise Misfit("engine.trigger", engine.trigger.value, "left out with engine dataflow, which has no triggers")
-    if engine.recovery is not RecoveryMode.QUERY:
-        raise Misfit("engine.recovery", engine.recovery.value, "left out with engine dataflow: its protocol recovers")
+    _check_recovery(engine, cores)
     if engine.store_endpoint and not engine.store:
         raise Misfit("engine.store_endpoint", engine.store_endpoint, "left out without engine.store")
     if isinstance(workload, WindowTreeSpec) and engine.partitions != workload.sources:
         allowed = f"{workload.sources} with window-tree, as many as its source has: the first of workload.parallelism"
         raise Misfit("engine.partitions", engine.partitions, allowed)
-    if engine.partitions < cores:
-        allowed = f"at least {cores} with engine dataflow: each of workers x worker_cores slots needs a partition"
-        raise Misfit("engine.partitions", engine.partitions, allowed)
+    if engine.partitions < (hosting := cores - engine.standby_run):
+        spare = " that does not stand by" if engine.standby_run else ""
+        reason = f"each of workers x worker_cores slots{spare} needs a partition"
+        raise Misfit("engine.partitions", engine.partitions, f"at least {hosting} with engine dataflow: {reason}")
     if FaultKind.DRIVER_KILL in kinds:
         allowed = "any other kind with engine dataflow: what its coordinator knows dies with it"
         raise Misfit("faults", FaultKind.DRIVER_KILL.value, allowed)
+
+
+def _check_recovery(engine: EngineSpec, cores: int) -> None:
+    mode = engine.recovery_run
+    if mode not in STRATEGIES:
+        raise Misfit("engine.recovery", mode.value, f"{names(STRATEGIES)} with engine dataflow")
+    if engine.recovers_in_parts and engine.protocol_run is not Protocol.BATCH_ALIGNED:
+        reason = "what survivors send must not depend on timing"
+        allowed = f"{RecoveryMode.GLOBAL.value} unless engine.protocol is batch-aligned: {reason}"
+        raise Misfit("engine.recovery", mode.value, allowed)
+    if engine.standby_run >= cores:
+        allowed = f"at most {cores - 1}: of workers x worker_cores slots, one at least must host partitions"
+        raise Misfit("engine.standby", engine.standby_run, allowed)
 
 
 def _check_batches(engine: EngineSpec) -> None:
@@ -191,6 +231,9 @@ def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, core
         reason = "which decides itself what partition reads what"
         allowed = f"wordcount, nexmark or own-job with engine structured-streaming, {reason}"
         raise Misfit("workload.name", workload.name.value, allowed)
+    if engine.recovery_run not in OF_STRUCTURED_STREAMING:
+        allowed = f"{names(OF_STRUCTURED_STREAMING)} with engine structured-streaming"
+        raise Misfit("engine.recovery", engine.recovery_run.value, allowed)
     for name in OF_THE_TESTBED:
         if (value := getattr(engine, name)) is not None:
             raise Misfit(f"engine.{name}", str(value), "left out with engine structured-streaming: dataflow has it")

@@ -6,7 +6,7 @@ A position is how far a source has read; positions and lines are by the name of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from journal.codec import Vocabulary
@@ -43,11 +43,15 @@ class WorkerJoined(Event, name="worker-joined"):
 
 @dataclass(frozen=True)
 class WorkerLost(Event, name="worker-lost"):
-    """A slot is gone, or was given up."""
+    """A slot is gone, or was given up.
+
+    partitions   those that it had; none if it stood by; None in journals from before slots could
+    """
 
     worker: str
     task: int
     why: str
+    partitions: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,12 +75,38 @@ class Recovering(Event, name="recovering"):
     """A recovery begins from a line of checkpoints: their numbers by partition, and where that has the sources.
 
     restored   the partitions that go back; the others go on
+    reached    by partition that goes back how far it has ever been, by its reports: by input channel the number of the
+               last data; of a source its position, on channel -1
     """
 
     epoch: int
     line: Mapping[str, int]
     positions: Positions
     restored: tuple[str, ...] = ()
+    reached: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PartitionLoaded(Event, name="partition-loaded"):
+    """A restored partition has its state again: how long reading and rebuilding it took [s], and what was read."""
+
+    partition: str
+    epoch: int
+    seconds: float
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class PartitionReached(Event, name="partition-reached"):
+    """A restored partition is as far as it had been: what it has processed by then since it was restored.
+
+    Of a source: the records that it has read, and no bytes.
+    """
+
+    partition: str
+    epoch: int
+    records: int
+    size_bytes: int
 
 
 @dataclass(frozen=True)
@@ -105,13 +135,17 @@ class RoundStored(Event, name="round-stored"):
 
 @dataclass(frozen=True)
 class CheckpointStored(Event, name="checkpoint"):
-    """A checkpoint was stored: how long that took from the moment that it was taken [s], and its size."""
+    """A checkpoint was stored: how long that took from the moment that it was taken [s], its size, and that moment.
+
+    taken_ns   None in journals from before slots told of it
+    """
 
     partition: str
     number: int
     seconds: float
     size_bytes: int
     forced: bool
+    taken_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -204,6 +238,8 @@ TESTBED: Vocabulary[Event] = Vocabulary(
     GuestRefused,
     SlotFailed,
     Recovering,
+    PartitionLoaded,
+    PartitionReached,
     EpochReady,
     RoundStarted,
     RoundStored,

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import pandas as pd
 
-from experiments.engines import RecoveryMode
 from experiments.fault_kinds import FaultKind
+from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
 from results.runs.store import Run
 from results.summary.findings import measured_row, took_effect
@@ -202,7 +202,7 @@ class MeasuredProcess:
     @property
     def lost_shares(self) -> list[float]:
         """How much each fault takes of the work since the last checkpoint: in mode task what its hosts held of it."""
-        if self.experiment.engine.recovery is RecoveryMode.QUERY:
+        if self.experiment.engine.recovery_run is not RecoveryMode.TASK:
             return [1.0] * len(self.strikes)
         workers = self.experiment.cluster.workers
         return [1.0 if s.kind == FaultKind.DRIVER_KILL else min(1.0, s.hosts / workers) for s in self.strikes]

@@ -20,7 +20,6 @@ OTHER_COSTS_MODEL = "replayed faults, c and R of {}"  # a run
 LAW_MODEL = "eq. 10, failure law"
 LONG_RUN, LONG_RUN_MODEL = "utilization in the long run", "eq. 10, at the rate of this run"
 NO_FAULTS_MODEL = "no faults"
-UNDESCRIBED_MODEL = "none: eq. 10 knows only faults that lose work"
 FAILURE_CLASSES = ("lost", "detect", "restart", "warm-up")
 BUSY_SHARE = 0.25  # of the cores, from which on others disturb a run; Airflow, which is one of them, takes less
 PHASES = ("detect", "restart", "restore", "catch_up")  # of a recovery

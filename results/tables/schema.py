@@ -15,7 +15,7 @@ from results.tables.columns import FLAG, REAL, SHARE, SIGNED, TEXT, WHOLE, Table
 from results.verdict import Verdict
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
@@ -26,6 +26,14 @@ class FaultOutcome(StrEnum):
     WITHHELD = "withheld"  # it would have taken more hosts down than `max_down`
     ABSORBED = "absorbed"  # its hosts were in no state to be struck
     MISSING = "missing"  # the injector's journal knows nothing of it
+
+
+class RecoveredHow(StrEnum):
+    """How a partition of the testbed came back."""
+
+    RESTORED = "restored"  # its slot was lost, and it went back to a checkpoint
+    ROLLED_BACK = "rolled-back"  # it was there, and went back with the lost ones
+    LOST = "lost"  # it did not
 
 
 LEDGER_CLASSES = ("useful", "checkpoint", "lost", "detect", "restart", "warm-up", "idle")
@@ -160,6 +168,25 @@ RUN_TABLES: dict[str, Table] = {
             may(REAL, "catch_up_s", "from restored to normal lag"),
             may(REAL, "lost_s", "work that the faults undid"),
             may(REAL, "executor_s", "part of the restart that Spark needed to start executors; testbed only"),
+        ),
+    ),
+    "partition_recoveries": Table(
+        "a partition of the testbed in a recovery",
+        (
+            may(WHOLE, "fault", "the fault that the loss is due to; null if none is known", bounds=SIGNED),
+            may(WHOLE, "epoch", "number of the recovery; null if none had it"),
+            must(TEXT, "partition", "the partition"),
+            must(TEXT, "how", "`restored` after its slot was lost, `rolled-back` with lost ones, or still `lost`"),
+            must(WHOLE, "death_ns", "the fault; without one, the notice"),
+            must(WHOLE, "notice_ns", "the coordinator noticed that the slot was lost"),
+            may(WHOLE, "ready_ns", "it went on from its checkpoint"),
+            may(WHOLE, "reached_ns", "it was as far as its last report before"),
+            may(REAL, "checkpoint_age_s", "from when the checkpoint was taken to the death"),
+            may(REAL, "rate", "records that it processed per second before", "records/s"),
+            may(WHOLE, "replayed_records", "records that it processed from ready to reached", "records"),
+            may(WHOLE, "replayed_bytes", "their size; 0 for a source, which reads them from its storage"),
+            may(WHOLE, "loaded_bytes", "size of the objects that it read"),
+            may(REAL, "load_s", "reading them and rebuilding its state"),
         ),
     ),
     "checkpoints": Table(
@@ -307,7 +334,11 @@ RUN_TABLES: dict[str, Table] = {
 TABLES: dict[str, pa.Schema] = {name: table.schema for name, table in RUN_TABLES.items()}
 
 # The columns in which only some words are allowed.
-WORDS: dict[str, dict[str, type[StrEnum]]] = {"faults": {"outcome": FaultOutcome}, "verdicts": {"verdict": Verdict}}
+WORDS: dict[str, dict[str, type[StrEnum]]] = {
+    "faults": {"outcome": FaultOutcome},
+    "partition_recoveries": {"how": RecoveredHow},
+    "verdicts": {"verdict": Verdict},
+}
 
 _SERIES = (
     must(TEXT, "experiment", "name of the experiment"),

@@ -7,12 +7,12 @@ import textwrap
 import pandas as pd
 
 from experiments.wording import on_one_line
+from results.predictions.described import REASONS
 from results.runs.store import Run
 from results.summary.findings import (
     EXECUTOR,
     FAILURE_CLASSES,
     REPLAY_MODEL,
-    UNDESCRIBED_MODEL,
     advice,
     engine_and_mode,
     failure_share,
@@ -127,8 +127,8 @@ def _utilization(run: Run) -> list[str]:
         if found.low is not None and found.high is not None:
             lines[-1] += f"   likely {found.low:.3f} to {found.high:.3f}"
         lines[-1] += f" ({found.model})"
-    elif (table_or_empty(run, "predictions")["model"] == UNDESCRIBED_MODEL).any():
-        lines.append(f"  predicted  {UNDESCRIBED_MODEL}")
+    elif reasons := [model for model in table_or_empty(run, "predictions")["model"] if model in REASONS]:
+        lines.append(f"  predicted  {reasons[0]}")
     elif found.why is not None:
         lines.append(f"  predicted  unknown: {found.why}")
     if found.model == REPLAY_MODEL and found.expected is not None:

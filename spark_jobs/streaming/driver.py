@@ -30,7 +30,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from experiments.spec import RecoveryMode
+from experiments.recovery_modes import RecoveryMode
 from experiments.waiting import poll_until, retry
 from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost
 from journal.events.query import BatchCommitted, QueryFailed, QueryIdle, QueryReady, QueryStarted, QueryTerminated
@@ -104,7 +104,7 @@ class QueryDriver:
             lost = executors - live_executors(self.spark)
             if lost:
                 self.journal.record(ExecutorsLost(tuple(sorted(lost))))
-                if self.config.engine.recovery is RecoveryMode.QUERY:
+                if self.config.engine.recovery_run is RecoveryMode.QUERY:
                     return
                 executors = live_executors(self.spark)
             if not query.isActive:

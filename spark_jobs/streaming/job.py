@@ -6,7 +6,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-from experiments.spec import RecoveryMode, TriggerMode
+from experiments.recovery_modes import RecoveryMode
+from experiments.spec import TriggerMode
 from spark_jobs.streaming.config import JobConfig
 from workloads.queries import query
 from workloads.results import COLUMNS
@@ -23,7 +24,7 @@ def session(config: JobConfig) -> SparkSession:
         "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.locality.wait": "0s",
-        "spark.task.maxFailures": 1 if config.engine.recovery is RecoveryMode.QUERY else 100,
+        "spark.task.maxFailures": 1 if config.engine.recovery_run is RecoveryMode.QUERY else 100,
         "spark.ui.enabled": "false",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": config.event_log,

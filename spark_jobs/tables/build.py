@@ -32,12 +32,14 @@ from results.runs.store import Run
 from results.tables.columns import Row
 from results.tables.schema import RUN_TABLES, TABLES
 from spark_jobs.streaming.progress import micro_batches
-from spark_jobs.tables import rows, testbed_tables
+from spark_jobs.tables import partial_ledger, rows, testbed_tables
 from spark_jobs.tables.archive import committed_offsets
 from spark_jobs.tables.batches import Batch, batches, chains
 from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import Segment, UndisturbedPace, ledger, pace, steady
+from spark_jobs.tables.losses import Loss, as_query_journal, host_names, losses, that_took_something
 from spark_jobs.tables.outages import Outage, moments, outages
+from spark_jobs.tables.partition_recoveries import PartitionRecovery, partition_recoveries
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
 from spark_jobs.tables.recoveries import Recovery, by_batches, recoveries
 
@@ -119,12 +121,13 @@ class Logs:
 
     @cached_property
     def outages(self) -> list[Outage]:
-        return self._outages(self.query)
+        return self._outages(self.query, self.journal("injector", INJECTOR))
 
-    def _outages(self, query: Iterable[Event]) -> list[Outage]:
-        mode = self.experiment.engine.recovery
-        journals = (query, self.journal("supervisor", SUPERVISOR), self.journal("injector", INJECTOR))
-        found = moments(*journals, mode, [batch.ended_ns for batch in self.batches])
+    def _outages(self, query: Iterable[Event], injector: Iterable[Event]) -> list[Outage]:
+        mode = self.experiment.engine.recovery_run
+        found = moments(
+            query, self.journal("supervisor", SUPERVISOR), injector, mode, [batch.ended_ns for batch in self.batches]
+        )
         until = self.window[1]
         return [outage for outage in outages(found) if outage.death_ns < until]
 
@@ -148,6 +151,10 @@ class Logs:
 
     @property
     def partition_checkpoints(self) -> list[Row]:
+        return []
+
+    @property
+    def partition_recoveries(self) -> list[PartitionRecovery]:
         return []
 
     @property
@@ -202,8 +209,22 @@ class TestbedLogs(Logs):
         return testbed_tables.batches(self.query, interval_ns, commits=self.commits)
 
     @cached_property
+    def losses(self) -> list[Loss]:
+        """The slots that were lost with their partitions."""
+        return losses(self.query, self.journal("injector", INJECTOR), host_names(self.raw))
+
+    @cached_property
+    def partition_recoveries(self) -> list[PartitionRecovery]:
+        """How the partitions came back."""
+        return partition_recoveries(self.query, self.losses)
+
+    @cached_property
     def outages(self) -> list[Outage]:
-        return self._outages(testbed_tables.as_query_journal(self.query))
+        """When partitions were lost; in runs that recover in parts the others went on."""
+        injector = self.journal("injector", INJECTOR)
+        if self.experiment.engine.standby_run:
+            injector = that_took_something(injector, self.query, self.losses)
+        return self._outages(as_query_journal(self.query), injector)
 
     @cached_property
     def pace(self) -> UndisturbedPace | None:
@@ -211,9 +232,13 @@ class TestbedLogs(Logs):
 
     @cached_property
     def segments(self) -> list[Segment]:
+        if self.experiment.engine.recovers_in_parts:
+            return partial_ledger.ledger(self.window, self.query, self.partition_recoveries)
         return testbed_tables.ledger(self.window, self.query, self.outages)
 
     def follow(self, outage: Outage) -> Recovery:
+        if self.experiment.engine.recovers_in_parts:
+            return testbed_tables.follow_parts(outage, self.query, self.segments, self.partition_recoveries)
         return testbed_tables.follow(outage, self.query, self.segments)
 
     @property
@@ -252,6 +277,7 @@ def build(logs: Logs) -> None:
     _write(logs, "faults", rows.faults(logs.plan, injector))
     _write(logs, "fault_fit", rows.fault_fit(logs.experiment, logs.plan, injector))
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
+    _write(logs, "partition_recoveries", [each.row() for each in logs.partition_recoveries])
     _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window, steady(logs.batches, logs.outages)))
     _write(logs, "partition_checkpoints", logs.partition_checkpoints)
     _write(logs, "ledger", rows.ledger(logs.segments))

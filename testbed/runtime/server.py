@@ -11,7 +11,6 @@ from functools import partial
 
 from experiments.errors import EnvironmentFailure
 from journal.events.testbed import (
-    CheckpointStored,
     Committed,
     Draining,
     EpochReady,
@@ -50,6 +49,7 @@ from testbed.runtime.messages import (
     decode,
     encode,
 )
+from testbed.runtime.milestones import Milestones
 from testbed.runtime.stillness import Stillness
 from testbed.runtime.vetting import Vetting
 from testbed.runtime.wire import NO_PARTITION, Address, BlockReader, Link, WireError, block, turn
@@ -95,9 +95,11 @@ class Server:
     """Runs a `Coordinator` for slots that connect to `address` and greet with the run's token; the journal gets
 
     guest-refused                one of the run, but not yet a slot, that said what no slot would say
-    worker-joined, worker-lost   a slot, by the name that it gets here, the Spark task and its attempt; why it was lost
+    worker-joined, worker-lost   a slot, by the name that it gets here, the Spark task and its attempt; why it was lost,
+                                 and the partitions that it had
     recovering                   a recovery begins: its epoch, the line (a checkpoint's number for each partition),
-                                 where that has the sources, and the partitions that are restored
+                                 where that has the sources, the partitions that are restored, and how far they were
+    partition-loaded, -reached   a restored partition has its state again; it is as far as it was
     ready                        whoever takes part in a recovery is ready, and goes on
     round-started, round-stored  of coordinated checkpoints
     slot-failed                  a slot's last words, when it ends by its own fault
@@ -124,6 +126,7 @@ class Server:
         self._broken: dict[Guest, _Break] = {}
         self._stillness = Stillness()
         self._committed = self._coordinator.history.stable
+        self._milestones = Milestones(self._layout, journal)
         self._draining, self._held, self._ends = False, set[int](), dict[int, int]()
         self._round: tuple[int, set[int]] = (0, set())
         self._next_round_s = self._next_progress_s = 0.0
@@ -207,7 +210,8 @@ class Server:
         guest.link.close()
         self._broken.pop(guest, None)
         if guest.hello is not None:
-            self._journal.record(WorkerLost(guest.name, guest.hello.task, why))
+            had = tuple(self._name(number) for number in sorted(self._coordinator.placement.partitions_of(guest.name)))
+            self._journal.record(WorkerLost(guest.name, guest.hello.task, why, had))
             self._coordinator.on_lost(guest.name)
 
     def _on_slot_message(self, guest: Guest, message: SlotMessage) -> None:
@@ -220,8 +224,7 @@ class Server:
         elif isinstance(message, SlotStatus):
             self._vetting.status(message)
             guest.status = message
-            for each in message.kept:
-                self._journal.record(CheckpointStored(**{**vars(each), "partition": self._name(each.partition)}))
+            self._milestones.note(message)
         elif isinstance(message, Broken) and message.epoch == self._coordinator.epoch:
             self._note_broken(guest, message)
 
@@ -304,17 +307,20 @@ class Server:
         line = self._coordinator.history.line
         numbers = {self._name(at.partition): at.number for at in line}
         restored = tuple(sorted(sweep.partitions))
-        self._journal.record(Recovering(sweep.epoch, numbers, self._sources_at(line), restored))
+        back = tuple(each.number for each in self._layout.partitions if each.name in sweep.partitions)
+        reached = self._milestones.reached(back)
+        named = {self._name(number): {str(c): at for c, at in by.items()} for number, by in reached.items()}
+        self._journal.record(Recovering(sweep.epoch, numbers, self._sources_at(line), restored, named))
         self._janitor.sweep(sweep)
         hosts = self._coordinator.placement.hosts
         seats = max(self._job.slots, *(seat + 1 for seat in hosts))
         workers = [self._guests[hosts[seat]] if seat in hosts else None for seat in range(seats)]
         addresses = tuple(None if each is None else each.hello.address for each in workers)
         serials = tuple(0 if each is None else each.serial for each in workers)
-        back = tuple(each.number for each in self._layout.partitions if each.name in sweep.partitions)
+        moved = self._coordinator.placement.moved
         for seat, worker in enumerate(workers):
             if worker is not None:
-                worker.say(Peers(sweep.epoch, addresses, serials, seat, back, self._coordinator.placement.moved))
+                worker.say(Peers(sweep.epoch, addresses, serials, seat, back, moved, reached))
         self._held.clear()
         if self._ends:  # before any source goes on
             self._tell_all_to_drain()
@@ -350,7 +356,7 @@ class Server:
 
     def _positions(self) -> dict[str, int]:
         """Where the sources are."""
-        statuses = [guest.status for guest in self._guests.values()]
+        statuses = [guest.status for guest in self._hosting_guests()]
         return {self._name(number): at for each in statuses for number, at in each.positions.items()}
 
     def _tell_all_to_drain(self) -> None:
@@ -375,7 +381,7 @@ class Server:
         self._tell_all_to_drain()
 
     def _tell_progress(self) -> None:
-        statuses = [guest.status for guest in self._guests.values()]
+        statuses = [guest.status for guest in self._hosting_guests()]
         report = Report(
             epoch=self._coordinator.epoch,
             phase=RunPhase(self._coordinator.phase.value),

@@ -121,7 +121,9 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         run_id=run_id,
         workload=cast(NexmarkSpec | ReachabilitySpec, experiment.workload),  # the spec refuses others on the testbed
         protocol=engine.protocol_run.value,
-        slots=experiment.cores,
+        slots=experiment.cores - engine.standby_run,
+        standby=engine.standby_run,
+        recovery=engine.recovery_run.value,
         parallelism=engine.partitions,
         input=JobInput(InputKind.KAFKA, None, broker=handle.kafka),
         output=OutputSpec(OutputKind.KAFKA, delivery, broker=handle.kafka),

@@ -5,9 +5,11 @@ import pytest
 from experiments import spec
 from experiments.engines import Protocol
 from experiments.errors import BadInput
+from experiments.recovery_modes import OF_THE_TESTBED, PARTIAL, RecoveryMode
 from experiments.workloads import TESTBED
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES
+from testbed.recovery import STRATEGIES
 
 EXAMPLE, BATCHED = "dataflow-q12", "{name: dataflow, protocol: batch-aligned"
 
@@ -15,6 +17,35 @@ EXAMPLE, BATCHED = "dataflow-q12", "{name: dataflow, protocol: batch-aligned"
 def test_experiments_and_the_testbed_know_the_same_queries_and_protocols():
     assert set(QUERIES) == TESTBED
     assert [protocol.value for protocol in Protocol] == list(PROTOCOLS)
+
+
+def test_experiments_and_the_testbed_know_the_same_recovery_strategies():
+    assert [mode.value for mode in OF_THE_TESTBED] == list(STRATEGIES)
+    assert [mode.value for mode in PARTIAL] == [name for name, each in STRATEGIES.items() if each.partial]
+
+
+def test_the_default_of_recovery_is_that_of_the_engine():
+    assert spec.load("wordcount").engine.recovery_run is RecoveryMode.QUERY
+    assert spec.load(EXAMPLE).engine.recovery_run is RecoveryMode.GLOBAL
+    passive = spec.load(EXAMPLE, ["engine.recovery=passive", "engine.protocol=batch-aligned", "engine.standby=1"])
+    assert (passive.engine.recovery_run, passive.engine.standby_run) == (RecoveryMode.PASSIVE, 1)
+    assert passive.engine.recovers_in_parts
+    assert not spec.load(EXAMPLE).engine.recovers_in_parts
+
+
+def test_a_slot_that_stands_by_needs_no_partition():
+    spare = ["cluster.workers=3", "engine.standby=1", "engine.partitions=2"]
+    assert spec.load(EXAMPLE, spare).engine.partitions == 2
+    with pytest.raises(BadInput, match=r"at least 2 with engine dataflow: each of .* slots that does not stand by"):
+        spec.load(EXAMPLE, [*spare[:2], "engine.partitions=1"])
+
+
+def test_a_run_of_the_testbed_from_before_it_had_strategies_is_read():
+    """The documents of such runs state the default of that time, which the testbed passed over."""
+    document = spec.load(EXAMPLE).model_dump(mode="json")
+    del document["engine"]["standby"]
+    document["engine"]["recovery"] = "query"
+    assert spec.Experiment.model_validate(document).engine.recovery_run is RecoveryMode.GLOBAL
 
 
 def test_the_testbed_has_defaults_of_its_own():
@@ -59,9 +90,16 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine.store_endpoint=http://127.0.0.1:9000", "engine.store_endpoint", "left out without engine.store"),
         ("engine.partitions=1", "engine.partitions", "at least 2 with engine dataflow"),
         ("engine.trigger=real-time", "engine.trigger", "left out with engine dataflow"),
-        ("engine.recovery=task", "engine.recovery", "left out with engine dataflow"),
+        ("engine.recovery=task", "engine.recovery", "global, blocking, passive with engine dataflow"),
+        ("engine.recovery=query", "engine.recovery", "global, blocking, passive with engine dataflow"),
+        ("engine.recovery=hope", "engine.recovery", "'global', 'blocking' or 'passive'"),
+        ("engine.recovery=passive", "engine.recovery", "global unless engine.protocol is batch-aligned"),
+        ("engine.standby=2", "engine.standby", "at most 1: of workers x worker_cores slots, one at least must host"),
+        ("engine.standby=-1", "engine.standby", "0 or more"),
         ("faults={events: [{at: 1, kind: driver-kill}]}", "faults", "any other kind with engine dataflow"),
         ("engine.name=structured-streaming", "engine.protocol", "left out with engine structured-streaming"),
+        ("engine={recovery: passive}", "engine.recovery", "query, task with engine structured-streaming"),
+        ("engine={standby: 1}", "engine.standby", "left out with engine structured-streaming"),
     ],
 )
 def test_what_does_not_fit_is_named_in_one_line(override, field, allowed):

@@ -10,7 +10,6 @@ from results.tables.schema import RUN_TABLES
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.testbed_tables import (
-    as_query_journal,
     batches,
     follow,
     ledger,
@@ -168,7 +167,3 @@ def test_what_a_recovery_leaves_behind_is_invalid():
 def test_the_overhead_of_messages():
     assert message_overhead(JOURNAL) == pytest.approx(1.25)
     assert message_overhead([]) is None
-
-
-def test_a_lost_slot_is_what_the_query_notices():
-    assert [each.name for each in as_query_journal(JOURNAL)] == ["ready", "executors-lost", "ready"]

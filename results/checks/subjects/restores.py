@@ -1,0 +1,119 @@
+"""Lost partitions came back one step after the other, and in the time that the model of passive replication predicts."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pandas as pd
+
+from experiments.errors import BadInput
+from experiments.recovery_modes import RecoveryMode
+from experiments.spec import Experiment
+from models.passive_restore import Restore, predicted_s
+from results.checks.check import Check, has_faults, is_dataflow
+from results.checks.evidence import Evidence
+from results.checks.rules import NotEnough, Rule, between, in_set
+from results.checks.subjects.tables import row_count, value_rules
+from results.tables.schema import RecoveredHow
+
+TOLERANCE = 0.2  # of the predicted time, on average over the restores
+SHORTEST_S = 0.5  # below that, what the model leaves out prevails: the orders of the coordinator, a batch's length
+
+
+def restores(evidence: Evidence) -> pd.DataFrame:
+    """Return one row per recovery that the window saw to its end: `measured_s`, `predicted_s`, and `off`, by which
+    share of the predicted time they differ on average over all rows."""
+    rows = evidence.rows("partition_recoveries", "no partition was lost")
+    found = [_restore(of_one) for _, of_one in rows[rows["how"] == RecoveredHow.RESTORED].groupby("epoch")]
+    seen = [each for each in found if each is not None]
+    try:
+        predicted = predicted_s(seen)
+    except BadInput as refusal:
+        raise NotEnough(f"{len(seen)} restores were seen to their end: {refusal}") from None
+    table = pd.DataFrame({"measured_s": [each.measured_s for each in seen], "predicted_s": predicted})
+    if (table["predicted_s"] < SHORTEST_S).any():
+        shortest_s = table["predicted_s"].min()
+        raise NotEnough(
+            f"a restore of {shortest_s:.2f} s is shorter than {SHORTEST_S:g} s: what the model leaves out prevails"
+        )
+    return table.assign(off=((table["measured_s"] - table["predicted_s"]).abs() / table["predicted_s"]).mean())
+
+
+def partition_recoveries(evidence: Evidence) -> pd.DataFrame:
+    """Return the table with `ahead_s`: by how much a step of a recovery comes before the one that it follows, at most.
+
+    Of a run in which nothing was lost one row: `outages`, the number of its recoveries.
+    """
+    rows = evidence.table("partition_recoveries")
+    if rows.empty:
+        outages = len(evidence.table("recoveries"))
+        if outages:
+            raise NotEnough("the journal of this run does not say which partitions were lost")
+        return pd.DataFrame({"outages": [outages]})
+    steps = [rows[f"{step}_ns"].astype("Int64") for step in ("death", "notice", "ready", "reached")]
+    ahead_ns = pd.concat([before - after for before, after in pairwise(steps)], axis=1).max(axis=1)
+    return rows.assign(ahead_s=ahead_ns.astype(float) / 1e9)
+
+
+def _restore(rows: pd.DataFrame) -> Restore | None:
+    """The partitions of one recovery together; None if not all of them arrived, or what they had done is not known."""
+    if rows[["ready_ns", "reached_ns", "checkpoint_age_s", "rate", "loaded_bytes", "load_s"]].isna().any(axis=None):
+        return None
+    return Restore(
+        size_bytes=float(rows["loaded_bytes"].sum()),
+        load_s=float(rows["load_s"].sum()),
+        due_records=float((rows["checkpoint_age_s"] * rows["rate"]).sum()),
+        replay_s=(int(rows["reached_ns"].max()) - int(rows["ready_ns"].min())) / 1e9,
+        replayed=float(rows["replayed_records"].sum()),
+    )
+
+
+def _rules(evidence: Evidence) -> list[Rule]:
+    return [between("off", 0, TOLERANCE)]
+
+
+def _observed(table: pd.DataFrame) -> str:
+    seconds = ", ".join(f"{row.measured_s:.2f} ({row.predicted_s:.2f})" for row in table.itertuples())
+    return f"{table['off'].iat[0]:.0%} off: {seconds} s"
+
+
+def is_passive(experiment: Experiment) -> bool:
+    """Whether lost partitions are restored alone, from their checkpoints."""
+    return has_faults(experiment) and experiment.engine.recovery_run is RecoveryMode.PASSIVE
+
+
+def _value_rules(evidence: Evidence) -> list[Rule]:
+    if evidence.table("partition_recoveries").empty:
+        return [in_set("outages", 0)]
+    return [*value_rules("partition_recoveries"), between("ahead_s", None, 0)]
+
+
+def _lost_and_back(table: pd.DataFrame) -> str:
+    return "nothing was lost" if "outages" in table else row_count(table)
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        name="partition_recoveries.values",
+        table="partition_recoveries",
+        subject=partition_recoveries,
+        rules=_value_rules,
+        observed=_lost_and_back,
+        expected=lambda evidence: "no value missing or out of range; death, notice, ready, reached in this order",
+        asks="no value is missing or out of range; death, notice, ready and reached are in this order",
+        asked_of="the testbed, and faults",
+        applies=lambda experiment: is_dataflow(experiment) and has_faults(experiment),
+    ),
+    Check(
+        name="restores.as_modelled",
+        table="partition_recoveries",
+        subject=restores,
+        rules=_rules,
+        observed=_observed,
+        expected=lambda evidence: f"measured (predicted) within {TOLERANCE:.0%} on average",
+        asks="restores take what bytes / read rate + checkpoint age x rate / service rate gives, within 20 % on average"
+        "; the rates are those of the other restores",
+        asked_of="`engine.recovery` `passive`, and faults",
+        applies=is_passive,
+    ),
+)
