@@ -12,7 +12,7 @@ from experiments.fault_kinds import FaultKind
 from experiments.field_types import Spelling
 from experiments.hashtags import HashtagsSpec
 from experiments.parsing import Misfit, Positive, Spec
-from experiments.recovery_modes import OF_STRUCTURED_STREAMING, PARTIAL, RecoveryMode, names
+from experiments.recovery_modes import OF_STRUCTURED_STREAMING, PARTIAL, RecoveryMode, RecoveryPlanner, names
 from experiments.recovery_modes import OF_THE_TESTBED as STRATEGIES
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
@@ -24,7 +24,10 @@ BUCKET = Spelling(
     r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
 )
 ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, without a user")
-OF_THE_TESTBED = ("protocol", "records_per_message", "batch_length_s", "chaining", "standby", "store", "store_endpoint")
+OF_THE_TESTBED = (
+    *("protocol", "records_per_message", "batch_length_s", "chaining", "standby", "planner", "capacity"),
+    *("store", "store_endpoint"),
+)
 
 
 class EngineName(StrEnum):
@@ -84,6 +87,16 @@ class EngineSpec(Spec):
     standby: Annotated[
         int | None,
         Field(ge=0, le=1000, description="dataflow: so many of the slots stand by to take the place of lost ones; 0"),
+    ] = None
+    planner: Annotated[
+        RecoveryPlanner | None,
+        Field(description="dataflow, recovery query-centric: what decides which queries go back first; best-density"),
+    ] = None
+    capacity: Annotated[
+        int | None,
+        Field(
+            ge=1, le=1000, description="dataflow, recovery query-centric: partitions that a slot takes; an even share"
+        ),
     ] = None
     store: Annotated[
         Annotated[str, BUCKET] | None,
@@ -191,7 +204,8 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
     if isinstance(workload, WindowTreeSpec) and engine.partitions != workload.sources:
         allowed = f"{workload.sources} with window-tree, as many as its source has: the first of workload.parallelism"
         raise Misfit("engine.partitions", engine.partitions, allowed)
-    if engine.partitions < (hosting := cores - engine.standby_run):
+    hosting = cores - engine.standby_run
+    if engine.partitions < hosting and engine.recovery_run is not RecoveryMode.QUERY_CENTRIC:
         spare = " that does not stand by" if engine.standby_run else ""
         reason = f"each of workers x worker_cores slots{spare} needs a partition"
         raise Misfit("engine.partitions", engine.partitions, f"at least {hosting} with engine dataflow: {reason}")
@@ -208,6 +222,9 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
         reason = "what survivors send must not depend on timing"
         allowed = f"{RecoveryMode.GLOBAL.value} unless engine.protocol is batch-aligned: {reason}"
         raise Misfit("engine.recovery", mode.value, allowed)
+    for name in ("planner", "capacity"):
+        if mode is not RecoveryMode.QUERY_CENTRIC and (value := getattr(engine, name)) is not None:
+            raise Misfit(f"engine.{name}", str(value), "left out unless engine.recovery is query-centric")
     if engine.standby_run >= cores:
         allowed = f"at most {cores - 1}: of workers x worker_cores slots, one at least must host partitions"
         raise Misfit("engine.standby", engine.standby_run, allowed)

@@ -17,11 +17,22 @@ class RecoveryMode(StrEnum):
     GLOBAL = "global"  # every partition goes back
     BLOCKING = "blocking"  # the lost partitions go back, once all of them can
     PASSIVE = "passive"  # each lost partition goes back as soon as it can
+    QUERY_CENTRIC = "query-centric"  # lost partitions go back query by query, as slots come that have room for them
 
 
 OF_STRUCTURED_STREAMING = (RecoveryMode.QUERY, RecoveryMode.TASK)
 OF_THE_TESTBED = tuple(each for each in RecoveryMode if each not in OF_STRUCTURED_STREAMING)
-PARTIAL = (RecoveryMode.BLOCKING, RecoveryMode.PASSIVE)  # partitions that were not lost go on
+# Partitions that were not lost go on.
+PARTIAL = (RecoveryMode.BLOCKING, RecoveryMode.PASSIVE, RecoveryMode.QUERY_CENTRIC)
+
+
+class RecoveryPlanner(StrEnum):
+    """Who decides what goes back under `query-centric`, each by the name that it has in `models.recovery`."""
+
+    EXACT = "exact"
+    DP = "dp"
+    BEST_DENSITY = "best-density"
+    OPERATOR_CENTRIC = "operator-centric"
 
 
 def names(modes: tuple[RecoveryMode, ...]) -> str:

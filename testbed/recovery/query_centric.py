@@ -52,7 +52,7 @@ class QueryCentric(Recovery):
 
     def plan(self, world: World) -> dict[int, str | None]:
         """Who goes back, and to which worker."""
-        if not world.started and world.placed != world.everyone:
+        if not world.started and len(world.workers) < world.slots:
             return {}
         # After an object could not be read, those that are alive go back, too: where they are.
         back: dict[int, str | None] = {number: world.hosts[number] for number in world.down & world.hosts.keys()}

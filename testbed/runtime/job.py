@@ -7,6 +7,7 @@ from enum import Enum
 from pathlib import Path
 
 from experiments.errors import BadInput
+from experiments.hashtags import HashtagsSpec
 from experiments.typed_json import TypedJson
 from infra.broker import Broker
 from testbed.core.by_batch.cutting import Batching
@@ -17,7 +18,9 @@ from testbed.core.recovery import Global, Recovery
 from testbed.operators import Delivery
 from testbed.protocols import Protocol, by_name
 from testbed.queries import TestbedWorkload, dataflow
+from testbed.recovery import QueryCentric
 from testbed.recovery import by_name as strategy_by_name
+from testbed.recovery.query_centric import BEST_DENSITY
 from testbed.stores.store import DirectoryStore, ObjectStore
 from workloads.topics import INPUT, OUTPUT
 
@@ -75,6 +78,7 @@ class Job(TypedJson):
     parallelism             partitions of the input, so of each source, and of each operator unless the workload says it
     domains                 the failure domains of hosts, by their addresses, as far as they are known
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
+    planner, capacity       of recovery query-centric: `testbed.recovery.query_centric`
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
     batch_length_s          by batches: what a batch covers of the time at which records were due
@@ -94,6 +98,8 @@ class Job(TypedJson):
     standby: int = 0
     domains: dict[str, str] = field(default_factory=dict)
     recovery: str = Global.name
+    planner: str = BEST_DENSITY
+    capacity: int | None = None
     chaining: bool = True
     batch_length_s: float = 0.25
     checkpoint_interval_s: float = 5.0
@@ -106,7 +112,7 @@ class Job(TypedJson):
         for name in ("slots", "parallelism", "checkpoint_interval_s", "batch_length_s", "silence_limit_s"):
             if getattr(self, name) <= 0:
                 raise BadInput(name, getattr(self, name), "more than 0")
-        if self.parallelism < self.slots:
+        if self.parallelism < self.slots and self.strategy is not QueryCentric:
             raise BadInput("parallelism", self.parallelism, f"{self.slots} or more, so that every slot has work")
         if self.standby < 0:
             raise BadInput("standby", self.standby, "0 or more")
@@ -117,7 +123,10 @@ class Job(TypedJson):
             raise BadInput("recovery", self.recovery, why)
         if self.input.rate <= 0:
             raise BadInput("input.rate", self.input.rate, "more than 0")
-        self.protocol_class.check(self.layout())
+        layout = self.layout()
+        self.protocol_class.check(layout)
+        if self.strategy is QueryCentric:
+            self._check_capacity(len(layout.partitions))
 
     @property
     def protocol_class(self) -> type[Protocol]:
@@ -127,6 +136,20 @@ class Job(TypedJson):
     def strategy(self) -> type[Recovery]:
         """The class of the recovery strategy; raises `BadInput` for an unknown name."""
         return strategy_by_name(self.recovery)
+
+    def brought_back_by(self) -> Recovery:
+        """The recovery strategy with its parameters."""
+        if self.strategy is not QueryCentric:
+            return self.strategy()
+        priorities = self.workload.query_priorities if isinstance(self.workload, HashtagsSpec) else {}
+        return QueryCentric(self.capacity, self.planner, priorities)
+
+    def _check_capacity(self, partitions: int) -> None:
+        """Raises `BadInput` if the dataflow could not even start whole."""
+        self.brought_back_by()
+        if self.capacity is not None and self.capacity * self.slots < partitions:
+            least = -(-partitions // self.slots)
+            raise BadInput("capacity", self.capacity, f"{least} or more, to start {partitions} partitions")
 
     @property
     def batching(self) -> Batching:

@@ -117,7 +117,7 @@ class Server:
         self._job, self._journal = job, journal
         self._layout = job.layout()
         self._vetting = Vetting(self._layout)
-        self._coordinator = Coordinator(self._layout, job.protocol_class, job.slots, recovery=job.strategy())
+        self._coordinator = Coordinator(self._layout, job.protocol_class, job.slots, recovery=job.brought_back_by())
         self._janitor = Janitor(job.object_store(), journal)
         self._entrance = Entrance(self.selector, host, SLOT, token, self._on_guest)
         self.address: Address = self._entrance.address
