@@ -14,6 +14,7 @@ TABLES = (
         "fault_fit",
         "recoveries",
         "partition_recoveries",
+        "query_recoveries",
         "checkpoints",
         "partition_checkpoints",
         "ledger",

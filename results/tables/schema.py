@@ -15,7 +15,7 @@ from results.tables.columns import FLAG, REAL, SHARE, SIGNED, TEXT, WHOLE, Table
 from results.verdict import Verdict
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
@@ -187,6 +187,20 @@ RUN_TABLES: dict[str, Table] = {
             may(WHOLE, "replayed_bytes", "their size; 0 for a source, which reads them from its storage"),
             may(WHOLE, "loaded_bytes", "size of the objects that it read"),
             may(REAL, "load_s", "reading them and rebuilding its state"),
+        ),
+    ),
+    "query_recoveries": Table(
+        "a query of the testbed in a burst of losses, under recovery `query-centric`",
+        (
+            may(WHOLE, "fault", "the fault that took its first partition; null if none is known", bounds=SIGNED),
+            must(TEXT, "query", "the query, by its output partition"),
+            must(REAL, "priority", "its priority", "1"),
+            must(WHOLE, "death_ns", "its first partition died"),
+            may(WHOLE, "planned_ns", "the coordinator told the last of its lost partitions to go back; null: never"),
+            may(WHOLE, "available_ns", "all of them were as far as they had been; null if that was not seen"),
+            may(
+                WHOLE, "predicted_ns", "the model has it planned, given which slots came when; null: never, or unknown"
+            ),
         ),
     ),
     "checkpoints": Table(

@@ -41,6 +41,7 @@ from spark_jobs.tables.losses import Loss, as_query_journal, host_names, losses,
 from spark_jobs.tables.outages import Outage, moments, outages
 from spark_jobs.tables.partition_recoveries import PartitionRecovery, partition_recoveries
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
+from spark_jobs.tables.query_recoveries import query_recoveries
 from spark_jobs.tables.recoveries import Recovery, by_batches, recoveries
 
 EVENTS = "spark-events"  # of raw
@@ -158,6 +159,10 @@ class Logs:
         return []
 
     @property
+    def query_recoveries(self) -> list[Row]:
+        return []
+
+    @property
     def message_overhead(self) -> float | None:
         return None
 
@@ -217,6 +222,10 @@ class TestbedLogs(Logs):
     def partition_recoveries(self) -> list[PartitionRecovery]:
         """How the partitions came back."""
         return partition_recoveries(self.query, self.losses)
+
+    @property
+    def query_recoveries(self) -> list[Row]:
+        return query_recoveries(self.experiment, self.query, self.losses, self.partition_recoveries)
 
     @cached_property
     def outages(self) -> list[Outage]:
@@ -278,6 +287,7 @@ def build(logs: Logs) -> None:
     _write(logs, "fault_fit", rows.fault_fit(logs.experiment, logs.plan, injector))
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
     _write(logs, "partition_recoveries", [each.row() for each in logs.partition_recoveries])
+    _write(logs, "query_recoveries", logs.query_recoveries)
     _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window, steady(logs.batches, logs.outages)))
     _write(logs, "partition_checkpoints", logs.partition_checkpoints)
     _write(logs, "ledger", rows.ledger(logs.segments))

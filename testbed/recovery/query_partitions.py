@@ -56,11 +56,12 @@ def problem_of(
         queries=tuple(hit),
         needs=sparse.csr_array((np.ones(rows.size), (rows, columns)), (len(hit), len(failed))),
         costs=np.ones(len(failed)),
-        priorities=np.array([_priority(name, priorities) for name in hit]),
+        priorities=np.array([priority_of(name, priorities) for name in hit], dtype=float),
         feeds=sparse.csr_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape),
         capacity=capacity,
     )
 
 
-def _priority(query: str, priorities: Mapping[str, float]) -> float:
+def priority_of(query: str, priorities: Mapping[str, float]) -> float:
+    """The priority of a query that is given by the name of its output partition, or of the sink that this is of."""
     return priorities.get(query, priorities.get(query.rpartition(".")[0], DEFAULT_PRIORITY))

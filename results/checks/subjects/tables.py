@@ -24,7 +24,7 @@ HELD_AGAINST_OTHERS = (
     "useful_time",
 )  # tables with a check of values of their own
 HAVE_THE_TABLE = {"quality": has_oracle, "probes": searches}
-HAVE_THE_TABLE |= dict.fromkeys(("partition_checkpoints", "partition_recoveries"), is_dataflow)
+HAVE_THE_TABLE |= dict.fromkeys(("partition_checkpoints", "partition_recoveries", "query_recoveries"), is_dataflow)
 NEEDED_FOR = {
     **dict.fromkeys(("faults", "fault_fit"), has_faults),
     "partition_checkpoints": takes_checkpoints,
