@@ -161,7 +161,7 @@ class Report(Event, name="progress"):
 
     tallies       by partition what it has counted (`testbed.core.partition.Tally`)
     positions     where the sources are
-    slots         how many slots there are, for which the other figures are summed up
+    slots         how many slots have partitions; the other figures are theirs
     sent_bytes    what slots have sent to each other
     cpu_s         CPU time of their processes [s]
     idle_s        time in which they had nothing to do [s]

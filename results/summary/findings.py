@@ -10,6 +10,7 @@ from typing import SupportsFloat
 
 import pandas as pd
 
+from experiments.recovery_modes import PARTIAL
 from models.utilization import Values, optimal_interval, utilization
 from results.damage import Damaged
 from results.runs.store import Run
@@ -108,9 +109,13 @@ def the_run(run: Run) -> pd.Series | None:
 
 
 def engine_and_mode(row: pd.Series) -> str:
-    """What executed a run, for people, by its row of the runs table: such as `dataflow (protocol coordinated)`."""
+    """What executed a run, for people, by its row of the runs table: such as `dataflow (protocol coordinated)`.
+
+    How the testbed recovers is told if it recovers in parts: only then survivors go on.
+    """
     if pd.notna(row.get("protocol")):
-        return f"{row['engine']} (protocol {row['protocol']})"
+        in_parts = f", recovery {row['recovery']}" if row["recovery"] in PARTIAL else ""
+        return f"{row['engine']} (protocol {row['protocol']}{in_parts})"
     return f"{row['engine']} ({row['trigger']}, recovery by {row['recovery']})"
 
 

@@ -1,4 +1,4 @@
-"""Lost partitions came back one step after the other, and in the time that the model of passive replication predicts."""
+"""Lost partitions came back one step after the other, and in the time that passive replication should take."""
 
 from __future__ import annotations
 

@@ -148,6 +148,7 @@ def test_every_kind_of_check_is_seen_to_fail() -> None:
     """No check may be unable to fail: schemas and values share code over tables, the others are each listed."""
     seen = {name for name, _, _ in DAMAGE}
     apart = {"sustainable.bracketed", "sustainable.sustained"}  # of a run that searched
+    apart |= {"restores.as_modelled"}  # of a run that recovers in parts: see test_restores
     assert {check.name for check in CHECKS if not check.name.endswith((".schema", ".values"))} <= seen | apart
 
 

@@ -11,6 +11,7 @@ from results.checks.evidence import Evidence
 from results.checks.judge import judge, open_context
 from results.predictions.described import OTHERS_GO_ON, SOME_TAKE_NOTHING, not_described
 from results.predictions.tables import write_predictions
+from results.summary.findings import engine_and_mode
 from results.tables.schema import TABLES
 from results.views.terminal import summary
 from tests.unit.results import synthetic
@@ -152,3 +153,12 @@ def test_a_run_that_recovers_in_parts_has_the_reason_in_place_of_a_prediction(tm
     assert found[["model", "why"]].values.tolist() == [[OTHERS_GO_ON, OTHERS_GO_ON]]
     assert found["predicted"].isna().all()
     assert f"predicted  {OTHERS_GO_ON}" in summary(run)
+
+
+@pytest.mark.parametrize(
+    ("recovery", "words"),
+    [("passive", "dataflow (protocol coordinated, recovery passive)"), ("global", "dataflow (protocol coordinated)")],
+)
+def test_people_are_told_which_runs_recover_in_parts(recovery, words):
+    row = pd.Series({"engine": "dataflow", "protocol": "coordinated", "recovery": recovery, "trigger": "micro-batch"})
+    assert engine_and_mode(row) == words

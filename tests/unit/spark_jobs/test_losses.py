@@ -27,6 +27,14 @@ def test_the_query_is_ready_once_nothing_is_lost_any_more():
     assert found == [("ready", at(0)), *lost]
 
 
+def test_some_that_are_back_do_not_end_the_outage_while_others_are_lost():
+    both = sorted(
+        [*JOURNAL, told("worker-lost", 20.55, worker="slot-2", partitions=SECOND)], key=lambda each: each.at_ns
+    )
+    ready = [each.at_ns for each in as_query_journal(both) if each.name == "ready"]
+    assert ready == [at(0), at(45)]
+
+
 def test_a_partition_that_is_lost_again_before_it_went_on_keeps_the_outage_open():
     again = told("worker-lost", 44.8, worker="slot-3", partitions=SECOND)
     later = [told("recovering", 50, epoch=4, line={}, restored=SECOND), told("ready", 51, epoch=4)]

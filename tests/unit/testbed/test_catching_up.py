@@ -2,15 +2,18 @@
 
 import time
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from testbed.core.checkpoints import OUTSIDE, initial_line
 from testbed.core.control import Go, Ready, Restore
+from testbed.core.progress import Tally
 from testbed.operators import Delivery
+from testbed.runtime.catching_up import CatchingUp
 from testbed.runtime.job import InputKind, JobInput, OutputKind, OutputSpec
 from testbed.runtime.messages import Peers
+from testbed.runtime.restoring import ReadBack
 from tests.unit.testbed.lone_slot import LoneSlot
 from tests.unit.testbed.small_job import JOB
 
@@ -130,3 +133,32 @@ def test_who_goes_back_again_on_the_way_arrives_in_the_later_recovery_only(slot)
     slot.go(3)
     slot.until(lambda: slot.look() and len(slot.reached) == len(slot.everyone))
     assert {each.epoch for each in slot.reached} == {3}
+
+
+def test_where_nobody_knows_how_far_a_partition_was_an_earlier_goal_is_void(slot):
+    slot.restore(2, run_to_the_end(slot, 1, {}))
+    run_to_the_end(slot, 3, {})
+    assert slot.reached == []
+
+
+@dataclass
+class Standing:
+    """A partition that is as far as it says."""
+
+    progress: dict[int, int]
+    number: int = 4
+    epoch: int = 2
+    position: int = 0
+    running: bool = True
+    tally: Tally = field(default_factory=Tally)
+
+
+def test_a_partition_is_back_once_it_is_on_all_of_its_channels():
+    partition, catching_up = Standing({7: 10, 8: 9}), CatchingUp()
+    catching_up.expect(Peers(2, (), (), 0, (4,), reached={4: {7: 10, 8: 10}}))
+    catching_up.begin(partition, ReadBack({}, (None, None), 0.1))
+    catching_up.look(1.0)
+    assert catching_up.take_reached() == ()
+    partition.progress[8] = 10
+    catching_up.look(1.0)
+    assert [each.partition for each in catching_up.take_reached()] == [4]
