@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 from experiments.engines import EngineName
+from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment, LoadMode
 from results.checks.evidence import Evidence
 from results.checks.rules import TableCheck
@@ -63,6 +64,11 @@ def takes_checkpoints(experiment: Experiment) -> bool:
     return is_dataflow(experiment) and experiment.engine.takes_checkpoints
 
 
+def recovers_by_query(experiment: Experiment) -> bool:
+    """Whether lost queries of the testbed are restored one by one."""
+    return has_faults(experiment) and experiment.engine.recovery_run is RecoveryMode.QUERY_CENTRIC
+
+
 def has_oracle(experiment: Experiment) -> bool:
     """Whether there is an exact output to hold the output against; of an own job there is none."""
     return experiment.workload.has_oracle
@@ -72,6 +78,7 @@ ASKED_OF = {
     None: "every experiment",
     has_oracle: "an oracle",
     is_dataflow: "the testbed",
+    recovers_by_query: "`engine.recovery` `query-centric`, and faults",
     takes_checkpoints: "the testbed with a protocol that takes checkpoints",
     searches: "`load.mode` `sustainable`",
     saturates: "`load.mode` `saturating`",

@@ -9,7 +9,16 @@ import pandas as pd
 
 from experiments.fault_kinds import FaultKind
 from models.sustainable.lag import ProbeOutcome
-from results.checks.check import ASKED_OF, Check, has_faults, has_oracle, is_dataflow, searches, takes_checkpoints
+from results.checks.check import (
+    ASKED_OF,
+    Check,
+    has_faults,
+    has_oracle,
+    is_dataflow,
+    recovers_by_query,
+    searches,
+    takes_checkpoints,
+)
 from results.checks.evidence import PYTHON_TYPES, Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set, pairs_equal, present
 from results.summary.findings import FAILURE_CLASSES, took_effect
@@ -20,11 +29,13 @@ JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
 HELD_AGAINST_OTHERS = (
     "recoveries",
     "partition_recoveries",
+    "query_recoveries",
     "replayed_recoveries",
     "useful_time",
 )  # tables with a check of values of their own
 HAVE_THE_TABLE = {"quality": has_oracle, "probes": searches}
-HAVE_THE_TABLE |= dict.fromkeys(("partition_checkpoints", "partition_recoveries", "query_recoveries"), is_dataflow)
+HAVE_THE_TABLE |= dict.fromkeys(("partition_checkpoints", "partition_recoveries"), is_dataflow)
+HAVE_THE_TABLE["query_recoveries"] = recovers_by_query
 NEEDED_FOR = {
     **dict.fromkeys(("faults", "fault_fit"), has_faults),
     "partition_checkpoints": takes_checkpoints,
