@@ -1,7 +1,8 @@
 """When each query of the testbed was lost, when its last partition was restored, and when it was back where it was.
 
-A burst begins when partitions are lost while none is missing, and ends when none is missing again. Beside what happened
-stands what the model plans for the same losses and the same arrivals of slots (`models.recovery.schedule`).
+A burst begins when partitions are lost while none is missing, and ends when all are as far as they had been. Slots that
+die together are lost one after the other: what one of them had may go to the next, and is lost again. Beside what
+happened stands what the model plans for the same losses and the same arrivals of slots (`models.recovery.schedule`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from experiments.recovery_modes import RecoveryMode, RecoveryPlanner
 from experiments.spec import Experiment
 from experiments.workloads import HashtagsSpec
 from journal.event import Event
-from journal.events.testbed import Recovering, WorkerJoined, WorkerLost
+from journal.events.testbed import PartitionReached, Recovering, WorkerJoined, WorkerLost
 from models.recovery.planners import PLANNERS
 from models.recovery.schedule import Arrival, incremental_schedule
 from results.tables.columns import Row
@@ -32,6 +33,7 @@ class _Burst:
     """Losses that overlap.
 
     down         what has yet to be restored
+    behind       what has yet to be as far as it had been
     lost         the first loss of each partition
     restored_ns  when the last recovery of a partition began
     epochs       of the recoveries
@@ -42,6 +44,7 @@ class _Burst:
     """
 
     down: set[str] = field(default_factory=set)
+    behind: set[str] = field(default_factory=set)
     lost: dict[str, Loss] = field(default_factory=dict)
     restored_ns: dict[str, int] = field(default_factory=dict)
     epochs: set[int] = field(default_factory=set)
@@ -53,6 +56,7 @@ class _Burst:
     def lose(self, loss: Loss, slots: int) -> None:
         self.is_one &= not self.arrivals_ns
         self.down.update(loss.partitions)
+        self.behind.update(loss.partitions)
         for partition in loss.partitions:
             self.lost.setdefault(partition, loss)
             self.restored_ns.pop(partition, None)
@@ -96,7 +100,7 @@ def _bursts(journal: Iterable[Event], lost: Sequence[Loss]) -> list[_Burst]:
         match event:
             case WorkerJoined():
                 slots += 1
-                if burst.down:
+                if burst.lost:
                     burst.arrivals_ns.append(event.at_ns)
             case WorkerLost():
                 slots -= 1
@@ -104,7 +108,9 @@ def _bursts(journal: Iterable[Event], lost: Sequence[Loss]) -> list[_Burst]:
                     burst.lose(next(coming), slots)
             case Recovering():
                 burst.restore(event)
-                if burst.lost and not burst.down:
+            case PartitionReached():
+                burst.behind -= {event.partition} - burst.down
+                if burst.lost and not burst.behind:
                     found.append(_Burst())
     return [burst for burst in found if burst.lost]
 

@@ -80,3 +80,16 @@ def test_a_partition_that_is_lost_again_counts_anew_and_the_model_knows_no_such_
 def test_other_strategies_do_not_know_queries(strategy):
     other = spec.load("incremental-topology-1", [f"engine.recovery={strategy}", "engine.partitions=5"])
     assert rows([*START, *LOSSES, *FIRST_BACK, *THEN_BACK], other) == {}
+
+
+def test_what_goes_to_a_slot_that_dies_next_is_lost_in_the_same_burst():
+    soon = [told("recovering", 20.32, epoch=9, line=LINE, restored=("o0.0",)), told("ready", 20.33, epoch=9)]
+    again = told("worker-lost", 20.55, worker="slot-3", partitions=("o0.0",))
+    lost = [LOSSES[0], *soon, again, *THEN_BACK, joined(8, 60), *restored(5, 60.1, "o0.0")]
+    of = [
+        Loss(0, round(20 * NS), round(20.3 * NS), ("o0.0",)),
+        Loss(1, round(20.25 * NS), round(20.55 * NS), ("o0.0",)),
+    ]
+    journal = [*START, *lost]
+    (row,) = query_recoveries(EXPERIMENT, journal, of, partition_recoveries(journal, of))
+    assert (row["query"], row["fault"], row["planned_ns"] / NS) == ("q0.0", 0, 60.1)
