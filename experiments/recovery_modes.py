@@ -32,6 +32,7 @@ class RecoveryPlanner(StrEnum):
     EXACT = "exact"
     DP = "dp"
     BEST_DENSITY = "best-density"
+    DENSITY_BEAM = "density-beam"
     OPERATOR_CENTRIC = "operator-centric"
 
 

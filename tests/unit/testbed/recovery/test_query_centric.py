@@ -186,7 +186,10 @@ def test_an_error_in_plans_is_noticed(plant, monkeypatch):
 
 @pytest.mark.parametrize(
     ("arguments", "field", "allowed"),
-    [((0,), "capacity", "1 or more"), ((1, "quickest"), "planner", "exact, dp, best-density, operator-centric")],
+    [
+        ((0,), "capacity", "1 or more"),
+        ((1, "quickest"), "planner", "exact, dp, best-density, density-beam, operator-centric"),
+    ],
 )
 def test_what_cannot_work_is_refused_in_one_line(arguments, field, allowed):
     with pytest.raises(BadInput, match=allowed) as mistake:
