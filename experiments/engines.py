@@ -13,7 +13,14 @@ from experiments.field_types import Spelling
 from experiments.hashtags import HashtagsSpec
 from experiments.layered import LayeredSpec
 from experiments.parsing import Misfit, Positive, Spec
-from experiments.recovery_modes import OF_STRUCTURED_STREAMING, PARTIAL, RecoveryMode, RecoveryPlanner, names
+from experiments.recovery_modes import (
+    OF_STRUCTURED_STREAMING,
+    PARTIAL,
+    TELL_QUERIES,
+    RecoveryMode,
+    RecoveryPlanner,
+    names,
+)
 from experiments.recovery_modes import OF_THE_TESTBED as STRATEGIES
 from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
 
@@ -221,7 +228,7 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
         allowed = f"{workload.sources} with {name}, {reason}"
         raise Misfit("engine.partitions", engine.partitions, allowed)
     hosting = cores - engine.standby_run
-    if engine.partitions < hosting and engine.recovery_run is not RecoveryMode.QUERY_CENTRIC:
+    if engine.partitions < hosting and engine.recovery_run not in TELL_QUERIES:
         spare = " that does not stand by" if engine.standby_run else ""
         reason = f"each of workers x worker_cores slots{spare} needs a partition"
         raise Misfit("engine.partitions", engine.partitions, f"at least {hosting} with engine dataflow: {reason}")

@@ -34,7 +34,7 @@ def density_beam(problem: RecoveryProblem) -> RecoveryPlan:
     of = blocks(problem)
     empty = Candidates.empty(of, problem.limit)
     value, recovered = empty.at([0]).best()
-    steps = max(np.count_nonzero(_complete(of, recovered)), 1)
+    steps = max(int(_complete(of, recovered).sum()), 1)
     start, fitting = unknown(of, empty).starts[0], _by_density(empty)
     singles, values = _extended(start, fitting[: _affordable(steps)])
     if values.size and values.max() > value:

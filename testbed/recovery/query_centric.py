@@ -11,6 +11,7 @@ from experiments.errors import BadInput
 from models.recovery.planners import PLANNERS
 from testbed.core.recovery import Recovery, World
 from testbed.recovery.query_partitions import problem_of
+from testbed.recovery.seating import room_of, seated
 
 BEST_DENSITY = "best-density"
 
@@ -62,20 +63,8 @@ class QueryCentric(Recovery):
             return back
         problem = problem_of(world.layout, lost, float(sum(room.values())), self._priorities)
         chosen = np.flatnonzero(self._planner(problem).partitions).tolist()
-        return back | self._seated(chosen, room)
+        return back | seated(chosen, room)
 
     def _room(self, world: World) -> Counter[str]:
         """How many more partitions each worker can take."""
-        capacity = self._capacity or -(-world.partitions // world.slots)
-        room = Counter(dict.fromkeys(sorted(world.workers), capacity))
-        room.subtract(world.hosts.values())
-        return room
-
-    def _seated(self, partitions: list[int], room: Counter[str]) -> dict[int, str | None]:
-        """Each goes to the worker with the most room (section 5), of several to the first by name."""
-        seats: dict[int, str | None] = {}
-        for number in partitions:
-            worker = max(room, key=room.__getitem__)
-            room[worker] -= 1
-            seats[number] = worker
-        return seats
+        return room_of(world, self._capacity)

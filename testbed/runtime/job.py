@@ -18,7 +18,7 @@ from testbed.core.recovery import Global, Recovery
 from testbed.operators import Delivery
 from testbed.protocols import Protocol, by_name
 from testbed.queries import TestbedWorkload, dataflow
-from testbed.recovery import QueryCentric
+from testbed.recovery import Blocking, QueryCentric
 from testbed.recovery import by_name as strategy_by_name
 from testbed.recovery.query_centric import BEST_DENSITY
 from testbed.stores.store import DirectoryStore, ObjectStore
@@ -122,7 +122,7 @@ class Job(TypedJson):
         for name in ("slots", "parallelism", "checkpoint_interval_s", "batch_length_s", "silence_limit_s"):
             if getattr(self, name) <= 0:
                 raise BadInput(name, getattr(self, name), "more than 0")
-        if self.parallelism < self.slots and self.strategy is not QueryCentric:
+        if self.parallelism < self.slots and self.strategy not in (Blocking, QueryCentric):
             raise BadInput("parallelism", self.parallelism, f"{self.slots} or more, so that every slot has work")
         if self.standby < 0:
             raise BadInput("standby", self.standby, "0 or more")
@@ -151,6 +151,8 @@ class Job(TypedJson):
 
     def brought_back_by(self) -> Recovery:
         """The recovery strategy with its parameters."""
+        if self.strategy is Blocking:
+            return Blocking(by_room=self.parallelism < self.slots)
         if self.strategy is not QueryCentric:
             return self.strategy()
         priorities = self.workload.query_priorities if isinstance(self.workload, HashtagsSpec) else {}

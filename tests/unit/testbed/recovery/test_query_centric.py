@@ -10,7 +10,7 @@ from experiments.errors import AftershockError, BadInput
 from models.recovery.planners import PLANNERS
 from models.recovery.problem import recovery_problem
 from testbed.core.recovery import World
-from testbed.recovery import QueryCentric, query_partitions
+from testbed.recovery import Blocking, QueryCentric, query_partitions
 from testbed.recovery.query_partitions import problem_of, queries_of
 from tests.unit.testbed.hashtag_queries import FIFTEEN, TWO, laid_out
 from tests.unit.testbed.recovery.bursts import (
@@ -91,6 +91,28 @@ def test_after_a_complete_failure_nobody_waits_for_the_last_worker():
     _, found = arrivals_after(laid_out(FIFTEEN), QueryCentric(FOUR), TEN, range(10))
     assert [len(each) for each in found[:2]] == [0, 1]
     assert len(found[-1]) == 15
+
+
+def test_blocking_waits_for_the_last_worker_and_keeps_what_survivors_have():
+    _, found = arrivals_after(laid_out(FIFTEEN), Blocking(by_room=True), TEN, range(8))
+    assert [len(each) for each in found[1:]] == [len(found[0])] * 7 + [15]
+    assert len(found[0]) < 15
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_blocking_by_room_loses_nothing(seed):
+    simulation = BurstSimulation(TWO, seed, 5, 1, None, burst(seed, 5, 80), recovery=Blocking(by_room=True))
+    assert simulation.run().published == simulation.wanted
+    assert simulation.outcome.crashes >= 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_at_no_arrival_are_more_queries_back_by_blocking_than_query_by_query(seed):
+    lost = Random(seed).sample(range(TEN), 8)
+    _, by_query = arrivals_after(laid_out(FIFTEEN), QueryCentric(FOUR), TEN, lost)
+    _, blocking = arrivals_after(laid_out(FIFTEEN), Blocking(by_room=True), TEN, lost)
+    assert all(len(one) >= len(other) for one, other in zip(by_query, blocking, strict=True))
+    assert any(len(one) > len(other) for one, other in zip(by_query, blocking, strict=True))
 
 
 def simulated(spec, seed, planner="best-density"):
