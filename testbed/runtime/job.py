@@ -20,7 +20,7 @@ from testbed.protocols import Protocol, by_name
 from testbed.queries import TestbedWorkload, dataflow
 from testbed.recovery import Blocking, QueryCentric
 from testbed.recovery import by_name as strategy_by_name
-from testbed.recovery.query_centric import BEST_DENSITY
+from testbed.recovery.query_centric import BEST_DENSITY, PLANNING_S
 from testbed.stores.store import DirectoryStore, ObjectStore
 from workloads.topics import INPUT, OUTPUT, TENTATIVE_OUTPUT
 
@@ -87,7 +87,7 @@ class Job(TypedJson):
     domains                 the failure domains of hosts, by their addresses, as far as they are known
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
     tentative               whether partitions go on without the input of those that are down
-    planner, capacity       of recovery query-centric: `testbed.recovery.query_centric`
+    planner, capacity       of recovery query-centric: `testbed.recovery.query_centric`; so is planner_limit_s
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
     batch_length_s          by batches: what a batch covers of the time at which records were due
@@ -109,6 +109,7 @@ class Job(TypedJson):
     recovery: str = Global.name
     tentative: bool = False
     planner: str = BEST_DENSITY
+    planner_limit_s: float = PLANNING_S
     capacity: int | None = None
     chaining: bool = True
     batch_length_s: float = 0.25
@@ -156,7 +157,7 @@ class Job(TypedJson):
         if self.strategy is not QueryCentric:
             return self.strategy()
         priorities = self.workload.query_priorities if isinstance(self.workload, HashtagsSpec) else {}
-        return QueryCentric(self.capacity, self.planner, priorities)
+        return QueryCentric(self.capacity, self.planner, priorities, self.planner_limit_s)
 
     def _check_capacity(self, partitions: int) -> None:
         """Raises `BadInput` if the dataflow could not even start whole."""
