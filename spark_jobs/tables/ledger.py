@@ -15,6 +15,8 @@ FEWEST_STEADY = 2
 
 @dataclass(frozen=True)
 class Segment:
+    """A part of the window [UTC ns] that belongs to one class, and the batch or fault that it is due to, if any."""
+
     start_ns: int
     end_ns: int
     kind: str  # one of results.tables.schema.LEDGER_CLASSES
@@ -102,7 +104,7 @@ class _Timeline:
             if start_ns < batch.ended_ns and batch.started_ns < until_ns:
                 gap = "restart" if before and last is None else "idle"
                 begin = max(batch.started_ns, cursor)
-                yield Segment(cursor, begin, gap, fault=before.fault if gap == "restart" else None)
+                yield Segment(cursor, begin, gap, fault=before.fault if before and gap == "restart" else None)
                 yield from self._batch(batch, begin, before if last is None else None, after)
                 cursor, last = batch.ended_ns, batch
         if cursor < until_ns:
@@ -115,7 +117,7 @@ class _Timeline:
         useful_from = min(begin + extra_ns, checkpoint_from)
         extra, outage = ("warm-up", before) if before else ("lost", after)
         if useful_from > begin:
-            yield Segment(begin, useful_from, extra, batch.batch, outage.fault)
+            yield Segment(begin, useful_from, extra, batch.batch, outage.fault if outage else None)
         yield Segment(useful_from, checkpoint_from, "useful", batch.batch)
         yield Segment(checkpoint_from, batch.ended_ns, "checkpoint", batch.batch)
 

@@ -74,6 +74,8 @@ class _Break:
 class Guest:
     """A connection that gave the greeting of the run, and the slot at its other end once it has said hello."""
 
+    hello: Hello | None
+
     def __init__(self, server: Server, connection: socket.socket, serial: int) -> None:
         self.name, self.serial, self.hello, self.status = f"slot-{serial}", serial, None, SlotStatus(-1)
         self.heard_s = time.monotonic()
@@ -81,6 +83,7 @@ class Guest:
         self.link = Link(server.selector, connection, self._on_bytes, partial(server.lose, self, "connection ended"))
 
     def say(self, message: SlotMessage) -> None:
+        """Send a message with the next flush; one whose connection has ended does not get it."""
         self.link.send(block(NO_PARTITION, encode(message)))
 
     def _on_bytes(self, data: bytes) -> None:
@@ -191,8 +194,7 @@ class Server:
         if partition != NO_PARTITION:
             if guest.hello is None:
                 raise UnknownMessage("a partition's message from somebody who has not said hello")
-            message = decode_message(content)
-            self._vetting.report(message)
+            message = self._vetting.report(decode_message(content))
             if isinstance(message, Stored):
                 is_current = message.epoch == self._coordinator.lives[message.checkpoint.partition]
                 is_progress = self._job.strategy.partial or self._coordinator.phase is Phase.RUNNING
@@ -324,7 +326,7 @@ class Server:
         hosts = self._coordinator.placement.hosts
         seats = max(self._job.slots - 1, *hosts, 0) + 1  # there may be no host left by now
         workers = [self._guests[hosts[seat]] if seat in hosts else None for seat in range(seats)]
-        addresses = tuple(None if each is None else each.hello.address for each in workers)
+        addresses = tuple(None if each is None or each.hello is None else each.hello.address for each in workers)
         serials = tuple(0 if each is None else each.serial for each in workers)
         moved = self._coordinator.placement.moved
         for seat, worker in enumerate(workers):
