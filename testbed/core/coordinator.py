@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from experiments.errors import BadInput
 from testbed.core.checkpoints import NO_BATCH
 from testbed.core.control import (
+    Attach,
+    Attached,
+    Detach,
+    Dismiss,
     Failure,
     Go,
+    Passed,
+    Promote,
     Published,
     Ready,
     Rejoin,
@@ -22,7 +28,8 @@ from testbed.core.control import (
     ToPartition,
     Unreadable,
 )
-from testbed.core.effects import CoordinatorEffect, Delete, Order, Sweep
+from testbed.core.copies import Attachment, Copies, Copy
+from testbed.core.effects import CoordinatorEffect, Delete, Order, Placed, Sweep
 from testbed.core.history import History
 from testbed.core.layout import Layout
 from testbed.core.placement import Placement, Worker
@@ -43,14 +50,16 @@ class Phase(Enum):
 class _Underway:
     """A recovery that has begun.
 
-    taking_part   who is restored, and who rejoins them
+    taking_part   who is restored or promoted, and who rejoins them
     awaited       those that have yet to say that they are ready
     reached       by restored partition the last batch that a neighbour has whole from an earlier life of it
+    arrived       by channel that begins anew, the last batch that its receiver has whole
     """
 
     taking_part: set[int]
     awaited: set[int]
     reached: dict[int, int] = field(default_factory=dict)
+    arrived: dict[int, int] = field(default_factory=dict)
 
     def lose(self, partitions: set[int]) -> None:
         """These take no part any more: they will be restored by a later recovery."""
@@ -62,7 +71,8 @@ class Coordinator:
     """Keeps a dataflow going on workers that come and go.
 
     Each recovery has an epoch, one more than the last. The life of a partition is the epoch of the recovery that
-    restored it last; what an earlier life of it says is void. Raises `BadInput` for a protocol that can't protect the
+    restored it last; what an earlier life of it says is void. If a lost partition has a copy, the copy is promoted: it
+    begins a life as if it had been restored, with all that it has. Raises `BadInput` for a protocol that can't protect the
     dataflow, and for a strategy that does not go with the protocol.
     """
 
@@ -84,6 +94,7 @@ class Coordinator:
         self.epoch, self.lives = 0, [0] * len(layout.partitions)
         self.history = History(layout, protocol.find_line, spare_lines)
         self.placement = Placement(layout.partitions, slots)
+        self.copies = Copies(layout, self._strategy.copied(layout), slots)
         self._layout, self._protocol = layout, protocol
         self._effects: list[CoordinatorEffect] = []
         self._down = set(range(len(layout.partitions)))
@@ -113,23 +124,34 @@ class Coordinator:
         """A worker comes; its host and failure domain are empty if they are not known."""
         self.placement.join(Worker(worker, host, domain))
         self._restore_what_can_be()
+        self._make_copies()
 
     def on_lost(self, worker: str) -> None:
         """A worker is gone, or out of reach, which comes to the same: nobody will listen to it any more."""
         lost = set(self.placement.lose(worker))
+        self._drop_copies(self.copies.at(worker))
+        line = self.history.line
+        promoted = frozenset(n for n in lost - self._down if self.copies.can_replace(n, line[n].number))
+        for number in promoted:
+            self.placement.move(number, self.copies.of[number].worker)
+        lost -= promoted
+        self._drop_copies(lost)
         self.placement.fill()
-        if not lost:
+        if not lost and not promoted:
             return
         new = tuple(sorted(lost - self._down))
         self._down |= lost
         if new:
-            self._order(self._up(), lambda number: Failure(self.lives[number], new))
+            self._order(self._up() - promoted, lambda number: Failure(self.lives[number], new))
         if not self._strategy.partial:
             self._underway.clear()
         for epoch, recovery in list(self._underway.items()):
-            recovery.lose(lost)
+            recovery.lose(lost | promoted)
             self._go_if_ready(epoch)
+        if promoted:
+            self._recover(frozenset(), promoted)
         self._restore_what_can_be()
+        self._make_copies()
 
     def on_round_due(self) -> None:
         """The interval of coordinated checkpoints is over. A round waits for the reports on the one before."""
@@ -144,19 +166,25 @@ class Coordinator:
             self._delete(self.history.publish(message.partition, message.number))
         elif isinstance(message, Ready):
             self._on_ready(message)
+        elif isinstance(message, Passed):
+            self.copies.on_passed(message.partition, message.epoch, message.number)
         elif isinstance(message, Stored):
             if message.epoch == self.lives[message.checkpoint.partition]:
                 self._on_stored(message)
         elif message.epoch != self.lives[message.partition]:
-            return
+            self._on_copy_unreadable(message.partition, message.epoch)
         elif isinstance(message, Unreadable):
             self._on_unreadable(message)
         else:
             self._report(message.partition, message.number)
 
     def _on_ready(self, message: Ready) -> None:
-        if message.epoch in self._underway:
+        if message.epoch in self.copies.attachments:
+            self.copies.on_ready(message.partition, message.epoch, message.arrived)
+            self._attach_if_ready()
+        elif message.epoch in self._underway:
             recovery = self._underway[message.epoch]
+            recovery.arrived |= message.arrived
             recovery.awaited.discard(message.partition)
             for channel, batch in message.arrived.items():
                 sender = self._layout.channels[channel].sender
@@ -167,13 +195,20 @@ class Coordinator:
         if not self._underway[epoch].awaited:
             recovery = self._underway.pop(epoch)
             going = sorted(recovery.taking_part)
-            self._order(going, lambda number: Go(epoch, recovery.reached.get(number, NO_BATCH)))
+            self._order(going, lambda number: self._go(number, epoch, recovery))
             self._announce_stable()
+            self._make_copies()
+
+    def _go(self, number: int, epoch: int, recovery: _Underway) -> Go:
+        outputs = (each.id for each in self._layout.partitions[number].outputs)
+        arrived = tuple((channel, recovery.arrived[channel]) for channel in outputs if channel in recovery.arrived)
+        return Go(epoch, recovery.reached.get(number, NO_BATCH), arrived)
 
     def _on_unreadable(self, message: Unreadable) -> None:
         """The line lies further back now, maybe behind what survivors have let go: everybody goes there."""
         self.history.drop_unreadable(message.partition, message.key)
         self._down = set(range(len(self._layout.partitions)))
+        self._drop_copies(self._down)
         self._underway.clear()
         self._restore_what_can_be()
 
@@ -183,6 +218,7 @@ class Coordinator:
         self._report(message.checkpoint.partition, message.checkpoint.number)
         if self.history.stable != before:
             self._announce_stable()
+            self._make_copies()
 
     def _report(self, partition: int, number: int) -> None:
         """A partition's checkpoint of this round is stored, or won't be."""
@@ -194,24 +230,91 @@ class Coordinator:
         if restored := self._strategy.restored_now(world):
             self._recover(restored)
 
-    def _recover(self, restored: frozenset[int]) -> None:
-        """Bring these partitions back to the line; their neighbours rejoin them, nobody else notices."""
+    def _recover(self, restored: frozenset[int], promoted: frozenset[int] = frozenset()) -> None:
+        """Bring these partitions back to the line, or let their copies take their place; their neighbours rejoin them,
+        nobody else notices."""
+        back = restored | promoted
+        self._drop_copies(restored)
         self.epoch += 1
         self._down -= restored
         self._unreported = set()
-        self._delete(self.history.recover(restored))
-        names = frozenset(self._layout.partitions[number].name for number in restored)
-        self._effects.append(Sweep(self.epoch, frozenset(self.history.keys()), names))
-        rejoins = self._rejoins(restored)
+        self._delete(self.history.recover(back))
+        names, of_copies = self._names(back), self._names(promoted)
+        self._effects.append(Sweep(self.epoch, frozenset(self.history.keys()), names, of_copies))
+        rejoins = self._rejoins(back)
         if len(restored) == len(self._layout.partitions):
             self._underway.clear()
-        self._underway[self.epoch] = _Underway({*restored, *rejoins}, {*restored, *rejoins})
-        for number in sorted(restored):
+        self._underway[self.epoch] = _Underway({*back, *rejoins}, {*back, *rejoins})
+        for number in sorted(back):
             self.lives[number] = self.epoch
-            self._order([number], self._restore)
+            self._order([number], self._promote if number in promoted else self._restore)
             if self._down:
                 self._order([number], lambda _: Failure(self.epoch, tuple(sorted(self._down))))
         self._order(sorted(rejoins), lambda number: rejoins[number])
+        self._attach({}, back)
+
+    def _promote(self, number: int) -> Promote:
+        self.copies.drop(number)
+        return Promote(self.epoch)
+
+    def _names(self, partitions: frozenset[int]) -> frozenset[str]:
+        return frozenset(self._layout.partitions[number].name for number in partitions)
+
+    # Copies.
+
+    def _make_copies(self) -> None:
+        """Make what is wanted and is not there, once everybody is: a copy takes in what all of its senders send."""
+        if self.phase is Phase.RUNNING and (places := self.copies.places(self.placement)):
+            self._attach(places, frozenset())
+
+    def _attach(self, made: dict[int, str], back: frozenset[int]) -> None:
+        """Make copies, by partition at these workers, and let those that are there hear from who is back."""
+        line = self.history.line
+        heard = self.copies.hear_from(back)
+        self._drop_copies({n for n in heard if not self.copies.can_replace(n, line[n].number)})
+        heard = {number: channels for number, channels in heard.items() if number in self.copies.of}
+        if not made and not heard:
+            return
+        self.epoch += 1
+        for number, worker in made.items():
+            self.placement.seat(worker)
+            self.copies.of[number] = Copy(worker, self.epoch, line[number].number)
+        self._effects.append(Placed(self.epoch))
+        for number in made:
+            self._order_copy(number, replace(self._restore(number), muted=True))
+            heard[number] = tuple(each.id for each in self._layout.partitions[number].inputs)
+        for number in heard.keys() - made.keys():
+            self._order_copy(number, Rejoin(self.epoch, line[number].number, (), heard[number]))
+        outputs = self.copies.senders_to(sorted(channel for channels in heard.values() for channel in channels))
+        self.copies.attachments[self.epoch] = Attachment(set(heard), outputs)
+        for sender, channels in outputs.items():
+            self._order([sender], lambda n, channels=channels: Attach(self.epoch, line[n].number, channels))
+
+    def _attach_if_ready(self) -> None:
+        for epoch, each in self.copies.released():
+            for sender, channels in each.outputs.items():
+                arrived = tuple((channel, each.arrived[channel]) for channel in channels if channel in each.arrived)
+                self._order([sender], lambda _, epoch=epoch, arrived=arrived: Attached(epoch, arrived))
+
+    def _drop_copies(self, partitions: Iterable[int]) -> None:
+        """The copies of these partitions are lost, or of no more use."""
+        for number in sorted(self.copies.of.keys() & set(partitions)):
+            copy = self.copies.drop(number)
+            if copy.worker in self.placement.workers:
+                self._effects.append(Order(copy.worker, number, Dismiss(copy.life)))
+            inputs = (each.id for each in self._layout.partitions[number].inputs)
+            for sender, channels in self.copies.senders_to(inputs).items():
+                self._order({sender} & self._up(), lambda _, channels=channels: Detach(self.epoch, channels))
+        self._attach_if_ready()
+
+    def _on_copy_unreadable(self, partition: int, epoch: int) -> None:
+        """A copy can't be made: it is tried again at another line. What an earlier life says is void."""
+        copy = self.copies.of.get(partition)
+        if copy is not None and copy.life == epoch:
+            self._drop_copies({partition})
+
+    def _order_copy(self, number: int, message: ToPartition) -> None:
+        self._effects.append(Order(self.copies.of[number].worker, number, message))
 
     def _restore(self, number: int) -> Restore:
         at = self.history.line[number]
@@ -235,6 +338,8 @@ class Coordinator:
         """Sinks publish what a stable line covers; whoever keeps output for others lets go what lies before it."""
         told = self._up() if self._protocol.by_batch else self._sinks
         self._order(told, lambda number: Stable(self.lives[number], self.history.stable[number].number))
+        for number, copy in self.copies.of.items():
+            self._order_copy(number, Stable(copy.life, self.history.stable[number].number))
 
     def _up(self) -> set[int]:
         return {each.number for each in self._layout.partitions} - self._down

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+from testbed.core.layout import Layout
 from testbed.core.protocol import Protocol
 
 
@@ -44,6 +45,10 @@ class Recovery(ABC):
         if cls.partial and not protocol.by_batch:
             return "survivors go on, so what was sent under a number must not depend on timing: protocol batch-aligned"
         return None
+
+    def copied(self, layout: Layout) -> frozenset[int]:
+        """The partitions that shall have an active copy, wherever there is a worker for it; asked once."""
+        return frozenset()
 
     @abstractmethod
     def restored_now(self, world: World) -> frozenset[int]:

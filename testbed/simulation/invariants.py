@@ -11,7 +11,7 @@ from testbed.core.checkpoints import Checkpoint
 from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.layout import Channel, Layout
 from testbed.simulation.network import Network
-from testbed.simulation.workers import Worker
+from testbed.simulation.workers import Worker, is_muted
 
 
 class InvariantBroken(AftershockError):
@@ -84,7 +84,7 @@ class Invariants:
 
     def check_restored(self, worker: Worker, number: int) -> None:
         """A strategy that restores parts leaves survivors alone, unless something could not be read."""
-        if number in worker.partitions:
+        if number in worker.partitions and not is_muted(worker.partitions[number]):
             raise InvariantBroken(f"{self._layout.partitions[number].name} is restored and was not lost")
 
     def check_published(self, published: Counter[tuple], expected: Counter[tuple]) -> None:

@@ -20,9 +20,9 @@ from experiments.errors import AftershockError
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import Checkpoint, Line
-from testbed.core.control import Restore, Stored, Unreadable, decode_message, encode_message
+from testbed.core.control import Dismiss, Promote, Restore, Stored, Unreadable, decode_message, encode_message
 from testbed.core.coordinator import Coordinator, Phase
-from testbed.core.effects import Delete, Grant, Order, Publish, Send, Store, Sweep, Tell, Write
+from testbed.core.effects import Delete, Grant, Order, Placed, Publish, Send, Store, Sweep, Tell, Write
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition, PartitionLimits
 from testbed.core.progress import Tally
@@ -32,7 +32,7 @@ from testbed.operators import Source
 from testbed.simulation.faults import CrashMoment, Fault, FaultSchedule, spoil
 from testbed.simulation.invariants import Invariants
 from testbed.simulation.network import Network
-from testbed.simulation.workers import Worker
+from testbed.simulation.workers import Worker, is_muted
 from testbed.stores.store import MemoryStore, UnreadableObject
 
 RETURNS = (
@@ -59,6 +59,7 @@ class SimulationResult:
 
     recoveries   all of them; `resumed` those that did not go back to the beginning
     fallbacks    how often a partition could not read what it was to go back to
+    restored     how many partitions were restored after their first start, and how many copies `promoted`
     """
 
     published: Counter[tuple] = field(default_factory=Counter)
@@ -69,6 +70,8 @@ class SimulationResult:
     recoveries: int = 0
     resumed: int = 0
     fallbacks: int = 0
+    restored: int = 0
+    promoted: int = 0
     steps: int = 0
 
 
@@ -91,10 +94,11 @@ class Simulation:
         recovery: Recovery | None = None,
         batching: Batching | None = None,
         expected: Counter[tuple] | None = None,
+        standby: int = 0,
     ) -> None:
         """`inputs`: for each source and each of its partitions the batches; `refusals`: share of writes
         that the store refuses; `timers`: share of steps at which a timer may fire, too; `expected`: what a run without
-        faults publishes, if that is known.
+        faults publishes, if that is known; `standby`: workers beyond the slots.
         """
         self.layout, self.protocol, self.outcome = layout, protocol, SimulationResult()
         self.store = MemoryStore()
@@ -117,7 +121,7 @@ class Simulation:
         self._isolated: list[Worker] = []
         credit = self._limits.frames_in_flight
         self._invariants = Invariants(layout, self.coordinator, self.network, self.workers, credit)
-        for _ in range(slots):
+        for _ in range(slots + standby):
             self._join()
 
     def run(self, most_steps: int = 20_000) -> SimulationResult:
@@ -175,7 +179,7 @@ class Simulation:
     def _deliver(self, channel: int) -> None:
         frame = self.network.deliver(channel)
         for worker in self._everyone():
-            self._at(worker, self.layout.channels[channel].receiver, Partition.on_frame, frame)
+            self._at(worker, self.layout.channels[frame.channel].receiver, Partition.on_frame, frame)
 
     def _step(self, worker: Worker, partition: Partition, channel: int) -> None:
         self._at(worker, partition.number, Partition.step, channel)
@@ -210,6 +214,9 @@ class Simulation:
     def _order(self, worker: Worker) -> None:
         number, data = worker.orders.popleft()
         message = decode_message(data)
+        if isinstance(message, Dismiss):
+            worker.dismiss(number, message.epoch)
+            return
         if not isinstance(message, Restore):
             self._at(worker, number, Partition.on_order, message)
             return
@@ -293,7 +300,10 @@ class Simulation:
     def _lose_frames(self, worker: Worker) -> None:
         for channel in self.layout.channels:
             if channel.sender in worker.partitions:
-                self.network.lose(channel.id, worker.partitions[channel.sender].sends_in(channel.id))
+                sender = worker.partitions[channel.sender]
+                self.network.lose(channel.id, sender.sends_in(channel.id))
+                if isinstance(sender, BatchedPartition) and channel.id in sender.copy_ends:
+                    self.network.lose(channel.id, sender.copy_ends[channel.id][0])
 
     def _join(self) -> None:
         worker = Worker(f"worker-{self.outcome.joined}")
@@ -315,8 +325,8 @@ class Simulation:
         grants: list[tuple[int, Grant]] = []
         for effect in partition.take_effects():
             match effect:
-                case Send(frame):
-                    self.network.send(frame)
+                case Send(frame, to_copy):
+                    self.network.send(frame, to_copy)
                 case Grant(channel):
                     grants.append((self.layout.channels[channel].sender, effect))
                 case Store(checkpoint):
@@ -344,10 +354,15 @@ class Simulation:
                     for worker in found:
                         if self._partial and isinstance(message, Restore) and message.epoch != self._fallback_epoch:
                             self._invariants.check_restored(worker, partition)
+                        if isinstance(message, Restore) and self.coordinator.epoch > 1 and not message.muted:
+                            self.outcome.restored += 1
+                        self.outcome.promoted += isinstance(message, Promote)
                         worker.orders.append((partition, encode_message(message)))
                 case Delete(keys):
                     for key in keys:
                         self.store.delete(key)
+                case Placed():
+                    continue
                 case Sweep(epoch, keep, partitions):
                     if self._falls_back:
                         self._fallback_epoch, self._falls_back = epoch, False
@@ -372,7 +387,8 @@ class Simulation:
         if self.coordinator.phase is not Phase.RUNNING or away or not all(worker.quiet for worker in self.workers):
             return False
         return all(
-            partition.idle and (partition.ended or not isinstance(partition.layout.element, Source))
+            is_muted(partition)
+            or (partition.idle and (partition.ended or not isinstance(partition.layout.element, Source)))
             for worker in self.workers
             for partition in worker.partitions.values()
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.effects import Publish, Store
 from testbed.core.partition import Partition
 
@@ -31,7 +32,17 @@ class Worker:
     storing: deque[tuple[int, Store]] = field(default_factory=deque)
     publishing: deque[tuple[int, Publish]] = field(default_factory=deque)
 
+    def dismiss(self, number: int, life: int) -> None:
+        """The copy that was made in this life is of no more use."""
+        if number in self.partitions and self.partitions[number].epoch == life:
+            del self.partitions[number], self.ready[number]
+
     @property
     def quiet(self) -> bool:
         """Whether nothing is under way to it or from it."""
         return not (self.orders or self.messages or self.storing or self.publishing)
+
+
+def is_muted(partition: Partition) -> bool:
+    """Whether it is a copy that has not been promoted."""
+    return isinstance(partition, BatchedPartition) and partition.muted

@@ -10,24 +10,44 @@ import pyarrow as pa
 
 from testbed.core.by_batch.cutting import Batching, Cut
 from testbed.core.by_batch.intake import BatchIntake
+from testbed.core.by_batch.muted import Withheld
 from testbed.core.by_batch.processing import BatchProcessing
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.by_batch.source import BatchSource
 from testbed.core.checkpoints import NO_BATCH
-from testbed.core.control import Failure, Go, Ready, Rejoin, Restore, Stable, ToPartition
+from testbed.core.control import (
+    Attach,
+    Attached,
+    Detach,
+    Failure,
+    Go,
+    Passed,
+    Promote,
+    Ready,
+    Rejoin,
+    Restore,
+    Stable,
+    ToPartition,
+)
 from testbed.core.effects import PartitionEffect, Publish, Tell
 from testbed.core.frames import FrameKind
 from testbed.core.layout import PartitionLayout
-from testbed.core.partition import Partition, PartitionLimits
+from testbed.core.partition import Partition, PartitionLimits, Rebuilt
 from testbed.core.protocol import Protocol
 from testbed.core.snapshots import Core
 from testbed.operators import Delivery, Sink
+
+MOST_AHEAD = 3  # so many checkpoints a source's copy may be ahead of the stable line: nobody else holds it back
 
 
 class BatchedPartition(Partition):
     """Goes on while neighbours are restored: its channels with them begin anew in the epoch of that recovery.
 
     The checkpoint of a sink is stored once the output before it is out, since nobody would make that output again.
+
+    A copy of a partition is one, too, but muted: it takes in and processes what its primary does, and lets nothing out
+    until it is promoted. It takes no checkpoints. It tells when it passes the border of one, since it can replace its
+    primary only if it is not behind the recovery line.
     """
 
     _intake: BatchIntake
@@ -48,7 +68,22 @@ class BatchedPartition(Partition):
         self._reached, self._out = NO_BATCH, NO_BATCH
         self._unpublished: deque[int] = deque()
         self._kept_back: deque[tuple[int, PartitionEffect]] = deque()
+        self._withheld = Withheld()
         super().__init__(layout, partitions, schemas, protocol, limits)
+
+    def take_effects(self) -> list[PartitionEffect]:
+        effects = super().take_effects()
+        return self._withheld.hold(self.batch, effects) if self.muted else effects
+
+    @property
+    def muted(self) -> bool:
+        """Whether it is a copy that has not been promoted."""
+        return self._sending.muted
+
+    @property
+    def wants_input(self) -> bool:
+        ahead = self._snapshots.last - self.retained_from if self.muted else 0
+        return super().wants_input and ahead < MOST_AHEAD
 
     @property
     def idle(self) -> bool:
@@ -91,9 +126,19 @@ class BatchedPartition(Partition):
         """How many more frames it may send on an output channel."""
         return self._sending.credit(channel)
 
+    @property
+    def copy_ends(self) -> dict[int, tuple[int, int]]:
+        """By output channel whose receiver has a copy, the epoch and the credit of the link to the copy."""
+        return self._sending.copies.ends
+
     def owes(self, channel: int) -> int:
         """For how many frames that it has it will give credit back on an input channel."""
         return self._intake.owes(channel)
+
+    def restore(self, message: Restore, objects: Mapping[str, bytes], rebuilt: Rebuilt | None = None) -> None:
+        super().restore(message, objects, rebuilt)
+        if message.muted:
+            self._go()  # nobody waits for what it sends
 
     def on_order(self, message: ToPartition) -> None:
         if isinstance(message, Rejoin):
@@ -101,18 +146,44 @@ class BatchedPartition(Partition):
             self._sending.rejoin(message.epoch, message.outputs, message.number)
             arrived = self._intake.arrived(message.inputs)
             self._effects.append(Tell(Ready(self.number, message.epoch, arrived)))
+        elif isinstance(message, Promote):
+            self._promote(message.epoch)
+        elif isinstance(message, Attach):
+            self._sending.attach(message.epoch, message.outputs, message.number)
+        elif isinstance(message, Attached):
+            self._sending.copies.release(message.epoch, dict(message.arrived))
+        elif isinstance(message, Detach):
+            self._sending.copies.detach(message.outputs)
         elif isinstance(message, Go) and message.epoch != self.epoch:
-            self._sending.go_on(message.epoch)
+            self._sending.go_on(message.epoch, dict(message.arrived))
         elif message.epoch == self.epoch and isinstance(message, Stable):
             self._sending.trim(message.number)
+            self._withheld.trim(message.number * self._batching.per_checkpoint)
         elif message.epoch == self.epoch:
             super().on_order(message)
             if isinstance(message, Failure):
                 self._sending.lose(message.partitions)
             elif isinstance(message, Go):
                 self._reached = message.reached
+                self._sending.go_on(message.epoch, dict(message.arrived))
                 if self.layout.element == Sink(Delivery.EXACTLY_ONCE):
                     self._publish(Publish(0, ()))
+
+    def _promote(self, epoch: int) -> None:
+        """Begin a life in this epoch as the primary: output that was withheld first, then what comes."""
+        self.epoch = epoch
+        channels = [channel.id for channel in self.inputs]
+        self._intake.rejoin(epoch, channels)
+        self._sending.promote(epoch)
+        self._unpublished.clear()
+        if self.layout.element == Sink(Delivery.EXACTLY_ONCE):
+            self._publish(Publish(0, ()))
+        for effect in self._withheld.take():
+            if isinstance(effect, Publish):
+                self._publish(effect)
+            else:
+                self._effects.append(effect)
+        self._effects.append(Tell(Ready(self.number, epoch, self._intake.arrived(channels))))
 
     def on_published(self, number: int) -> None:
         super().on_published(number)
@@ -132,6 +203,12 @@ class BatchedPartition(Partition):
             self._end_batch(self._intake.batch)
 
     def checkpoint(self, number: int | None = None, forced: bool = False) -> None:
+        if self.muted:
+            number = self._snapshots.last + 1 if number is None else number
+            self._snapshots.pass_over(self._processing.states, number)
+            self._sending.mark(number)
+            self._effects.append(Tell(Passed(self.number, self.epoch, number)))
+            return
         super().checkpoint(number, forced)
         self._sending.mark(self._snapshots.last)
         if self._unpublished:
@@ -169,9 +246,10 @@ class BatchedPartition(Partition):
         self._reached, self._out = NO_BATCH, NO_BATCH
         self._unpublished.clear()
         self._kept_back.clear()
+        self._withheld = Withheld()
         self._processing.forget_output()
         self._intake.restore_at(self.epoch, core.received, core.batch)
-        self._sending.restore_at(self.epoch, core.sent, message.checkpoint.number)
+        self._sending.restore_at(self.epoch, core.sent, message.checkpoint.number, message.muted)
         self._input.restore_at(Cut(core.batch, None, core.position, core.skipped), core.ended)
 
     def _core(self) -> Core:
