@@ -72,8 +72,10 @@ class Coordinator:
 
     Each recovery has an epoch, one more than the last. The life of a partition is the epoch of the recovery that
     restored it last; what an earlier life of it says is void. If a lost partition has a copy, the copy is promoted: it
-    begins a life as if it had been restored, with all that it has. Raises `BadInput` for a protocol that can't protect the
-    dataflow, and for a strategy that does not go with the protocol.
+    begins a life as if it had been restored, with all that it has.
+
+    Raises `BadInput` for a protocol that can't protect the dataflow, and for a strategy that does not go with the
+    protocol.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ class Copies:
     """
 
     def __init__(self, layout: Layout, wanted: frozenset[int], slots: int) -> None:
-        self._layout, self._wanted = layout, wanted
+        self._layout, self.wanted = layout, wanted
         self._room = largest_slot(layout, slots)
         self.of: dict[int, Copy] = {}
         self.attachments: dict[int, Attachment] = {}
@@ -91,7 +91,7 @@ class Copies:
         taken = Counter(copy.worker for copy in self.of.values())
         together = Counter((copy.worker, slot_of[number]) for number, copy in self.of.items())
         found: dict[int, str] = {}
-        for number in sorted(self._wanted - self.of.keys()):
+        for number in sorted(self.wanted - self.of.keys()):
             primary = placement.workers.get(placement.worker_of(number) or "")
             if primary is None:
                 continue

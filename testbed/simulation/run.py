@@ -29,6 +29,7 @@ from testbed.core.progress import Tally
 from testbed.core.protocol import Protocol
 from testbed.core.recovery import Recovery
 from testbed.operators import Source
+from testbed.simulation.copies import CopyInvariants
 from testbed.simulation.faults import CrashMoment, Fault, FaultSchedule, spoil
 from testbed.simulation.invariants import Invariants
 from testbed.simulation.network import Network
@@ -121,6 +122,8 @@ class Simulation:
         self._isolated: list[Worker] = []
         credit = self._limits.frames_in_flight
         self._invariants = Invariants(layout, self.coordinator, self.network, self.workers, credit)
+        self.copy_invariants = CopyInvariants(layout, self.coordinator, self.network, self.workers, credit)
+        self._has_copies = bool(self.coordinator.copies.wanted)
         for _ in range(slots + standby):
             self._join()
 
@@ -138,6 +141,8 @@ class Simulation:
                 event(*arguments)
             if self.protocol.by_batch:
                 self._invariants.check()
+            if self._has_copies:
+                self.copy_invariants.check()
         for worker in self.workers:
             self._count_all(worker)
         return self.outcome
@@ -299,7 +304,7 @@ class Simulation:
 
     def _lose_frames(self, worker: Worker) -> None:
         for channel in self.layout.channels:
-            if channel.sender in worker.partitions:
+            if channel.sender in worker.partitions and not is_muted(worker.partitions[channel.sender]):
                 sender = worker.partitions[channel.sender]
                 self.network.lose(channel.id, sender.sends_in(channel.id))
                 if isinstance(sender, BatchedPartition) and channel.id in sender.copy_ends:
@@ -319,11 +324,15 @@ class Simulation:
         partition = worker.partitions.get(number)
         if partition is not None:
             getattr(partition, event.__name__)(*arguments)
+            if self._has_copies and isinstance(partition, BatchedPartition) and partition.epoch >= 0:
+                self.copy_invariants.check_state(partition)
             self._carry_out(worker, partition)
 
     def _carry_out(self, worker: Worker, partition: Partition) -> None:
         grants: list[tuple[int, Grant]] = []
         for effect in partition.take_effects():
+            if isinstance(partition, BatchedPartition):
+                self.copy_invariants.check_effect(partition, effect)
             match effect:
                 case Send(frame, to_copy):
                     self.network.send(frame, to_copy)

@@ -33,8 +33,8 @@ class Worker:
     publishing: deque[tuple[int, Publish]] = field(default_factory=deque)
 
     def dismiss(self, number: int, life: int) -> None:
-        """The copy that was made in this life is of no more use."""
-        if number in self.partitions and self.partitions[number].epoch == life:
+        """The copy that was made in this life, or could not be, is of no more use."""
+        if number in self.partitions and self.partitions[number].epoch in (-1, life):
             del self.partitions[number], self.ready[number]
 
     @property

@@ -36,6 +36,7 @@ from testbed.core.partition import Partition, PartitionLimits, Rebuilt
 from testbed.core.protocol import Protocol
 from testbed.core.snapshots import Core
 from testbed.operators import Delivery, Sink
+from testbed.operators.state import State
 
 MOST_AHEAD = 3  # so many checkpoints a source's copy may be ahead of the stable line: nobody else holds it back
 
@@ -82,8 +83,12 @@ class BatchedPartition(Partition):
 
     @property
     def wants_input(self) -> bool:
-        ahead = self._snapshots.last - self.retained_from if self.muted else 0
-        return super().wants_input and ahead < MOST_AHEAD
+        return super().wants_input and not (self.muted and self.snapshots_ahead >= MOST_AHEAD)
+
+    @property
+    def snapshots_ahead(self) -> int:
+        """How many checkpoints after the stable line it is."""
+        return self._snapshots.last - self.retained_from
 
     @property
     def idle(self) -> bool:
@@ -125,6 +130,16 @@ class BatchedPartition(Partition):
     def credit(self, channel: int) -> int:
         """How many more frames it may send on an output channel."""
         return self._sending.credit(channel)
+
+    @property
+    def at_border(self) -> bool:
+        """Whether it is between two batches."""
+        return self._intake.at_border
+
+    @property
+    def states(self) -> dict[str, State]:
+        """The state of its operator by name."""
+        return self._processing.states
 
     @property
     def copy_ends(self) -> dict[int, tuple[int, int]]:
