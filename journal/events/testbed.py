@@ -71,12 +71,22 @@ class Recovering(Event, name="recovering"):
     """A recovery begins from a line of checkpoints: their numbers by partition, and where that has the sources.
 
     restored   the partitions that go back; the others go on
+    promoted   those that do not go back, because a copy takes their place
     """
 
     epoch: int
     line: Mapping[str, int]
     positions: Positions
     restored: tuple[str, ...] = ()
+    promoted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Copied(Event, name="copied"):
+    """Which partitions have a copy now, and the worker that has it."""
+
+    epoch: int
+    workers: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -204,6 +214,7 @@ TESTBED: Vocabulary[Event] = Vocabulary(
     GuestRefused,
     SlotFailed,
     Recovering,
+    Copied,
     EpochReady,
     RoundStarted,
     RoundStored,

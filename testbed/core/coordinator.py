@@ -290,13 +290,13 @@ class Coordinator:
         outputs = self.copies.senders_to(sorted(channel for channels in heard.values() for channel in channels))
         self.copies.attachments[self.epoch] = Attachment(set(heard), outputs)
         for sender, channels in outputs.items():
-            self._order([sender], lambda n, channels=channels: Attach(self.epoch, line[n].number, channels))
+            self._tell(sender, Attach(self.epoch, line[sender].number, channels))
 
     def _attach_if_ready(self) -> None:
         for epoch, each in self.copies.released():
             for sender, channels in each.outputs.items():
                 arrived = tuple((channel, each.arrived[channel]) for channel in channels if channel in each.arrived)
-                self._order([sender], lambda _, epoch=epoch, arrived=arrived: Attached(epoch, arrived))
+                self._tell(sender, Attached(epoch, arrived))
 
     def _drop_copies(self, partitions: Iterable[int]) -> None:
         """The copies of these partitions are lost, or of no more use."""
@@ -306,7 +306,7 @@ class Coordinator:
                 self._effects.append(Order(copy.worker, number, Dismiss(copy.life)))
             inputs = (each.id for each in self._layout.partitions[number].inputs)
             for sender, channels in self.copies.senders_to(inputs).items():
-                self._order({sender} & self._up(), lambda _, channels=channels: Detach(self.epoch, channels))
+                self._tell(sender, Detach(self.epoch, channels))
         self._attach_if_ready()
 
     def _on_copy_unreadable(self, partition: int, epoch: int) -> None:
@@ -314,6 +314,10 @@ class Coordinator:
         copy = self.copies.of.get(partition)
         if copy is not None and copy.life == epoch:
             self._drop_copies({partition})
+
+    def _tell(self, sender: int, message: ToPartition) -> None:
+        """Say something about copies to who sends to them, if it is not down: then it forgets them anyway."""
+        self._order({sender} & self._up(), lambda _: message)
 
     def _order_copy(self, number: int, message: ToPartition) -> None:
         self._effects.append(Order(self.copies.of[number].worker, number, message))

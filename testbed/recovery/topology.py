@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from models.topology import Inputs, Partitioning, Topology, parse_topology
 from testbed.core.layout import Layout
@@ -16,7 +17,7 @@ def topology_of(layout: Layout, rates: Mapping[int, float] | None = None) -> Top
     and operators pass on all that they take in. Joins have correlated inputs.
     """
     rates = even_rates(layout) if rates is None else rates
-    operators: dict[str, dict] = {}
+    operators: dict[str, dict[str, Any]] = {}
     for each in layout.partitions:
         joins = isinstance(each.element, Join)
         found = operators.setdefault(

@@ -17,7 +17,9 @@ from testbed.core.recovery import Global, Recovery
 from testbed.operators import Delivery
 from testbed.protocols import Protocol, by_name
 from testbed.queries import TestbedWorkload, dataflow
+from testbed.recovery import PartiallyActive
 from testbed.recovery import by_name as strategy_by_name
+from testbed.recovery.partially_active import standby_needed
 from testbed.stores.store import DirectoryStore, ObjectStore
 from workloads.topics import INPUT, OUTPUT
 
@@ -73,6 +75,8 @@ class Job(TypedJson):
     slots                   tasks that host partitions
     standby                 tasks more, which take the place of those that are lost
     parallelism             partitions of the input, so of each source, and of each operator unless the workload says it
+    replication_ratio       of `partially-active`: the share of partitions that have an active copy
+    replication_planner     and what chooses them (`models/replication`)
     domains                 the failure domains of hosts, by their addresses, as far as they are known
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
     chaining                whether sources do what maps and filters behind them would do
@@ -92,6 +96,8 @@ class Job(TypedJson):
     output: OutputSpec
     store: str
     standby: int = 0
+    replication_ratio: float = 0.5
+    replication_planner: str = "structure-aware"
     domains: dict[str, str] = field(default_factory=dict)
     recovery: str = Global.name
     chaining: bool = True
@@ -118,6 +124,14 @@ class Job(TypedJson):
         if self.input.rate <= 0:
             raise BadInput("input.rate", self.input.rate, "more than 0")
         self.protocol_class.check(self.layout())
+        self._require_standby()
+
+    def _require_standby(self) -> None:
+        layout = self.layout()
+        needed = standby_needed(layout, self.slots, len(self.new_strategy().copied(layout)))
+        if self.standby < needed:
+            allowed = f"{needed} or more: so many slots take the copies of ratio {self.replication_ratio:g}"
+            raise BadInput("standby", self.standby, allowed)
 
     @property
     def protocol_class(self) -> type[Protocol]:
@@ -127,6 +141,12 @@ class Job(TypedJson):
     def strategy(self) -> type[Recovery]:
         """The class of the recovery strategy; raises `BadInput` for an unknown name."""
         return strategy_by_name(self.recovery)
+
+    def new_strategy(self) -> Recovery:
+        """The recovery strategy of a run; raises `BadInput`."""
+        if self.strategy is PartiallyActive:
+            return PartiallyActive(self.replication_ratio, self.replication_planner)
+        return self.strategy()
 
     @property
     def batching(self) -> Batching:

@@ -13,6 +13,7 @@ from experiments.errors import EnvironmentFailure
 from journal.events.testbed import (
     CheckpointStored,
     Committed,
+    Copied,
     Draining,
     EpochReady,
     Finished,
@@ -30,7 +31,7 @@ from journal.writer import Journal
 from testbed.core.checkpoints import Line
 from testbed.core.control import Go, Restore, Round, Stored, decode_message, encode_message
 from testbed.core.coordinator import Coordinator, Phase
-from testbed.core.effects import Delete, Order, Sweep
+from testbed.core.effects import Delete, Order, Placed, Sweep
 from testbed.core.shapes import UnknownMessage
 from testbed.operators import Sink, Source
 from testbed.runtime.entrance import Entrance, Fields
@@ -115,7 +116,7 @@ class Server:
         self._job, self._journal = job, journal
         self._layout = job.layout()
         self._vetting = Vetting(self._layout)
-        self._coordinator = Coordinator(self._layout, job.protocol_class, job.slots, recovery=job.strategy())
+        self._coordinator = Coordinator(self._layout, job.protocol_class, job.slots, recovery=job.new_strategy())
         self._janitor = Janitor(job.object_store(), journal)
         self._entrance = Entrance(self.selector, host, SLOT, token, self._on_guest)
         self.address: Address = self._entrance.address
@@ -298,23 +299,33 @@ class Server:
                 case Delete(keys):
                     self._janitor.delete(keys)
                 case Sweep():
-                    self._begin_epoch(effect)
+                    self._begin_recovery(effect)
+                case Placed(epoch):
+                    self._note_copies(epoch)
+                    self._begin_epoch(epoch, ())
 
-    def _begin_epoch(self, sweep: Sweep) -> None:
+    def _begin_recovery(self, sweep: Sweep) -> None:
         line = self._coordinator.history.line
         numbers = {self._name(at.partition): at.number for at in line}
-        restored = tuple(sorted(sweep.partitions))
-        self._journal.record(Recovering(sweep.epoch, numbers, self._sources_at(line), restored))
+        restored, promoted = sweep.partitions - sweep.promoted, tuple(sorted(sweep.promoted))
+        positions = self._sources_at(line)
+        self._journal.record(Recovering(sweep.epoch, numbers, positions, tuple(sorted(restored)), promoted))
         self._janitor.sweep(sweep)
-        hosts = self._coordinator.placement.hosts
+        self._begin_epoch(sweep.epoch, tuple(each.number for each in self._layout.partitions if each.name in restored))
+
+    def _begin_epoch(self, epoch: int, back: tuple[int, ...]) -> None:
+        """Tell the workers where everybody is, before the orders of this epoch; these partitions go back."""
+        hosts, copies = self._coordinator.placement.hosts, self._coordinator.copies
+        seats_of = {name: seat for seat, name in hosts.items()}
+        copied = {number: seats_of[each.worker] for number, each in copies.of.items()}
         seats = max(self._job.slots, *(seat + 1 for seat in hosts))
         workers = [self._guests[hosts[seat]] if seat in hosts else None for seat in range(seats)]
         addresses = tuple(None if each is None else each.hello.address for each in workers)
         serials = tuple(0 if each is None else each.serial for each in workers)
-        back = tuple(each.number for each in self._layout.partitions if each.name in sweep.partitions)
         for seat, worker in enumerate(workers):
             if worker is not None:
-                worker.say(Peers(sweep.epoch, addresses, serials, seat, back, self._coordinator.placement.moved))
+                moved = self._coordinator.placement.moved
+                worker.say(Peers(epoch, addresses, serials, seat, back, moved, copied))
         self._held.clear()
         if self._ends:  # before any source goes on
             self._tell_all_to_drain()
@@ -331,6 +342,10 @@ class Server:
             self._journal.record(RoundStarted(message.epoch, message.number))
         elif isinstance(message, Restore):
             self._round = (self._round[0], set())
+
+    def _note_copies(self, epoch: int) -> None:
+        copies = self._coordinator.copies.of
+        self._journal.record(Copied(epoch, {self._name(number): each.worker for number, each in copies.items()}))
 
     def _note_stored(self, message: Stored) -> None:
         number, awaited = self._round
@@ -362,14 +377,17 @@ class Server:
         guests = self._hosting_guests()
         if not all(each.status.epoch == self._coordinator.epoch and each.status.caught_up for each in guests):
             return
-        if not all(each.status.holding for each in guests):
-            for guest in guests:
+        copying = [self._guests[each.worker] for each in self._coordinator.copies.of.values()]
+        if not all(each.status.epoch == self._coordinator.epoch for each in copying):
+            return
+        if not all(each.status.holding for each in (*guests, *copying)):
+            for guest in {each.serial: each for each in (*guests, *copying)}.values():
                 if guest.serial not in self._held:
                     self._held.add(guest.serial)
                     guest.say(Drain({}))
             return
-        for guest in guests:
-            for number, at in guest.status.positions.items():
+        for guest in (*guests, *copying):
+            for number, at in (guest.status.positions | guest.status.copied).items():
                 index = self._layout.partitions[number].index
                 self._ends[index] = max(at, self._ends.get(index, at))
         self._tell_all_to_drain()

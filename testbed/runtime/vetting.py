@@ -36,7 +36,7 @@ class Vetting:
 
     def status(self, status: SlotStatus) -> None:
         kept = (each.partition for each in status.kept)
-        for partitions in (status.tallies, status.positions, status.finished, kept):
+        for partitions in (status.tallies, status.positions, status.copied, status.finished, kept):
             self._partitions(partitions)
 
     def report(self, message: ToCoordinator | ToPartition) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.errors import AftershockError
-from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.by_batch.partition import BatchedPartition, is_muted
 from testbed.core.coordinator import Coordinator
 from testbed.core.effects import PartitionEffect, Publish, Send, Store, Write
 from testbed.core.layout import Layout
 from testbed.simulation.network import Network
-from testbed.simulation.workers import Worker, is_muted
+from testbed.simulation.workers import Worker
 
 
 class CopyInvariantBroken(AftershockError):

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from experiments.errors import AftershockError
-from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.by_batch.partition import BatchedPartition, is_muted
 from testbed.core.checkpoints import Checkpoint
 from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.layout import Channel, Layout
 from testbed.simulation.network import Network
-from testbed.simulation.workers import Worker, is_muted
+from testbed.simulation.workers import Worker
 
 
 class InvariantBroken(AftershockError):

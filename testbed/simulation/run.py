@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from experiments.errors import AftershockError
 from testbed.core.by_batch.cutting import Batching
-from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.by_batch.partition import BatchedPartition, is_muted
 from testbed.core.checkpoints import Checkpoint, Line
 from testbed.core.control import Dismiss, Promote, Restore, Stored, Unreadable, decode_message, encode_message
 from testbed.core.coordinator import Coordinator, Phase
@@ -33,7 +33,7 @@ from testbed.simulation.copies import CopyInvariants
 from testbed.simulation.faults import CrashMoment, Fault, FaultSchedule, spoil
 from testbed.simulation.invariants import Invariants
 from testbed.simulation.network import Network
-from testbed.simulation.workers import Worker, is_muted
+from testbed.simulation.workers import Worker
 from testbed.stores.store import MemoryStore, UnreadableObject
 
 RETURNS = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.effects import Publish, Store
 from testbed.core.partition import Partition
 
@@ -41,8 +40,3 @@ class Worker:
     def quiet(self) -> bool:
         """Whether nothing is under way to it or from it."""
         return not (self.orders or self.messages or self.storing or self.publishing)
-
-
-def is_muted(partition: Partition) -> bool:
-    """Whether it is a copy that has not been promoted."""
-    return isinstance(partition, BatchedPartition) and partition.muted

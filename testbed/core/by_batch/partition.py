@@ -273,3 +273,8 @@ class BatchedPartition(Partition):
             return replace(core, batch=self.batch)
         at = self._input.at
         return replace(core, batch=at.batch, position=at.position, skipped=at.skipped)
+
+
+def is_muted(partition: Partition) -> bool:
+    """Whether it is a copy that has not been promoted."""
+    return isinstance(partition, BatchedPartition) and partition.muted
