@@ -7,6 +7,8 @@ import pickle
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from experiments.errors import AftershockError
 from testbed.core.by_batch.partition import BatchedPartition, is_muted
 from testbed.core.coordinator import Coordinator
@@ -37,11 +39,18 @@ class CopyInvariants:
         named = {worker.name: worker for worker in self._workers}
         for number, known in self._coordinator.copies.of.items():
             worker = named.get(known.worker)
-            copied = worker.partitions.get(number) if worker is not None else None
+            if worker is None:
+                continue
+            copied = worker.partitions.get(number)
             if not isinstance(copied, BatchedPartition) or copied.epoch != known.life:
                 continue
             if not copied.muted:
                 raise CopyInvariantBroken(f"the copy of {copied.layout.name} is not muted")
+            kept, stable = copied.retained_from, self._coordinator.history.stable[number].number
+            if kept > max(stable, worker.restored[number]):
+                raise CopyInvariantBroken(
+                    f"the copy of {copied.layout.name} retains from {kept}, and {stable} is stable"
+                )
             for channel in copied.inputs:
                 self._check_channel(channel.id, channel.sender, copied)
 
@@ -58,6 +67,16 @@ class CopyInvariants:
         if self._states.setdefault(key, state) != state:
             raise CopyInvariantBroken(f"{partition.layout.name} has another state after batch {partition.batch}")
         self.compared += partition.muted
+
+    def check_end(self) -> None:
+        """When all is done, copies have processed what their primaries have, but for those of sources, which may wait for
+        a checkpoint."""
+        named = {worker.name: worker for worker in self._workers}
+        for number, known in self._coordinator.copies.of.items():
+            copied = named[known.worker].partitions[number]
+            primary = named[self._coordinator.placement.worker_of(number) or ""].partitions[number]
+            if copied.inputs and copied.counts != primary.counts:
+                raise CopyInvariantBroken(f"the copy of {primary.layout.name} is at {copied.counts}: {primary.counts}")
 
     def _check_channel(self, channel: int, number: int, copied: BatchedPartition) -> None:
         """No credit is lost or made on a link to a copy."""
@@ -81,8 +100,9 @@ def _content(partition: BatchedPartition) -> bytes:
 
 
 def _sorted(value: Any) -> Any:
+    """A value that is the same whatever the order of keys."""
     if isinstance(value, dict):
         return sorted(((repr(key), _sorted(each)) for key, each in value.items()), key=lambda pair: pair[0])
-    if isinstance(value, tuple | list):
-        return [_sorted(each) for each in value]
-    return value.to_pydict() if hasattr(value, "to_pydict") else value
+    if isinstance(value, list) and value and all(isinstance(each, pa.RecordBatch) for each in value):
+        return pa.Table.from_batches(value).to_pydict()  # however the rows are cut to pieces
+    return [_sorted(each) for each in value] if isinstance(value, tuple | list) else value

@@ -143,6 +143,8 @@ class Simulation:
                 self._invariants.check()
             if self._has_copies:
                 self.copy_invariants.check()
+        if self._has_copies:
+            self.copy_invariants.check_end()
         for worker in self.workers:
             self._count_all(worker)
         return self.outcome
