@@ -89,6 +89,8 @@ class Slots(Rig):
     """A process for each slot, and for each standby slot. One that was killed is started again at once, unless there
     are enough without it.
 
+    hosts   the processes by their addresses
+
     All of them get `variables` into their environment: they begin with that of the first process that any rig started.
     """
 
@@ -110,6 +112,7 @@ class Slots(Rig):
             raise TimeoutError("the coordinator has not begun")
         self._given = (*given, mine.recv(), secret)
         self._slots: dict[int, BaseProcess] = {}
+        self.hosts: dict[str, int] = {}
         self._paused: set[int] = set()
         self._replaced: set[int] = set()
         self._started = 0
@@ -129,6 +132,7 @@ class Slots(Rig):
             task = self._started % (self.job.slots + self.job.standby)
             process = self._start(serve_slot, document, variables | own, *server, task, self._signs)
             self._slots[process.pid] = process
+            self.hosts[own["SPARK_LOCAL_IP"]] = process.pid
             self._started += 1
 
     def kill(self, victims: list[int]) -> list[Moment]:

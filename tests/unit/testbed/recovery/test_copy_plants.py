@@ -65,7 +65,7 @@ PLANTS = {
         BatchSending,
         "trim",
         trimmed_one_too_far,
-        "the copy of .* retains from",
+        "the copy .* retains",
     ),
     "a muted copy sends": (BatchSending, "restore_at", muted_copy_sends, "is not muted"),
     "a muted copy puts output out": (Withheld, "hold", output_let_out, "lets out Publish"),
@@ -74,7 +74,7 @@ PLANTS = {
     "copies do not hear from who is restored": (Coordinator, "_attach", copies_unheard, "the copy of"),
     "copies get nothing new": (CopyLinks, "post", copies_get_nothing_new, "the copy of"),
     "credit of copies is lost": (CopyLinks, "on_credit", credit_of_copies_lost, "channel . to a copy"),
-    "what the receiver lacks is skipped": (BatchSending, "go_on", skipped_one_too_many, "ChannelGap"),
+    "what the receiver lacks is skipped": (BatchSending, "go_on", skipped_one_too_many, "ChannelGap|ContentChanged"),
 }
 
 
