@@ -10,5 +10,5 @@
     scaling/     simulates clusters of many workers with measured costs
     queries      the workloads as dataflows; `reachability` is the cyclic one, `window_tree` that of `ppa`
 
-May import `experiments`, `journal`, `workloads` and `infra.broker`. See docs/reference/testbed.md.
+May import `experiments`, `journal`, `workloads`, `models` and `infra.broker`. See docs/reference/testbed.md.
 """
