@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 
 from experiments.errors import BadInput
+from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.muted import Withheld
+from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.checkpoints import initial_line
 from testbed.core.control import Dismiss, Passed, Promote, Ready, Restore, Stored
 from testbed.core.coordinator import Coordinator
 from testbed.core.effects import Order, Publish, Tell
@@ -152,14 +155,27 @@ def test_withheld_output_is_let_go_by_batch_and_put_out_in_order():
     assert not withheld.take()
 
 
-def test_the_first_checkpoint_of_a_promoted_copy_is_a_full_one():
-    run = copied("tiny", 1, faults=[Fault(CrashMoment.ANY, 120)], slots=2, standby=2, spare_lines=2)
-    stored = []
-    run.coordinator.history.add, real = lambda each: stored.append(each) or real(each), run.coordinator.history.add
-    run.run()
-    lives = {(each.partition, each.epoch): each for each in reversed(stored) if each.epoch > 1}
-    assert lives
-    assert all(len(each.state_keys) == 1 for each in lives.values())
+def taken(partition, number):
+    """What taking a checkpoint has for effects."""
+    partition.take_effects()
+    partition.checkpoint(number)
+    return partition.take_effects()
+
+
+def test_a_copy_takes_no_checkpoints_and_its_first_one_after_promotion_is_full():
+    layout, protocol = chain(0, 0, 0), PROTOCOLS["batch-aligned"]
+    schemas = [channel.schema for channel in layout.channels]
+    given = layout.partitions[1], 3, schemas, protocol, PartitionLimits(), Batching(5, 1)
+    primary, copy = BatchedPartition(*given), BatchedPartition(*given)
+    primary.restore(Restore(1, initial_line(layout)[1], (), 0), {})
+    (store,) = taken(primary, 1)
+    objects = {key: b"".join(map(bytes, content())) for key, content in store.objects.items()}
+    copy.restore(Restore(2, store.checkpoint, (), 0, muted=True), objects)
+    assert taken(copy, 2) == [Tell(Passed(1, 2, 2))]
+    copy.on_order(Promote(3))
+    (first,), (second,) = taken(copy, 3), taken(copy, 4)
+    assert [len(each.checkpoint.state_keys) for each in (first, second)] == [1, 2]
+    assert first.checkpoint.epoch == 3
 
 
 BAD = [
