@@ -21,6 +21,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from random import Random
 
+from testbed.core.partition import PartitionLimits
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
 from tests.integration.spark_jobs.exact_results import judged
@@ -61,6 +62,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--query", choices=QUERIES, default="q1")
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--slots", type=int, default=2)
+    parser.add_argument("--rate", type=float, default=4000.0, help="events per second")
     parser.add_argument("--interval", type=float, default=5.0, help="between checkpoints [s]")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
@@ -69,8 +71,9 @@ def _arguments() -> argparse.Namespace:
 def _outage(given: argparse.Namespace, seed: int) -> Outage:
     random, root = Random(seed), Path(tempfile.mkdtemp(prefix="aftershock-reached-"))
     job = job_of(given.query, "batch-aligned", seed, root, given.slots, kills=1)
-    interval = {"checkpoint_interval_s": given.interval}
-    job = replace(job, recovery=given.recovery, standby=given.slots, replication_ratio=given.ratio, **interval)
+    job = replace(job, input=replace(job.input, rate=given.rate), checkpoint_interval_s=given.interval)
+    job = replace(job, limits=PartitionLimits(), standby=given.slots)
+    job = replace(job, recovery=given.recovery, replication_ratio=given.ratio)
     rig = Slots(job, root)
     watch = Watch(rig.journal, job.slots)
     try:
