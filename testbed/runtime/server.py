@@ -318,7 +318,7 @@ class Server:
         hosts, copies = self._coordinator.placement.hosts, self._coordinator.copies
         seats_of = {name: seat for seat, name in hosts.items()}
         copied = {number: seats_of[each.worker] for number, each in copies.of.items()}
-        seats = max(self._job.slots, *(seat + 1 for seat in hosts))
+        seats = max(self._job.slots - 1, *hosts, 0) + 1
         workers = [self._guests[hosts[seat]] if seat in hosts else None for seat in range(seats)]
         addresses = tuple(None if each is None else each.hello.address for each in workers)
         serials = tuple(0 if each is None else each.serial for each in workers)

@@ -69,7 +69,7 @@ class BatchedPartition(Partition):
         self._reached, self._out = NO_BATCH, NO_BATCH
         self._unpublished: deque[int] = deque()
         self._kept_back: deque[tuple[int, PartitionEffect]] = deque()
-        self._withheld = Withheld()
+        self._withheld, self._promoted_in = Withheld(), -1
         super().__init__(layout, partitions, schemas, protocol, limits)
 
     def take_effects(self) -> list[PartitionEffect]:
@@ -181,12 +181,15 @@ class BatchedPartition(Partition):
             elif isinstance(message, Go):
                 self._reached = message.reached
                 self._sending.go_on(message.epoch, dict(message.arrived))
-                if self.layout.element == Sink(Delivery.EXACTLY_ONCE):
+                if self.layout.element == Sink(Delivery.EXACTLY_ONCE) and self._promoted_in != self.epoch:
                     self._publish(Publish(0, ()))
 
     def _promote(self, epoch: int) -> None:
-        """Begin a life in this epoch as the primary: output that was withheld first, then what comes."""
-        self.epoch = epoch
+        """Begin a life in this epoch as the primary: output that was withheld first, then what comes.
+
+        A sink asks at once what is out, and not when all go on, since numbers are published in order.
+        """
+        self.epoch = self._promoted_in = epoch
         channels = [channel.id for channel in self.inputs]
         self._intake.rejoin(epoch, channels)
         self._sending.promote(epoch)
