@@ -83,8 +83,10 @@ class Invariants:
             raise InvariantBroken(f"checkpoint {checkpoint.number} is stored before output {waiting} is out")
 
     def check_restored(self, worker: Worker, number: int) -> None:
-        """A strategy that restores parts leaves survivors alone, unless something could not be read."""
-        if number in worker.partitions and not is_muted(worker.partitions[number]):
+        """A strategy that restores parts leaves survivors alone, unless something could not be read. A copy is none, be
+        it that it could not be made."""
+        there = worker.partitions.get(number)
+        if there is not None and there.epoch >= 0 and not is_muted(there):
             raise InvariantBroken(f"{self._layout.partitions[number].name} is restored and was not lost")
 
     def check_published(self, published: Counter[tuple], expected: Counter[tuple]) -> None:
