@@ -7,9 +7,15 @@ from hypothesis import strategies as st
 
 from testbed.core.checkpoints import OUTSIDE, Checkpoint
 from testbed.core.control import (
+    Attach,
+    Attached,
+    Detach,
+    Dismiss,
     Failure,
     Go,
     NotStored,
+    Passed,
+    Promote,
     Published,
     Ready,
     Rejoin,
@@ -106,7 +112,12 @@ CHECKPOINT = Checkpoint(3, 7, 2, {1: 5, 12: 0}, {4: 9}, ("a/state-6-2", "a/state
 MESSAGES = [
     Restore(2, CHECKPOINT, ("a/log-6-2",), 6, {1: 4, 12: 0}),
     Rejoin(2, 6, (1, 4), (9,)),
-    Go(2),
+    Go(2, 7, ((1, 4), (12, 0))),
+    Promote(3),
+    Attach(3, 6, (1, 4)),
+    Attached(3, ((1, 4),)),
+    Detach(3, (1,)),
+    Dismiss(2),
     Round(2, 9),
     Failure(2, (1, 5)),
     Stable(2, 7),
@@ -115,6 +126,7 @@ MESSAGES = [
     Stored(2, CHECKPOINT),
     NotStored(3, 2, 8),
     Published(3, 7),
+    Passed(3, 2, 8),
 ]
 
 
