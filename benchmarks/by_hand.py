@@ -4,17 +4,18 @@ The other side of `no_fault_overhead.py`: the same session settings and the same
 no listener, no watch, no supervisor.
 """
 
-import json
 import sys
 import time
 from pathlib import Path
 
+from spark_jobs.calibration import Calibration
 from spark_jobs.streaming.config import JobConfig
 from spark_jobs.streaming.job import session, start
 from workloads.topics import INPUT, OUTPUT
 
 
 def main() -> None:
+    """Run the query until it has read so many records, and write the progress of its batches."""
     config_path, progress_path = map(Path, sys.argv[1:3])
     config = JobConfig.read(config_path)
     query = start(
@@ -24,9 +25,7 @@ def main() -> None:
         output_topic=OUTPUT,
         checkpoint=config.checkpoint,
         interval_s=config.engine.checkpoint_interval_s,
-        batch_records=json.loads(config_path.with_name("calibration.json").read_text(encoding="utf-8"))[
-            "batch_records"
-        ],
+        batch_records=Calibration.read(config_path.with_name("calibration.json")).batch_records,
     )
     while sum(progress["numInputRows"] for progress in query.recentProgress) < int(sys.argv[3]):
         time.sleep(0.5)

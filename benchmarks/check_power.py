@@ -52,12 +52,15 @@ class Simulated:
     run_id: str = "simulated"
 
     def known_status(self) -> RunStatus:
+        """As of a run that is done."""
         return RunStatus(state="done", started_ns=0)
 
     def has(self, name: str) -> bool:
+        """Whether the table was simulated."""
         return name in self.tables
 
     def table(self, name: str) -> pd.DataFrame:
+        """A table with the columns that were simulated."""
         return self.tables[name]
 
     def table_as_it_is(self, name: str) -> pd.DataFrame:
@@ -67,6 +70,7 @@ class Simulated:
         return pa.Table.from_pandas(whole, schema, preserve_index=False).to_pandas(types_mapper=pd.ArrowDtype)
 
     def write_table(self, name: str, table: pa.Table) -> None:
+        """Keep a table in memory."""
         self.tables[name] = table.to_pandas()
 
 
@@ -81,6 +85,7 @@ class Machine:
         self._committed = 0.0
 
     def run(self) -> Simulated:
+        """Simulate the whole window; returns its tables, as the results of a run."""
         now, fault, begun = -2.0 * INTERVAL_S, 0, None
         while now < self.window_s:
             work_s, cost_s = self._draw("work", WORK_S), self._draw("cost", COST_S)
@@ -229,6 +234,7 @@ def batches_that(cost: float = 1.0, period: float = 1.0) -> Iterator[None]:
 
 @contextmanager
 def wrong_eq_10() -> Iterator[None]:
+    """A prediction of eq. 10 that is 5 % too high."""
     with patch.object(long_run, "utilization", lambda *given: 1.05 * utilization(*given)):
         yield
 
@@ -249,6 +255,7 @@ SOUND = "none (false alarms)"
 
 
 def main() -> None:
+    """Print in which share of the simulated runs each error was noticed."""
     given = _arguments()
     shares = {}
     with tempfile.TemporaryDirectory() as home:

@@ -39,6 +39,7 @@ MakeRig = Callable[[Job, Path, int], Rig]
 
 
 def main() -> None:
+    """Run episodes until there were enough kills, and print the table."""
     given = _arguments()
     episodes: list[Episode] = []
     with _rigs(given) as rig_of:
@@ -53,6 +54,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--protocol", choices=[name for name in PROTOCOLS if name != "none"], default="coordinated")
     parser.add_argument("--recovery", choices=STRATEGIES, default="global")
+    parser.add_argument("--tentative", action="store_true", help="survivors go on without absent input")
     parser.add_argument("--query", choices=QUERIES, default="q12")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--episode", type=int, default=25, help="kills of each run")
@@ -85,7 +87,7 @@ def _episode(given: argparse.Namespace, seed: int, rig_of: MakeRig) -> Episode:
     root = Path(tempfile.mkdtemp(prefix="aftershock-kills-"))
     job = job_of(given.query, given.protocol, seed, root, given.slots, given.episode)
     copies = {"replication_ratio": given.ratio, "replication_planner": given.planner}
-    job = replace(job, recovery=given.recovery, standby=given.standby, **copies)
+    job = replace(job, recovery=given.recovery, tentative=given.tentative, standby=given.standby, **copies)
     rig = rig_of(job, root, seed)
     try:
         episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(given.episode)

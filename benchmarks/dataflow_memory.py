@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.dataflow_throughput import Cluster, cluster_of, job_of, measured
+from benchmarks.dataflow_throughput import BenchmarkCluster, cluster_of, job_of, measured
 from infra.processes import members, usage
 from journal.reader import raw_entries
 from testbed.progress import events_read
@@ -34,6 +34,7 @@ MB = 2**20
 
 
 def main() -> None:
+    """Run the job for some minutes below its highest rate, and judge whether its memory grows."""
     given = _arguments()
     with cluster_of(given.workers) as cluster:
         job = job_of("memory", given.query, given.protocol, given.workers, cluster.root)
@@ -60,7 +61,7 @@ def _store(job: Job) -> str:
     return str(Path(job.store).parent.with_name("rate") / "store")
 
 
-def _samples(cluster: Cluster, job: Job, journal: Path, seconds: float) -> Iterator[list[float]]:
+def _samples(cluster: BenchmarkCluster, job: Job, journal: Path, seconds: float) -> Iterator[list[float]]:
     """Time [s], then the resident size [MB] of each worker's slot."""
     hosts = [host for host in cluster.handle.hosts if host != "gateway"]
     begun_s = time.monotonic()
@@ -73,7 +74,7 @@ def _samples(cluster: Cluster, job: Job, journal: Path, seconds: float) -> Itera
         time.sleep(SAMPLE_S - (time.monotonic() - begun_s) % SAMPLE_S)
 
 
-def _slot_mb(cluster: Cluster, host: str) -> float:
+def _slot_mb(cluster: BenchmarkCluster, host: str) -> float:
     """The largest of the Python processes of a host; the others are those that Spark forks from.
 
     Without any the program ends.

@@ -30,7 +30,7 @@ from testbed.stores.store import DirectoryStore
 BATCH, DRAWN, PER_FULL, EPOCH = 256, 10_000, 10, 1
 
 
-class Slot:
+class CheckpointedState:
     """One partition's state, its checkpoints, and the thread that writes them."""
 
     def __init__(self, keys: int, store: DirectoryStore) -> None:
@@ -50,6 +50,7 @@ class Slot:
         return {"groups": self._groups}
 
     def update(self) -> None:
+        """Count one batch of records into the state."""
         keys = next(self._batches)
         self._groups.put_all(0, keys, [(count + 1,) for (count,) in self._groups.get_all(0, keys)])
 
@@ -68,6 +69,7 @@ class Slot:
         return len(effect.checkpoint.state_keys) == 1, (copied_s, pause_s, written.result())
 
     def close(self) -> None:
+        """End the thread that writes checkpoints."""
         self._writer.shutdown()
 
     def _write(self, effect: Store) -> float:
@@ -78,17 +80,18 @@ class Slot:
 
 
 def main() -> None:
+    """Take checkpoints, and print how long each copy, pause and write took."""
     given = _arguments()
     found: dict[bool, list[tuple[float, float, float]]] = {False: [], True: []}
     with tempfile.TemporaryDirectory(prefix="aftershock-pause-") as folder:
-        slot = Slot(given.keys, DirectoryStore(Path(folder)))
-        slot.checkpoint()
+        state = CheckpointedState(given.keys, DirectoryStore(Path(folder)))
+        state.checkpoint()
         for _ in range(PER_FULL * given.repeats):
             for _ in range(given.changed // BATCH):
-                slot.update()
-            full, times = slot.checkpoint()
+                state.update()
+            full, times = state.checkpoint()
             found[full].append(times)
-        slot.close()
+        state.close()
     print(f"{given.keys:,} keys, {given.changed:,} updates before each; median and longest of each [ms]\n")
     print("            copy                pause               write")
     for full, times in found.items():

@@ -68,6 +68,7 @@ class OneSlot(LoneSlot):
 
 
 def main() -> None:
+    """Measure every protocol by turns, and print a line for each query and protocol."""
     given = _arguments()
     print("query protocol              records  events/CPU s  share  us/event  checkpoints  load", flush=True)
     for query in given.queries:

@@ -45,7 +45,7 @@ HEAD = "workers query protocol              channels   events/s  share  events/C
 
 
 @dataclass(frozen=True)
-class Cluster:
+class BenchmarkCluster:
     """A local cluster with this root, made for one benchmark."""
 
     driver: Driver
@@ -79,14 +79,14 @@ class Figures(NamedTuple):
 
 
 @contextmanager
-def cluster_of(workers: int) -> Iterator[Cluster]:
+def cluster_of(workers: int) -> Iterator[BenchmarkCluster]:
     """A local cluster that is gone afterwards, with all that was written."""
     spec = ClusterSpec(workers=workers, worker_memory_mb=512)
     driver = driver_of(spec.driver)
     with tempfile.TemporaryDirectory(prefix="aftershock-dataflow-") as root:
         handle = driver.provision(spec, "dataflow-benchmark", Path(root))
         try:
-            yield Cluster(driver, handle, Path(root))
+            yield BenchmarkCluster(driver, handle, Path(root))
         finally:
             driver.destroy(handle)
 
@@ -110,7 +110,7 @@ def job_of(
     )
 
 
-def measured(cluster: Cluster, job: Job, window_s: float) -> Figures:
+def measured(cluster: BenchmarkCluster, job: Job, window_s: float) -> Figures:
     """Run a job for a window that begins when it is warm; ends the program if that was no window to measure in."""
     journal = cluster.start(job)
     time.sleep(WARM_S + window_s)
@@ -128,6 +128,7 @@ def times(journal: Path, event: str) -> list[int]:
 
 
 def main() -> None:
+    """Measure every protocol by turns, and print a line for each query, protocol and number of workers."""
     given = _arguments()
     print(HEAD, flush=True)
     for workers in given.workers:
@@ -136,7 +137,7 @@ def main() -> None:
                 _compare(cluster, workers, query, given)
 
 
-def _compare(cluster: Cluster, workers: int, query: str, given: argparse.Namespace) -> None:
+def _compare(cluster: BenchmarkCluster, workers: int, query: str, given: argparse.Namespace) -> None:
     """A query with each protocol, by turns."""
     found: dict[str, list[Figures]] = {protocol: [] for protocol in given.protocols}
     jobs: dict[str, Job] = {}

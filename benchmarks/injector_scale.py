@@ -32,7 +32,7 @@ NO_CLOCKS: dict[str, Any] = {}
 
 
 class AfterOneRoundTrip:
-    """A strike whose host answers after a round trip; the order itself is sent and not waited for."""
+    """Implements `infra.strikes.strike.Strike`: the host answers after a round trip; the order itself has no answer."""
 
     ports: frozenset[int] = frozenset()
 
@@ -55,7 +55,7 @@ class AfterOneRoundTrip:
 
 
 class ManyHosts:
-    """What the injector asks of a driver."""
+    """The part of `infra.cluster.Driver` that the injector uses; every answer takes a round trip."""
 
     def __init__(self, round_trip_s: float) -> None:
         self.round_trip_s, self.threads = round_trip_s, 0
@@ -85,6 +85,7 @@ def groups(hosts: int) -> dict[str, list[tuple[float, list[str]]]]:
 
 
 def main() -> None:
+    """Inject every part and print how late its orders were: `injector_scale.py [HOSTS [ROUND_TRIP_MS]]`."""
     hosts = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     round_trip_s = float(sys.argv[2]) / 1e3 if len(sys.argv) > 2 else 0.002
     parts, root, driver = groups(hosts), Path(tempfile.mkdtemp()), ManyHosts(round_trip_s)
@@ -110,6 +111,7 @@ def main() -> None:
 
 
 def named(count: int) -> dict[str, int]:
+    """The quantiles that are shown, by their index in a sorted list of that length."""
     return {"median": count // 2, "p99": count - 1 - count // 100, "largest": count - 1}
 
 

@@ -37,6 +37,7 @@ TALLIES = ("messages", "data_bytes", "protocol_bytes", "records", "forced", "che
 
 
 def main() -> None:
+    """Write hours of journals, then print what a poll of them costs, in time and memory."""
     given = _arguments()
     with tempfile.TemporaryDirectory() as home:
         os.environ["AFTERSHOCK_HOME"] = home
@@ -96,6 +97,7 @@ class Hours:
 
 
 def followed() -> int:
+    """A poll as the observer makes it: journals are read on from where the last poll ended."""
     with journals(RUN_ID) as seen:
         seen.faults.failure(running=True)
         seen.faults.held_services(time.time_ns())
@@ -103,6 +105,7 @@ def followed() -> int:
 
 
 def whole() -> int:
+    """The same poll without following: every journal is read from its beginning."""
     run = store.live(RUN_ID)
     experiment = spec.validate(store.read_json(run.experiment_path))
     faults, commits = FaultState(), engine_of(experiment).commits()
@@ -114,6 +117,7 @@ def whole() -> int:
 
 
 def processor_time_s(poll: Callable[[], int]) -> float:
+    """What a poll takes of this process's CPU time."""
     began_s = time.process_time()
     poll()
     return time.process_time() - began_s

@@ -75,6 +75,7 @@ def footprint() -> tuple[float, int, int]:
 
 
 def events(handle: Handle, kind: str, apart_s: float) -> list[dict[str, Any]]:
+    """Single strikes on the workers in turn, then strikes on all of them at once, `apart_s` between any two."""
     names = [worker.name for worker in handle.workers]
     targets = [[names[number % len(names)]] for number in range(SINGLE)]
     moments = [number * apart_s for number in range(SINGLE)]
@@ -87,6 +88,7 @@ def events(handle: Handle, kind: str, apart_s: float) -> list[dict[str, Any]]:
 
 
 def main() -> None:
+    """Make a cluster, strike its hosts, and print how late the strikes were."""
     hosts = int(sys.argv[1]) if len(sys.argv) > 1 else 12
     kind = FaultKind(sys.argv[2] if len(sys.argv) > 2 else "kill")
     apart_s = float(sys.argv[3]) if len(sys.argv) > 3 else APART_S
@@ -108,6 +110,7 @@ def main() -> None:
 
 
 def show(name: str, strikes: list[dict[str, Any]]) -> None:
+    """Print the quantiles of the lateness of these strikes, which are entries of the injector's journal."""
     late_ms = sorted((entry["fired_ns"] - entry["planned_ns"]) / 1e6 for entry in strikes)
     left = sum(sum(entry["left"].values()) for entry in strikes)
     median, p99 = statistics.median(late_ms), late_ms[-1 - len(late_ms) // 100]

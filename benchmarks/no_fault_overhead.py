@@ -2,7 +2,9 @@
 
 `.venv/bin/python benchmarks/no_fault_overhead.py` makes a cluster, fills a topic, and lets the same query read it in
 batches of one size, by turns started by hand with spark-submit and as a benchmark starts it (supervisor, driver with
-its listener and watch, sampler, armed injector). Prints records per second of each turn, and the ratio of the medians.
+its listener and watch, sampler, armed injector). Prints records per second of each turn, how many TCP connections were
+opened while its warm batches ran, and the ratio of the medians. The kernel counts connections by network namespace:
+`unshare --net sh -c 'ip link set lo up && .venv/bin/python benchmarks/no_fault_overhead.py'` counts no others.
 """
 
 from __future__ import annotations
@@ -11,7 +13,11 @@ import json
 import shutil
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from statistics import median
 
@@ -26,15 +32,18 @@ from infra.drivers import driver_of
 from infra.launch import REPOSITORY
 from infra.services import kafka, spark
 from journal.reader import raw_entries
+from spark_jobs.calibration import Calibration
 from workloads.generator import Feed
 from workloads.inputs import records
 from workloads.schedule import Schedule
 from workloads.topics import INPUT, OUTPUT
 
 TURNS, BATCHES, WARM_BATCHES, BATCH_RECORDS, RATE = 3, 14, 5, 20_000, 6_000.0
+COUNTERS, COUNT_INTERVAL_S = Path("/proc/net/snmp"), 0.1
 
 
 def main() -> None:
+    """Measure both ways by turns on one cluster, and print the rate of each."""
     experiment, root = spec.load(), Path(tempfile.mkdtemp(prefix="aftershock-overhead-"))
     driver = driver_of(experiment.cluster.driver)
     handle = driver.provision(experiment.cluster, "overhead", root)
@@ -43,8 +52,12 @@ def main() -> None:
         rates: dict[str, list[float]] = {"by hand": [], "aftershock": []}
         for turn in range(TURNS):
             for name, run in (("by hand", _by_hand), ("aftershock", _benchmarked)):
-                rates[name].append(_rate(run(driver, handle, experiment, root / f"{name.replace(' ', '-')}-{turn}")))
-                print(f"turn {turn + 1}  {name:10}  {rates[name][-1]:8,.0f} records/s", flush=True)
+                with _connections() as opened_by:
+                    progress = run(driver, handle, experiment, root / f"{name.replace(' ', '-')}-{turn}")
+                warm = _warm(progress)
+                rates[name].append(_rate(warm))
+                opened = opened_by(_ended_s(warm[-1])) - opened_by(_started_s(warm[0]))
+                print(f"turn {turn + 1}  {name:10}  {rates[name][-1]:8,.0f} records/s  {opened:3} opened", flush=True)
         ratio = median(rates["aftershock"]) / median(rates["by hand"])
         print(f"aftershock / by hand, medians of {TURNS} turns: {ratio:.3f}")
     finally:
@@ -69,7 +82,8 @@ def _config(handle: Handle, experiment: spec.Experiment, folder: Path) -> Path:
     unpaced = experiment.model_copy(update={"engine": engine})
     job = job_config(unpaced, handle, checkpoint=folder / "checkpoint", event_log=events)
     config.write_text(json.dumps(job.to_json()), encoding="utf-8")
-    (folder / "calibration.json").write_text(json.dumps({"batch_records": BATCH_RECORDS}), encoding="utf-8")
+    calibration = Calibration(RATE, 0.0, RATE, BATCH_RECORDS)
+    (folder / "calibration.json").write_text(json.dumps(calibration.to_json()), encoding="utf-8")
     return config
 
 
@@ -110,10 +124,46 @@ def _progress(journal: Path) -> list[dict]:
     return [entry["progress"] for entry in raw_entries(journal) if entry["event"] == "progress"]
 
 
-def _rate(progress: list[dict]) -> float:
-    """Records per second of trigger time, once the executors are warm."""
-    warm = [found for found in progress if found["numInputRows"]][WARM_BATCHES:]
+def _warm(progress: list[dict]) -> list[dict]:
+    """The batches that ran once the executors were warm."""
+    return [found for found in progress if found["numInputRows"]][WARM_BATCHES:]
+
+
+def _rate(warm: list[dict]) -> float:
+    """Records per second of trigger time."""
     return sum(p["numInputRows"] for p in warm) / sum(p["durationMs"]["triggerExecution"] for p in warm) * 1000
+
+
+def _started_s(progress: dict) -> float:
+    return datetime.fromisoformat(progress["timestamp"]).timestamp()
+
+
+def _ended_s(progress: dict) -> float:
+    return _started_s(progress) + progress["durationMs"]["triggerExecution"] / 1000
+
+
+@contextmanager
+def _connections() -> Iterator[Callable[[float], int]]:
+    """Counts while it is entered; gives a function from a time to the connections that had been opened by then."""
+    counts, over = [(time.time(), _opened())], threading.Event()
+
+    def count() -> None:
+        while not over.wait(COUNT_INTERVAL_S):
+            counts.append((time.time(), _opened()))
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        yield lambda at_s: [opened for when_s, opened in counts if when_s <= at_s][-1]
+    finally:
+        over.set()
+        thread.join()
+
+
+def _opened() -> int:
+    """TCP connections opened in this network namespace since it began."""
+    names, values = (row.split() for row in COUNTERS.read_text().splitlines() if row.startswith("Tcp:"))
+    return int(dict(zip(names, values, strict=True))["ActiveOpens"])
 
 
 if __name__ == "__main__":

@@ -134,6 +134,7 @@ def _one_slow(generator: np.random.Generator, share: float, baseline: int) -> li
 
 
 def main(histories: int) -> None:
+    """Print how often nights without a change raise an alarm, and how often a change is found."""
     for experiments in EXPERIMENTS:
         own = max(1, histories // experiments)
         counts, total = alarms(SEED, own, experiments), own * NIGHTS

@@ -25,6 +25,7 @@ def long_execution(checkpoints: int, messages: int) -> Execution:
 
 @pytest.fixture(scope="module")
 def execution() -> Execution:
+    """A million messages among a hundred thousand checkpoints."""
     return long_execution(100_000, 1_000_000)
 
 

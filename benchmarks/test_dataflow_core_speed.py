@@ -47,6 +47,7 @@ def counted() -> Layout:
 
 
 def batches(rows: int, count: int) -> list[pa.RecordBatch]:
+    """Batches of bids, 10 µs apart, of a thousand bidders."""
     rng = np.random.default_rng(1)
     at_ns = (np.arange(rows * count) * 10_000).reshape(count, rows)
     draw = (rng.integers(0, 1000, (3, rows)) for _ in range(count))
@@ -74,12 +75,14 @@ class Loop:
         self.sources = [p for p in self.partitions if isinstance(p.layout.element, Source)]
 
     def feed(self, batch: pa.RecordBatch, position: int) -> None:
+        """Give every source one batch, and handle what follows from it."""
         for source in self.sources:
             source.on_input(batch, position)
             self.queue.append(source)
         self.drain()
 
     def checkpoint(self, number: int) -> None:
+        """Have every partition take a checkpoint as its protocol does, and handle what follows from it."""
         for partition in self.partitions:
             if self.protocol.on_own_time:
                 partition.on_timer()
@@ -89,6 +92,7 @@ class Loop:
         self.drain()
 
     def drain(self) -> None:
+        """Let partitions work until none has input or effects left."""
         while self.queue:
             partition = self.queue.popleft()
             while (channel := partition.next_channel()) is not None:
@@ -97,6 +101,7 @@ class Loop:
                 self.carry_out(partition, effect)
 
     def carry_out(self, partition: Partition, effect: object) -> None:
+        """Do what a partition wants done, without network and store: frames are encoded, decoded and handed over."""
         match effect:
             case Send(frame):
                 data = encode(frame)

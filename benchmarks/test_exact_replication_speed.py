@@ -20,11 +20,13 @@ SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
 def drawn(spec: TopologySpec) -> list[Topology]:
+    """The same random topologies on every call."""
     rng = np.random.default_rng(14)
     return [generate(rng, spec) for _ in range(TOPOLOGIES)]
 
 
 def plans(topologies: list[Topology]) -> list[exact.ExactPlan]:
+    """An exact plan of each topology at each budget of `SHARES`."""
     return [exact.plan(topology, int(share * len(topology.tasks))) for topology in topologies for share in SHARES]
 
 

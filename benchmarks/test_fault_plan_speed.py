@@ -22,6 +22,7 @@ CLOUD_S = {"low": 120, "high": 360}
 
 
 def cluster(hosts: int, years: float) -> FaultSpec:
+    """Hosts in racks of 40 and power domains of 1,000, which fail alone, by domain and all at once."""
     return FaultSpec.model_validate(
         {
             "duration": years * YEAR_S,
@@ -40,6 +41,7 @@ SPEC = cluster(HOSTS, 1)
 
 
 def streamed(seed: int, spec: FaultSpec = SPEC) -> int:
+    """Draw the plan one event at a time and keep none; returns how many there were."""
     return sum(1 for _ in draw(spec, seed))
 
 
@@ -64,6 +66,7 @@ def _drawn(seed: int, cause: str, process, hosts: tuple[str, ...]) -> Iterator[F
 
 
 def peak_mb(work: Callable[..., int], *arguments: FaultSpec) -> float:
+    """The most memory [MB] that Python held at once while it drew a plan with seed 1."""
     tracemalloc.start()
     work(1, *arguments)
     peak = tracemalloc.get_traced_memory()[1]

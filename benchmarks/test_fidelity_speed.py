@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from models.fidelity import Scorer, score
-from models.topology import Inputs, Topology, parse_topology
+from models.topology import InputCorrelation, Topology, parse_topology
 
 SETS = 1000
 CHAINS = {
@@ -62,7 +62,7 @@ def plain_output_fidelity(topology: Topology, failed: list[bool]) -> float:
         for task in range(span.start, span.stop):
             if failed[task]:
                 loss[task] = 1.0
-            elif by_stream and operator.inputs is Inputs.CORRELATED:
+            elif by_stream and operator.inputs is InputCorrelation.CORRELATED:
                 kept = 1.0
                 for total, lost in by_stream:
                     kept *= 1.0 - lost[task] / total[task]
@@ -75,11 +75,13 @@ def plain_output_fidelity(topology: Topology, failed: list[bool]) -> float:
 
 @pytest.fixture(params=CHAINS)
 def topology(request: pytest.FixtureRequest) -> Topology:
+    """A topology of each size of `CHAINS`."""
     return topology_of(request.param)
 
 
 @pytest.fixture
 def failed(topology: Topology) -> np.ndarray:
+    """Sets of failed tasks, (SETS, tasks); 2 % of the tasks have failed in each."""
     return np.random.default_rng(2).random((SETS, len(topology.tasks))) < 0.02
 
 

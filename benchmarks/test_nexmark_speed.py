@@ -18,14 +18,17 @@ WORD, GAMMA = 2**64, 0x9E3779B97F4A7C15
 
 
 def by_columns(start: int) -> object:
+    """A batch of events as the generator draws them: column by column."""
     return events(STREAM, start, start + BATCH)
 
 
 def serialised(start: int) -> object:
+    """A batch of events, each as the message that the broker gets."""
     return messages(events(STREAM, start, start + BATCH))
 
 
 def plain(start: int) -> list[dict]:
+    """The bids of a batch in plain Python, one record after the other."""
     return [_bid(p) for p in range(start, start + BATCH) if p % 50 > 3]
 
 

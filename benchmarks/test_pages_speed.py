@@ -95,18 +95,21 @@ def _repeat(run: store.Run, name: str, changes: list[dict[str, object]]) -> None
 
 @pytest.fixture(scope="module")
 def server(home: Path) -> Iterator[str]:
+    """The address of Airflow's API server with the pages."""
     with api_server(home) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
 def logged_in(server: str) -> Iterator[BrowserContext]:
+    """A browser that is logged in there."""
     with logged_in_browser(server) as context:
         yield context
 
 
 @pytest.fixture
 def page(logged_in: BrowserContext) -> Iterator[Page]:
+    """A page that notes when its chart was drawn."""
     page = logged_in.new_page()
     page.add_init_script(NOTE_WHEN_DRAWN)
     yield page
@@ -114,6 +117,7 @@ def page(logged_in: BrowserContext) -> Iterator[Page]:
 
 
 def loaded_s(page: Page, address: str) -> float:
+    """From the request until the browser says that the page is loaded [s]."""
     page.goto(address, wait_until="load")
     while not (took_ms := page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")):
         page.wait_for_timeout(10)
@@ -121,6 +125,7 @@ def loaded_s(page: Page, address: str) -> float:
 
 
 def drawn_s(page: Page, address: str) -> float:
+    """From the request until the timeline was drawn [s]."""
     page.goto(address)
     page.locator("[data-chart=timeline][data-drawn-ms]").wait_for()
     return page.evaluate("window.drawnAt") / 1000

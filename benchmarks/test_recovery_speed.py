@@ -20,6 +20,7 @@ PLAIN_QUERIES = 50
 
 
 def problem(queries, share, most=6):
+    """Random queries that share partitions, of which the capacity covers a share."""
     full = random_queries(QuerySpec(UniformSharing(most), queries=queries), np.random.default_rng(1))
     return full.with_capacity(share * full.capacity)
 

@@ -9,10 +9,11 @@ import pytest
 from models.replication import greedy, structure_aware
 from models.replication.parts import PartKind
 from models.replication.random_topologies import TopologySpec, generate
-from models.topology import Inputs, Topology
+from models.topology import InputCorrelation, Topology
 
 
 def large(kind: PartKind, join_share: float) -> Topology:
+    """A random topology of ten operators with about a hundred tasks each."""
     return generate(np.random.default_rng(1), TopologySpec((10, 10), (95, 105), kind, join_share=join_share))
 
 
@@ -36,13 +37,14 @@ def plain_output_fidelity(topology: Topology, failed: set[int]) -> float:
                 effective[i] = product * kept[i] / total[i], weighted + kept[i]
                 weights[i] += total[i]
         for i, (product, weighted) in enumerate(effective if topology.inputs_of[operator.name] else ()):
-            joins = operator.inputs is Inputs.CORRELATED
+            joins = operator.inputs is InputCorrelation.CORRELATED
             complete[start + i] *= product if joins else weighted / weights[i]
     sinks = [i for o in topology.sinks for i in range(topology.span[o.name].start, topology.span[o.name].stop)]
     return sum(rates[i] * complete[i] for i in sinks) / sum(rates[i] for i in sinks)
 
 
 def plain_greedy(topology: Topology, budget: int) -> list[int]:
+    """The tasks that do most harm when they fail alone."""
     alone = [round(plain_output_fidelity(topology, {task}), 12) for task in range(len(topology.tasks))]
     return sorted(range(len(alone)), key=alone.__getitem__)[:budget]
 

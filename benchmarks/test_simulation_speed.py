@@ -27,6 +27,7 @@ def intervals(rate: float) -> np.ndarray:
 
 
 def points(depths: tuple[int, ...]) -> list[dict[str, float]]:
+    """The parameters of every point of a figure with these depths."""
     axes = ((rate, interval, depth) for rate, depth in product(RATES, depths) for interval in intervals(rate))
     return [
         {"failure_rate": rate, "interval": interval, "depth": depth, "hop_delay": 0.5} for rate, interval, depth in axes
@@ -34,6 +35,7 @@ def points(depths: tuple[int, ...]) -> list[dict[str, float]]:
 
 
 def figures_5_and_12() -> list[SimulatedUtilization]:
+    """Simulate every point of both figures at the paper's size, each with a seed of its own."""
     wanted = points((1,)) + points((5, 25, 50))
     seeds = np.random.SeedSequence(2000).spawn(len(wanted))
     return [

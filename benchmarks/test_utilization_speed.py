@@ -56,6 +56,7 @@ def plain_partial(rate: float, cost: float, interval: float, share: float) -> fl
 
 
 def columns(points: tuple[np.ndarray, ...]) -> list[tuple[float, ...]]:
+    """The first `PLAIN_POINTS` points as tuples, for plain Python."""
     return list(zip(*(each[:PLAIN_POINTS].tolist() for each in points), strict=True))
 
 

@@ -79,6 +79,7 @@ class Holds(Generic[TimeT]):
         return longer
 
     def release(self, hold: Hold[TimeT]) -> None:
+        """Remove a hold. A host that no fault keeps out of service any more counts as up again."""
         of_host = self._held[hold.host]
         del of_host[hold.kind.effect]
         if not any(other.kind.takes_the_host for other in of_host.values()):

@@ -33,6 +33,7 @@ class Toll:
     hosts_down: float
 
     def to_json(self) -> dict[str, Any]:
+        """The figures by their names, as `aftershock plan faults --json` prints them."""
         return asdict(self)
 
 

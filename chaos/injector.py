@@ -189,6 +189,7 @@ class Injector:
 
 
 def main() -> None:
+    """Inject the plan that appears at a path: `injector.py ROOT PLAN.json JOURNAL.jsonl`."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     root, plan_path, journal_path = map(Path, sys.argv[1:])
     handle = Handle.load(root)

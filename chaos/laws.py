@@ -35,7 +35,7 @@ class Gaps(Protocol):
 
 @dataclass(frozen=True)
 class Exponential:
-    """Inverse transform: -log(1 - u)."""
+    """Implements `Gaps`. Inverse transform: -log(1 - u)."""
 
     def first(self, stream: Random) -> float:
         return self.next(stream)
@@ -46,12 +46,13 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Weibull:
-    """Inverse transform: scale (-log(1 - u))^(1 / shape), with scale 1 / Gamma(1 + 1 / shape)."""
+    """Implements `Gaps`. Inverse transform: scale (-log(1 - u))^(1 / shape), with scale 1 / Gamma(1 + 1 / shape)."""
 
     shape: float
 
     @property
     def scale(self) -> float:
+        """The scale at which the mean gap is 1."""
         return 1.0 / math.gamma(1.0 + 1.0 / self.shape)
 
     def first(self, stream: Random) -> float:
@@ -65,7 +66,7 @@ class Weibull:
 
 @dataclass(frozen=True)
 class Lognormal:
-    """The exponential of a normal number of mean -sigma^2 / 2, by the inverse of the normal law."""
+    """Implements `Gaps`. The exponential of a normal number of mean -sigma^2 / 2, by the inverse of the normal law."""
 
     sigma: float
 

@@ -35,16 +35,19 @@ RUN = "{{ ti.xcom_pull(task_ids='begin') }}"
 
 @task
 def begin() -> str:
+    """The first step: check the experiment and create the run; returns the run's id."""
     context = get_current_context()
     return tasks.begin(dict(context["params"]), context["dag_run"].run_id)
 
 
 @task
 def teardown(run: str) -> str:
+    """Destroy the cluster and publish the run; runs whatever became of the other steps."""
     return tasks.tear_down(run, get_current_context()["ti"])
 
 
 def step(name: str):
+    """A task of this name that carries out that step of the run."""
     return task(task_id=name)(tasks.run_step)(name, RUN)
 
 

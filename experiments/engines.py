@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from experiments.fault_kinds import FaultKind
 from experiments.field_types import Spelling
+from experiments.hashtags import HashtagsSpec
+from experiments.layered import LayeredSpec
 from experiments.parsing import Misfit, Positive, Spec
-from experiments.window_tree import WindowTreeSpec
+from experiments.recovery_modes import OF_STRUCTURED_STREAMING, PARTIAL, RecoveryMode, RecoveryPlanner, names
+from experiments.recovery_modes import OF_THE_TESTBED as STRATEGIES
 from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
 
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
@@ -21,19 +24,15 @@ BUCKET = Spelling(
     r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
 )
 ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, without a user")
-OF_THE_TESTBED = ("protocol", "records_per_message", "batch_length_s", "chaining", "store", "store_endpoint")
+OF_THE_TESTBED = (
+    *("protocol", "records_per_message", "batch_length_s", "chaining", "standby", "tentative", "planner", "capacity"),
+    *("store", "store_endpoint"),
+)
 
 
 class EngineName(StrEnum):
     STRUCTURED_STREAMING = "structured-streaming"
     DATAFLOW = "dataflow"  # the protocol testbed
-
-
-class RecoveryMode(StrEnum):
-    """What Structured Streaming does about a lost executor."""
-
-    QUERY = "query"  # a lost executor fails the query, which restarts from its last checkpoint
-    TASK = "task"  # Spark retries the lost tasks
 
 
 class TriggerMode(StrEnum):
@@ -64,12 +63,18 @@ class EngineSpec(Spec):
         Positive, Field(description="time from one checkpoint to the next; of micro-batches, the trigger interval")
     ] = 8.0
     recovery: Annotated[
-        RecoveryMode,
-        Field(description="what a lost executor leads to: a restart of the query, or a retry of its tasks"),
-    ] = RecoveryMode.QUERY
+        RecoveryMode | None,
+        Field(
+            description="what the loss of a host leads to: a restart of the query (the default), or a retry of its"
+            " tasks; dataflow: which partitions go back, and when; global"
+        ),
+    ] = None
     trigger: Annotated[TriggerMode, Field(description="how Spark runs the query")] = TriggerMode.MICRO_BATCH
     partitions: Annotated[
-        int, Field(ge=1, le=1000, description="of the input topic, and of each operator but those of window-tree")
+        int,
+        Field(
+            ge=1, le=1000, description="of the input topic, and of each operator unless workload.parallelism says it"
+        ),
     ] = 6
     protocol: Annotated[Protocol | None, Field(description="dataflow: how it tolerates faults; coordinated")] = None
     records_per_message: Annotated[
@@ -82,6 +87,27 @@ class EngineSpec(Spec):
     chaining: Annotated[
         bool | None, Field(description="dataflow: whether sources do what maps and filters behind them would; true")
     ] = None
+    standby: Annotated[
+        int | None,
+        Field(ge=0, le=1000, description="dataflow: so many of the slots stand by to take the place of lost ones; 0"),
+    ] = None
+    tentative: Annotated[
+        bool | None,
+        Field(
+            description="dataflow, partial recovery: whether survivors go on without the input of lost partitions, and"
+            " put out tentative results; false"
+        ),
+    ] = None
+    planner: Annotated[
+        RecoveryPlanner | None,
+        Field(description="dataflow, recovery query-centric: what decides which queries go back first; best-density"),
+    ] = None
+    capacity: Annotated[
+        int | None,
+        Field(
+            ge=1, le=1000, description="dataflow, recovery query-centric: partitions that a slot takes; an even share"
+        ),
+    ] = None
     store: Annotated[
         Annotated[str, BUCKET] | None,
         Field(description="dataflow: s3://BUCKET/PREFIX for checkpoints; by default a directory of the cluster"),
@@ -89,6 +115,37 @@ class EngineSpec(Spec):
     store_endpoint: Annotated[
         Annotated[str, ENDPOINT] | None, Field(description="dataflow: of S3, unless it is that of AWS")
     ] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_the_default_of_earlier_versions(cls, document: Any) -> Any:
+        """Runs of the testbed from before it had strategies have the default of the other engine in their documents,
+        which state every field of that time."""
+        if isinstance(document, dict) and "trigger" in document and "standby" not in document:
+            of_the_testbed = document.get("name") == EngineName.DATAFLOW
+            if of_the_testbed and document.get("recovery") == RecoveryMode.QUERY:
+                return {**document, "recovery": None}
+        return document
+
+    @property
+    def recovery_run(self) -> RecoveryMode:
+        """How the engine comes back, given or by default."""
+        return self.recovery or (STRATEGIES if self.name is EngineName.DATAFLOW else OF_STRUCTURED_STREAMING)[0]
+
+    @property
+    def recovers_in_parts(self) -> bool:
+        """Whether what was not lost goes on while the rest is brought back."""
+        return self.recovery_run in PARTIAL
+
+    @property
+    def standby_run(self) -> int:
+        """How many slots of the testbed stand by, given or by default."""
+        return self.standby or 0
+
+    @property
+    def tentative_run(self) -> bool:
+        """Whether the testbed puts out tentative results, given or by default."""
+        return self.tentative is True
 
     @property
     def protocol_run(self) -> Protocol:
@@ -127,10 +184,9 @@ class EngineSpec(Spec):
     @property
     def filled_in(self) -> EngineSpec:
         """With what it leaves open and this engine decides."""
-        if self.name is not EngineName.DATAFLOW:
-            return self
-        decided = {name: getattr(self, f"{name}_run") for name in ("protocol", "records_per_message", "chaining")}
-        return self.model_copy(update=decided)
+        of_the_testbed = ("protocol", "records_per_message", "chaining", "standby", "tentative")
+        open_to_it = ("recovery", *(of_the_testbed if self.name is EngineName.DATAFLOW else ()))
+        return self.model_copy(update={name: getattr(self, f"{name}_run") for name in open_to_it})
 
 
 def check_engine(
@@ -144,8 +200,8 @@ def check_engine(
 
 
 def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind]) -> None:
-    if not isinstance(workload, NexmarkSpec | ReachabilitySpec | WindowTreeSpec):
-        allowed = "nexmark, reachability or window-tree with engine dataflow"
+    if not isinstance(workload, NexmarkSpec | ReachabilitySpec | LayeredSpec | HashtagsSpec):
+        allowed = "nexmark, reachability, window-tree, top-100, incidents or hashtags with engine dataflow"
         raise Misfit("workload.name", workload.name.value, allowed)
     if isinstance(workload, ReachabilitySpec) and engine.protocol_run in ACYCLIC_ONLY:
         others = ", ".join(each.value for each in Protocol if each not in ACYCLIC_ONLY)
@@ -157,19 +213,40 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
         raise Misfit("workload.query", workload.query.value, f"{queries} with engine dataflow")
     if engine.trigger is not TriggerMode.MICRO_BATCH:
         raise Misfit("engine.trigger", engine.trigger.value, "left out with engine dataflow, which has no triggers")
-    if engine.recovery is not RecoveryMode.QUERY:
-        raise Misfit("engine.recovery", engine.recovery.value, "left out with engine dataflow: its protocol recovers")
+    _check_recovery(engine, cores)
     if engine.store_endpoint and not engine.store:
         raise Misfit("engine.store_endpoint", engine.store_endpoint, "left out without engine.store")
-    if isinstance(workload, WindowTreeSpec) and engine.partitions != workload.sources:
-        allowed = f"{workload.sources} with window-tree, as many as its source has: the first of workload.parallelism"
+    if isinstance(workload, LayeredSpec) and engine.partitions != workload.sources:
+        name, reason = workload.name.value, "as many as its source has: the first of workload.parallelism"
+        allowed = f"{workload.sources} with {name}, {reason}"
         raise Misfit("engine.partitions", engine.partitions, allowed)
-    if engine.partitions < cores:
-        allowed = f"at least {cores} with engine dataflow: each of workers x worker_cores slots needs a partition"
-        raise Misfit("engine.partitions", engine.partitions, allowed)
+    hosting = cores - engine.standby_run
+    if engine.partitions < hosting and engine.recovery_run is not RecoveryMode.QUERY_CENTRIC:
+        spare = " that does not stand by" if engine.standby_run else ""
+        reason = f"each of workers x worker_cores slots{spare} needs a partition"
+        raise Misfit("engine.partitions", engine.partitions, f"at least {hosting} with engine dataflow: {reason}")
     if FaultKind.DRIVER_KILL in kinds:
         allowed = "any other kind with engine dataflow: what its coordinator knows dies with it"
         raise Misfit("faults", FaultKind.DRIVER_KILL.value, allowed)
+
+
+def _check_recovery(engine: EngineSpec, cores: int) -> None:
+    mode = engine.recovery_run
+    if mode not in STRATEGIES:
+        raise Misfit("engine.recovery", mode.value, f"{names(STRATEGIES)} with engine dataflow")
+    if engine.recovers_in_parts and engine.protocol_run is not Protocol.BATCH_ALIGNED:
+        reason = "what survivors send must not depend on timing"
+        allowed = f"{RecoveryMode.GLOBAL.value} unless engine.protocol is batch-aligned: {reason}"
+        raise Misfit("engine.recovery", mode.value, allowed)
+    if engine.tentative_run and not engine.recovers_in_parts:
+        allowed = f"left out unless engine.recovery is {names(PARTIAL)}: only then do survivors go on"
+        raise Misfit("engine.tentative", engine.tentative_run, allowed)
+    for name in ("planner", "capacity"):
+        if mode is not RecoveryMode.QUERY_CENTRIC and (value := getattr(engine, name)) is not None:
+            raise Misfit(f"engine.{name}", str(value), "left out unless engine.recovery is query-centric")
+    if engine.standby_run >= cores:
+        allowed = f"at most {cores - 1}: of workers x worker_cores slots, one at least must host partitions"
+        raise Misfit("engine.standby", engine.standby_run, allowed)
 
 
 def _check_batches(engine: EngineSpec) -> None:
@@ -186,10 +263,13 @@ def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, core
     if isinstance(workload, ReachabilitySpec):
         allowed = "wordcount, nexmark or own-job with engine structured-streaming, which knows no cycles"
         raise Misfit("workload.name", workload.name.value, allowed)
-    if isinstance(workload, WindowTreeSpec):
+    if isinstance(workload, LayeredSpec | HashtagsSpec):
         reason = "which decides itself what partition reads what"
         allowed = f"wordcount, nexmark or own-job with engine structured-streaming, {reason}"
         raise Misfit("workload.name", workload.name.value, allowed)
+    if engine.recovery_run not in OF_STRUCTURED_STREAMING:
+        allowed = f"{names(OF_STRUCTURED_STREAMING)} with engine structured-streaming"
+        raise Misfit("engine.recovery", engine.recovery_run.value, allowed)
     for name in OF_THE_TESTBED:
         if (value := getattr(engine, name)) is not None:
             raise Misfit(f"engine.{name}", str(value), "left out with engine structured-streaming: dataflow has it")

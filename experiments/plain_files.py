@@ -72,20 +72,20 @@ def _reopened(probe: int, flags: int, path: str | Path) -> int:
         raise
 
 
-def open_below(root: Path, path: str, uid: int, *, more_names: bool = False) -> int:
+def open_below(root: Path, path: str, uid: int | None, *, more_names: bool = False) -> int:
     """A descriptor of a regular file of that user below `root`, to read; no part of its path may be a link.
 
-    Raises `RefusedFile` for anything else, and `OSError` where a folder of the path is none. A file with more than one
-    name may be somebody else's: it is refused, unless the caller takes `more_names`.
+    Without `uid` it may be any user's. Raises `RefusedFile` for anything else, and `OSError` where a folder of the path
+    is none. A file with more than one name may be somebody else's: it is refused, unless the caller takes `more_names`.
     """
     *folders, name = path.split("/")
     with folder_below(root, folders) as folder:
         descriptor = open_plain(name, folder=folder)
     found = os.fstat(descriptor)
-    if found.st_uid == uid and (more_names or found.st_nlink == 1):
+    theirs = uid is not None and found.st_uid != uid
+    if not theirs and (more_names or found.st_nlink == 1):
         return descriptor
     os.close(descriptor)
-    theirs = found.st_uid != uid
     raise RefusedFile(path, f"a file of user {found.st_uid}" if theirs else f"a file with {found.st_nlink} names")
 
 

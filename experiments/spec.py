@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from experiments import documents
 from experiments.documents import DocumentKind
-from experiments.engines import EngineName, EngineSpec, Protocol, RecoveryMode, TriggerMode, check_engine
+from experiments.engines import EngineName, EngineSpec, Protocol, TriggerMode, check_engine
 from experiments.errors import BadInput, in_file
 from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
@@ -24,11 +24,12 @@ from experiments.gate import MOST_DEPTH
 from experiments.hosts import ClusterDriver
 from experiments.loads import FEWEST_INTERVALS, LoadMode, LoadSpec
 from experiments.parsing import Misfit, Positive, Spec, parse, parse_value, read_mapping, user_path
+from experiments.recovery_modes import RecoveryMode
 from experiments.trace import with_trace
 from experiments.workload_base import LONGEST_S
 from experiments.workloads import OwnJobSpec, ReachabilitySpec, WordCountSpec, WorkloadSpec, with_absolute_paths
 
-__all__ = ["EngineName", "EngineSpec", "Experiment", "LoadMode", "Protocol", "RecoveryMode", "TriggerMode"]
+__all__ = ["EngineName", "EngineSpec", "Experiment", "LoadMode", "Protocol", "TriggerMode"]
 EXAMPLES = Path(__file__).parent
 RUN_NAME = Spelling(r"^[a-z0-9][a-z0-9-]{0,62}$", "1 to 63 small letters, digits and hyphens, no hyphen first")
 LONGEST_LEAD_S = 120.0  # from the first event to the window, and from its end to that of the load, together
@@ -133,9 +134,9 @@ class Experiment(Spec):
         if self.load.mode is LoadMode.SATURATING:
             allowed = "rate or sustainable with an own job: how much a batch takes is not for others to measure and set"
             raise Misfit("load.mode", self.load.mode.value, allowed)
-        if self.engine.recovery is not RecoveryMode.TASK:
+        if self.engine.recovery_run is not RecoveryMode.TASK:
             allowed = "task with an own job: what the loss of a host does to it is Spark's affair and its own"
-            raise Misfit("engine.recovery", self.engine.recovery.value, allowed)
+            raise Misfit("engine.recovery", self.engine.recovery_run.value, allowed)
         if self.engine.trigger is not TriggerMode.MICRO_BATCH:
             raise Misfit("engine.trigger", self.engine.trigger.value, "micro-batch with an own job")
         return self

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from experiments.parsing import Misfit
-from experiments.workload_base import Slide, Windowed, WindowLength, WorkloadName
-
-WIDEST = 1000
-Width = Annotated[int, Field(ge=1, le=WIDEST)]
+from experiments.layered import WIDTHS, LayeredSpec, Width
+from experiments.workload_base import Slide, WindowLength, WorkloadName
 
 
-class WindowTreeSpec(Windowed):
+class WindowTreeSpec(LayeredSpec):
     """A source and a chain of operators, each of which keeps a sliding window and passes on a share of its input.
 
     Each partition reads from neighbours side by side, so the partitions form a tree: of figure 6 a binary one, from 16
@@ -25,33 +21,13 @@ class WindowTreeSpec(Windowed):
     name: Literal[WorkloadName.WINDOW_TREE] = WorkloadName.WINDOW_TREE
     window_s: WindowLength = 10.0
     slide_s: Slide = 1.0
-    parallelism: Annotated[
-        tuple[Width, ...],
-        Field(
-            min_length=2,
-            max_length=10,
-            description="window-tree: partitions of the source, and of operator after operator",
-        ),
-    ] = (16, 8, 4, 2, 1)
+    parallelism: Annotated[tuple[Width, ...], Field(min_length=2, max_length=10, description=WIDTHS)] = (16, 8, 4, 2, 1)
     selectivity: Annotated[
         float, Field(ge=0.01, le=1, description="window-tree: share of its input that each operator passes on")
     ] = 0.5
     stream_seed: Annotated[int, Field(ge=0, lt=2**63, description="window-tree: seed of the events")] = 1
 
     @property
-    def sources(self) -> int:
-        """Partitions of the source, and so of the input topic."""
-        return self.parallelism[0]
-
-    @property
     def depth(self) -> int:
         """Stateful operators in a row: all but the source."""
         return len(self.parallelism) - 1
-
-    @field_validator("parallelism")
-    @classmethod
-    def _never_widens(cls, parallelism: tuple[int, ...]) -> tuple[int, ...]:
-        for index, (before, here) in enumerate(pairwise(parallelism), 1):
-            if here > before:
-                raise Misfit(str(index), here, f"at most {before}, as many as the one before it has")
-        return parallelism

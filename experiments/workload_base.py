@@ -41,6 +41,9 @@ class WorkloadName(StrEnum):
     NEXMARK = "nexmark"
     REACHABILITY = "reachability"
     WINDOW_TREE = "window-tree"
+    TOP_100 = "top-100"
+    INCIDENTS = "incidents"
+    HASHTAGS = "hashtags"
     OWN_JOB = "own-job"
 
 

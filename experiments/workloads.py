@@ -17,7 +17,9 @@ from pydantic import (
 )
 
 from experiments.field_types import Spelling
+from experiments.hashtags import HashtagsSpec
 from experiments.parsing import Misfit, Spec, user_path
+from experiments.ppa_queries import IncidentsSpec, Top100Spec
 from experiments.secrets import INSTEAD, secret_argument, secret_setting
 from experiments.window_tree import WindowTreeSpec
 from experiments.workload_base import OUTPUT, Slide, Windowed, WindowLength, Workload, WorkloadName
@@ -157,6 +159,9 @@ TaggedSpec: TypeAlias = (
     | Annotated[NexmarkSpec, Tag("<nexmark>")]
     | Annotated[ReachabilitySpec, Tag("<reachability>")]
     | Annotated[WindowTreeSpec, Tag("<window-tree>")]
+    | Annotated[Top100Spec, Tag("<top-100>")]
+    | Annotated[IncidentsSpec, Tag("<incidents>")]
+    | Annotated[HashtagsSpec, Tag("<hashtags>")]
 )
 GeneratedSpec: TypeAlias = Annotated[TaggedSpec, Discriminator(_form), BeforeValidator(_named)]
 Topic = Annotated[
@@ -274,6 +279,9 @@ SPECS: dict[WorkloadName, type[Spec]] = {
     WorkloadName.NEXMARK: NexmarkSpec,
     WorkloadName.REACHABILITY: ReachabilitySpec,
     WorkloadName.WINDOW_TREE: WindowTreeSpec,
+    WorkloadName.TOP_100: Top100Spec,
+    WorkloadName.INCIDENTS: IncidentsSpec,
+    WorkloadName.HASHTAGS: HashtagsSpec,
     WorkloadName.OWN_JOB: OwnJobSpec,
 }
 

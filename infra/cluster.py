@@ -173,9 +173,11 @@ class Driver(RunsServices, Protocol):
         """Why this driver cannot inject such a fault into such a cluster; None if it can."""
         ...
 
-    def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle: ...
+    def provision(self, spec: ClusterSpec, run_id: str, root: Path) -> Handle:
+        """Create the hosts with the run's token on each; raises `EnvironmentFailure` if that fails."""
 
-    def inspect(self, handle: Handle) -> list[HostState]: ...
+    def inspect(self, handle: Handle) -> list[HostState]:
+        """The state of every host of the cluster."""
 
     def usage(self, handle: Handle, host: str) -> Usage:
         """CPU time and memory of the processes of a host; raises `EnvironmentFailure` for one that does not answer."""

@@ -93,6 +93,7 @@ class ProcessHandles:
             waiting.difference_update(handle for handle, _ in poll.poll(left_s * 1000))
 
     def close(self) -> None:
+        """Close all handles; there is none afterwards."""
         for handle in self._open.values():
             os.close(handle)
         self._open.clear()

@@ -66,6 +66,7 @@ def each_second(take_sample: Callable[[], None], start_ns: int) -> None:
 
 
 def main() -> None:
+    """Sample every host and this machine until killed: `sampler.py ROOT JOURNAL.jsonl`."""
     root, journal_path = map(Path, sys.argv[1:])
     handle, journal = Handle.load(root), Journal(journal_path)
     driver, start_ns = driver_for(handle), time.monotonic_ns()

@@ -71,7 +71,8 @@ def losses(path: Path) -> tuple[int, str]:
 class Digest(Protocol):
     """What is kept of a journal: events are taken in one by one, in their order."""
 
-    def take(self, event: Event) -> None: ...
+    def take(self, event: Event) -> None:
+        """Take in the next event; one that the digest cannot use may raise `ValueError`."""
 
 
 DigestT = TypeVar("DigestT", bound=Digest)

@@ -36,6 +36,7 @@ class Journal:
                 self._lost += 1
 
     def close(self) -> None:
+        """Record how many entries were lost since that was last recorded, if any, and close the file."""
         with self._lock:
             self._told_of_losses()
             self._file.close()

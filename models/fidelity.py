@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.topology import Inputs, Operator, Partitioning, Stream, Topology
+from models.topology import InputCorrelation, Operator, Partitioning, Stream, Topology
 
 MOST_AT_ONCE = 2_000_000  # tasks of failure sets that are scored together: some 50 MB, whatever the number of sets
 
@@ -69,7 +69,7 @@ class Scorer:
 
         Losses propagate as for independent inputs, whatever the operator. A source task processes what it emits.
         """
-        complete = self._propagate(failed, lambda operator: Inputs.INDEPENDENT)
+        complete = self._propagate(failed, lambda operator: InputCorrelation.INDEPENDENT)
         processed = [self._processed(operator) for operator in self.topology.operators]
         weights = np.concatenate(processed)
         return np.clip(complete @ (weights / weights.sum()), 0.0, 1.0)
@@ -81,14 +81,14 @@ class Scorer:
             return np.asarray(operator.output_rates)
         return np.sum([stream.rates for stream in streams], axis=0)
 
-    def _propagate(self, failed: Failures, kind: Callable[[Operator], Inputs]) -> Completeness:
+    def _propagate(self, failed: Failures, kind: Callable[[Operator], InputCorrelation]) -> Completeness:
         complete = np.where(failed, 0.0, 1.0)
         for operator in self.topology.operators:
             streams = self._inputs[operator.name]
             if not streams:
                 continue
             found = [stream.completeness(complete) for stream in streams]
-            if kind(operator) is Inputs.CORRELATED:
+            if kind(operator) is InputCorrelation.CORRELATED:
                 effective = reduce(np.multiply, found)  # their widths differ: one value may serve all tasks
             else:
                 rates = np.stack([stream.rates for stream in streams])

@@ -32,7 +32,7 @@ Amount = Annotated[float, Field(strict=True, ge=0, le=1e100, allow_inf_nan=False
 MOST_TASKS = 100_000
 
 
-class Inputs(StrEnum):
+class InputCorrelation(StrEnum):
     """Whether an operator computes over the join of its input streams, or over their union."""
 
     INDEPENDENT = "independent"
@@ -62,7 +62,7 @@ class Operator(Spec):
 
     name: Name
     parallelism: Annotated[int, Field(strict=True, ge=1, le=MOST_TASKS)]
-    inputs: Inputs = Inputs.INDEPENDENT
+    inputs: InputCorrelation = InputCorrelation.INDEPENDENT
     output_rates: tuple[Rate, ...] = ()
     output: Annotated[bool, Field(strict=True)] = False
     costs: tuple[Amount, ...] = ()

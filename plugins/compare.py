@@ -34,6 +34,7 @@ ComparedRuns = Annotated[list[store.Run], Depends(the_runs)]
 
 @router.get("/compare")
 def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
+    """The page of runs side by side: what differs in their experiments, and their metrics."""
     rows = [index.row_of(run) for run in runs]
     return render(
         request,
@@ -57,5 +58,6 @@ def _pooled(runs: list[store.Run], rows: list[index.IndexRow]) -> Pooled | None:
 
 @router.get("/compare.json")
 def compare_charts(runs: ComparedRuns) -> dict[str, Any]:
+    """What the page's charts draw; runs that cannot be read are left out."""
     readable = {run.run_id: row for run in runs if (row := index.row_of(run)).state != RunState.UNREADABLE}
     return side_by_side.charts([run for run in runs if run.run_id in readable], list(readable.values()))

@@ -1,12 +1,21 @@
-"""Which files may be served: those found in folders of a run or of the pages, looked up by name, never by path."""
+"""Which files may be served: those found in folders of a run or of the pages, looked up by name, never by path.
+
+Whoever can write to a run directory may exchange a file for a link between the look-up and the answer. So a file is
+opened first, without following links, and what is sent is what was opened.
+"""
 
 import hashlib
+import os
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import BinaryIO
 
 from fastapi import HTTPException
 from fastapi.responses import FileResponse, Response
+from starlette.types import Receive, Scope, Send
 
+from experiments.plain_files import RefusedFile, open_below
 from plugins.access import DOCUMENT_POLICY
 from results.runs.store import Run
 from results.tables.reading import parts
@@ -41,20 +50,43 @@ class Folder(StrEnum):
     TABLES = "tables"
 
 
-def served_files(run: Run, folder: Folder) -> dict[str, Path]:
+@dataclass(frozen=True)
+class OwnFile:
+    """A file by its name below a folder, of which no part may be a link; the folder itself is free of links."""
+
+    folder: Path
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """Where it is; only `open` is safe from a link that comes later."""
+        return self.folder / self.name
+
+    def is_there(self) -> bool:
+        """Whether there is such a file, at the moment."""
+        return self.path.is_file() and self.path.resolve() == self.path
+
+    def open(self) -> BinaryIO:
+        """The file, open to read; raises `RefusedFile` or `OSError` if a link, or anything but a file, is there now."""
+        return open(open_below(self.folder, self.name, uid=None, more_names=True), "rb")
+
+
+def served_files(run: Run, folder: Folder) -> dict[str, OwnFile]:
     """The files below a run's folder by their relative name, sorted; empty if the run lacks the folder.
 
     Links are left out at every level below the run directory, so no name leads out of it.
     """
-    base = run.root.resolve() / folder
-    found = (path for path in sorted(base.rglob("*")) if path.suffix in MEDIA_TYPES)
-    return {path.relative_to(base).as_posix(): path for path in found if _is_own_file(path)}
+    root = run.root.resolve()
+    base = root / folder
+    paths = (path for path in sorted(base.rglob("*")) if path.suffix in MEDIA_TYPES)
+    found = {path.relative_to(base).as_posix(): OwnFile(root, path.relative_to(root).as_posix()) for path in paths}
+    return {name: file for name, file in found.items() if file.is_there()}
 
 
-def report_file(run: Run) -> Path | None:
+def report_file(run: Run) -> OwnFile | None:
     """The run's report, if it has one."""
-    path = run.root.resolve() / run.report.name
-    return path if _is_own_file(path) else None
+    file = OwnFile(run.root.resolve(), run.report.name)
+    return file if file.is_there() else None
 
 
 def data_docs_index(run: Run) -> str | None:
@@ -63,25 +95,44 @@ def data_docs_index(run: Run) -> str | None:
     return min(pages, key=lambda name: name.count("/"), default=None)
 
 
-def table_file(run: Run, name: str) -> Path | None:
+def table_file(run: Run, name: str) -> OwnFile | None:
     """The one file of a table that a run has."""
-    path = run.root.resolve() / "tables" / run.table_path(name).name
-    files = [part for part in parts(path) if _is_own_file(part)] if run.has(name) else []
+    root = run.root.resolve()
+    table = root / Folder.TABLES / run.table_path(name).name
+    found = [OwnFile(root, part.relative_to(root).as_posix()) for part in parts(table)] if run.has(name) else []
+    files = [file for file in found if file.is_there()]
     return files[0] if len(files) == 1 else None
 
 
-def send(path: Path | None) -> FileResponse:
-    """Serve a document of a run; 404 if there is none."""
-    if path is None:
-        raise HTTPException(404, "This run has no such file.")
-    return FileResponse(path, media_type=MEDIA_TYPES[path.suffix], headers={"Content-Security-Policy": DOCUMENT_POLICY})
+class OpenedFile(FileResponse):
+    """Sends what a descriptor holds, whatever has the file's name by now, and closes it."""
+
+    def __init__(self, file: BinaryIO, media_type: str) -> None:
+        descriptor = file.fileno()
+        super().__init__(
+            f"/proc/self/fd/{descriptor}",
+            media_type=media_type,
+            headers={"Content-Security-Policy": DOCUMENT_POLICY},
+            stat_result=os.fstat(descriptor),
+        )
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._file:
+            await super().__call__(scope, receive, send)
+
+
+def send(file: OwnFile | None) -> OpenedFile:
+    """Serve a document of a run; 404 if there is none, or something else has taken its place."""
+    try:
+        if file is not None:
+            return OpenedFile(file.open(), MEDIA_TYPES[file.path.suffix])
+    except (RefusedFile, OSError):
+        pass
+    raise HTTPException(404, "This run has no such file.")
 
 
 def send_static(name: str, version: str) -> Response:
     """Serve a file of the pages' own, by a name of `STATIC`; browsers keep it if its address has the right version."""
     headers = {"Cache-Control": KEPT} if version == STATIC_VERSION else {}
     return Response(STATIC[name], media_type=STATIC_TYPES[Path(name).suffix], headers=headers)
-
-
-def _is_own_file(path: Path) -> bool:
-    return path.is_file() and path.resolve() == path

@@ -19,11 +19,13 @@ router = APIRouter()
 
 @router.get("/live")
 def list_live(request: Request) -> HTMLResponse:
+    """The page that lists the live runs."""
     return render(request, "live.html", section="live", runs=live.all_states())
 
 
 @router.get("/live/{run_id}")
 def show_live(request: Request, user: GetUserDep, run_id: str) -> Response:
+    """The page of one live run; a run that has finished meanwhile leads to its result page."""
     if store.is_finished(run_id):
         return RedirectResponse(f"{request.scope['root_path']}/runs/{run_id}", 303)
     return render(request, "live_run.html", state=live.state_of(run_id), may_abort=can_abort(user))
@@ -31,6 +33,7 @@ def show_live(request: Request, user: GetUserDep, run_id: str) -> Response:
 
 @router.get("/live/{run_id}/state.json")
 def live_state(run_id: str) -> dict[str, Any]:
+    """What the page of a live run polls; `finished` tells it to go to the result page."""
     if store.is_finished(run_id):
         return {"finished": True}
     return live.state_of(run_id) | {"finished": False}
@@ -38,12 +41,14 @@ def live_state(run_id: str) -> dict[str, Any]:
 
 @router.get("/live/{run_id}/abort", dependencies=[Depends(may_abort)])
 def confirm_abort(request: Request, user: GetUserDep, run_id: str) -> HTMLResponse:
+    """The page that asks before a run is aborted; its form has the token that `abort` asks for."""
     state = live.state_of(run_id)
     return render(request, "abort.html", state=state, token=form_token(user, run_id), outcome=None)
 
 
 @router.post("/live/{run_id}/abort", dependencies=[Depends(may_abort), Depends(from_our_form)])
 def abort(request: Request, run_id: str) -> HTMLResponse:
+    """Abort a live run, and show what was undone."""
     state = live.state_of(run_id)
     return render(request, "abort.html", state=state, token="", outcome=live.end(run_id))
 

@@ -32,6 +32,7 @@ def create_app() -> FastAPI:
 
 @router.get("/static/{version}/{name:path}")
 def static(version: str, name: str) -> Response:
+    """A file of the pages' own: style, script or icon; 404 for any other name."""
     if name not in STATIC:
         raise HTTPException(404, "There is no such file.")
     return send_static(name, version)

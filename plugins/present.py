@@ -16,6 +16,7 @@ from results.summary.index import IndexRow
 from results.tables.columns import MOMENT
 from results.tables.schema import COMPARISON_TABLES, RUN_TABLES
 from results.verdict import WORST_FIRST
+from results.views import recommended as views
 
 ROWS_SHOWN = 50
 MISSING = "\N{EN DASH}"
@@ -55,6 +56,22 @@ class ShownTable:
     rows: list[list[ShownCell]]
     count: int
     damage: str | None = None  # why it cannot be shown
+
+
+@dataclass(frozen=True)
+class ShownRecommendation:
+    """What a run advises: the rows, the option that follows them (else `undecided`), and the models behind them."""
+
+    rows: list[views.Row]
+    option: str | None
+    models: list[str]
+    undecided: str = views.UNDECIDED
+
+
+def recommended(run: Run) -> ShownRecommendation | None:
+    """What a run advises; None if it advises nothing."""
+    found = views.recommendation_of(run)
+    return None if found is None else ShownRecommendation(views.rows(found), views.option(found), views.models())
 
 
 def details(row: IndexRow) -> list[tuple[str, str]]:

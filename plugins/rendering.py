@@ -61,16 +61,19 @@ def render(
 
 
 def refused(request: Request, error: HTTPException) -> HTMLResponse:
+    """The page of an HTTP error; who is not logged in gets a link to do so."""
     here = quote(request.url.path)
     login = get_auth_manager().get_url_login(next_url=here) if error.status_code == 401 else None
     return _error_page(request, error.status_code, error.detail, login)
 
 
 def malformed(request: Request, error: RequestValidationError) -> HTMLResponse:
+    """The page of an address whose parameters do not fit."""
     return _error_page(request, 400, "The address is not well formed.")
 
 
 def failed(request: Request, error: AftershockError) -> HTMLResponse:
+    """The page of an error of ours: 404 for what the user asked for, 500 for what is wrong here."""
     return _error_page(request, 404 if isinstance(error, BadInput) else 500, str(error))
 
 

@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingRes
 from starlette.background import BackgroundTask
 
 from plugins import present
-from plugins.files import Folder, data_docs_index, report_file, send, served_files, table_file
+from plugins.files import Folder, OwnFile, data_docs_index, report_file, send, served_files, table_file
 from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results.runs import store
@@ -68,6 +68,7 @@ def list_runs(
     sort: Annotated[str, Query(pattern=SORT_PATTERN)] = NEWEST_FIRST,
     page: int = 1,
 ) -> HTMLResponse:
+    """The page that lists the finished runs, `RUNS_PER_PAGE` at a time."""
     every = known_runs()
     found = select(every, wanted, sort)
     last = max(1, -(-len(found) // RUNS_PER_PAGE))
@@ -90,6 +91,7 @@ def list_runs(
 
 @router.get("/runs/{run_id}")
 def show_run(request: Request, run: FinishedRun) -> HTMLResponse:
+    """The page of one run; a run that cannot be read is shown with the reason, without charts."""
     row = index.row_of(run)
     readable = row.state != RunState.UNREADABLE
     plots = [name for name in present.shown_plots(served_files(run, Folder.PLOTS)) if not _is_drawn(name)]
@@ -102,6 +104,7 @@ def show_run(request: Request, run: FinishedRun) -> HTMLResponse:
         machine_load=machine_load(run),
         judged=present.verdicts(run) if readable else [],
         ledger=charts.ledger(run) if readable else None,
+        recommended=present.recommended(run) if readable else None,
         drawn=readable and bool(row.facts),
         plots={name: present.plot_title(name) for name in plots},
         tables=present.tables(run),
@@ -116,21 +119,25 @@ def _is_drawn(name: str) -> bool:
 
 @router.get("/runs/{run_id}/charts.json")
 def run_charts(run: FinishedRun) -> dict[str, Any]:
+    """What the charts of a run's page draw."""
     return charts.charts(run)
 
 
 @router.get("/runs/{run_id}/report.html")
 def report(run: FinishedRun) -> FileResponse:
+    """The report of a run; 404 if it has none."""
     return send(report_file(run))
 
 
 @router.get("/runs/{run_id}/plots/{name:path}")
 def plot(run: FinishedRun, name: str) -> FileResponse:
+    """One plot of a run, by its name; 404 if there is none."""
     return send(served_files(run, Folder.PLOTS).get(name))
 
 
 @router.get("/runs/{run_id}/checks/{name:path}")
 def check(run: FinishedRun, name: str) -> FileResponse:
+    """One page of a run's Data Docs, by its name; 404 if there is none."""
     return send(served_files(run, Folder.CHECKS).get(name))
 
 
@@ -139,7 +146,7 @@ def table_as_csv(run: FinishedRun, name: str) -> Response:
     """Whole on disk before the answer begins, since a table that cannot be read is refused."""
     with ExitStack() as on_error:
         written = on_error.enter_context(SpooledTemporaryFile(IN_MEMORY_BYTES))
-        for at, piece in enumerate(read_pieces(_table(run, name))):
+        for at, piece in enumerate(read_pieces(_table(run, name).path)):
             written.write(piece.to_csv(index=False, header=not at).encode())
         written.seek(0)
         on_error.pop_all()
@@ -150,16 +157,17 @@ def table_as_csv(run: FinishedRun, name: str) -> Response:
 
 @router.get("/runs/{run_id}/tables/{name}.parquet")
 def table_as_parquet(run: FinishedRun, name: str) -> FileResponse:
+    """One table of a run, as it is stored; 404 if it has none."""
     response = send(_table(run, name))
     response.headers.update(_attachment(f"{run.run_id}-{name}.parquet"))
     return response
 
 
-def _table(run: store.Run, name: str) -> Any:
-    path = table_file(run, name) if name in TABLES else None
-    if path is None:
+def _table(run: store.Run, name: str) -> OwnFile:
+    file = table_file(run, name) if name in TABLES else None
+    if file is None:
         raise HTTPException(404, "This run has no such table.")
-    return path
+    return file
 
 
 def _attachment(name: str) -> dict[str, str]:

@@ -38,6 +38,7 @@ def histories(experiment: str = "", machine: str = "", digest: str = "") -> Hist
 
 
 def the_metric(metric: Annotated[str, Query()] = "utilization") -> Metric:
+    """The metric that the address names; 404 for one that is not in `METRICS`."""
     if metric not in METRICS:
         raise HTTPException(404, f"There is no such metric; there are {', '.join(METRICS)}.")
     return METRICS[metric]
@@ -49,6 +50,7 @@ ShownMetric = Annotated[Metric, Depends(the_metric)]
 
 @router.get("/history")
 def history(request: Request, known: KnownHistories, metric: ShownMetric) -> HTMLResponse:
+    """The page of one metric over the runs of an experiment."""
     series = known.shown
     return render(
         request,
@@ -66,6 +68,7 @@ def history(request: Request, known: KnownHistories, metric: ShownMetric) -> HTM
 
 @router.get("/history.json")
 def history_chart(known: KnownHistories, metric: ShownMetric) -> dict[str, Any]:
+    """What the page's chart draws, oldest run first; null without a run that has the metric."""
     series = known.shown
     runs = [] if series is None else [run for run in series.runs if metric.name in run.metrics]
     if series is None or not runs:
@@ -85,12 +88,14 @@ def history_chart(known: KnownHistories, metric: ShownMetric) -> dict[str, Any]:
 
 @router.get("/regressions")
 def list_regressions(request: Request) -> HTMLResponse:
+    """The page that lists the recorded comparisons, damaged ones with their reason."""
     documents, damaged = records.read_all()
     return render(request, "regressions.html", section="regressions", documents=documents, damaged=damaged)
 
 
 @router.get("/regressions/{regression_id}")
 def show_regression(request: Request, regression_id: str) -> HTMLResponse:
+    """The page of one recorded comparison: a row is a metric, with its change in words."""
     found = records.recorded(regression_id)
     document = found.document()
     rows = [row | {"effect": wording.effect(row)} for row in found.rows("regression")]

@@ -21,7 +21,7 @@ from models.replication.mc_trees import count_mc_trees
 from models.replication.parts import PartKind
 from models.replication.plan import ReplicationPlan
 from models.replication.random_topologies import TopologySpec, generate
-from models.topology import Inputs, Topology, parse_topology
+from models.topology import InputCorrelation, Topology, parse_topology
 from reproductions.comparison import (
     ROUNDING,
     all_with_everything,
@@ -67,7 +67,7 @@ PANELS = {
 }
 
 
-def figure_1(inputs: Inputs, width: int = 4, ends: int = 2) -> Topology:
+def figure_1(inputs: InputCorrelation, width: int = 4, ends: int = 2) -> Topology:
     """Two sources of `width` tasks, one-to-one into O3, and a full stream into the tasks of O4, `ends` of them.
 
     So t31 needs t11 or t21 (or both), and every task of O4 can end each of `width` x 2 (or `width`) trees. The text
@@ -78,13 +78,13 @@ def figure_1(inputs: Inputs, width: int = 4, ends: int = 2) -> Topology:
     return _topology(counts, streams, inputs, {})
 
 
-def figure_2(inputs: Inputs, rates: Rates) -> Topology:
+def figure_2(inputs: InputCorrelation, rates: Rates) -> Topology:
     """Two sources of 2 tasks that merge into t31."""
     streams = [("O1", "O3", "merge"), ("O2", "O3", "merge")]
     return _topology({"O1": 2, "O2": 2, "O3": 1}, streams, inputs, rates)
 
 
-def _topology(counts: dict, streams: list, inputs: Inputs, rates: dict) -> Topology:
+def _topology(counts: dict, streams: list, inputs: InputCorrelation, rates: dict) -> Topology:
     operators = [{"name": name, "parallelism": count} for name, count in counts.items()]
     for operator in operators:
         operator |= {"output_rates": rates[operator["name"]]} if operator["name"] in rates else {}
@@ -99,7 +99,7 @@ def examples(size: int, tell: Progress) -> pd.DataFrame:
     `derived` is what the text says, computed without the models: its formulas of the loss, definition 1 of MC-trees.
     """
     rows = []
-    for inputs, loss, trees in ((Inputs.CORRELATED, 2 / 5, 8), (Inputs.INDEPENDENT, 1 / 4, 16)):
+    for inputs, loss, trees in ((InputCorrelation.CORRELATED, 2 / 5, 8), (InputCorrelation.INDEPENDENT, 1 / 4, 16)):
         rows.append(_loss(LOSS, inputs, FIGURE_2_RATES, ["O2.1"]) | {"printed": loss})
         rows.append(_trees(TREES, figure_1(inputs), inputs) | {"printed": trees})
         noise = np.random.default_rng(SEED)
@@ -110,21 +110,21 @@ def examples(size: int, tell: Progress) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _loss(quantity: str, inputs: Inputs, rates: Rates, failed: list[str]) -> dict[str, object]:
+def _loss(quantity: str, inputs: InputCorrelation, rates: Rates, failed: list[str]) -> dict[str, object]:
     """What t31 loses, by the model and by the formulas of section III-A."""
     topology = figure_2(inputs, rates)
     complete = Scorer(topology).completeness(topology.mask(failed))
     value = 1 - float(complete[topology.mask(["O3.0"])][0])
     sums = {name: sum(each) for name, each in rates.items()}
     lost = {name: sum(r for i, r in enumerate(each) if f"{name}.{i}" in failed) for name, each in rates.items()}
-    if inputs is Inputs.CORRELATED:
+    if inputs is InputCorrelation.CORRELATED:
         derived = 1 - (1 - lost["O1"] / sums["O1"]) * (1 - lost["O2"] / sums["O2"])
     else:
         derived = sum(lost.values()) / sum(sums.values())
     return {"quantity": quantity, "inputs": inputs.value, "value": value, "derived": derived}
 
 
-def _trees(quantity: str, topology: Topology, inputs: Inputs) -> dict[str, object]:
+def _trees(quantity: str, topology: Topology, inputs: InputCorrelation) -> dict[str, object]:
     """The number of MC-trees, counted by the model and by definition 1."""
     value = sum(count_mc_trees(topology).values())
     return {"quantity": quantity, "inputs": inputs.value, "value": value, "derived": trees_by_definition(topology)}
@@ -233,7 +233,7 @@ def _reaches(algorithm: str, factor: float) -> Plant:
 JOINS_AS_UNIONS = InCode(
     "a join loses what a union does",
     "models.fidelity:Scorer._propagate",
-    lambda sound: lambda self, failed, kind: sound(self, failed, lambda operator: Inputs.INDEPENDENT),
+    lambda sound: lambda self, failed, kind: sound(self, failed, lambda operator: InputCorrelation.INDEPENDENT),
 )
 
 

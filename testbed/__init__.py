@@ -4,11 +4,13 @@
     operators/   what a dataflow is made of, with operator state: pure
     protocols/   how a dataflow tolerates faults: one class each, behind the interface of `core.protocol`
     recovery/    who goes back after a failure, and when: one strategy each, behind the interface of `core.recovery`
+    output_log/  an operator's state saved window by window, inside its persisted output
     stores/      where checkpoints and logs survive
     runtime/     carries out the effects of the state machines: sockets, threads, Kafka
     simulation/  runs the state machines in one thread, in any order that channels allow, with crashes anywhere
     scaling/     simulates clusters of many workers with measured costs
-    queries      the workloads as dataflows; `reachability` is the cyclic one, `window_tree` that of `ppa`
+    queries      the workloads as dataflows; `reachability` is the cyclic one; `window_tree`, `top_100` and
+                 `incidents` are those of `ppa`, `hashtags` those of `incremental`
 
 May import `experiments`, `journal`, `workloads`, `models` and `infra.broker`. See docs/reference/testbed.md.
 """

@@ -1,7 +1,7 @@
-"""The workloads that the testbed has as dataflows: the cyclic one, the window tree, and NexMark's queries.
+"""The workloads that the testbed has as dataflows: the cyclic one, those of two papers, and NexMark's queries.
 
-`reachability` and `window_tree` have the first two. The queries are by the definitions of `workloads.nexmark.oracle`:
-each result once.
+`reachability`, `window_tree`, `top_100`, `incidents` and `hashtags` have the first. NexMark's queries are those of
+`workloads.nexmark.oracle`: each result once.
 
 A source is named by the kind of its events, and has the columns that the query needs of them; `position` is the event's
 in the stream, `at_ns` when it was due.
@@ -17,17 +17,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.errors import BadInput
+from experiments.hashtags import HashtagsSpec
+from experiments.layered import LayeredSpec
+from experiments.ppa_queries import IncidentsSpec, Top100Spec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
 from testbed.core.graph import Dataflow
+from testbed.hashtags import hashtags, packed_counts
+from testbed.incidents import incidents, packed_incidents
 from testbed.operators import Aggregation, Delivery, Emit, tumbling
 from testbed.reachability import packed_changes, reachability
+from testbed.top_100 import packed_entries, top_100
 from testbed.window_tree import packed_tuples, window_tree
+from workloads.schedule import NS_PER_MS
 
-TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec | WindowTreeSpec
+TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec | WindowTreeSpec | Top100Spec | IncidentsSpec | HashtagsSpec
 Packed: TypeAlias = tuple[int, int, str, str]  # start_ms, end_ms, key, value
 
-BIDS, AUCTIONS, PERSONS, DUE, NS_PER_MS = "bids", "auctions", "persons", "at_ns", 1_000_000
+BIDS, AUCTIONS, PERSONS, DUE = "bids", "auctions", "persons", "at_ns"
 TEXTS = ("name", "city", "state", "extra")
 EURO_MILLI = 908  # thousandths of the other currency for one of the price's: exact in integers
 CATEGORY, NEAR_STATES = 10, pa.array(["OR", "ID", "CA"])
@@ -77,6 +84,7 @@ def q12(spec: NexmarkSpec, parallelism: int, delivery: Delivery) -> Dataflow:
     return flow
 
 
+BATCH = "batch"
 QUERIES: dict[NexmarkQuery, Callable[[NexmarkSpec, int, Delivery], Dataflow]] = {
     NexmarkQuery.Q1: q1,
     NexmarkQuery.Q3: q3,
@@ -93,13 +101,21 @@ def dataflow(spec: TestbedWorkload, parallelism: int, delivery: Delivery) -> Dat
     """
     if isinstance(spec, ReachabilitySpec):
         return reachability(spec, parallelism, delivery)
-    if isinstance(spec, WindowTreeSpec):
-        if parallelism != spec.sources:
-            raise BadInput("parallelism", parallelism, f"{spec.sources}, the first of workload.parallelism")
-        return window_tree(spec, delivery)
+    if isinstance(spec, LayeredSpec):
+        return _layered(spec, parallelism, delivery)
+    if isinstance(spec, HashtagsSpec):
+        return hashtags(spec, parallelism, delivery)
     if spec.query not in QUERIES:
         raise BadInput("workload.query", spec.query.value, ", ".join(QUERIES))
     return QUERIES[spec.query](spec, parallelism, delivery)
+
+
+def _layered(spec: WindowTreeSpec | Top100Spec | IncidentsSpec, parallelism: int, delivery: Delivery) -> Dataflow:
+    if parallelism != spec.sources:
+        raise BadInput("parallelism", parallelism, f"{spec.sources}, the first of workload.parallelism")
+    if isinstance(spec, WindowTreeSpec):
+        return window_tree(spec, delivery)
+    return top_100(spec, delivery) if isinstance(spec, Top100Spec) else incidents(spec, delivery)
 
 
 def _in_euros(bids: pa.RecordBatch) -> pa.RecordBatch:
@@ -110,18 +126,26 @@ def _in_euros(bids: pa.RecordBatch) -> pa.RecordBatch:
 def as_messages(spec: TestbedWorkload, results: pa.RecordBatch, partitions: int) -> Iterator[tuple[str, str]]:
     """Key and value of each result as a message, as the Structured Streaming queries write them.
 
-    `partitions`: of the input, by which a position tells the place of a record.
+    `partitions`: of the input, by which a position tells the place of a record. Tentative results have the column
+    `BATCH`, the same in all of them; their messages have it, too.
     """
+    batch = {BATCH: results.column(BATCH)[0].as_py()} if BATCH in results.schema.names else {}
     rows: Iterable[Packed]
     if isinstance(spec, ReachabilitySpec):
         rows = packed_changes(results)
     elif isinstance(spec, WindowTreeSpec):
         found = packed_tuples(results, spec.window_ms)
         rows = ((start, end, _place(position, partitions), value) for start, end, position, value in found)
+    elif isinstance(spec, Top100Spec):
+        rows = packed_entries(results, spec.window_ms)
+    elif isinstance(spec, IncidentsSpec):
+        rows = packed_incidents(results, spec.window_ms)
+    elif isinstance(spec, HashtagsSpec):
+        rows = packed_counts(results, spec)
     else:
         rows = _PACKED[spec.query](results, partitions, spec.window_ms)
     for start_ms, end_ms, key, value in rows:
-        body = {"start_ms": start_ms, "end_ms": end_ms, "key": key, "value": value}
+        body = {"start_ms": start_ms, "end_ms": end_ms, "key": key, "value": value, **batch}
         yield f"{start_ms}|{key}", json.dumps(body, separators=(",", ":"))
 
 

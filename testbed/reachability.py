@@ -29,6 +29,7 @@ class JoinChanges(Operator):
     """Links by the node at which they start, with sources by the node that they have reached: a change of either gives
     one for each of the other that is there."""
 
+    joins = True
     keys = ("start", "node")
 
     def schema(self, *inputs: pa.Schema) -> pa.Schema:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from experiments.workload_base import WorkloadName
 from experiments.workloads import WorkloadSpec
-from workloads import reachability_oracle, window_tree_oracle
+from workloads import hashtags_oracle, incidents_oracle, reachability_oracle, top_100_oracle, window_tree_oracle
 from workloads.nexmark import oracle as nexmark_oracle
 from workloads.nexmark import queries as nexmark_queries
 from workloads.wordcount import query as wordcount
@@ -19,6 +19,9 @@ ORACLES: dict[WorkloadName, ModuleType] = {
     WorkloadName.NEXMARK: nexmark_oracle,
     WorkloadName.REACHABILITY: reachability_oracle,
     WorkloadName.WINDOW_TREE: window_tree_oracle,
+    WorkloadName.TOP_100: top_100_oracle,
+    WorkloadName.INCIDENTS: incidents_oracle,
+    WorkloadName.HASHTAGS: hashtags_oracle,
 }
 
 

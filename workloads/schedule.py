@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Integers: TypeAlias = NDArray[np.int64]
+NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,11 @@ class Schedule:
 
     def due_ms(self, position: int) -> int:
         """When the record is due [ms since the epoch, rounded down]: its timestamp in Kafka."""
-        return (self.start_ns + int(position / self.rate * 1e9)) // 1_000_000
+        return (self.start_ns + int(position / self.rate * 1e9)) // NS_PER_MS
 
     def all_due_ms(self, positions: Integers) -> Integers:
         """The same for many positions; equal to `due_ms` of each."""
-        return (self.start_ns + (positions / self.rate * 1e9).astype(np.int64)) // 1_000_000
+        return (self.start_ns + (positions / self.rate * 1e9).astype(np.int64)) // NS_PER_MS
 
     def due_count(self, now_ns: int) -> int:
         """How many records are due by `now_ns`."""

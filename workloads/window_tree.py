@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum, auto
+from functools import partial
 
-import numpy as np
 import pyarrow as pa
 
 from experiments.window_tree import WindowTreeSpec
-from workloads.json_records import PLACE, values
+from workloads import by_position
+from workloads.json_records import PLACE
 from workloads.nexmark.counters import below, bits
 from workloads.schedule import Integers, Schedule
 
@@ -24,7 +25,6 @@ TUPLE, TUPLES = "tuple", pa.schema([(name, pa.int64()) for name in (PLACE, "at_n
 # The next mark is FACTOR x mark mod MARKS: a full sequence of 1 to MARKS - 1 (Park, Miller and Stockmeyer, CACM 1993).
 MARKS, FACTOR = 2**31 - 1, 48_271
 VALUES = 1_000_000
-NS_PER_MS = 1_000_000
 
 
 class TreeDraw(IntEnum):
@@ -45,23 +45,14 @@ def tuples(spec: WindowTreeSpec, schedule: Schedule, start: int, stop: int) -> p
     mark    1 to MARKS - 1
     value   0 to VALUES - 1
     """
-    positions = np.arange(start, stop, dtype=np.int64)
-    at_ns = schedule.all_due_ms(positions) * NS_PER_MS
-    columns = (positions, at_ns, *_drawn(spec, positions))
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=TUPLES)
+    return by_position.events(TUPLES, partial(_drawn, spec), schedule, start, stop)
 
 
 def records(spec: WindowTreeSpec, _schedule: Schedule) -> Callable[[int, int], list[bytes]]:
     """The workload's input: values by position, with mark and value; when a tuple is due is its Kafka timestamp."""
-
-    def made(start: int, stop: int) -> list[bytes]:
-        positions = np.arange(start, stop, dtype=np.int64)
-        mark, value = _drawn(spec, positions)
-        return values({TUPLE: pa.RecordBatch.from_pydict({PLACE: positions, "mark": mark, "value": value})})
-
-    return made
+    return by_position.records(TUPLE, partial(_drawn, spec))
 
 
-def _drawn(spec: WindowTreeSpec, positions: Integers) -> tuple[Integers, Integers]:
+def _drawn(spec: WindowTreeSpec, positions: Integers) -> dict[str, Integers]:
     mark, value = (bits(spec.stream_seed, draw, positions) for draw in TreeDraw)
-    return 1 + below(mark, MARKS - 1), below(value, VALUES)
+    return {"mark": 1 + below(mark, MARKS - 1), "value": below(value, VALUES)}

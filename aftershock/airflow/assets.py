@@ -7,7 +7,18 @@ from airflow.sdk import Asset
 GROUP = "aftershock"
 # Those of `results.tables.schema.TABLES`, whose module is too heavy for a DAG file to import.
 TABLES = (
-    *("runs", "probes", "faults", "fault_fit", "recoveries", "checkpoints", "partition_checkpoints", "ledger"),
+    *(
+        "runs",
+        "probes",
+        "faults",
+        "fault_fit",
+        "recoveries",
+        "partition_recoveries",
+        "query_recoveries",
+        "checkpoints",
+        "partition_checkpoints",
+        "ledger",
+    ),
     *("latency", "throughput", "hosts", "quality", "predictions"),
     *("replayed_recoveries", "useful_time", "verdicts"),
 )

@@ -46,6 +46,7 @@ def airflow_program() -> str:
 
 
 def sqlite_url(path: Path) -> str:
+    """The address of a database file, for SQLAlchemy; a connection waits `SQLITE_WAIT_S` for a lock."""
     return f"sqlite:///{path}?timeout={SQLITE_WAIT_S}"
 
 

@@ -12,6 +12,7 @@ PAGES = "plugin/aftershock/aftershock"  # our pages in Airflow's own frame: the 
 
 
 def base_url() -> str:
+    """The address of Airflow, without a slash at its end."""
     return str(conf.get("api", "base_url", fallback="http://127.0.0.1:8080")).rstrip("/")
 
 
@@ -21,14 +22,17 @@ def page(path: str) -> str:
 
 
 def run_page(run_id: str) -> str:
+    """The address of the page of a run."""
     return page(f"runs/{run_id}")
 
 
 def regression_page(regression_id: str) -> str:
+    """The address of the page of a recorded comparison."""
     return page(f"regressions/{regression_id}")
 
 
 def dag_run_page(dag_id: str, dag_run: str) -> str:
+    """The address of Airflow's own page of a DAG run."""
     return f"{base_url()}/dags/{quote(dag_id)}/runs/{quote(dag_run)}"
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> None:
+    """Declare `aftershock abort`."""
     declared = command(commands, "abort", "end a live run at once: faults undone, the run failed", abort_run)
     declared.add_argument("run_id", help="a live run")
 

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> None:
+    """Declare `aftershock clean`."""
     declared = command(commands, "clean", "remove what dead runs left on this machine and in S3", clean_up)
     text = "a run that is over: a live one that `aftershock benchmark` did not begin, or one that left objects in S3"
     declared.add_argument("run_id", nargs="?", help=text)
 
 
 def clean_up(arguments: argparse.Namespace) -> int:
+    """Clean up and show what was done; the exit code is that of the first error, if any."""
     from aftershock.watch.clean import clean
 
     cleaning = clean(arguments.run_id)

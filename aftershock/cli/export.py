@@ -10,6 +10,7 @@ from aftershock.cli.declare import PASSED, command, show
 
 
 def add(words: Any) -> None:
+    """Declare `aftershock results export`."""
     declared = command(words, "export", "write the results of runs to a folder or a ZIP file", export_runs)
     declared.add_argument("run_ids", nargs="+", metavar="RUN", help="a finished run")
     declared.add_argument("--out", type=Path, required=True, metavar="PATH", help="FILE.zip, or a folder to make")
@@ -17,6 +18,7 @@ def add(words: Any) -> None:
 
 
 def export_runs(arguments: argparse.Namespace) -> int:
+    """Export finished runs, each once; raises `BadInput` for a run that is not finished, or a path that exists."""
     from results.runs import store
     from results.runs.export import export
 

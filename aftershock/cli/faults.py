@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> None:
+    """Declare `aftershock plan faults`."""
     declared = command(commands, "faults", "draw the fault plan of a fault spec", plan_faults)
     declared.add_argument("faults", help="a YAML file: duration, hosts, processes, events, trace, max_down, time_scale")
     add_seed(declared)

@@ -10,12 +10,14 @@ from aftershock.cli.topology import add_failed, add_topology, failed_tasks
 
 
 def add(commands: Any) -> None:
+    """Declare `aftershock predict fidelity`."""
     declared = command(commands, "fidelity", "predict the quality of tentative output", predict_fidelity)
     add_topology(declared)
     add_failed(declared)
 
 
 def predict_fidelity(arguments: argparse.Namespace) -> int:
+    """Predict output fidelity and internal completeness; raises `BadInput` for a task that the topology lacks."""
     from models.fidelity import score
     from models.topology import load_topology
 

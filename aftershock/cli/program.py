@@ -18,6 +18,7 @@ from aftershock.cli import (
     faults,
     fidelity,
     protocols,
+    recommend,
     recovery,
     replication,
     reproduce,
@@ -32,6 +33,7 @@ INTERRUPTED, NOT_READ_TO_THE_END = 130, 141  # as a shell says of SIGINT and SIG
 
 
 def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line; the generated reference page is made of it, too."""
     top = Parser(prog="aftershock", description="What do failures cost a streaming job, and what should be changed?")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     benchmark.add(commands)
@@ -47,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     faults.add(plans)
     reproduce.add(commands)
     results.add(commands)
+    recommend.add(commands)
     abort.add(commands)
     clean.add(commands)
     serve.add(commands)

@@ -14,6 +14,7 @@ QUERIES, MOST_WORKERS = ("q1", "q3", "q8", "q12"), 200  # on so many a point tak
 
 
 def add_simulation(commands: Any) -> None:
+    """Declare `aftershock simulate protocols`."""
     text = "simulate the testbed's protocols on many workers, with costs that are measured on this machine first"
     declared = command(commands, "protocols", text, simulate_protocols)
     declared.add_argument("--query", choices=QUERIES, default="q1", help="of NexMark; default q1")

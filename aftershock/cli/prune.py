@@ -13,6 +13,7 @@ from results.runs.state import RunState
 
 
 def add(words: Any) -> None:
+    """Declare `aftershock results prune`."""
     text = "remove finished runs by number and age; baselines of regressions stay"
     declared = command(words, "prune", text, prune)
     declared.add_argument("--keep", type=int, metavar="N", help="the newest N of each experiment stay")
@@ -21,6 +22,7 @@ def add(words: Any) -> None:
 
 
 def prune(arguments: argparse.Namespace) -> int:
+    """Remove the runs that both limits let go, except baselines; raises `BadInput` if no limit is given."""
     from results.regression.regress import baseline_run_ids
     from results.runs import store
     from results.runs.retention import removable

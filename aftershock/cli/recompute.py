@@ -14,6 +14,7 @@ ALL = "all"
 
 
 def add(words: Any) -> None:
+    """Declare `aftershock results recompute`."""
     text = "make tables, predictions, verdicts and report of a run again, from its raw logs"
     declared = command(words, "recompute", text, recompute_runs)
     declared.add_argument("run_id", metavar="RUN", help="a finished run, or all: every run that came to its end")

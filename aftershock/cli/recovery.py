@@ -12,6 +12,7 @@ ALGORITHMS = ("exact", "dp", "best-density", "operator-centric")
 
 
 def add(commands: Any) -> None:
+    """Declare `aftershock plan recovery`."""
     declared = command(commands, "recovery", "plan which failed partitions to recover first", plan_recovery)
     add_topology(declared)
     add_failed(declared)
@@ -22,6 +23,7 @@ def add(commands: Any) -> None:
 
 
 def plan_recovery(arguments: argparse.Namespace) -> int:
+    """Plan which failed partitions to recover, and show the plan by operator."""
     from models.recovery.planners import PLANNERS
     from models.recovery.problem import recovery_problem
     from models.topology import load_topology

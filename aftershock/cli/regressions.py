@@ -11,6 +11,7 @@ from results.verdict import Verdict
 
 
 def add(words: Any) -> None:
+    """Declare `aftershock results regress` and `aftershock results compare`."""
     declared = command(words, "regress", "judge the latest runs by earlier ones of the same experiment", regress)
     declared.add_argument("experiment", nargs="?", help="its name; without it every experiment is judged")
     declared = command(words, "compare", "runs side by side, or judged by a baseline", compare)
@@ -20,6 +21,7 @@ def add(words: Any) -> None:
 
 
 def regress(arguments: argparse.Namespace) -> int:
+    """Judge the latest runs and record the comparison; the exit code is 1 if a metric became worse."""
     from results.regression.regress import regress
     from results.regression.wording import report
 
@@ -30,6 +32,7 @@ def regress(arguments: argparse.Namespace) -> int:
 
 
 def compare(arguments: argparse.Namespace) -> int:
+    """Show runs side by side, or judge them by others; exit code 1: they are worse, or their pooled check failed."""
     from results.regression.compare import against, side_by_side
     from results.regression.wording import columns, judged
 

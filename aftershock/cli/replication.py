@@ -12,6 +12,7 @@ ALGORITHMS = ("exact", "dp", "structure-aware", "greedy")
 
 
 def add(commands: Any) -> None:
+    """Declare `aftershock plan replication`."""
     declared = command(commands, "replication", "plan which tasks to replicate actively", plan_replication)
     add_topology(declared)
     declared.add_argument("--budget", type=int, required=True, help="how many tasks can be replicated")
@@ -21,6 +22,7 @@ def add(commands: Any) -> None:
 
 
 def plan_replication(arguments: argparse.Namespace) -> int:
+    """Plan which tasks to replicate, and show the quality when every other task has failed."""
     from models.fidelity import score, worst_case
     from models.replication.planners import PLANNERS
     from models.topology import load_topology

@@ -18,6 +18,7 @@ MARKS = {"pass": "✓", "fail": "✗", "unknown": "?"}
 
 
 def add(commands: Any) -> None:
+    """Declare `aftershock reproduce`."""
     declared = command(commands, "reproduce", "rebuild a table or figure of a paper, or list them", reproduce)
     declared.add_argument("id", nargs="?", help="such as utilization/fig-04, or all; without it they are listed")
     declared.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: below .aftershock)")
@@ -26,6 +27,7 @@ def add(commands: Any) -> None:
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
+    """List the reproductions, or rebuild one or all; raises `BadInput` for an option that needs an id."""
     if arguments.id is None:
         for option, given in (("out", arguments.out), ("size", arguments.size), ("no-run", arguments.no_run or None)):
             if given is not None:

@@ -18,6 +18,7 @@ from results.runs.state import RunState
 
 
 def add(commands: Any) -> None:
+    """Declare `aftershock results` with the commands below it."""
     words = group(commands, "results", "list the runs, show one, or do something with them", otherwise="show")
     declared = command(words, "show", "list the runs, or show one (the word show can be left out)", show_results)
     declared.add_argument("run_id", nargs="?", help="a finished run; without it all are listed")
@@ -26,6 +27,7 @@ def add(commands: Any) -> None:
 
 
 def show_results(arguments: argparse.Namespace) -> int:
+    """List the finished runs, or show one; raises `BadInput` if this version cannot read its tables."""
     from results.damage import Outdated
     from results.runs import store
     from results.views.document import document

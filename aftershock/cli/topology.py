@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 
 def add_topology(declared: argparse.ArgumentParser) -> None:
+    """Give a command the argument that names a topology file."""
     declared.add_argument(
         "topology", metavar="TOPOLOGY.json", help="operators and streams (docs/reference/topologies.md)"
     )
 
 
 def add_failed(declared: argparse.ArgumentParser) -> None:
+    """Give a command the option `--failed`, which it requires."""
     declared.add_argument("--failed", required=True, metavar="all|O2.1,O3.0", help="the failed tasks")
 
 

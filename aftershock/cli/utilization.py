@@ -19,11 +19,13 @@ SYSTEM = {
 
 
 def add_prediction(commands: Any) -> None:
+    """Declare `aftershock predict utilization`."""
     text = "predict utilization (times in s, rates per s)"
     _add_system(command(commands, "utilization", text, predict_utilization))
 
 
 def add_simulation(commands: Any) -> None:
+    """Declare `aftershock simulate utilization`."""
     text = "simulate utilization under exponential failures (times in s, rates per s)"
     declared = command(commands, "utilization", text, simulate_utilization)
     _add_system(declared)

@@ -10,6 +10,7 @@ that has no meaning for an experiment is left out; the last column says for whic
 
 
 def checks() -> str:
+    """The page as Markdown; a row is a check."""
     rows = [(code(each.name), code(each.table), each.asks, each.asked_of) for each in CHECKS]
     head = ("check", "table", "passes if", "experiments with")
     return page("Checks of a run", "results/checks/catalogue.py", TEXT, table(head, rows))

@@ -22,6 +22,7 @@ EXITS = (
 
 
 def command_line() -> str:
+    """The page as Markdown; a section is a command."""
     exits = "## Exit codes\n\n" + table(("code", "meaning"), EXITS)
     return page("Command line", "aftershock/cli/program.py", TEXT, exits, *_commands(parser()))
 

@@ -20,6 +20,9 @@ SECTIONS = (  # title, path, definition
     ("Workload nexmark", "workload", "NexmarkSpec"),
     ("Workload reachability", "workload", "ReachabilitySpec"),
     ("Workload window-tree", "workload", "WindowTreeSpec"),
+    ("Workload top-100", "workload", "Top100Spec"),
+    ("Workload incidents", "workload", "IncidentsSpec"),
+    ("Workload hashtags", "workload", "HashtagsSpec"),
     ("Workload own-job", "workload", "OwnJobSpec"),
     ("Input topic of an own job", "workload.inputs.TOPIC", "InputSpec"),
     ("Engine", "engine", "EngineSpec"),
@@ -37,6 +40,7 @@ WORDS = {"integer": "whole number", "number": "number", "string": "text", "boole
 
 
 def experiment() -> str:
+    """The page as Markdown; a section is a model of the spec, a row one of its fields."""
     schema = Experiment.model_json_schema()
     found = {"": schema, **schema["$defs"]}
     return page("Fields of an experiment", "experiments/spec.py", TEXT, *_sections(found))

@@ -18,6 +18,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def code(value: object) -> str:
+    """The value as it is, in the font of code."""
     return f"`{value}`"
 
 

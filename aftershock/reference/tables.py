@@ -22,6 +22,7 @@ KINDS: dict[pa.DataType, str] = {TEXT: "text", WHOLE: "whole number", REAL: "num
 
 
 def tables() -> str:
+    """The page as Markdown; a section is a table, a row one of its columns."""
     compared = ["## Tables of a recorded comparison", COMPARED, *_sections(COMPARISON_TABLES, "###")]
     return page("Result tables", "results/tables/schema.py", ABOUT, *_sections(RUN_TABLES, "##"), *compared)
 

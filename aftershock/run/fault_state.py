@@ -34,6 +34,7 @@ class FaultState:
         self._error: str | None = None
 
     def take(self, event: Event) -> None:
+        """Take in the next event of the injector's journal."""
         self.kinds.add(type(event))
         match event:
             case Failed() if self._error is None:

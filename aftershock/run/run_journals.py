@@ -43,6 +43,7 @@ class Samples:
         self.last: dict[str, Sample] = {}
 
     def take(self, event: Event) -> None:
+        """Take in the next event of the sampler's journal."""
         if isinstance(event, HostSample):
             cores = _cores(self.last.get(event.host), event.at_ns, event.cpu_s)
             self.last[event.host] = Sample(event.at_ns, event.cpu_s, cores, event.rss_bytes)
@@ -63,6 +64,7 @@ class Query:
         self.commits, self.pace = engine.commits(), engine.pace()
 
     def take(self, event: Event) -> None:
+        """Take in the next event of the query's journal."""
         self.kinds.add(type(event))
         self.commits.take(event)
         self.pace.take(event)

@@ -19,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from aftershock.run import batch_job, derive, ending, sustainable
 from aftershock.run.engines.choice import engine_of
-from aftershock.run.engines.engine import CALIBRATION_FILE, Calibration, calibration_path
+from aftershock.run.engines.engine import CALIBRATION_FILE, calibration_path, read_calibration
 from aftershock.run.live_run import LiveRun
 from aftershock.run.machine_load import about_the_machine
 from aftershock.run.run_journals import journals
@@ -40,10 +40,11 @@ from results.runs.machine import experiment_digest, machine_class
 from results.runs.state import RunState
 from results.runs.store import RunStatus
 from results.tables.schema import SCHEMA_VERSION
+from spark_jobs.calibration import Calibration
 from workloads.inputs import streams
 from workloads.load_config import LOAD_FILE, LoadConfig
 from workloads.schedule import Schedule
-from workloads.topics import CALIBRATION_TOPICS
+from workloads.topics import CALIBRATION_TOPICS, TENTATIVE_OUTPUT
 
 log = logging.getLogger(__name__)
 
@@ -144,6 +145,8 @@ def deploy(run_id: str) -> None:
     live = LiveRun(run_id)
     experiment, partitions = live.experiment, live.experiment.engine.partitions
     topics = (*experiment.workload.input_topics, *filter(None, [experiment.workload.output_topic]))
+    if experiment.engine.tentative_run:
+        topics += (TENTATIVE_OUTPUT,)
     kafka.create_topics(live.handle.kafka, dict.fromkeys((*topics, *CALIBRATION_TOPICS), partitions))
     (live.run.raw / "spark-events").mkdir(exist_ok=True)
     submit = live.engine.submission(live.handle, live.run)
@@ -152,7 +155,7 @@ def deploy(run_id: str) -> None:
         path = calibration_path(live.handle)
         what = "the calibration of the query"
         live.wait(what, path.exists, QUERY_SERVICES, CALIBRATION_LIMIT_S, USUAL_CALIBRATION_S)
-        calibration = Calibration.read(path)
+        calibration = read_calibration(path)
         _check_calibration(experiment, calibration)
         store.write_json(live.run.raw / path.name, calibration.to_json())
     is_ready = functools.partial(_query_reported, live, QueryReady, EpochReady)
@@ -173,7 +176,7 @@ def start_load(run_id: str) -> None:
     live = LiveRun(run_id)
     engine, load = live.experiment.engine, live.experiment.load
     saturating = load.mode is LoadMode.SATURATING
-    rate = Calibration.read(live.run.raw / CALIBRATION_FILE).load_rate if saturating else load.rate
+    rate = read_calibration(live.run.raw / CALIBRATION_FILE).load_rate if saturating else load.rate
     headstart_ns = round(HEADSTART_INTERVALS * engine.checkpoint_interval_s * 1e9) if saturating else 0
     schedule = Schedule(time.time_ns() - headstart_ns, rate, engine.partitions)
     config = LoadConfig(live.handle.kafka, live.engine.workload_on(live.handle), schedule)

@@ -56,6 +56,7 @@ class Deliveries:
         self.refused = 0
 
     def take(self, event: Event) -> None:
+        """Take in the next event of the generator's journal."""
         if isinstance(event, RecordsSent):
             self.counts.append((event.at_ns, event.delivered))
             self.refused = event.failed

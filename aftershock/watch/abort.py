@@ -46,6 +46,7 @@ class Abortion:
         return f"; {self.step} {how}, then the run is torn down"
 
     def to_json(self) -> dict[str, Any]:
+        """As `aftershock abort --json` prints it."""
         faults = {name: [held._asdict() for held in getattr(self, name)] for name in ("undone", "left")}
         return asdict(self) | faults
 

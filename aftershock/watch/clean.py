@@ -51,6 +51,7 @@ class Cleaning:
     refused: list[EnvironmentFailure]
 
     def to_json(self) -> dict[str, Any]:
+        """As `aftershock clean --json` prints it: errors as text, a reason with each kept trace."""
         kept = [{**asdict(traces), "reason": reason} for traces, reason in self.kept]
         return {
             "removed": [asdict(traces) for traces in self.removed],

@@ -80,9 +80,11 @@ class Agent:
         self.strikes[number] = ready(self.target, FaultKind(kind), FaultOptions(**options))
 
     def refresh(self, number: int) -> bool:
+        """Look again at what the strike that was made ready will act on."""
         return self.strikes[number].refresh()
 
     def shoot(self, number: int, due_ns: int) -> None:
+        """Carry out the strike that was made ready when `due_ns` has come, by the host's clock [UTC ns]."""
         self.strikes[number].shoot(due_ns)
 
     def fire(self, number: int) -> dict[str, Any] | None:

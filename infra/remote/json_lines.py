@@ -26,7 +26,8 @@ class JsonLines(ABC):
 
     @property
     @abstractmethod
-    def alive(self) -> bool: ...
+    def alive(self) -> bool:
+        """Whether the program and the connection to it are there, as far as this end can tell without asking."""
 
     def tell(self, **request: Any) -> None:
         """Send a request that has no answer; waits for none that another thread has asked for."""
@@ -73,7 +74,8 @@ class JsonLines(ABC):
         """How long sending and reading may take from now on [s]."""
 
     @abstractmethod
-    def send(self, line: bytes) -> None: ...
+    def send(self, line: bytes) -> None:
+        """Send one line, its end included; raises one of `lost_by`."""
 
     @abstractmethod
     def read_line(self) -> str:
@@ -84,7 +86,8 @@ class JsonLines(ABC):
         """What the program wrote to standard error."""
 
     @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection, which ends the program."""
 
 
 def reason_of(error: BaseException) -> str:

@@ -19,7 +19,8 @@ UNDER_WAY_S = 0.1  # a datagram that takes longer counts as lost
 class Asks(Protocol):
     """What carries a request to the agent of a host: `infra.remote.hosts.RemoteHosts`."""
 
-    def ask(self, handle: Handle, host: Host, what: str, within_s: float = ..., **fields: Any) -> Any: ...
+    def ask(self, handle: Handle, host: Host, what: str, within_s: float = ..., **fields: Any) -> Any:
+        """Send a request to the agent of a host and return its answer; raises `EnvironmentFailure` without one."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ class Session(Protocol):
     """A program on a host that is asked one JSON line at a time, and answers with one; threads take turns to ask."""
 
     @property
-    def alive(self) -> bool: ...
+    def alive(self) -> bool:
+        """Whether the program and the connection to it are there, as far as this end can tell without asking."""
 
     def tell(self, **request: Any) -> None:
         """Send a request that has no answer, even while another thread awaits one; raises `Disconnected`."""
@@ -33,7 +34,8 @@ class Session(Protocol):
         """Send a request and return its answer; raises `Disconnected` when there is none within `within_s` [s], too."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection, which ends the program."""
 
 
 def measure_offset(ask_clock: Callable[[], int], pings: int = PINGS) -> ClockOffset:

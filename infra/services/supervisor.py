@@ -85,6 +85,7 @@ class Supervisor:
 
 
 def main() -> None:
+    """Run a command and start it again when it ends: `supervisor.py JOURNAL.jsonl COMMAND...`."""
     journal, *command = sys.argv[1:]
     supervisor = Supervisor(command, Journal(Path(journal)))
     supervisor.listen()

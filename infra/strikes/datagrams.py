@@ -33,6 +33,7 @@ class DatagramListener:
         return dict(words)
 
     def close(self) -> None:
+        """Give the port back."""
         self._socket.close()
 
 

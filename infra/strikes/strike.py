@@ -31,6 +31,7 @@ class Proof:
         return not any(self.left.values())
 
     def to_json(self) -> dict[str, Any]:
+        """The fields by their names, as the injector's journal has them."""
         return asdict(self)
 
 

@@ -193,6 +193,10 @@ def throttle(mark: str, share: float) -> None:
 
 
 def main() -> None:
+    """Throttle the processes of a mark for good: `throttle.py SHARE`.
+
+    The first line of its input is the mark. The throttling begins when the second line comes.
+    """
     mark, share = sys.stdin.readline().rstrip(), float(sys.argv[1])
     take_precedence()
     if sys.stdin.readline():

@@ -6,7 +6,7 @@ A position is how far a source has read; positions and lines are by the name of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from journal.codec import Vocabulary
@@ -43,11 +43,15 @@ class WorkerJoined(Event, name="worker-joined"):
 
 @dataclass(frozen=True)
 class WorkerLost(Event, name="worker-lost"):
-    """A slot is gone, or was given up."""
+    """A slot is gone, or was given up.
+
+    partitions   those that it had; none if it stood by; None in journals from before slots could
+    """
 
     worker: str
     task: int
     why: str
+    partitions: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class Recovering(Event, name="recovering"):
 
     restored   the partitions that go back; the others go on
     promoted   those that do not go back, because a copy takes their place
+    reached    by partition that goes back how far it has ever been, by its reports: by input channel the number of the
+               last data; of a source its position, on channel -1
     """
 
     epoch: int
@@ -79,6 +85,7 @@ class Recovering(Event, name="recovering"):
     positions: Positions
     restored: tuple[str, ...] = ()
     promoted: tuple[str, ...] = ()
+    reached: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,48 @@ class Copied(Event, name="copied"):
 
     epoch: int
     workers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class PartitionLoaded(Event, name="partition-loaded"):
+    """A restored partition has its state again: how long reading and rebuilding it took [s], and what was read."""
+
+    partition: str
+    epoch: int
+    seconds: float
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class PartitionReached(Event, name="partition-reached"):
+    """A restored partition is as far as it had been: what it has processed by then since it was restored.
+
+    Of a source: the records that it has read, and no bytes.
+    """
+
+    partition: str
+    epoch: int
+    records: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class PartitionsAbsent(Event, name="partitions-absent"):
+    """From now on nothing comes from these partitions, and the others go on without; none if all is there again.
+
+    They were lost and are not restored yet, or get input only from such partitions.
+    """
+
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PartitionTentative(Event, name="partition-tentative"):
+    """A partition goes on without some of its input, from this batch until it is restored."""
+
+    partition: str
+    epoch: int
+    batch: int
 
 
 @dataclass(frozen=True)
@@ -115,13 +164,17 @@ class RoundStored(Event, name="round-stored"):
 
 @dataclass(frozen=True)
 class CheckpointStored(Event, name="checkpoint"):
-    """A checkpoint was stored: how long that took from the moment that it was taken [s], and its size."""
+    """A checkpoint was stored: how long that took from the moment that it was taken [s], its size, and that moment.
+
+    taken_ns   None in journals from before slots told of it
+    """
 
     partition: str
     number: int
     seconds: float
     size_bytes: int
     forced: bool
+    taken_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +190,7 @@ class Report(Event, name="progress"):
 
     tallies       by partition what it has counted (`testbed.core.partition.Tally`)
     positions     where the sources are
-    slots         how many slots there are, for which the other figures are summed up
+    slots         how many slots have partitions; the other figures are theirs
     sent_bytes    what slots have sent to each other
     cpu_s         CPU time of their processes [s]
     idle_s        time in which they had nothing to do [s]
@@ -215,6 +268,10 @@ TESTBED: Vocabulary[Event] = Vocabulary(
     SlotFailed,
     Recovering,
     Copied,
+    PartitionLoaded,
+    PartitionReached,
+    PartitionsAbsent,
+    PartitionTentative,
     EpochReady,
     RoundStarted,
     RoundStored,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from models.fidelity import Scorer, worst_case
 from models.replication.ties import first_highest
-from models.topology import Inputs, Topology
+from models.topology import InputCorrelation, Topology
 
 Operators = frozenset[str]
 
@@ -47,7 +47,7 @@ def _fewest(topology: Topology, kept: Operators) -> int:
         ready = [smallest[name] for name in inputs if name in smallest]
         if operator.name not in kept or not _sustained(operator.inputs, len(ready), len(inputs)):
             continue
-        if operator.inputs is Inputs.INDEPENDENT:
+        if operator.inputs is InputCorrelation.INDEPENDENT:
             ready = sorted(ready, key=len)[:1]
         smallest[operator.name] = frozenset([operator.name]).union(*ready)
     return min(
@@ -55,9 +55,9 @@ def _fewest(topology: Topology, kept: Operators) -> int:
     )
 
 
-def _sustained(kind: Inputs, ready: int, inputs: int) -> bool:
+def _sustained(kind: InputCorrelation, ready: int, inputs: int) -> bool:
     """Whether an operator has output when that many of its input streams have."""
-    return ready == inputs or (kind is Inputs.INDEPENDENT and ready > 0)
+    return ready == inputs or (kind is InputCorrelation.INDEPENDENT and ready > 0)
 
 
 def _without_a_branch(topology: Topology, kept: Operators) -> Iterator[Operators]:
@@ -66,7 +66,7 @@ def _without_a_branch(topology: Topology, kept: Operators) -> Iterator[Operators
     heads = dict.fromkeys(sinks if len(sinks) > 1 else [])
     for operator in topology.operators:
         inputs = [s.source for s in topology.inputs_of[operator.name] if s.source in kept]
-        if operator.name in kept and operator.inputs is Inputs.INDEPENDENT and len(inputs) > 1:
+        if operator.name in kept and operator.inputs is InputCorrelation.INDEPENDENT and len(inputs) > 1:
             heads |= dict.fromkeys(inputs)
     for head in heads:
         yield _working(topology, kept - {head})

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.replication.fidelity_expression import Node, NodeKind
+from models.replication.fidelity_expression import ExpressionNode, NodeKind
 from models.replication.frontiers import (
     Frontier,
     Operation,
@@ -73,7 +73,7 @@ class Elimination:
     """
 
     def __init__(
-        self, nodes: Sequence[Node], budget: int, most_cells: int = MOST_CELLS, deadline_s: float = math.inf
+        self, nodes: Sequence[ExpressionNode], budget: int, most_cells: int = MOST_CELLS, deadline_s: float = math.inf
     ) -> None:
         self._nodes, self._budget, self._most_cells, self._deadline_s = nodes, budget, most_cells, deadline_s
         self._graph = _SharedNodes(nodes)
@@ -131,7 +131,9 @@ class Elimination:
             return fixed(found[part], ranges[part][1], use)
         return opened(part, shared[part], use) if part in shared else found[part]
 
-    def _frontier(self, node: Node, parts: list[tuple[Frontier, float]], shared: Mapping[int, Shared]) -> Frontier:
+    def _frontier(
+        self, node: ExpressionNode, parts: list[tuple[Frontier, float]], shared: Mapping[int, Shared]
+    ) -> Frontier:
         match node.kind:
             case NodeKind.RANKED:
                 return leaf(node.tasks, node.weights, self._budget)
@@ -182,7 +184,7 @@ class _SharedNodes:
               of the shared nodes that are worth something through it, unless it is decided within them
     """
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[ExpressionNode]) -> None:
         self._nodes = nodes
         self._times_used = np.bincount([part for node in nodes for part in node.parts], minlength=len(nodes))
         merged = {

@@ -17,7 +17,7 @@ from enum import Enum, auto
 
 import numpy as np
 
-from models.topology import Inputs, Operator, Partitioning, Stream, Topology
+from models.topology import InputCorrelation, Operator, Partitioning, Stream, Topology
 
 
 class NodeKind(Enum):
@@ -30,7 +30,7 @@ class NodeKind(Enum):
 
 
 @dataclass(frozen=True)
-class Node:
+class ExpressionNode:
     """A node of the expression; `parts` are the numbers of earlier nodes, `tasks` indices of the topology's tasks."""
 
     kind: NodeKind
@@ -39,7 +39,7 @@ class Node:
     tasks: tuple[int, ...] = ()
 
 
-def fidelity_expression(topology: Topology) -> tuple[Node, ...]:
+def fidelity_expression(topology: Topology) -> tuple[ExpressionNode, ...]:
     """The nodes, parts before what uses them; the last one is the output fidelity."""
     return tuple(_Builder(topology).nodes)
 
@@ -47,7 +47,7 @@ def fidelity_expression(topology: Topology) -> tuple[Node, ...]:
 class _Builder:
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self.nodes: list[Node] = []
+        self.nodes: list[ExpressionNode] = []
         self._tasks: dict[str, list[int]] = {}  # the node of each task of an operator
         self._whole: dict[str, int] = {}  # the node of an operator's whole output
         for operator in topology.operators:
@@ -65,7 +65,7 @@ class _Builder:
                 self._whole[operator.name] = self._ranked(operator, inputs)
                 return
         self._tasks[operator.name] = [
-            self._add(Node(NodeKind.TASK, tuple(inputs[i : i + 1]), tasks=(span.start + i,)))
+            self._add(ExpressionNode(NodeKind.TASK, tuple(inputs[i : i + 1]), tasks=(span.start + i,)))
             for i in range(operator.parallelism)
         ]
 
@@ -73,7 +73,9 @@ class _Builder:
         rates = np.asarray(operator.output_rates)
         order = np.argsort(-rates, kind="stable")
         tasks = tuple((order + self._topology.span[operator.name].start).tolist())
-        alive = self._add(Node(NodeKind.RANKED, weights=tuple((rates[order] / rates.sum()).tolist()), tasks=tasks))
+        alive = self._add(
+            ExpressionNode(NodeKind.RANKED, weights=tuple((rates[order] / rates.sum()).tolist()), tasks=tasks)
+        )
         return self._product([*inputs[:1], alive])
 
     def _inputs(self, operator: Operator) -> list[int]:
@@ -90,7 +92,7 @@ class _Builder:
 
     def _effective(self, operator: Operator, nodes: Sequence[int], rates: Sequence[float]) -> int:
         """Eq. 2 and eq. 3 for one task."""
-        if operator.inputs is Inputs.CORRELATED:
+        if operator.inputs is InputCorrelation.CORRELATED:
             return self._product(nodes)
         return self._sum(nodes, np.asarray(rates) / np.sum(rates))
 
@@ -125,11 +127,11 @@ class _Builder:
     def _sum(self, parts: Sequence[int], weights: Sequence[float]) -> int:
         if len(parts) == 1:
             return parts[0]
-        return self._add(Node(NodeKind.SUM, tuple(parts), tuple(float(weight) for weight in weights)))
+        return self._add(ExpressionNode(NodeKind.SUM, tuple(parts), tuple(float(weight) for weight in weights)))
 
     def _product(self, parts: Sequence[int]) -> int:
-        return parts[0] if len(parts) == 1 else self._add(Node(NodeKind.PRODUCT, tuple(parts)))
+        return parts[0] if len(parts) == 1 else self._add(ExpressionNode(NodeKind.PRODUCT, tuple(parts)))
 
-    def _add(self, node: Node) -> int:
+    def _add(self, node: ExpressionNode) -> int:
         self.nodes.append(node)
         return len(self.nodes) - 1

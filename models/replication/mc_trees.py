@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 
-from models.topology import Inputs, Operator, Partitioning, Stream, Topology
+from models.topology import InputCorrelation, Operator, Partitioning, Stream, Topology
 
 Agenda = tuple[int, "Agenda"] | None  # tasks that still have to choose their inputs, the next one first
 
@@ -25,7 +25,7 @@ def count_mc_trees(topology: Topology) -> dict[str, int]:
     counts = [0] * len(topology.tasks)
     for operator in topology.operators:
         streams = [_sums(topology, stream, counts) for stream in topology.inputs_of[operator.name]]
-        join = prod if operator.inputs is Inputs.CORRELATED else sum
+        join = prod if operator.inputs is InputCorrelation.CORRELATED else sum
         own = [join(each) for each in zip(*streams, strict=True)] if streams else [1] * operator.parallelism
         counts[topology.span[operator.name]] = own
     return {sink.name: sum(counts[topology.span[sink.name]]) for sink in topology.sinks}
@@ -69,7 +69,7 @@ def _choices(operator: Operator, streams: list[Sequence[int]]) -> Iterator[tuple
     """The sets of upstream tasks each of which is enough for a task; an empty one for a source."""
     if not streams:
         yield ()
-    elif operator.inputs is Inputs.CORRELATED:
+    elif operator.inputs is InputCorrelation.CORRELATED:
         yield from product(*streams)
     else:
         yield from ((upstream,) for stream in streams for upstream in stream)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from experiments.errors import BadInput
 from models.inputs import require, require_count
 from models.replication.parts import PartKind
-from models.topology import Inputs, Partitioning, Topology, parse_topology
+from models.topology import InputCorrelation, Partitioning, Topology, parse_topology
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _rates(downstream: list[int], shares: list[npt.NDArray[np.float64]]) -> list
 
 
 def _operator(index: int, rates: npt.NDArray[np.float64], joins: bool) -> dict[str, Any]:
-    inputs = Inputs.CORRELATED if joins else Inputs.INDEPENDENT
+    inputs = InputCorrelation.CORRELATED if joins else InputCorrelation.INDEPENDENT
     return {"name": f"O{index + 1}", "parallelism": rates.size, "inputs": inputs, "output_rates": rates.tolist()}
 
 

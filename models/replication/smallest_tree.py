@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.replication.mc_trees import upstream_by_task
-from models.topology import Inputs, Operator, Partitioning, Stream, Topology
+from models.topology import InputCorrelation, Operator, Partitioning, Stream, Topology
 
 MOST_KEPT = 100  # sets of needed tasks, of each operator on the way; a tree is missed only where there are more
 
@@ -108,7 +108,7 @@ class _Search:
         """The groups of upstream tasks that each task of an operator needs one of."""
         streams = [self._upstream(stream) for stream in self._topology.inputs_of[operator.name]]
         groups = [list(each) for each in zip(*streams, strict=True)] if streams else [[]] * operator.parallelism
-        if operator.inputs is Inputs.CORRELATED:
+        if operator.inputs is InputCorrelation.CORRELATED:
             return groups
         return [[[task for stream in each for task in stream]] if each else [] for each in groups]
 

@@ -17,7 +17,7 @@ from models.fidelity import Scorer, worst_case
 from models.replication.mc_trees import count_mc_trees, mc_trees
 from models.replication.parts import part
 from models.replication.ties import descending
-from models.topology import Inputs, Partitioning, Stream, Topology
+from models.topology import InputCorrelation, Partitioning, Stream, Topology
 
 MOST_CELLS = 100_000_000  # bytes of the segments over the tasks; planning takes some seven times as much
 
@@ -93,7 +93,7 @@ def _must_be_cut(topology: Topology) -> list[Stream]:
 
 def _multiplies(topology: Topology, name: str) -> bool:
     """Whether the operator combines what one input stream brings with other input, or with split output."""
-    joins = topology.operator[name].inputs is Inputs.CORRELATED and len(topology.inputs_of[name]) > 1
+    joins = topology.operator[name].inputs is InputCorrelation.CORRELATED and len(topology.inputs_of[name]) > 1
     return joins or any(s.partitioning is Partitioning.SPLIT for s in topology.outputs_of[name])
 
 

@@ -8,9 +8,20 @@ from __future__ import annotations
 
 from experiments.spec import Experiment
 from results.checks.check import Check
-from results.checks.subjects import faults, ledger, quality, replay, sustainable, tables, utilization
+from results.checks.subjects import (
+    faults,
+    ledger,
+    quality,
+    query_recoveries,
+    replay,
+    restores,
+    sustainable,
+    tables,
+    tentative,
+    utilization,
+)
 
-SUBJECTS = (tables, replay, ledger, faults, quality, utilization, sustainable)
+SUBJECTS = (tables, replay, ledger, faults, quality, tentative, utilization, restores, query_recoveries, sustainable)
 CHECKS: tuple[Check, ...] = tuple(check for subject in SUBJECTS for check in subject.CHECKS)
 
 

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 from experiments.engines import EngineName
+from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment, LoadMode
 from results.checks.evidence import Evidence
 from results.checks.rules import TableCheck
+from results.predictions.described import not_described
 from results.predictions.replays import FEWEST_FAULTS
 
 
@@ -41,8 +43,8 @@ def searches(experiment: Experiment) -> bool:
 
 
 def model_describes(experiment: Experiment) -> bool:
-    """The utilization model knows only faults that lose work: others (a pause, a slow host) cost time in other ways."""
-    return all(kind.loses_work for kind in experiment.faults.kinds)
+    """Whether the utilization model is of this experiment (`results.predictions.described`)."""
+    return not_described(experiment) is None
 
 
 def is_replayed(experiment: Experiment) -> bool:
@@ -62,6 +64,16 @@ def takes_checkpoints(experiment: Experiment) -> bool:
     return is_dataflow(experiment) and experiment.engine.takes_checkpoints
 
 
+def is_tentative(experiment: Experiment) -> bool:
+    """Whether survivors put out tentative results while input is missing."""
+    return is_dataflow(experiment) and experiment.engine.tentative_run
+
+
+def recovers_by_query(experiment: Experiment) -> bool:
+    """Whether lost queries of the testbed are restored one by one."""
+    return has_faults(experiment) and experiment.engine.recovery_run is RecoveryMode.QUERY_CENTRIC
+
+
 def has_oracle(experiment: Experiment) -> bool:
     """Whether there is an exact output to hold the output against; of an own job there is none."""
     return experiment.workload.has_oracle
@@ -71,9 +83,11 @@ ASKED_OF = {
     None: "every experiment",
     has_oracle: "an oracle",
     is_dataflow: "the testbed",
+    is_tentative: "`engine.tentative`",
+    recovers_by_query: "`engine.recovery` `query-centric`, and faults",
     takes_checkpoints: "the testbed with a protocol that takes checkpoints",
     searches: "`load.mode` `sustainable`",
     saturates: "`load.mode` `saturating`",
     has_faults: "faults",
-    is_replayed: "at least 3 expected faults, all of kinds that lose work",
+    is_replayed: "at least 3 expected faults that the model describes",
 }

@@ -4,18 +4,39 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from results.checks.loading import spark_connect_hidden
 from results.checks.rules import NotEnough, Seen, TableCheck
 from results.runs.store import discard, write_json
 from results.verdict import Verdict
 
-with spark_connect_hidden():
+SPARK_CONNECT = "pyspark.sql.connect"
+
+
+@contextmanager
+def _spark_connect_hidden() -> Iterator[None]:
+    """Make Spark Connect look absent while the body imports.
+
+    Great Expectations imports it when it can. That import takes a process whose main module is no file (`python -c`, a
+    worker of pytest-xdist) for a doctest, and ends it with exit code 0 unless every package of Spark Connect is there.
+    """
+    if SPARK_CONNECT in sys.modules:
+        yield
+        return
+    sys.modules[SPARK_CONNECT] = None  # type: ignore[assignment]  # the import system's mark for "not importable"
+    try:
+        yield
+    finally:
+        del sys.modules[SPARK_CONNECT]
+
+
+with _spark_connect_hidden():
     import great_expectations as gx
     import great_expectations.expectations as gxe
     from great_expectations.core.expectation_validation_result import ExpectationValidationResult

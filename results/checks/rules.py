@@ -16,7 +16,8 @@ class Named(Protocol):
     """Evidence has the name under which its checks are filed."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The run's id, or what else a check is filed under."""
 
 
 Seen = TypeVar("Seen", bound=Named)
@@ -52,12 +53,15 @@ def between(column: str, low: float | None, high: float | None, share: float = 1
 
 
 def in_set(column: str, *allowed: object) -> Rule:
+    """Every value is one of these."""
     return Rule("ExpectColumnValuesToBeInSet", {"column": column, "value_set": list(allowed)})
 
 
 def present(column: str) -> Rule:
+    """No value is missing."""
     return Rule("ExpectColumnValuesToNotBeNull", {"column": column})
 
 
 def pairs_equal(stored: str, expected: str) -> Rule:
+    """Both columns have the same value in every row."""
     return Rule("ExpectColumnPairValuesToBeEqual", {"column_A": stored, "column_B": expected})

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import pandas as pd
 
-from experiments.engines import RecoveryMode
 from experiments.fault_kinds import FaultKind
+from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
 from results.runs.store import Run
 from results.summary.findings import measured_row, took_effect
@@ -114,6 +114,17 @@ class MeasuredProcess:
         """From when a partition of the testbed takes a checkpoint until it is stored."""
         return mean(self._run.table("partition_checkpoints")["seconds"]) or 0.0
 
+    @property
+    def border_lag_s(self) -> float:
+        """From when the first partition of the testbed comes to a border until the last has stored its checkpoint."""
+        rows = self._run.table("partition_checkpoints")
+        rows = rows[rows["in_window"] & ~rows["invalid"]]
+        stored_s = (rows["completed_ns"].astype("int64") - self.start_ns) / 1e9
+        taken_s = stored_s - rows["seconds"].astype(float)
+        numbers = rows.assign(stored_s=stored_s, taken_s=taken_s).groupby("number")
+        is_whole = numbers["partition"].nunique() == rows["partition"].nunique()
+        return mean((numbers["stored_s"].max() - numbers["taken_s"].min())[is_whole]) or 0.0
+
     @cached_property
     def rounds(self) -> pd.DataFrame:
         """Coordinated checkpoints of the testbed: when each round was taken, and when it was complete [s]."""
@@ -139,6 +150,12 @@ class MeasuredProcess:
         caused = self._ledger[self._ledger["fault"].notna()]
         found = [self._outage(int(fault), rows) for fault, rows in caused.groupby("fault")]
         return sorted(found, key=lambda outage: outage.start_s)
+
+    @property
+    def idle_share(self) -> float:
+        """Of the window."""
+        idle_s = self._ledger.loc[self._ledger["class"] == "idle", "seconds"].sum()
+        return float(idle_s) / self.window_s
 
     @property
     def failed_by_itself(self) -> bool:
@@ -197,12 +214,13 @@ class MeasuredProcess:
 
     @property
     def works_in_batches(self) -> bool:
+        """Whether the engine reads its input batch by batch."""
         return self.experiment.engine.works_in_batches
 
     @property
     def lost_shares(self) -> list[float]:
         """How much each fault takes of the work since the last checkpoint: in mode task what its hosts held of it."""
-        if self.experiment.engine.recovery is RecoveryMode.QUERY:
+        if self.experiment.engine.recovery_run is not RecoveryMode.TASK:
             return [1.0] * len(self.strikes)
         workers = self.experiment.cluster.workers
         return [1.0 if s.kind == FaultKind.DRIVER_KILL else min(1.0, s.hosts / workers) for s in self.strikes]

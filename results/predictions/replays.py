@@ -9,6 +9,7 @@ import pandas as pd
 
 from experiments.engines import Protocol, TriggerMode
 from experiments.loads import LoadMode
+from models.replay.borders import Borders
 from models.replay.draws import draw, means
 from models.replay.micro_batches import MicroBatches
 from models.replay.periods import Periods, Rounds
@@ -19,6 +20,7 @@ from results.predictions.process import MeasuredProcess, StruckFault
 RUNS, SEED = 1000, 20_190
 PERCENTILES = (2.5, 97.5)
 FEWEST_FAULTS, FEWEST_COSTS, FEWEST_RECOVERIES = 3, 3, 2
+MOST_IDLE = 0.05  # of the window, under a load that saturates
 
 
 class Unreplayable(Exception):
@@ -136,6 +138,12 @@ def _work(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Gener
     engine, periods = struck.experiment.engine, max(1, round(struck.window_s / source.interval_s))
     costs_s = means(rng, source.costs_s, RUNS, periods)
     if not struck.works_in_batches:
+        if struck.experiment.load.mode is LoadMode.SATURATING and struck.idle_share > MOST_IDLE:
+            raise Unreplayable(
+                f"the load was to saturate the query, which was idle for {struck.idle_share:.0%} of the run"
+            )
+        if engine.protocol_run is Protocol.BATCH_ALIGNED:
+            return _borders(struck, source, costs_s, rng)
         return _periods(struck, source, costs_s), -rng.uniform(0.0, min(source.interval_s, struck.window_s), RUNS)
     batches = struck.batches
     if batches.empty:
@@ -161,13 +169,50 @@ def _periods(struck: MeasuredProcess, source: MeasuredProcess, costs_s: Array) -
     if protocol is Protocol.COORDINATED:
         taken_s, complete_s = (struck.rounds[name].to_numpy() for name in ("taken_s", "complete_s"))
         return Rounds(source.interval_s, costs_s, taken_s, complete_s, load)
-    return Periods(source.interval_s, costs_s, np.full(RUNS, source.store_s), load)
+    return Periods(source.interval_s, costs_s, np.full(RUNS, source.store_s), load, _lost_shares(struck, source))
+
+
+def _lost_shares(struck: MeasuredProcess, source: MeasuredProcess) -> list[float]:
+    """How much each fault takes of the work since the last checkpoints, of hosts that take them on their own.
+
+    Those that are left go on until the recovery begins, and take one meanwhile if there is time for it: then only the
+    part of the hosts that died goes back.
+    """
+    ends = {strike.fault: outage for outage in struck.outages for strike in struck.strikes_in(outage)}
+    enough_s = source.interval_s + source.store_s
+    return [
+        strike.hosts / struck.experiment.cluster.workers
+        if strike.fault in ends and ends[strike.fault].down_s >= enough_s
+        else 1.0
+        for strike in struck.strikes
+    ]
+
+
+def _borders(
+    struck: MeasuredProcess, source: MeasuredProcess, costs_s: Array, rng: np.random.Generator
+) -> tuple[Work, Array]:
+    """The testbed with checkpoints at the borders of batches, which lie at multiples of a time since the epoch.
+
+    A load below saturation leaves no backlog as the window opens. How far one above has grown is not known, and only
+    decides where between two borders the system is.
+    """
+    engine, load = struck.experiment.engine, _rate_share(struck)
+    length_s = engine.batch_length_run_s
+    interval_s = round(engine.checkpoint_interval_s / length_s) * length_s
+    load += float(costs_s.mean()) / interval_s
+    behind_s = rng.uniform(0.0, interval_s, RUNS) if load >= 1.0 else np.zeros(RUNS)
+    border_s = -(struck.start_ns % round(interval_s * 1e9)) / 1e9
+    lags_s = np.full(RUNS, source.border_lag_s)
+    return Borders(interval_s, border_s, costs_s, lags_s, load, behind_s), np.full(RUNS, -2.0 * interval_s)
 
 
 def _load(struck: MeasuredProcess) -> float:
     """Seconds of work that come in a second; more than there is time for where the load saturates the query."""
-    if struck.experiment.load.mode is LoadMode.SATURATING:
-        return np.inf
+    return np.inf if struck.experiment.load.mode is LoadMode.SATURATING else _rate_share(struck)
+
+
+def _rate_share(struck: MeasuredProcess) -> float:
+    """The rate at which records come over that at which they are processed."""
     rates = (struck.load_rate, struck.service_rate)
     if any(pd.isna(rate) for rate in rates):
         raise Unreplayable("the service rate is not known: no undisturbed batch in the window gave one")

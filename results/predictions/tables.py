@@ -11,6 +11,7 @@ from experiments.wording import on_one_line
 from models.uncertainty import Prediction, predict_run
 from results.damage import Damaged
 from results.predictions import long_run
+from results.predictions.described import not_described
 from results.predictions.process import MeasuredProcess, mean
 from results.predictions.replays import RunReplay, Unreplayable, replay_run
 from results.runs import store
@@ -24,7 +25,6 @@ from results.summary.findings import (
     NO_FAULTS_MODEL,
     OTHER_COSTS_MODEL,
     REPLAY_MODEL,
-    UNDESCRIBED_MODEL,
     measured_row,
     the_run,
 )
@@ -44,11 +44,11 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
     says why.
     """
     process, measured = MeasuredProcess(run, experiment), float(measured_row(run)["utilization"])
-    described = all(kind.loses_work for kind in experiment.faults.kinds)
+    reason = not_described(experiment)
     rows: list[Row] = []
     replay: RunReplay | None = None
-    if not described:
-        rows.append({"model": UNDESCRIBED_MODEL, "why": UNDESCRIBED_MODEL})
+    if reason:
+        rows.append({"model": reason, "why": reason})
     elif process.strikes:
         replay, why = _attempt(process)
         rows.append(_replay_row(REPLAY_MODEL, replay, why) | _inputs(process, process.struck_rate))
@@ -56,7 +56,7 @@ def write_predictions(run: Run, experiment: Experiment) -> pd.DataFrame:
         rows += _in_the_long_run(process) if replay else []
     else:
         rows.append(_eq_10(process, NO_FAULTS_MODEL, 0, 0.0))
-    if described and experiment.faults.can_fail:
+    if reason is None and experiment.faults.can_fail:
         rows.append(_eq_10(process, LAW_MODEL, None, _law(experiment)))
     stated = {"quantity": "utilization", "measured": measured}
     table = RUN_TABLES["predictions"].of(stated | row for row in rows)

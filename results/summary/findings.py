@@ -10,6 +10,7 @@ from typing import SupportsFloat
 
 import pandas as pd
 
+from experiments.recovery_modes import PARTIAL
 from models.utilization import Values, optimal_interval, utilization
 from results.damage import Damaged
 from results.runs.store import Run
@@ -20,7 +21,6 @@ OTHER_COSTS_MODEL = "replayed faults, c and R of {}"  # a run
 LAW_MODEL = "eq. 10, failure law"
 LONG_RUN, LONG_RUN_MODEL = "utilization in the long run", "eq. 10, at the rate of this run"
 NO_FAULTS_MODEL = "no faults"
-UNDESCRIBED_MODEL = "none: eq. 10 knows only faults that lose work"
 FAILURE_CLASSES = ("lost", "detect", "restart", "warm-up")
 BUSY_SHARE = 0.25  # of the cores, from which on others disturb a run; Airflow, which is one of them, takes less
 PHASES = ("detect", "restart", "restore", "catch_up")  # of a recovery
@@ -109,9 +109,13 @@ def the_run(run: Run) -> pd.Series | None:
 
 
 def engine_and_mode(row: pd.Series) -> str:
-    """What executed a run, for people, by its row of the runs table: such as `dataflow (protocol coordinated)`."""
+    """What executed a run, for people, by its row of the runs table: such as `dataflow (protocol coordinated)`.
+
+    How the testbed recovers is told if it recovers in parts: only then survivors go on.
+    """
     if pd.notna(row.get("protocol")):
-        return f"{row['engine']} (protocol {row['protocol']})"
+        in_parts = f", recovery {row['recovery']}" if row["recovery"] in PARTIAL else ""
+        return f"{row['engine']} (protocol {row['protocol']}{in_parts})"
     return f"{row['engine']} ({row['trigger']}, recovery by {row['recovery']})"
 
 
@@ -216,6 +220,13 @@ def quality_totals(run: Run) -> dict[str, int] | None:
         return None
     names = ("exact", "emitted", "lost", "duplicated", "wrong")
     return {name: int(quality[name].sum()) for name in names} | {"windows": len(quality)}
+
+
+def tentative_quality(run: Run) -> dict[str, float | None]:
+    """Accuracy of the tentative output of a run, and the output fidelity predicted for it; None without any."""
+    facts = the_run(run)
+    names = ("tentative_accuracy", "tentative_fidelity")
+    return {name: None if facts is None else number(facts.get(name)) for name in names}
 
 
 def seconds_from(start_ns: int | None, moments_ns: pd.Series) -> pd.Series:

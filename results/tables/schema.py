@@ -15,7 +15,7 @@ from results.tables.columns import FLAG, REAL, SHARE, SIGNED, TEXT, WHOLE, Table
 from results.verdict import Verdict
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 8
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
@@ -26,6 +26,14 @@ class FaultOutcome(StrEnum):
     WITHHELD = "withheld"  # it would have taken more hosts down than `max_down`
     ABSORBED = "absorbed"  # its hosts were in no state to be struck
     MISSING = "missing"  # the injector's journal knows nothing of it
+
+
+class RecoveredHow(StrEnum):
+    """How a partition of the testbed came back."""
+
+    RESTORED = "restored"  # its slot was lost, and it went back to a checkpoint
+    ROLLED_BACK = "rolled-back"  # it was there, and went back with the lost ones
+    LOST = "lost"  # it did not
 
 
 LEDGER_CLASSES = ("useful", "checkpoint", "lost", "detect", "restart", "warm-up", "idle")
@@ -67,6 +75,13 @@ RUN_TABLES: dict[str, Table] = {
                 "message_overhead",
                 "bytes of messages over their bytes without the protocol's part, before any fault; testbed only",
                 label="Bytes sent / bytes of data",
+            ),
+            may(REAL, "tentative_accuracy", "share of the exact results of all windows of `tentative`", bounds=SHARE),
+            may(
+                REAL,
+                "tentative_fidelity",
+                "output fidelity predicted for them: the mean of that of the windows, by exact results",
+                bounds=SHARE,
             ),
             may(REAL, "sustainable_rate", "highest rate that the search found sustained", "records/s"),
             may(
@@ -162,6 +177,39 @@ RUN_TABLES: dict[str, Table] = {
             may(REAL, "executor_s", "part of the restart that Spark needed to start executors; testbed only"),
         ),
     ),
+    "partition_recoveries": Table(
+        "a partition of the testbed in a recovery",
+        (
+            may(WHOLE, "fault", "the fault that the loss is due to; null if none is known", bounds=SIGNED),
+            may(WHOLE, "epoch", "number of the recovery; null if none had it"),
+            must(TEXT, "partition", "the partition"),
+            must(TEXT, "how", "`restored` after its slot was lost, `rolled-back` with lost ones, or still `lost`"),
+            must(WHOLE, "death_ns", "the fault; without one, the notice"),
+            must(WHOLE, "notice_ns", "the coordinator noticed that the slot was lost"),
+            may(WHOLE, "ready_ns", "it went on from its checkpoint"),
+            may(WHOLE, "reached_ns", "it was as far as its last report before"),
+            may(REAL, "checkpoint_age_s", "from when the checkpoint was taken to the death"),
+            may(REAL, "rate", "records that it processed per second before", "records/s"),
+            may(WHOLE, "replayed_records", "records that it processed from ready to reached", "records"),
+            may(WHOLE, "replayed_bytes", "their size; 0 for a source, which reads them from its storage"),
+            may(WHOLE, "loaded_bytes", "size of the objects that it read"),
+            may(REAL, "load_s", "reading them and rebuilding its state"),
+        ),
+    ),
+    "query_recoveries": Table(
+        "a query of the testbed in a burst of losses, under recovery `query-centric`",
+        (
+            may(WHOLE, "fault", "the fault that took its first partition; null if none is known", bounds=SIGNED),
+            must(TEXT, "query", "the query, by its output partition"),
+            must(REAL, "priority", "its priority", "1"),
+            must(WHOLE, "death_ns", "its first partition died"),
+            may(WHOLE, "planned_ns", "the coordinator told the last of its lost partitions to go back; null: never"),
+            may(WHOLE, "available_ns", "all of them were as far as they had been; null if that was not seen"),
+            may(
+                WHOLE, "predicted_ns", "the model has it planned, given which slots came when; null: never, or unknown"
+            ),
+        ),
+    ),
     "checkpoints": Table(
         "a committed micro-batch; on the testbed what lies between two committed lines",
         (
@@ -239,6 +287,24 @@ RUN_TABLES: dict[str, Table] = {
             must(WHOLE, "rss_bytes", "resident memory", label="Resident memory"),
         ),
     ),
+    "tentative": Table(
+        "a window with results for which some input was missing; for results of single records, a second",
+        (
+            must(WHOLE, "window_start_ns", "start of the query's window"),
+            must(WHOLE, "window_end_ns", "end of the query's window"),
+            must(WHOLE, "exact", "results of the oracle", "results"),
+            must(WHOLE, "emitted", "tentative results; each counts once", "results"),
+            must(WHOLE, "both", "results of the oracle that are among the tentative ones", "results"),
+            may(REAL, "accuracy", "both / exact", bounds=SHARE),
+            must(TEXT, "absent", "partitions that were absent when the first of these came out", label="Absent"),
+            must(FLAG, "throughout", "whether the same were absent from the window's start until its results came out"),
+            may(REAL, "output_fidelity", "predicted for what was absent", bounds=SHARE),
+            may(REAL, "internal_completeness", "predicted for what was absent", bounds=SHARE),
+            must(WHOLE, "first_ns", "time at which the first tentative result was out", label="First"),
+            may(WHOLE, "corrected_ns", "time from which all exact results were out; null if some are missing"),
+            must(WHOLE, "leaked", "tentative results in the exact output that the oracle does not have", "results"),
+        ),
+    ),
     "quality": Table(
         "a final window of the query; for results of single records, a second",
         (
@@ -307,7 +373,11 @@ RUN_TABLES: dict[str, Table] = {
 TABLES: dict[str, pa.Schema] = {name: table.schema for name, table in RUN_TABLES.items()}
 
 # The columns in which only some words are allowed.
-WORDS: dict[str, dict[str, type[StrEnum]]] = {"faults": {"outcome": FaultOutcome}, "verdicts": {"verdict": Verdict}}
+WORDS: dict[str, dict[str, type[StrEnum]]] = {
+    "faults": {"outcome": FaultOutcome},
+    "partition_recoveries": {"how": RecoveredHow},
+    "verdicts": {"verdict": Verdict},
+}
 
 _SERIES = (
     must(TEXT, "experiment", "name of the experiment"),

@@ -17,6 +17,7 @@ from results.summary.findings import (
     quality_totals,
     sustainable,
     table_or_empty,
+    tentative_quality,
     utilizations,
 )
 from results.tables.schema import LEDGER_CLASSES
@@ -36,8 +37,24 @@ def document(run: Run) -> dict[str, Any]:
         "ledger": ledger_seconds(run) or dict.fromkeys((*LEDGER_CLASSES, "window")),
         "faults": [_fault(row) for _, row in kills_with_recoveries(run).iterrows()],
         "recoveries": [_recovery(row) for _, row in table_or_empty(run, "recoveries").iterrows()],
-        # an exactly-once query emits nothing tentative, so there is no accuracy of it to measure
-        "quality": {name: quality.get(name) for name in ("lost", "duplicated", "exact")} | {"tentative_accuracy": None},
+        **_query_recoveries(run),
+        "quality": {name: quality.get(name) for name in ("lost", "duplicated", "exact")} | tentative_quality(run),
+    }
+
+
+def _query_recoveries(run: Run) -> dict[str, Any]:
+    """Only of a run in which queries came back one by one: in seconds after the first of them was lost."""
+    table = table_or_empty(run, "query_recoveries")
+    if table.empty:
+        return {}
+    first_ns = table["death_ns"].min()
+    names = {"planned_at": "planned_ns", "available_at": "available_ns", "predicted_at": "predicted_ns"}
+    return {
+        "query_recoveries": [
+            {"query": row["query"], "priority": number(row["priority"])}
+            | {name: None if pd.isna(row[of]) else (row[of] - first_ns) / 1e9 for name, of in names.items()}
+            for _, row in table.iterrows()
+        ]
     }
 
 

@@ -58,6 +58,7 @@ class StoredReproduction:
 
     @property
     def kinds(self) -> list[str]:
+        """Which of `KINDS` were written, in that order."""
         return [kind for kind in KINDS if self.file(kind)]
 
 

@@ -7,12 +7,12 @@ import textwrap
 import pandas as pd
 
 from experiments.wording import on_one_line
+from results.predictions.described import REASONS
 from results.runs.store import Run
 from results.summary.findings import (
     EXECUTOR,
     FAILURE_CLASSES,
     REPLAY_MODEL,
-    UNDESCRIBED_MODEL,
     advice,
     engine_and_mode,
     failure_share,
@@ -27,14 +27,16 @@ from results.summary.findings import (
     took_effect,
     utilizations,
 )
-from results.tables.schema import LEDGER_CLASSES, FaultOutcome
+from results.tables.columns import Column
+from results.tables.schema import LEDGER_CLASSES, RUN_TABLES, FaultOutcome
 from results.verdict import Verdict
 
 NOT_COMPARED = "Output: not compared, since the experiment names nothing exact to compare it with"
 WIDTH = 92
 BAR = 30
 MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?"}
-RECOVERY_WIDTHS = {"detect": 7, "restart": 8, EXECUTOR: 9, "restore": 8, "catch_up": 9}
+PROBES, FAULTS, RECOVERIES = (RUN_TABLES[name].by_name for name in ("probes", "faults", "recoveries"))
+PHASE_COLUMNS = [RECOVERIES[f"{phase}_s"] for phase in ("detect", "restart", EXECUTOR, "restore", "catch_up")]
 OUTCOMES = {
     FaultOutcome.ABSORBED: "the host was down already",
     FaultOutcome.WITHHELD: "withheld: too many hosts were down",
@@ -86,14 +88,16 @@ def _probes(run: Run) -> list[str]:
     probes = table_or_empty(run, "probes")
     if probes.empty:
         return []
-    head = f"{'Search: records/s':>19}{'watched s':>11}{'lag':>9}{'growth/s':>10}  came to"
-    return [head, *(line for _, row in probes.iterrows() for line in _probe(row))]
+    rate, lag, growth = (PROBES[name] for name in ("rate", "lag_median", "growth"))
+    units = f"{rate.label} and {growth.label} [{rate.unit}], {lag.label} [{lag.unit}], {PROBES['watched_ns'].label} [s]"
+    head = f"{rate.label:>11}{PROBES['watched_ns'].label:>9}{lag.label:>12}{growth.label:>8}  {PROBES['verdict'].label}"
+    return [f"Search: {units}", head, *(line for _, row in probes.iterrows() for line in _probe(row))]
 
 
 def _probe(row: pd.Series) -> list[str]:
     slope = number(row["growth"])
-    told = f"{row['rate']:19,.0f}{(row['ended_ns'] - row['watched_ns']) / 1e9:11.1f}{row['lag_median']:9,.0f}"
-    told += f"{'-' if slope is None else f'{slope:,.0f}':>10}  "
+    told = f"{row['rate']:11,.0f}{(row['ended_ns'] - row['watched_ns']) / 1e9:9.1f}{row['lag_median']:12,.0f}"
+    told += f"{'-' if slope is None else f'{slope:,.0f}':>8}  "
     return textwrap.wrap(
         f"{row['verdict']}: {row['why']}", WIDTH, initial_indent=told, subsequent_indent=" " * len(told)
     )
@@ -127,8 +131,8 @@ def _utilization(run: Run) -> list[str]:
         if found.low is not None and found.high is not None:
             lines[-1] += f"   likely {found.low:.3f} to {found.high:.3f}"
         lines[-1] += f" ({found.model})"
-    elif (table_or_empty(run, "predictions")["model"] == UNDESCRIBED_MODEL).any():
-        lines.append(f"  predicted  {UNDESCRIBED_MODEL}")
+    elif reasons := [model for model in table_or_empty(run, "predictions")["model"] if model in REASONS]:
+        lines.append(f"  predicted  {reasons[0]}")
     elif found.why is not None:
         lines.append(f"  predicted  unknown: {found.why}")
     if found.model == REPLAY_MODEL and found.expected is not None:
@@ -151,22 +155,30 @@ def _kills(run: Run) -> list[str]:
     kills = kills_with_recoveries(run)
     if kills.empty:
         return []
-    parts = "".join(f"{part.replace('_', '-'):>{width}}" for part, width in RECOVERY_WIDTHS.items())
-    head = f"{'at':>8}{'late ms':>9}  {'fault':30}{parts}"
-    title = "Faults and recoveries (seconds; executor: Spark's part of the restart; - is not measured)"
-    return [title, head, *(_kill(row) for _, row in kills.iterrows())]
+    phases = "".join(f"{column.label:>{_width(column)}}" for column in PHASE_COLUMNS)
+    head = f"{FAULTS['planned_ns'].label:>8}{FAULTS['lateness_s'].label:>10}  {FAULTS['fault'].label:29}{phases}"
+    note = f"{RECOVERIES['executor_s'].label}: Spark's part of the restart; - is not measured"
+    return [
+        f"Faults and recoveries [{FAULTS['lateness_s'].unit}]; {note}",
+        head,
+        *(_kill(row) for _, row in kills.iterrows()),
+    ]
+
+
+def _width(column: Column) -> int:
+    return max(7, len(column.label)) + 1
 
 
 def _kill(row: pd.Series) -> str:
     late_s = number(row["lateness_s"])
-    late = "-" if late_s is None else f"{late_s * 1e3:.0f}"
+    late = "-" if late_s is None else f"{late_s:.3f}"
     struck = textwrap.shorten(f"{row['kind']} {row['targets'].replace(',', ' ')}", 28, placeholder="…")
-    line = f"{row['planned_at_s']:8.1f}{late:>9}  {struck:30}"
+    line = f"{row['planned_at_s']:8.1f}{late:>10}  {struck:29}"
     if row["outcome"] != FaultOutcome.INJECTED:
         return f"{line}   ({OUTCOMES[FaultOutcome(row['outcome'])]})"
     if pd.isna(row["faults"]):
         return f"{line}   (no recovery of its own)"
-    return line + "".join(f"{_seconds(row[f'{part}_s']):>{width}}" for part, width in RECOVERY_WIDTHS.items())
+    return line + "".join(f"{_seconds(row[column.name]):>{_width(column)}}" for column in PHASE_COLUMNS)
 
 
 def _seconds(value: float | None) -> str:

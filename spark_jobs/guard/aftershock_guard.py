@@ -78,5 +78,6 @@ def _written(address: tuple[str, int]) -> str:
 
 if __name__ == "__main__":
     # In the daemon's own view only: workers, which it forks, may listen to whomever they like.
-    pyspark.daemon.socket = SimpleNamespace(**{**vars(socket), "socket": GuardedSocket})
+    guarded = SimpleNamespace(**{**vars(socket), "socket": GuardedSocket})
+    pyspark.daemon.socket = guarded  # type: ignore[assignment, attr-defined]  # the module that the daemon imported
     pyspark.daemon.manager()

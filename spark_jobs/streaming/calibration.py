@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from statistics import median
+from typing import cast
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
+from experiments.workloads import GeneratedSpec
 from journal.events.query import BatchesMeasured, BatchTiming, QueryCalibrated
 from journal.writer import Journal
+from spark_jobs.calibration import Calibration
 from spark_jobs.streaming.config import JobConfig
 from spark_jobs.streaming.job import start
 from spark_jobs.streaming.progress import MicroBatch
@@ -32,16 +35,6 @@ MOST_FIXED = 0.6  # a line that shows more was drawn while the machine changed i
 FILL = 0.95  # of the interval: leaves room for the spread of batch durations
 LOAD_FACTOR = 1.25  # a saturating source is this much faster than the query
 POLL_S = 0.1
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Service rate [records/s of processing], cost outside it [s/batch], and the batch that fills an interval."""
-
-    service_rate: float
-    overhead_s: float
-    batch_records: int
-    load_rate: float
 
 
 def calibrate(spark: SparkSession, config: JobConfig, journal: Journal) -> Calibration:
@@ -80,7 +73,7 @@ def approach(measure: Callable[[str, int], list[BatchTiming]], target_s: float) 
             break
         records = _filling(found, target_s, _fixed(before, found))
     records = _filling(found, target_s, fixed=0.0)  # so close to it, in proportion is safe
-    return Calibration(found.rate, found.overhead_s, records, LOAD_FACTOR * records / target_s)
+    return Calibration(found.rate, found.overhead_s, LOAD_FACTOR * records / target_s, records)
 
 
 def _filling(found: BatchTiming, target_s: float, fixed: float) -> int:
@@ -105,7 +98,8 @@ def feed_warm_up(config: JobConfig) -> None:
 def _feed(config: JobConfig, topic: str, count: int, rate: float) -> None:
     """Send `count` records, the last of them due now."""
     schedule = Schedule(time.time_ns() - round(count / rate * 1e9), rate, config.engine.partitions)
-    feed = Feed(config.broker, topic, input_of(config.workload, schedule), schedule)
+    workload = cast(GeneratedSpec, config.workload)  # an own job has a driver of its own, which does not calibrate
+    feed = Feed(config.broker, topic, input_of(workload, schedule), schedule)
     feed.send_until(count)
     feed.finish()
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -29,12 +28,14 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
     StreamingQueryListener,
 )
+from pyspark.sql.streaming.query import StreamingQuery
 
-from experiments.spec import RecoveryMode
+from experiments.recovery_modes import RecoveryMode
 from experiments.waiting import poll_until, retry
 from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost
 from journal.events.query import BatchCommitted, QueryFailed, QueryIdle, QueryReady, QueryStarted, QueryTerminated
 from journal.writer import Journal
+from spark_jobs.calibration import Calibration
 from spark_jobs.guard.aftershock_guard import guard_callbacks
 from spark_jobs.streaming.calibration import calibrate, feed_warm_up
 from spark_jobs.streaming.config import JobConfig
@@ -71,13 +72,15 @@ class QueryDriver:
         self.stopping = False
 
     def request_stop(self, *_: object) -> None:
+        """Have `run` return soon; takes what a signal handler is given."""
         self.stopping = True
 
     def run(self) -> None:
-        while not self.stopping:
+        """Start the query when every worker is up, and again after each failure, until a stop is requested."""
+        while True:
             executors = self._await_workers()
             if self.stopping:
-                break
+                return
             query = self._start()
             self.journal.record(QueryReady(tuple(sorted(executors))))
             self._watch(query, executors)
@@ -104,7 +107,7 @@ class QueryDriver:
             lost = executors - live_executors(self.spark)
             if lost:
                 self.journal.record(ExecutorsLost(tuple(sorted(lost))))
-                if self.config.engine.recovery is RecoveryMode.QUERY:
+                if self.config.engine.recovery_run is RecoveryMode.QUERY:
                     return
                 executors = live_executors(self.spark)
             if not query.isActive:
@@ -116,6 +119,7 @@ class QueryDriver:
 
 
 def main() -> None:
+    """Run the query of a configuration: `driver.py CONFIG.json JOURNAL.jsonl [CALIBRATION.json]`."""
     config_path, journal_path, *calibration = map(Path, sys.argv[1:])
     config = JobConfig.read(config_path)
     journal = Journal(journal_path)
@@ -156,9 +160,9 @@ def _batch_records(spark: SparkSession, config: JobConfig, journal: Journal, pat
     if not path.exists():
         poll_until(lambda: _all_up(spark, config), interval_s=POLL_S)
         scratch = path.with_suffix(".partial")
-        scratch.write_text(json.dumps(calibrate(spark, config, journal).__dict__), encoding="utf-8")
+        scratch.write_text(json.dumps(calibrate(spark, config, journal).to_json()), encoding="utf-8")
         scratch.rename(path)
-    return json.loads(path.read_text(encoding="utf-8"))["batch_records"]
+    return Calibration.read(path).batch_records
 
 
 def _all_up(spark: SparkSession, config: JobConfig) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
-from experiments.spec import RecoveryMode, TriggerMode
+from experiments.recovery_modes import RecoveryMode
+from experiments.spec import TriggerMode
 from spark_jobs.streaming.config import JobConfig
 from workloads.queries import query
 from workloads.results import COLUMNS
@@ -23,7 +24,7 @@ def session(config: JobConfig) -> SparkSession:
         "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.locality.wait": "0s",
-        "spark.task.maxFailures": 1 if config.engine.recovery is RecoveryMode.QUERY else 100,
+        "spark.task.maxFailures": 1 if config.engine.recovery_run is RecoveryMode.QUERY else 100,
         "spark.ui.enabled": "false",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": config.event_log,
@@ -68,8 +69,12 @@ def start(
     writer = writer.option("topic", output_topic).option("checkpointLocation", checkpoint)
     interval = f"{round(interval_s * 1000)} milliseconds"
     if config.engine.trigger is TriggerMode.REAL_TIME:
-        return writer.outputMode("update").trigger(realTime=interval).start()
-    return writer.outputMode("append").trigger(processingTime=interval).start()
+        # PySpark's overloads lack this trigger, which the method itself has.
+        triggered = writer.outputMode("update").trigger(realTime=interval)  # type: ignore[call-overload]
+    else:
+        triggered = writer.outputMode("append").trigger(processingTime=interval)
+    started: StreamingQuery = triggered.start()
+    return started
 
 
 def _as_messages(results: DataFrame) -> DataFrame:

@@ -20,8 +20,8 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrameReader, DataFrameWriter, SparkSession
-from pyspark.sql.streaming import DataStreamReader, DataStreamWriter
 from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from experiments.errors import BadInput
 from infra.broker import Broker
@@ -69,6 +69,7 @@ class Sessions:
         self._master, self._journal, self._application = master, journal, ""
 
     def notice(self, spark: SparkSession) -> None:
+        """Follow the queries and executors of a session, unless its context is followed already."""
         context = spark.sparkContext
         if context.master != self._master:
             raise BadInput("master", context.master, "what spark-submit says: a program that sets its own is not here")
@@ -102,7 +103,7 @@ def notice_sessions(notice: Callable[[SparkSession], None]) -> None:
         notice(session)
         return session
 
-    SparkSession.Builder.getOrCreate = create_and_notice
+    SparkSession.Builder.getOrCreate = create_and_notice  # type: ignore[assignment, method-assign]  # replaced on purpose
 
 
 def log_in(broker: Broker) -> None:
@@ -111,7 +112,7 @@ def log_in(broker: Broker) -> None:
         _log_in(kind, broker)
 
 
-def _log_in(kind: type, broker: Broker) -> None:
+def _log_in(kind: Any, broker: Broker) -> None:
     """As options are set, since a program may set them one by one or all at once."""
     set_option, set_options = kind.option, kind.options
 
@@ -146,6 +147,7 @@ def run(job: OwnJobConfig) -> None:
 
 
 def main() -> None:
+    """Run the program of a configuration: `own_job.py CONFIG.json JOURNAL.jsonl`."""
     config_path, journal_path = map(Path, sys.argv[1:])
     job, journal = OwnJobConfig.read(config_path), Journal(journal_path)
     journal.record(DriverStarted())

@@ -29,7 +29,7 @@ class StateOperator(_SparkReport):
     memory_used_bytes: int
 
 
-class Source(_SparkReport):
+class SourceProgress(_SparkReport):
     """A source in one micro-batch: from where to where it read, in a form that depends on the source."""
 
     start_offset: Any = None
@@ -55,7 +55,7 @@ class MicroBatch(_SparkReport):
     duration_ms: dict[str, int]
     event_time: dict[str, str] = {}
     state_operators: list[StateOperator]
-    sources: list[Source]
+    sources: list[SourceProgress]
 
     @classmethod
     def of(cls, event: BatchCommitted) -> MicroBatch:

@@ -3,6 +3,7 @@
 raw/input.parquet   topic, partition, offset, due_ms  of every record that the query has committed
 raw/sink.parquet    start_ms, end_ms, key, value      of every record in the output topic, copies included (of changes
                     arrived_ms                        their sums), and when it was handed to the sink's producer
+raw/tentative.parquet  batch and the columns of sink  of every record in the topic of tentative output, if there is one
 raw/oracle.parquet  start_ms, end_ms, key, value      exactly what should be there, windows still open included
 
 Of an own job without an oracle nobody knows what its output means: raw/sink.parquet has its key and value as they are.
@@ -16,7 +17,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from experiments.engines import EngineName
+from experiments.engines import EngineName, EngineSpec
 from experiments.errors import EnvironmentFailure
 from experiments.workload_base import INPUT
 from experiments.workloads import OwnJobSpec, WorkloadSpec
@@ -29,6 +30,7 @@ from testbed.progress import offsets as offsets_of_sources
 from workloads import own_job
 from workloads.queries import collected, oracle
 from workloads.results import SCHEMA
+from workloads.topics import TENTATIVE_OUTPUT
 
 RECORDS_PER_POLL = 10_000  # of short records; Kafka's own 500 make Spark seek, and log that, thousands of times
 
@@ -46,9 +48,11 @@ def committed_offsets(raw: Path, engine: EngineName) -> dict[str, dict[str, int]
     return found
 
 
-def archive(spark: SparkSession, raw: Path, broker: Broker, workload: WorkloadSpec, engine: EngineName) -> None:
+def archive(spark: SparkSession, raw: Path, broker: Broker, workload: WorkloadSpec, engine: EngineSpec) -> None:
     """Write the files; raises `EnvironmentFailure` when the query committed nothing of what it was sent."""
-    ends = {topic: ends for topic, ends in committed_offsets(raw, engine).items() if topic in workload.input_topics}
+    ends = {
+        topic: ends for topic, ends in committed_offsets(raw, engine.name).items() if topic in workload.input_topics
+    }
     if not ends:
         raise EnvironmentFailure("the query committed nothing in this run", "see the query's log for why")
     records = _topics(spark, broker, list(ends), json.dumps(ends))
@@ -62,10 +66,13 @@ def archive(spark: SparkSession, raw: Path, broker: Broker, workload: WorkloadSp
         written = _topics(spark, broker, [workload.output_topic], "latest")
         sink = _own_sink(written, workload, raw) if own else collected(_sink(written), workload)
         sink.write.parquet(str(raw / "sink.parquet"))
+    if engine.tentative_run:
+        tentative = _sink(_topics(spark, broker, [TENTATIVE_OUTPUT], "latest"), f"{SCHEMA}, batch LONG")
+        tentative.write.parquet(str(raw / "tentative.parquet"))
 
 
-def _sink(written: DataFrame) -> DataFrame:
-    message = F.from_json(F.col("value").cast("string"), SCHEMA)
+def _sink(written: DataFrame, schema: str = SCHEMA) -> DataFrame:
+    message = F.from_json(F.col("value").cast("string"), schema)
     arrived = F.unix_millis("timestamp").alias("arrived_ms")
     return written.select(message.alias("message"), arrived).select("message.*", "arrived_ms")
 

@@ -32,14 +32,18 @@ from results.runs.store import Run
 from results.tables.columns import Row
 from results.tables.schema import RUN_TABLES, TABLES
 from spark_jobs.streaming.progress import micro_batches
-from spark_jobs.tables import rows, testbed_tables
+from spark_jobs.tables import partial_ledger, rows, testbed_tables
 from spark_jobs.tables.archive import committed_offsets
 from spark_jobs.tables.batches import Batch, batches, chains
 from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import Segment, UndisturbedPace, ledger, pace, steady
+from spark_jobs.tables.losses import Loss, as_query_journal, host_names, losses, that_took_something
 from spark_jobs.tables.outages import Outage, moments, outages
+from spark_jobs.tables.partition_recoveries import PartitionRecovery, partition_recoveries
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
+from spark_jobs.tables.query_recoveries import query_recoveries
 from spark_jobs.tables.recoveries import Recovery, by_batches, recoveries
+from spark_jobs.tables.tentative import WINDOW, tentative, totals
 
 EVENTS = "spark-events"  # of raw
 LONGEST_LINE = 2**26  # characters of one event; those of a large query have some millions
@@ -119,12 +123,13 @@ class Logs:
 
     @cached_property
     def outages(self) -> list[Outage]:
-        return self._outages(self.query)
+        return self._outages(self.query, self.journal("injector", INJECTOR))
 
-    def _outages(self, query: Iterable[Event]) -> list[Outage]:
-        mode = self.experiment.engine.recovery
-        journals = (query, self.journal("supervisor", SUPERVISOR), self.journal("injector", INJECTOR))
-        found = moments(*journals, mode, [batch.ended_ns for batch in self.batches])
+    def _outages(self, query: Iterable[Event], injector: Iterable[Event]) -> list[Outage]:
+        mode = self.experiment.engine.recovery_run
+        found = moments(
+            query, self.journal("supervisor", SUPERVISOR), injector, mode, [batch.ended_ns for batch in self.batches]
+        )
         until = self.window[1]
         return [outage for outage in outages(found) if outage.death_ns < until]
 
@@ -151,6 +156,14 @@ class Logs:
         return []
 
     @property
+    def partition_recoveries(self) -> list[PartitionRecovery]:
+        return []
+
+    @property
+    def query_recoveries(self) -> list[Row]:
+        return []
+
+    @property
     def message_overhead(self) -> float | None:
         return None
 
@@ -158,6 +171,11 @@ class Logs:
     def watermark_ms(self) -> int | None:
         """Windows that end by then were emitted; None of a query without a watermark."""
         return rows.closed_until_ms(micro_batches(self.query))
+
+    @cached_property
+    def tentative(self) -> list[Row]:
+        """What tentative output was worth; nothing where none is ever put out."""
+        return []
 
     def seen(self) -> DataFrame:
         """When the results of each input record were seen, and when it was due."""
@@ -202,8 +220,26 @@ class TestbedLogs(Logs):
         return testbed_tables.batches(self.query, interval_ns, commits=self.commits)
 
     @cached_property
+    def losses(self) -> list[Loss]:
+        """The slots that were lost with their partitions."""
+        return losses(self.query, self.journal("injector", INJECTOR), host_names(self.raw))
+
+    @cached_property
+    def partition_recoveries(self) -> list[PartitionRecovery]:
+        """How the partitions came back."""
+        return partition_recoveries(self.query, self.losses)
+
+    @property
+    def query_recoveries(self) -> list[Row]:
+        return query_recoveries(self.experiment, self.query, self.losses, self.partition_recoveries)
+
+    @cached_property
     def outages(self) -> list[Outage]:
-        return self._outages(testbed_tables.as_query_journal(self.query))
+        """When partitions were lost; in runs that recover in parts the others went on."""
+        injector = self.journal("injector", INJECTOR)
+        if self.experiment.engine.standby_run:
+            injector = that_took_something(injector, self.query, self.losses)
+        return self._outages(as_query_journal(self.query), injector)
 
     @cached_property
     def pace(self) -> UndisturbedPace | None:
@@ -211,9 +247,13 @@ class TestbedLogs(Logs):
 
     @cached_property
     def segments(self) -> list[Segment]:
+        if self.experiment.engine.recovers_in_parts:
+            return partial_ledger.ledger(self.window, self.query, self.partition_recoveries)
         return testbed_tables.ledger(self.window, self.query, self.outages)
 
     def follow(self, outage: Outage) -> Recovery:
+        if self.experiment.engine.recovers_in_parts:
+            return testbed_tables.follow_parts(outage, self.query, self.segments, self.partition_recoveries)
         return testbed_tables.follow(outage, self.query, self.segments)
 
     @property
@@ -228,6 +268,17 @@ class TestbedLogs(Logs):
     def watermark_ms(self) -> int:
         """The dataflow ran to the end of what it had read, so that all of its windows are closed."""
         return testbed_tables.END_OF_TIME_MS
+
+    @cached_property
+    def tentative(self) -> list[Row]:
+        experiment = self.experiment
+        if not (experiment.engine.tentative_run and experiment.workload.has_oracle):
+            return []
+        found, exact, sink = (_raw(self, name) for name in ("tentative", "oracle", "sink"))
+        if not experiment.workload.by_record:
+            concerned = found.select(*WINDOW).distinct()
+            exact, sink = (each.join(concerned, WINDOW, "left_semi") for each in (exact, sink))
+        return tentative(experiment, self.query, *(each.toPandas() for each in (found, exact, sink)))
 
     def seen(self) -> DataFrame:
         """Results are seen when they are committed, or when they come to the sink if they never are."""
@@ -252,12 +303,15 @@ def build(logs: Logs) -> None:
     _write(logs, "faults", rows.faults(logs.plan, injector))
     _write(logs, "fault_fit", rows.fault_fit(logs.experiment, logs.plan, injector))
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
+    _write(logs, "partition_recoveries", [each.row() for each in logs.partition_recoveries])
+    _write(logs, "query_recoveries", logs.query_recoveries)
     _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window, steady(logs.batches, logs.outages)))
     _write(logs, "partition_checkpoints", logs.partition_checkpoints)
     _write(logs, "ledger", rows.ledger(logs.segments))
     _write(logs, "throughput", rows.throughput(logs.batches, logs.schedule, logs.window))
     _write(logs, "hosts", rows.hosts(logs.journal("hosts", HOSTS), logs.window))
     _write(logs, "probes", rows.probes(logs.journal("search", SEARCH)))
+    _write(logs, "tentative", logs.tentative)
     _write(logs, "runs", [_run_row(logs)])
     _save(latency(logs.seen(), logs.window), logs, "latency")
     if logs.experiment.workload.has_oracle:
@@ -276,7 +330,7 @@ def _run_row(logs: Logs) -> Row:
         message_overhead=logs.message_overhead,
         bracket=rows.bracket(logs.journal("search", SEARCH)),
         moved_s=rows.clock_step_s(logs.journal("machine", MACHINE), logs.window),
-    )
+    ) | totals(logs.tentative)
 
 
 def _judge(logs: Logs) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-from experiments.spec import RecoveryMode
+from experiments.recovery_modes import RecoveryMode
 from journal.event import Event
 from journal.events.common import ExecutorsLost
 from journal.events.injector import Ended, Healed, Injected

@@ -256,7 +256,7 @@ def _what_was_run(experiment: Experiment) -> Row:
         "experiment": experiment.name,
         "workload": experiment.workload.title,
         "engine": engine.name.value,
-        "recovery": engine.recovery.value,
+        "recovery": engine.recovery_run.value,
         "trigger": engine.trigger.value,
         "protocol": engine.protocol.value if engine.protocol else None,
         "driver": experiment.cluster.driver.value,

@@ -14,24 +14,23 @@ from statistics import median
 
 from experiments.workload_base import INPUT
 from journal.event import Event
-from journal.events.common import ExecutorsLost
-from journal.events.query import QueryReady
 from journal.events.testbed import (
     CheckpointStored,
     Committed,
     EpochReady,
     ExecutorsUp,
     Finished,
+    Positions,
     Recovering,
     Report,
     RoundStarted,
     RoundStored,
-    WorkerLost,
 )
 from results.tables.columns import Row
 from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import FEWEST_STEADY, NS, Segment, UndisturbedPace, clip, outage_segments
 from spark_jobs.tables.outages import Outage
+from spark_jobs.tables.partition_recoveries import PartitionRecovery
 from spark_jobs.tables.recoveries import Recovery
 from testbed.progress import events_read, offsets
 
@@ -68,24 +67,25 @@ class Piece:
         return replace(self, start_ns=start_ns, end_ns=end_ns, read_from=reads[0], read_to=reads[1])
 
 
-def as_query_journal(journal: Iterable[Event]) -> Iterator[Event]:
-    """The journal as `outages.moments` reads that of the query driver: a slot that is lost is what it notices."""
-    for event in journal:
-        match event:
-            case WorkerLost():
-                yield ExecutorsLost((event.worker,), at_ns=event.at_ns)
-            case EpochReady():
-                yield QueryReady((), at_ns=event.at_ns)
-
-
 def pieces(journal: Iterable[Event]) -> list[Piece]:
     """The work between any two reports that follow each other in one epoch."""
-    reports = [event for event in journal if isinstance(event, Report) and event.is_running]
-    pairs = [(a, b) for a, b in pairwise(reports) if a.epoch == b.epoch and a.positions and b.positions]
-    return [_piece(before, after) for before, after in pairs]
+    pairs = [(a, b) for a, b in pairwise(_reports(journal)) if a.epoch == b.epoch]
+    return [piece(before, after) for before, after in pairs]
 
 
-def _piece(before: Report, after: Report) -> Piece:
+def _reports(journal: Iterable[Event]) -> Iterator[Report]:
+    """What slots reported while sources read; a source that the first report after a recovery lacks is at the line."""
+    line: Positions = {}
+    for event in journal:
+        match event:
+            case Recovering():
+                line = event.positions
+            case Report() if event.is_running and event.positions:
+                yield replace(event, positions={**line, **event.positions})
+
+
+def piece(before: Report, after: Report) -> Piece:
+    """The work between two reports of the same slots."""
     spent_s = (after.at_ns - before.at_ns) / NS * max(after.slots, 1)
     idle = min(1.0, max(0.0, after.idle_s - before.idle_s) / spent_s)
     checkpoint = min(1.0 - idle, max(0.0, after.checkpoint_s - before.checkpoint_s) / spent_s)
@@ -163,7 +163,7 @@ def ledger(window: tuple[int, int], journal: Sequence[Event], outages: list[Outa
         if outage is not None:
             segments += outage_segments(outage, max(outage.death_ns, segments[-1].end_ns if segments else 0), window[1])
     clipped = (clip(segment, window) for segment in segments)
-    return _merged(segment for segment in clipped if segment.end_ns > segment.start_ns)
+    return merged(segment for segment in clipped if segment.end_ns > segment.start_ns)
 
 
 @dataclass
@@ -227,7 +227,8 @@ def _shares(start_ns: int, end_ns: int, piece: Piece, kind: str, fault: int | No
     yield Segment(idle_from, end_ns, "idle")
 
 
-def _merged(segments: Iterable[Segment]) -> list[Segment]:
+def merged(segments: Iterable[Segment]) -> list[Segment]:
+    """The segments, of which those that follow each other in one class are one."""
     found: list[Segment] = []
     for each in segments:
         if found and (found[-1].kind, found[-1].fault) == (each.kind, each.fault):
@@ -257,6 +258,23 @@ def follow(outage: Outage, journal: Sequence[Event], segments: list[Segment]) ->
     reached = before[-1].read_at(min(outage.death_ns, before[-1].end_ns)) if before else 0.0
     after = [p for p in work if outage.ready_ns and p.start_ns >= outage.ready_ns and p.read_to >= reached]
     restored_ns = max(after[0].when(reached), outage.ready_ns) if after else None
+    return _recovery(outage, journal, segments, restored_ns)
+
+
+def follow_parts(
+    outage: Outage, journal: Sequence[Event], segments: list[Segment], recoveries: Sequence[PartitionRecovery]
+) -> Recovery:
+    """An outage of some partitions until each of them is as far as it was."""
+    until_ns = outage.ready_ns or float("inf")
+    own = (each for each in recoveries if outage.death_ns <= each.loss.notice_ns <= until_ns)
+    reached = [each.reached_ns for each in {each.partition: each for each in own}.values()]  # of each its last life
+    restored_ns = None if None in reached else max(reached, default=None)
+    return _recovery(outage, journal, segments, restored_ns)
+
+
+def _recovery(
+    outage: Outage, journal: Iterable[Event], segments: Iterable[Segment], restored_ns: int | None
+) -> Recovery:
     lost_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind == "lost" and s.fault == outage.fault)
     times = (outage.death_ns, outage.notice_ns, outage.ready_ns, restored_ns, None)
     return Recovery(outage.fault, outage.faults, *times, lost_ns / NS, _executor_ns(outage, journal))

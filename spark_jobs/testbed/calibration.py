@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 from experiments.errors import EnvironmentFailure
+from infra.broker import Broker
 from journal.event import Event
 from journal.events.testbed import TESTBED, EpochReady, Finished, PartMeasured, Report, TestbedCalibrated
 from journal.reader import events
 from journal.writer import Journal
+from spark_jobs.calibration import Calibration
 from testbed.progress import events_read
 from testbed.runtime.job import Job
 from workloads.generator import Feed
@@ -28,34 +30,23 @@ FEWEST_STEPS = 2
 RunJob = Callable[[Job, Journal], None]
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """How fast a job runs.
-
-    service_rate, load_rate  what it does, and what saturates it [events/s]
-    overhead_s               what the checkpoints of one interval cost a slot [s]
-    """
-
-    service_rate: float
-    overhead_s: float
-    load_rate: float
-
-
 def calibrate(job: Job, run: RunJob, journal: Journal, log: Path) -> Calibration:
     """Run the job on topics filled beforehand, briefly, then for some ten seconds.
 
-    Raises `EnvironmentFailure` if the run is too short to tell.
+    Raises `ValueError` for a job that does not read from Kafka, and `EnvironmentFailure` if the broker refuses events.
     """
+    if job.input.broker is None:
+        raise ValueError("only a job whose input is in Kafka can be calibrated")
     count, rate = WARM_EVENTS, WARM_RATE
     for topic in (WARM, FULL[0]):
         part = _part(job, topic, count, rate)
-        _fill(part)
+        _fill(job.input.broker, part, count)
         own = log.with_name(f"{log.stem}-{topic}{log.suffix}")
         run(part, Journal(own))
-        found = _figures(part, list(events(own, TESTBED)))
-        journal.record(PartMeasured(topic, count, **asdict(found)))
+        found = _figures(part, count, list(events(own, TESTBED)))
+        journal.record(PartMeasured(topic, count, found.service_rate, found.overhead_s, found.load_rate))
         count, rate = max(WARM_EVENTS, round(found.service_rate * FULL_S)), found.service_rate
-    journal.record(TestbedCalibrated(**asdict(found)))
+    journal.record(TestbedCalibrated(found.service_rate, found.overhead_s, found.load_rate))
     return found
 
 
@@ -69,22 +60,22 @@ def _part(job: Job, topic: str, events: int, rate: float) -> Job:
     )
 
 
-def _fill(job: Job) -> None:
+def _fill(broker: Broker, job: Job, count: int) -> None:
     schedule = Schedule(job.input.start_ns, job.input.rate, job.parallelism)
-    feed = Feed(job.input.at, job.input.topic, records(job.workload, schedule), schedule)
-    feed.send_until(job.input.events)
+    feed = Feed(broker, job.input.topic, records(job.workload, schedule), schedule)
+    feed.send_until(count)
     feed.finish()
     if feed.failed:
         raise EnvironmentFailure(f"the broker refused {feed.failed} events of the calibration", "look at its log")
 
 
-def _figures(job: Job, journal: Sequence[Event]) -> Calibration:
-    """From the middle of the run: after the first events were read, and before the last."""
+def _figures(job: Job, count: int, journal: Sequence[Event]) -> Calibration:
+    """From the middle of the run: after the first events were read, and before the last. The overhead is a slot's."""
     steps = list(_steps(journal))
     if len(steps) < FEWEST_STEPS:
         ready_ns = next(event.at_ns for event in journal if isinstance(event, EpochReady))
         end_ns = next(event.at_ns for event in journal if isinstance(event, Finished))
-        rate, share = job.input.events / (end_ns - ready_ns) * 1e9, 0.0
+        rate, share = count / (end_ns - ready_ns) * 1e9, 0.0
     else:
         (first_ns, first, spent_s), (last_ns, last, then_s) = steps[0], steps[-1]
         seconds = (last_ns - first_ns) / 1e9

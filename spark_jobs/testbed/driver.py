@@ -15,9 +15,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterable
 from pathlib import Path
+from typing import cast
 
 from py4j.protocol import Py4JError
 from pyspark import TaskContext
@@ -60,9 +60,10 @@ class Stage(threading.Thread):
     def run(self) -> None:
         document, address, secret = self._given
 
-        def serve(task: int, _: Iterator[int]) -> Iterator[int]:
+        def serve(task: int, _: Iterable[int]) -> Iterable[int]:
             try:
-                slot = Slot(Job.from_json(document), address, secret, task, TaskContext.get().attemptNumber())
+                attempt = cast(TaskContext, TaskContext.get()).attemptNumber()  # only the driver has no task context
+                slot = Slot(Job.from_json(document), address, secret, task, attempt)
             except Exception as error:
                 tell_failure(address, secret.token, error)
                 raise
@@ -85,6 +86,10 @@ class ExecutorWatch:
         self._next_s, self._draining = 0.0, False
 
     def stopping(self) -> bool:
+        """Whether the program shall end now.
+
+        Every `WATCH_S` it also journals changes of the executors, and passes on the order to drain.
+        """
         now_s = time.monotonic()
         if now_s >= self._next_s:
             self._next_s = now_s + WATCH_S
@@ -112,13 +117,16 @@ class Asked:
 
     @property
     def to_drain(self) -> bool:
+        """Whether all output shall come out before the program ends."""
         return self._path.exists()
 
     def stop(self, *_: object) -> None:
+        """Note that the program shall end; takes what a signal handler is given."""
         self.to_stop = True
 
 
 def main() -> None:
+    """Run a job of the testbed: `driver.py JOB.json JOURNAL.jsonl [CALIBRATION.json]`."""
     job_path, journal_path, *calibration = map(Path, sys.argv[1:])
     job = Job.from_json(json.loads(job_path.read_text(encoding="utf-8")))
     is_second_life, journal = any(raw_entries(journal_path)), Journal(journal_path)
@@ -133,7 +141,7 @@ def main() -> None:
         job.object_store().check()
         for path in calibration:
             found = calibrate(job, lambda part, log: run(spark, part, log, asked), journal, path.with_suffix(".jsonl"))
-            path.write_text(json.dumps(asdict(found)), encoding="utf-8")
+            path.write_text(json.dumps(found.to_json()), encoding="utf-8")
         run(spark, job, journal, asked)
         exit_code = 0
     except AftershockError as error:
@@ -149,7 +157,7 @@ def main() -> None:
 def run(spark: SparkSession, job: Job, journal: Journal, asked: Asked) -> None:
     """Run a job to its end; raises `EnvironmentFailure` when it can't go on."""
     secret = RunSecret.draw()
-    server = Server(job, secret.token, spark.conf.get("spark.driver.host"), journal)
+    server = Server(job, secret.token, cast(str, spark.conf.get("spark.driver.host")), journal)
     stage = Stage(spark, job, server.address, secret)
     watch = ExecutorWatch(spark, stage, server, journal, asked)
     stage.start()
@@ -158,9 +166,9 @@ def run(spark: SparkSession, job: Job, journal: Journal, asked: Asked) -> None:
     finally:
         server.close()
         stage.join(ENDING_S)
-    if ended:
+    if ended:  # the stage may still wait for an executor for a slot that was to stand by
         clear(job.object_store(), journal)
-    if stage.failure is not None:
+    elif stage.failure is not None:
         raise EnvironmentFailure(f"the stage of slots failed: {stage.failure}", "look at the executors' logs")
 
 

@@ -118,6 +118,17 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Absent:
+    """Go on without the input of these partitions: all of those next to this one from which nothing will come.
+
+    What was told before is void. A batch without some of its input makes the partition tentative until it is restored.
+    """
+
+    epoch: int
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Stable:
     """No recovery will go behind this checkpoint: sinks may publish what it covers, retained output from before it may
     go."""
@@ -165,6 +176,15 @@ class NotStored:
 
 
 @dataclass(frozen=True)
+class TurnedTentative:
+    """The partition goes on without some of its input, from this batch until it is restored."""
+
+    partition: int
+    epoch: int
+    batch: int
+
+
+@dataclass(frozen=True)
 class Published:
     """A sink's output up to this checkpoint is out. It holds whatever the epoch."""
 
@@ -181,8 +201,8 @@ class Passed:
     number: int
 
 
-ToPartition = Restore | Promote | Rejoin | Attach | Attached | Detach | Dismiss | Go | Round | Failure | Stable
-ToCoordinator = Ready | Unreadable | Stored | NotStored | Published | Passed
+ToPartition = Restore | Promote | Rejoin | Attach | Attached | Detach | Dismiss | Go | Round | Failure | Absent | Stable
+ToCoordinator = Ready | Unreadable | Stored | NotStored | TurnedTentative | Published | Passed
 _KINDS: dict[str, type[ToPartition | ToCoordinator]] = {
     kind.__name__: kind for kind in (*get_args(ToPartition), *get_args(ToCoordinator))
 }

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 
 from experiments.errors import BadInput
-from testbed.core.checkpoints import NO_BATCH
+from testbed.core.by_batch.absence import Absence
 from testbed.core.control import (
-    Attach,
-    Attached,
-    Detach,
-    Dismiss,
+    Absent,
     Failure,
-    Go,
     Passed,
     Promote,
     Published,
@@ -26,15 +21,18 @@ from testbed.core.control import (
     Stored,
     ToCoordinator,
     ToPartition,
+    TurnedTentative,
     Unreadable,
 )
-from testbed.core.copies import Attachment, Copies, Copy
-from testbed.core.effects import CoordinatorEffect, Delete, Order, Placed, Sweep
+from testbed.core.copies import Copies
+from testbed.core.copying import Copying
+from testbed.core.effects import CoordinatorEffect, Delete, Order, Sweep
 from testbed.core.history import History
 from testbed.core.layout import Layout
 from testbed.core.placement import Placement, Worker
 from testbed.core.protocol import Protocol
 from testbed.core.recovery import Global, Recovery, World
+from testbed.core.underway import Underway
 from testbed.operators import Delivery, Sink, Source
 
 
@@ -44,27 +42,6 @@ class Phase(Enum):
     WAITING = "waiting"
     RESTORING = "restoring"
     RUNNING = "running"
-
-
-@dataclass
-class _Underway:
-    """A recovery that has begun.
-
-    taking_part   who is restored or promoted, and who rejoins them
-    awaited       those that have yet to say that they are ready
-    reached       by restored partition the last batch that a neighbour has whole from an earlier life of it
-    arrived       by channel that begins anew, the last batch that its receiver has whole
-    """
-
-    taking_part: set[int]
-    awaited: set[int]
-    reached: dict[int, int] = field(default_factory=dict)
-    arrived: dict[int, int] = field(default_factory=dict)
-
-    def lose(self, partitions: set[int]) -> None:
-        """These take no part any more: they will be restored by a later recovery."""
-        self.taking_part -= partitions
-        self.awaited -= partitions
 
 
 class Coordinator:
@@ -85,7 +62,9 @@ class Coordinator:
         slots: int,
         spare_lines: int = 1,
         recovery: Recovery | None = None,
+        tentative: bool = False,
     ) -> None:
+        """`tentative`: whether partitions go on without the input of those that are down."""
         protocol.check(layout)
         for name, value, least in (("slots", slots, 1), ("spare_lines", spare_lines, 0)):
             if value < least:
@@ -93,15 +72,21 @@ class Coordinator:
         self._strategy = recovery or Global()
         if (why := self._strategy.check(protocol)) is not None:
             raise BadInput("recovery", self._strategy.name, why)
+        if tentative and not self._strategy.partial:
+            raise BadInput("tentative", tentative, f"off with recovery {self._strategy.name}: nobody goes on meanwhile")
         self.epoch, self.lives = 0, [0] * len(layout.partitions)
         self.history = History(layout, protocol.find_line, spare_lines)
         self.placement = Placement(layout.partitions, slots)
-        self.copies = Copies(layout, self._strategy.copied(layout), slots)
         self._layout, self._protocol = layout, protocol
         self._effects: list[CoordinatorEffect] = []
         self._down = set(range(len(layout.partitions)))
-        self._underway: dict[int, _Underway] = {}
+        self._lost = set(self._down)
+        self._underway: dict[int, Underway] = {}
         self._round, self._unreported = 0, set[int]()
+        self._absence = Absence(layout) if tentative else None
+        self.copies = Copies(layout, self._strategy.copied(layout), slots)
+        shared = self.history, self.placement, self._down, self._effects
+        self._copying = Copying(layout, self.copies, *shared, self._begin_epoch, self._restore_in)
         self._sinks = [p.number for p in layout.partitions if p.element == Sink(Delivery.EXACTLY_ONCE)]
         self._sources = [p.number for p in layout.partitions if isinstance(p.element, Source)]
 
@@ -117,9 +102,15 @@ class Coordinator:
         """The partitions that have yet to be restored."""
         return frozenset(self._down)
 
+    @property
+    def absent(self) -> frozenset[int]:
+        """The partitions without whose output the others go on; nobody before the first start."""
+        return self._absence.absent(self._down) if self._absence is not None and self.epoch else frozenset()
+
     def take_effects(self) -> list[CoordinatorEffect]:
         """The effects since the last call, to be carried out in this order."""
-        effects, self._effects = self._effects, []
+        effects = self._effects.copy()
+        self._effects.clear()
         return effects
 
     def on_joined(self, worker: str, host: str = "", domain: str = "") -> None:
@@ -131,20 +122,21 @@ class Coordinator:
     def on_lost(self, worker: str) -> None:
         """A worker is gone, or out of reach, which comes to the same: nobody will listen to it any more."""
         lost = set(self.placement.lose(worker))
-        self._drop_copies(self.copies.at(worker))
-        line = self.history.line
-        promoted = frozenset(n for n in lost - self._down if self.copies.can_replace(n, line[n].number))
+        self._copying.drop(self.copies.at(worker))
+        promoted = self._copying.promotable(lost - self._down)
         for number in promoted:
             self.placement.move(number, self.copies.of[number].worker)
         lost -= promoted
-        self._drop_copies(lost)
+        self._copying.drop(lost)
         self.placement.fill()
         if not lost and not promoted:
             return
         new = tuple(sorted(lost - self._down))
         self._down |= lost
+        self._lost |= lost
         if new:
             self._order(self._up() - promoted, lambda number: Failure(self.lives[number], new))
+        self._tell_absent(lost, promoted)
         if not self._strategy.partial:
             self._underway.clear()
         for epoch, recovery in list(self._underway.items()):
@@ -174,45 +166,51 @@ class Coordinator:
             if message.epoch == self.lives[message.checkpoint.partition]:
                 self._on_stored(message)
         elif message.epoch != self.lives[message.partition]:
-            self._on_copy_unreadable(message.partition, message.epoch)
+            self._copying.drop_unreadable(message.partition, message.epoch)
         elif isinstance(message, Unreadable):
             self._on_unreadable(message)
+        elif isinstance(message, TurnedTentative):
+            self._on_turned_tentative(message)
         else:
             self._report(message.partition, message.number)
 
     def _on_ready(self, message: Ready) -> None:
         if message.epoch in self.copies.attachments:
-            self.copies.on_ready(message.partition, message.epoch, message.arrived)
-            self._attach_if_ready()
+            self._copying.on_ready(message)
         elif message.epoch in self._underway:
-            recovery = self._underway[message.epoch]
-            recovery.arrived |= message.arrived
-            recovery.awaited.discard(message.partition)
-            for channel, batch in message.arrived.items():
-                sender = self._layout.channels[channel].sender
-                recovery.reached[sender] = max(batch, recovery.reached.get(sender, NO_BATCH))
+            self._underway[message.epoch].on_ready(message, self._layout)
             self._go_if_ready(message.epoch)
 
     def _go_if_ready(self, epoch: int) -> None:
         if not self._underway[epoch].awaited:
             recovery = self._underway.pop(epoch)
-            going = sorted(recovery.taking_part)
-            self._order(going, lambda number: self._go(number, epoch, recovery))
+            going, layouts = sorted(recovery.taking_part), self._layout.partitions
+            self._order(going, lambda number: recovery.go(layouts[number], epoch))
             self._announce_stable()
             self._make_copies()
-
-    def _go(self, number: int, epoch: int, recovery: _Underway) -> Go:
-        outputs = (each.id for each in self._layout.partitions[number].outputs)
-        arrived = tuple((channel, recovery.arrived[channel]) for channel in outputs if channel in recovery.arrived)
-        return Go(epoch, recovery.reached.get(number, NO_BATCH), arrived)
 
     def _on_unreadable(self, message: Unreadable) -> None:
         """The line lies further back now, maybe behind what survivors have let go: everybody goes there."""
         self.history.drop_unreadable(message.partition, message.key)
-        self._down = set(range(len(self._layout.partitions)))
-        self._drop_copies(self._down)
+        self._down |= set(range(len(self._layout.partitions)))
+        self._copying.drop(self._down)
         self._underway.clear()
+        self._tell_absent(self._down)
         self._restore_what_can_be()
+
+    def _on_turned_tentative(self, message: TurnedTentative) -> None:
+        """If what was missing has come back in the meantime, the partition goes back at once."""
+        if self._absence is not None:
+            self._absence.turned(message.partition)
+            self._restore_what_can_be()
+
+    def _tell_absent(self, forgotten: Iterable[int], promoted: Collection[int] = ()) -> None:
+        """Who is down or restored has been told nothing; everybody else hears which of its inputs are absent now, but
+        for those whose copies are about to be promoted: they hear it then."""
+        if self._absence is not None:
+            self._absence.forget(forgotten)
+            news = self._absence.news(self._up().difference(promoted), self._down)
+            self._order(sorted(news), lambda number: Absent(self.lives[number], news[number]))
 
     def _on_stored(self, message: Stored) -> None:
         before = self.history.stable
@@ -228,17 +226,38 @@ class Coordinator:
             self._unreported.discard(partition)
 
     def _restore_what_can_be(self) -> None:
-        world = World(len(self._layout.partitions), frozenset(self._down), self.placement.placed)
-        if restored := self._strategy.restored_now(world):
+        plan = self._strategy.plan(self._world())
+        for number, worker in plan.items():
+            if worker is not None:
+                self.placement.move(number, worker)
+        restored = frozenset(plan)
+        if self._absence is not None:
+            restored |= self._absence.corrected_with(self._down - restored)
+        if restored:
             self._recover(restored)
+
+    def _world(self) -> World:
+        alive = (number for number in range(len(self._layout.partitions)) if number not in self._lost)
+        hosts = {number: worker for number in alive if (worker := self.placement.worker_of(number)) is not None}
+        return World(
+            partitions=len(self._layout.partitions),
+            down=frozenset(self._down),
+            placed=self.placement.placed,
+            started=self.epoch > 0,
+            workers=frozenset(self.placement.workers),
+            hosts=hosts,
+            layout=self._layout,
+            slots=self.placement.slots,
+        )
 
     def _recover(self, restored: frozenset[int], promoted: frozenset[int] = frozenset()) -> None:
         """Bring these partitions back to the line, or let their copies take their place; their neighbours rejoin them,
         nobody else notices."""
         back = restored | promoted
-        self._drop_copies(restored)
-        self.epoch += 1
+        self._copying.drop(restored)
+        self._begin_epoch()
         self._down -= restored
+        self._lost -= restored
         self._unreported = set()
         self._delete(self.history.recover(back))
         names, of_copies = self._names(back), self._names(promoted)
@@ -246,14 +265,19 @@ class Coordinator:
         rejoins = self._rejoins(back)
         if len(restored) == len(self._layout.partitions):
             self._underway.clear()
-        self._underway[self.epoch] = _Underway({*back, *rejoins}, {*back, *rejoins})
+        self._underway[self.epoch] = Underway({*back, *rejoins}, {*back, *rejoins})
         for number in sorted(back):
             self.lives[number] = self.epoch
             self._order([number], self._promote if number in promoted else self._restore)
             if self._down:
                 self._order([number], lambda _: Failure(self.epoch, tuple(sorted(self._down))))
         self._order(sorted(rejoins), lambda number: rejoins[number])
-        self._attach({}, back)
+        self._tell_absent(back)
+        self._copying.attach({}, back)
+
+    def _begin_epoch(self) -> int:
+        self.epoch += 1
+        return self.epoch
 
     def _promote(self, number: int) -> Promote:
         self.copies.drop(number)
@@ -262,72 +286,19 @@ class Coordinator:
     def _names(self, partitions: frozenset[int]) -> frozenset[str]:
         return frozenset(self._layout.partitions[number].name for number in partitions)
 
-    # Copies.
-
     def _make_copies(self) -> None:
-        """Make what is wanted and is not there, once everybody is: a copy takes in what all of its senders send."""
-        if self.phase is Phase.RUNNING and (places := self.copies.places(self.placement)):
-            self._attach(places, frozenset())
-
-    def _attach(self, made: dict[int, str], back: frozenset[int]) -> None:
-        """Make copies, by partition at these workers, and let those that are there hear from who is back."""
-        line = self.history.line
-        heard = self.copies.hear_from(back)
-        self._drop_copies({n for n in heard if not self.copies.can_replace(n, line[n].number)})
-        heard = {number: channels for number, channels in heard.items() if number in self.copies.of}
-        if not made and not heard:
-            return
-        self.epoch += 1
-        for number, worker in made.items():
-            self.placement.seat(worker)
-            self.copies.of[number] = Copy(worker, self.epoch, line[number].number)
-        self._effects.append(Placed(self.epoch))
-        for number in made:
-            self._order_copy(number, replace(self._restore(number), muted=True))
-            heard[number] = tuple(each.id for each in self._layout.partitions[number].inputs)
-        for number in heard.keys() - made.keys():
-            self._order_copy(number, Rejoin(self.epoch, line[number].number, (), heard[number]))
-        outputs = self.copies.senders_to(sorted(channel for channels in heard.values() for channel in channels))
-        self.copies.attachments[self.epoch] = Attachment(set(heard), outputs)
-        for sender, channels in outputs.items():
-            self._tell(sender, Attach(self.epoch, line[sender].number, channels))
-
-    def _attach_if_ready(self) -> None:
-        for epoch, each in self.copies.released():
-            for sender, channels in each.outputs.items():
-                arrived = tuple((channel, each.arrived[channel]) for channel in channels if channel in each.arrived)
-                self._tell(sender, Attached(epoch, arrived))
-
-    def _drop_copies(self, partitions: Iterable[int]) -> None:
-        """The copies of these partitions are lost, or of no more use."""
-        for number in sorted(self.copies.of.keys() & set(partitions)):
-            copy = self.copies.drop(number)
-            if copy.worker in self.placement.workers:
-                self._effects.append(Order(copy.worker, number, Dismiss(copy.life)))
-            inputs = (each.id for each in self._layout.partitions[number].inputs)
-            for sender, channels in self.copies.senders_to(inputs).items():
-                self._tell(sender, Detach(self.epoch, channels))
-        self._attach_if_ready()
-
-    def _on_copy_unreadable(self, partition: int, epoch: int) -> None:
-        """A copy can't be made: it is tried again at another line. What an earlier life says is void."""
-        copy = self.copies.of.get(partition)
-        if copy is not None and copy.life == epoch:
-            self._drop_copies({partition})
-
-    def _tell(self, sender: int, message: ToPartition) -> None:
-        """Say something about copies to who sends to them, if it is not down: then it forgets them anyway."""
-        self._order({sender} & self._up(), lambda _: message)
-
-    def _order_copy(self, number: int, message: ToPartition) -> None:
-        self._effects.append(Order(self.copies.of[number].worker, number, message))
+        if self.phase is Phase.RUNNING:
+            self._copying.make()
 
     def _restore(self, number: int) -> Restore:
+        return self._restore_in(number, self.epoch)
+
+    def _restore_in(self, number: int, epoch: int) -> Restore:
         at = self.history.line[number]
         logs, published = self.history.replayed_logs(number), self.history.published(number)
         outputs = self._layout.partitions[number].outputs
         arrived = {c.id: self.history.line[c.receiver].received[c.id] for c in outputs}
-        return Restore(self.epoch, at, logs, published, arrived)
+        return Restore(epoch, at, logs, published, arrived)
 
     def _rejoins(self, restored: frozenset[int]) -> dict[int, Rejoin]:
         """What the neighbours of restored partitions hear that are not restored themselves."""
@@ -344,8 +315,7 @@ class Coordinator:
         """Sinks publish what a stable line covers; whoever keeps output for others lets go what lies before it."""
         told = self._up() if self._protocol.by_batch else self._sinks
         self._order(told, lambda number: Stable(self.lives[number], self.history.stable[number].number))
-        for number, copy in self.copies.of.items():
-            self._order_copy(number, Stable(copy.life, self.history.stable[number].number))
+        self._copying.announce_stable()
 
     def _up(self) -> set[int]:
         return {each.number for each in self._layout.partitions} - self._down

@@ -59,6 +59,14 @@ class Publish:
 
 
 @dataclass(frozen=True)
+class PublishTentative:
+    """Output of a sink for a batch that misses input: out at once, apart from exact output, and at least once."""
+
+    batch: int
+    batches: tuple[pa.RecordBatch, ...]
+
+
+@dataclass(frozen=True)
 class Tell:
     """A message to the coordinator."""
 
@@ -99,5 +107,5 @@ class Placed:
     epoch: int
 
 
-PartitionEffect = Send | Grant | Store | Write | Publish | Tell
+PartitionEffect = Send | Grant | Store | Write | Publish | PublishTentative | Tell
 CoordinatorEffect = Order | Delete | Sweep | Placed

@@ -31,12 +31,20 @@ class CorruptFrame(AftershockError):
 class FrameKind(IntEnum):
     """Data is numbered, logged and replayed. A marker stands between data for a checkpoint. Control is what a protocol
     sends along with the data and no operator sees, such as a punctuation or a part of a checkpoint. A border ends a
-    batch (`by_batch`)."""
+    batch (`by_batch`). A batch that misses input consists of tentative frames: they carry records or end the batch, and
+    have no numbers of their own, so that they never count as data."""
 
     DATA = 1
     MARKER = 2
     CONTROL = 3
     BORDER = 4
+    TENTATIVE = 5
+    TENTATIVE_BORDER = 6
+
+
+BORDERS = frozenset({FrameKind.BORDER, FrameKind.TENTATIVE_BORDER})
+RECORDS = frozenset({FrameKind.DATA, FrameKind.TENTATIVE})
+TENTATIVE_KINDS = frozenset({FrameKind.TENTATIVE, FrameKind.TENTATIVE_BORDER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ class Frame:
 
     def protocol_bytes(self) -> int:
         """The bytes that are there for the protocol's sake: markers and control whole, of data the piggyback."""
-        return len(self.piggyback) + (0 if self.kind is FrameKind.DATA else OVERHEAD_BYTES)
+        return len(self.piggyback) + (0 if self.kind in RECORDS else OVERHEAD_BYTES)
 
 
 def data_bytes(frame: Frame) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from experiments.errors import AftershockError
 from testbed.core.effects import Grant, PartitionEffect
-from testbed.core.frames import Frame, FrameKind
+from testbed.core.frames import TENTATIVE_KINDS, Frame, FrameKind
 from testbed.core.layout import PartitionLayout
 from testbed.core.links import InputLink
 from testbed.core.progress import Tally
@@ -35,7 +35,8 @@ class Intake:
     def accept(self, frame: Frame) -> None:
         """Queue a frame that has arrived, unless it is of another epoch or has arrived before.
 
-        Raises `ChannelGap` if data before it has not arrived.
+        Raises `ChannelGap` if data before it has not arrived. What is tentative may come from a sender that went back,
+        so its numbers tell nothing.
         """
         link = self._links[frame.channel]
         if frame.epoch != link.epoch:
@@ -47,7 +48,7 @@ class Intake:
             return
         if frame.kind is FrameKind.DATA:
             link.arrived += 1
-        if frame.sequence != link.arrived:
+        if frame.sequence != link.arrived and frame.kind not in TENTATIVE_KINDS:
             raise ChannelGap(f"{self._name}, channel {frame.channel}: {frame.sequence} came, not {link.arrived}")
         self._queue(link, frame)
 

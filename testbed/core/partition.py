@@ -14,9 +14,10 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from experiments.errors import BadInput
+from testbed.core.checkpoints import OUTSIDE
 from testbed.core.control import Failure, Go, Published, Ready, Restore, Round, Stable, ToPartition
 from testbed.core.effects import Grant, PartitionEffect, Tell
-from testbed.core.frames import Frame, FrameKind
+from testbed.core.frames import Frame, FrameKind, data_bytes
 from testbed.core.graph import Element
 from testbed.core.intake import Intake
 from testbed.core.layout import Channel, PartitionLayout
@@ -106,6 +107,21 @@ class Partition(Runtime):
     def position(self) -> int:
         """How far a source has read."""
         return self._input.position
+
+    @property
+    def progress(self) -> dict[int, int]:
+        """How far it has come: by input channel the number of the last data that it has processed; of a source, its
+        position, as if that were the number on a channel from `OUTSIDE`."""
+        return self._intake.received or {OUTSIDE: self.position}
+
+    @property
+    def running(self) -> bool:
+        """Whether it has been told to go since its last restore."""
+        return self._running
+
+    def waiting_bytes(self, channel: int) -> int:
+        """The size of the data at the head of a channel that is ready."""
+        return data_bytes(self._intake.head(channel))
 
     @property
     def ended(self) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from testbed.core.layout import Layout
 from testbed.core.protocol import Protocol
+
+NOTHING = Layout("", (), (), cyclic=False)
 
 
 @dataclass(frozen=True)
@@ -17,11 +20,21 @@ class World:
     partitions   how many the dataflow has
     down         those that were lost and not restored since; all of them before the first start
     placed       those that have a worker
+    started      whether there was a start already
+    workers      the workers that are there
+    hosts        who hosts each partition that was not lost
+    layout       of the dataflow
+    slots        with how many workers it starts
     """
 
     partitions: int
     down: frozenset[int]
     placed: frozenset[int]
+    started: bool = True
+    workers: frozenset[str] = frozenset()
+    hosts: Mapping[int, str] = field(default_factory=dict)
+    layout: Layout = NOTHING
+    slots: int = 1
 
     @property
     def everyone(self) -> frozenset[int]:
@@ -53,6 +66,10 @@ class Recovery(ABC):
     @abstractmethod
     def restored_now(self, world: World) -> frozenset[int]:
         """The partitions to bring back at once; none if that is to wait."""
+
+    def plan(self, world: World) -> Mapping[int, str | None]:
+        """The partitions to bring back at once, with the worker that each moves to; None: the one that has its slot."""
+        return dict.fromkeys(self.restored_now(world))
 
 
 class Global(Recovery):

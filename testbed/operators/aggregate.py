@@ -109,13 +109,10 @@ class Aggregate(Operator):
             schema=self._schema,
         )
 
-    def _grouped(self, batch: pa.RecordBatch) -> _Pairs:
+    def _grouped(self, batch: pa.RecordBatch) -> Pairs:
         keys = batch.column(self._key).dictionary_encode()
         codes = keys.indices.to_numpy(zero_copy_only=False)
-        if self._windows is None:
-            positions, starts = np.arange(batch.num_rows), np.zeros(batch.num_rows, dtype=np.int64)
-        else:
-            positions, starts = self._windows.assign(batch.column(self._windows.time).to_numpy())
+        positions, starts = self._assigned(batch)
         order = np.lexsort((codes[positions], starts))
         codes, starts = codes[positions[order]], starts[order]
         changed = (codes[1:] != codes[:-1]) | (starts[1:] != starts[:-1])
@@ -125,7 +122,13 @@ class Aggregate(Operator):
         groups: dict[int, list[Any]] = {}
         for start, code in zip(starts[first].tolist(), codes[first].tolist(), strict=True):
             groups.setdefault(start, []).append(names[code])
-        return _Pairs(positions[order], starts, order, first, last, list(groups.items()))
+        return Pairs(positions[order], starts, order, first, last, list(groups.items()))
+
+    def _assigned(self, batch: pa.RecordBatch) -> tuple[Numbers, Numbers]:
+        """Which windows hold which records, as `Windows.assign` says it; without windows all start at 0."""
+        if self._windows is None:
+            return np.arange(batch.num_rows), np.zeros(batch.num_rows, dtype=np.int64)
+        return self._windows.assign(batch.column(self._windows.time).to_numpy())
 
     def _column(self, batch: pa.RecordBatch, each: Aggregation) -> Numbers:
         if each.column is None:
@@ -133,7 +136,7 @@ class Aggregate(Operator):
         found: Numbers = batch.column(each.column).to_numpy()
         return found
 
-    def _running_rows(self, batch: pa.RecordBatch, pairs: _Pairs, running: list[Numbers]) -> pa.RecordBatch:
+    def _running_rows(self, batch: pa.RecordBatch, pairs: Pairs, running: list[Numbers]) -> pa.RecordBatch:
         """The rows in the order of the records, of one record the earliest window first."""
         back = np.empty_like(pairs.order)
         back[pairs.order] = np.arange(back.size)
@@ -144,7 +147,7 @@ class Aggregate(Operator):
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class Pairs:
     """The pairs of a record and a window that holds it, sorted by group: by window, then by key.
 
     positions   of the records in the batch; order: where the pairs were before sorting

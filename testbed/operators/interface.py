@@ -19,10 +19,12 @@ class Operator(ABC):
     """One operator as declared. The runtime gives every partition a deep copy of its own, then calls `open`.
 
     keys       for each input port the column that its stream is partitioned by, None for a stream that is not
+    joins      whether a record of one input is worth nothing without one of the other: the papers' correlated inputs
     windowed   whether it waits for the watermark, which doesn't move behind a cycle
     """
 
     keys: tuple[str | None, ...] = (None,)
+    joins: bool = False
     windowed: bool = False
 
     @abstractmethod

@@ -15,6 +15,8 @@ from testbed.operators.windows import Windows
 
 EVERYTHING = 0
 
+Numbers = npt.NDArray[np.int64]
+
 
 class Join(Operator):
     """Every pair of a left and a right record with equal keys, emitted when the later one arrives.
@@ -23,6 +25,8 @@ class Join(Operator):
     by its own time column, both records must be in the same window, which is forgotten when it closes. Emits the left
     columns, then the right ones but for the key; a name that is there twice ends with `_right`.
     """
+
+    joins = True
 
     def __init__(self, left_key: str, right_key: str, windows: tuple[Windows, Windows] | None = None) -> None:
         if windows and (windows[0].size_ns, windows[0].slide_ns) != (windows[1].size_ns, windows[1].slide_ns):
@@ -72,14 +76,14 @@ class Join(Operator):
         if self._windows is None:
             return [(EVERYTHING, batch)]
         windows = self._windows[port]
-        positions, starts = windows.assign(batch.column(windows.time).to_numpy())
-        return [(int(start), batch.take(_positions(positions, starts == start))) for start in np.unique(starts)]
+        rows, starts = windows.assign(batch.column(windows.time).to_numpy())
+        return [(start, batch.take(pa.array(found))) for start, found in self._by_window(rows, starts)]
+
+    def _by_window(self, rows: Numbers, starts: Numbers) -> list[tuple[int, Numbers]]:
+        """From pairs of a record's number and a window's start the records of each window, the earliest first."""
+        return [(int(start), rows[starts == start]) for start in np.unique(starts)]
 
     def _joined(self, bucket: int, left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
         start = [pa.array(np.full(left.num_rows, bucket))] if self._windows is not None else []
         columns = [*start, *left.columns, *(right.column(name) for name in self._right)]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
-
-
-def _positions(positions: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_]) -> pa.Array:
-    return pa.array(positions[chosen])

@@ -11,7 +11,7 @@ from models.replication.planners import PLANNERS
 from testbed.core.copies import largest_slot
 from testbed.core.layout import Layout
 from testbed.recovery.strategies import Passive
-from testbed.recovery.topology import topology_of
+from testbed.topology import even_rates, topology_of
 
 
 class PartiallyActive(Passive):
@@ -24,9 +24,9 @@ class PartiallyActive(Passive):
     name = "partially-active"
 
     def __init__(
-        self, ratio: float = 0.0, planner: str = "structure-aware", rates: Mapping[int, float] | None = None
+        self, ratio: float = 0.0, planner: str = "structure-aware", rates: Mapping[str, float] | None = None
     ) -> None:
-        """`rates`: as of `topology_of`. Raises `BadInput`."""
+        """`rates`: as of `topology_of`; even ones if they are not known. Raises `BadInput`."""
         if not 0 <= ratio <= 1:
             raise BadInput("replication_ratio", ratio, "0 to 1")
         if planner not in PLANNERS:
@@ -40,7 +40,7 @@ class PartiallyActive(Passive):
             return frozenset(range(budget))
         if not budget:
             return frozenset()
-        topology = topology_of(layout, self._rates)
+        topology = topology_of(layout, even_rates(layout) if self._rates is None else self._rates)
         replicated = PLANNERS[self._planner](topology, budget).replicated
         if not replicated.any():
             allowed = f"another planner or ratio: {self._planner} finds no use for {budget} copies in {layout.name}"

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 
 from testbed.core.control import Dismiss, Go, Promote, Restore, Stored, ToCoordinator, ToPartition
-from testbed.core.effects import Grant, PartitionEffect, Publish, Send, Store, Tell, Write
+from testbed.core.effects import Grant, PartitionEffect, Publish, PublishTentative, Send, Store, Tell, Write
 from testbed.core.frames import Frame
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition
 from testbed.operators import Sink, Source
 from testbed.runtime.background import Background
+from testbed.runtime.catching_up import CatchingUp
 from testbed.runtime.exchange import Exchange
 from testbed.runtime.hosted import Hosted
 from testbed.runtime.inputs import Inputs
@@ -50,11 +51,14 @@ class Hosting:
         self._inputs, self._outputs = Inputs(job), Outputs(job, writing, self._at, self._hosted.wake)
         self._storing = Storing(store, storing, self._at)
         self._restoring = Restoring(store, storing, self._hosted, tell, self._restore)
-        self._reporting = Reporting(layout, self._hosted, self._exchange, self._inputs, self._outputs, self._storing)
+        self._catching_up = CatchingUp()
+        parts = self._hosted, self._exchange, self._inputs, self._outputs, self._storing, self._catching_up
+        self._reporting = Reporting(layout, *parts)
 
     def begin(self, peers: Peers) -> None:
         """A recovery begins: the partitions that are restored go back to where they will be told."""
         self._restoring.cancel(peers.restored)
+        self._catching_up.expect(peers)
         for partition in self._hosted:
             if partition.number in peers.restored:
                 partition.leave()
@@ -99,6 +103,7 @@ class Hosting:
         A checkpoint timer passes over partitions whose last checkpoint isn't stored yet.
         """
         self._storing.on_clock(now_s, self._timers.interval_s)
+        self._catching_up.look(now_s)
         tell_progress = self._timers.progress_due(now_s)
         if self._timers.checkpoint_due(now_s):
             for partition in self._hosted:
@@ -128,6 +133,7 @@ class Hosting:
         self._inputs.close()
         self._outputs.close()
         self._storing.clear()
+        self._catching_up.clear()
         self._hosted.clear()
         self._exchange.end()
 
@@ -167,6 +173,7 @@ class Hosting:
             channel = partition.next_channel()
             if channel is None:
                 return
+            self._catching_up.count(partition, channel)
             partition.step(channel)
             self._carry_out(partition)
         self._hosted.wake(number)
@@ -183,9 +190,10 @@ class Hosting:
 
     def _restore(self, partition: Partition, message: Restore, found: ReadBack, since: list[ToPartition]) -> None:
         self._storing.restart(partition.number)
+        partition.restore(message, found.objects, found.rebuilt)
         if not message.muted:
             self._open_output(partition)
-        partition.restore(message, *found)
+            self._catching_up.begin(partition, found)
         self._carry_out(partition)
         self._hosted.wake(partition.number)
         for each in since:
@@ -208,6 +216,8 @@ class Hosting:
                 self._storing.store(number, effect)
             case Write(batch):
                 self._outputs.write(number, batch)
+            case PublishTentative():
+                self._outputs.write_tentative(partition.layout, effect)
             case Publish(checkpoint, batches):
                 self._outputs.publish(number, checkpoint, batches)
             case Tell(message):

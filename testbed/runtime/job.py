@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
 from experiments.errors import BadInput
+from experiments.hashtags import HashtagsSpec
 from experiments.typed_json import TypedJson
 from infra.broker import Broker
 from testbed.core.by_batch.cutting import Batching
@@ -17,11 +18,14 @@ from testbed.core.recovery import Global, Recovery
 from testbed.operators import Delivery
 from testbed.protocols import Protocol, by_name
 from testbed.queries import TestbedWorkload, dataflow
-from testbed.recovery import PartiallyActive
+from testbed.recovery import PartiallyActive, QueryCentric
 from testbed.recovery import by_name as strategy_by_name
 from testbed.recovery.partially_active import standby_needed
+from testbed.recovery.query_centric import BEST_DENSITY
 from testbed.stores.store import DirectoryStore, ObjectStore
-from workloads.topics import INPUT, OUTPUT
+from workloads.topics import INPUT, OUTPUT, TENTATIVE_OUTPUT
+
+TENTATIVE_FOLDER = "tentative"
 
 
 class InputKind(Enum):
@@ -66,6 +70,12 @@ class OutputSpec:
     broker: Broker | None = None
     topic: str = OUTPUT
 
+    @property
+    def tentative(self) -> OutputSpec:
+        """Where tentative results go: a topic or a folder of their own, at least once."""
+        folder = f"{self.folder}-{TENTATIVE_FOLDER}" if self.folder else ""
+        return replace(self, delivery=Delivery.PLAIN, folder=folder, topic=TENTATIVE_OUTPUT)
+
 
 @dataclass(frozen=True)
 class Job(TypedJson):
@@ -79,6 +89,8 @@ class Job(TypedJson):
     replication_planner     and what chooses them (`models/replication`)
     domains                 the failure domains of hosts, by their addresses, as far as they are known
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
+    tentative               whether partitions go on without the input of those that are down
+    planner, capacity       of recovery query-centric: `testbed.recovery.query_centric`
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
     batch_length_s          by batches: what a batch covers of the time at which records were due
@@ -100,6 +112,9 @@ class Job(TypedJson):
     replication_planner: str = "structure-aware"
     domains: dict[str, str] = field(default_factory=dict)
     recovery: str = Global.name
+    tentative: bool = False
+    planner: str = BEST_DENSITY
+    capacity: int | None = None
     chaining: bool = True
     batch_length_s: float = 0.25
     checkpoint_interval_s: float = 5.0
@@ -112,7 +127,7 @@ class Job(TypedJson):
         for name in ("slots", "parallelism", "checkpoint_interval_s", "batch_length_s", "silence_limit_s"):
             if getattr(self, name) <= 0:
                 raise BadInput(name, getattr(self, name), "more than 0")
-        if self.parallelism < self.slots:
+        if self.parallelism < self.slots and self.strategy is not QueryCentric:
             raise BadInput("parallelism", self.parallelism, f"{self.slots} or more, so that every slot has work")
         if self.standby < 0:
             raise BadInput("standby", self.standby, "0 or more")
@@ -121,14 +136,19 @@ class Job(TypedJson):
             raise BadInput("batch_length_s", self.batch_length_s, allowed)
         if (why := self.strategy.check(self.protocol_class)) is not None:
             raise BadInput("recovery", self.recovery, why)
+        if self.tentative and not self.strategy.partial:
+            raise BadInput("tentative", self.tentative, f"off with recovery {self.recovery}: nobody goes on meanwhile")
         if self.input.rate <= 0:
             raise BadInput("input.rate", self.input.rate, "more than 0")
-        self.protocol_class.check(self.layout())
-        self._require_standby()
-
-    def _require_standby(self) -> None:
         layout = self.layout()
-        needed = standby_needed(layout, self.slots, len(self.new_strategy().copied(layout)))
+        self.protocol_class.check(layout)
+        strategy = self.brought_back_by()
+        if self.strategy is QueryCentric:
+            self._check_capacity(len(layout.partitions))
+        self._require_standby(layout, len(strategy.copied(layout)))
+
+    def _require_standby(self, layout: Layout, copies: int) -> None:
+        needed = standby_needed(layout, self.slots, copies)
         if self.standby < needed:
             allowed = f"{needed} or more: so many slots take the copies of ratio {self.replication_ratio:g}"
             raise BadInput("standby", self.standby, allowed)
@@ -142,11 +162,20 @@ class Job(TypedJson):
         """The class of the recovery strategy; raises `BadInput` for an unknown name."""
         return strategy_by_name(self.recovery)
 
-    def new_strategy(self) -> Recovery:
-        """The recovery strategy of a run; raises `BadInput`."""
+    def brought_back_by(self) -> Recovery:
+        """The recovery strategy with its parameters; raises `BadInput`."""
         if self.strategy is PartiallyActive:
             return PartiallyActive(self.replication_ratio, self.replication_planner)
+        if self.strategy is QueryCentric:
+            priorities = self.workload.query_priorities if isinstance(self.workload, HashtagsSpec) else {}
+            return QueryCentric(self.capacity, self.planner, priorities)
         return self.strategy()
+
+    def _check_capacity(self, partitions: int) -> None:
+        """Raises `BadInput` if the dataflow could not even start whole."""
+        if self.capacity is not None and self.capacity * self.slots < partitions:
+            least = -(-partitions // self.slots)
+            raise BadInput("capacity", self.capacity, f"{least} or more, to start {partitions} partitions")
 
     @property
     def batching(self) -> Batching:

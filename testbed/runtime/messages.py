@@ -32,6 +32,7 @@ class Peers:
     restored   the partitions that go back; the others go on
     moved      the seats of the partitions that are not in their slot
     copies     the seats of the copies, by partition
+    reached    by partition that goes back how far it has ever been (`Partition.progress`), as far as that is known
     """
 
     epoch: int
@@ -41,6 +42,7 @@ class Peers:
     restored: tuple[int, ...]
     moved: dict[int, int] = field(default_factory=dict)
     copies: dict[int, int] = field(default_factory=dict)
+    reached: dict[int, dict[int, int]] = field(default_factory=dict)
 
 
 NOBODY = Peers(-1, (), (), -1, ())
@@ -78,13 +80,39 @@ class Count:
 
 @dataclass(frozen=True)
 class Kept:
-    """A checkpoint was stored: how long from the moment that it was taken [s], and its size."""
+    """A checkpoint was stored: how long from the moment that it was taken [s], its size, and how long ago it was taken
+    [s]."""
 
     partition: int
     number: int
     seconds: float
     size_bytes: int
     forced: bool
+    age_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A restored partition has its state again: how long reading and rebuilding it took [s], the size of what was read,
+    and how long ago that was [s]."""
+
+    partition: int
+    epoch: int
+    seconds: float
+    size_bytes: int
+    age_s: float
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A restored partition is as far as it ever was: what it has processed since it was restored, and how long ago it
+    came so far [s]. Of a source, the positions that it has read, which are records of a topic, and no bytes."""
+
+    partition: int
+    epoch: int
+    records: int
+    size_bytes: int
+    age_s: float
 
 
 @dataclass(frozen=True)
@@ -99,6 +127,9 @@ class SlotStatus:
     caught_up  whether its partitions are where they were before they were restored
     holding    whether its sources have stopped, to hear where they end
     kept       the checkpoints that were stored since the last status
+    progress   by partition how far it has come (`Partition.progress`)
+    loaded     the restored partitions that got their state since the last status
+    reached    the restored partitions that came as far as they ever were since the last status
     counts     of a dataflow with a cycle: what tells its end
     sent_bytes what the slot has sent to others, in frames
     cpu_s      CPU time of its process
@@ -120,6 +151,9 @@ class SlotStatus:
     holding: bool = False
     counts: Counts = field(default_factory=Counts)
     copied: dict[int, int] = field(default_factory=dict)
+    progress: dict[int, dict[int, int]] = field(default_factory=dict)
+    loaded: tuple[Loaded, ...] = ()
+    reached: tuple[Reached, ...] = ()
 
 
 @dataclass(frozen=True)

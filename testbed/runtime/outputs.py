@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from experiments.errors import AftershockError
+from testbed.core.effects import PublishTentative
 from testbed.core.layout import PartitionLayout
 from testbed.core.partition import Partition
 from testbed.operators import Delivery, Sink
+from testbed.queries import BATCH
 from testbed.runtime.background import Background
 from testbed.runtime.hosted import At
 from testbed.runtime.job import Job
@@ -27,6 +31,7 @@ class Outputs:
     def __init__(self, job: Job, background: Background, at: At, wake: Callable[[int], None]) -> None:
         self._job, self._background, self._at, self._wake = job, background, at, wake
         self._sinks: dict[int, SinkOutput] = {}
+        self._tentative = TentativeOutputs(job, background, wake)
 
     def open(self, layout: PartitionLayout) -> None:
         """A sink begins an epoch."""
@@ -45,16 +50,58 @@ class Outputs:
         """Output of an exactly-once sink up to a checkpoint."""
         self._sinks[number].publish(checkpoint, batches)
 
+    def write_tentative(self, layout: PartitionLayout, effect: PublishTentative) -> None:
+        """Output of a sink for a batch that misses input."""
+        self._tentative.write(layout, effect)
+
     def is_full(self, number: int) -> bool:
         """Whether this is a sink whose output does not get out as fast as it comes: it takes nothing until some is."""
-        return number in self._sinks and self._sinks[number].full
+        return (number in self._sinks and self._sinks[number].full) or self._tentative.is_full(number)
 
     def is_out(self, number: int) -> bool:
         """Whether nothing that this partition has put out is still under way."""
-        return number not in self._sinks or self._sinks[number].empty
+        return (number not in self._sinks or self._sinks[number].empty) and self._tentative.is_out(number)
 
     def close(self) -> None:
         """All outputs end."""
+        for sink in self._sinks.values():
+            sink.close()
+        self._sinks = {}
+        self._tentative.close()
+
+
+class TentativeOutputs:
+    """The tentative output of a slot's sinks, apart from the exact one: written as that of plain sinks is.
+
+    A sink that never was tentative has none, so that a run without failures opens nothing.
+    """
+
+    def __init__(self, job: Job, background: Background, wake: Callable[[int], None]) -> None:
+        self._job, self._background, self._wake = job, background, wake
+        self._sinks: dict[int, SinkOutput] = {}
+
+    def write(self, layout: PartitionLayout, effect: PublishTentative) -> None:
+        """Each record with its batch."""
+        number = layout.number
+        if number not in self._sinks:
+            job = replace(self._job, output=self._job.output.tentative)
+            plain = replace(layout, element=Sink(Delivery.PLAIN))
+            on_written = partial(self._wake, number)
+            self._sinks[number] = SinkOutput(job, plain, self._background, lambda _: None, on_written)
+        for batch in effect.batches:
+            numbers = pa.array(np.full(batch.num_rows, effect.batch))
+            self._sinks[number].write(batch.append_column(BATCH, numbers))
+
+    def is_full(self, number: int) -> bool:
+        """Whether the tentative output of a sink does not get out as fast as it comes."""
+        return number in self._sinks and self._sinks[number].full
+
+    def is_out(self, number: int) -> bool:
+        """Whether nothing tentative of a sink is under way."""
+        return number not in self._sinks or self._sinks[number].empty
+
+    def close(self) -> None:
+        """The session is over."""
         for sink in self._sinks.values():
             sink.close()
         self._sinks = {}

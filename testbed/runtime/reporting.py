@@ -9,6 +9,7 @@ from testbed.core.by_batch.partition import is_muted
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition
 from testbed.operators import Sink, Source
+from testbed.runtime.catching_up import CatchingUp
 from testbed.runtime.exchange import Exchange
 from testbed.runtime.hosted import Hosted
 from testbed.runtime.inputs import Inputs
@@ -25,10 +26,18 @@ class Reporting:
     """
 
     def __init__(
-        self, layout: Layout, hosted: Hosted, exchange: Exchange, inputs: Inputs, outputs: Outputs, storing: Storing
+        self,
+        layout: Layout,
+        hosted: Hosted,
+        exchange: Exchange,
+        inputs: Inputs,
+        outputs: Outputs,
+        storing: Storing,
+        catching_up: CatchingUp,
     ) -> None:
         self._cyclic, self._hosted, self._exchange = layout.cyclic, hosted, exchange
         self._inputs, self._outputs, self._storing = inputs, outputs, storing
+        self._catching_up = catching_up
         self.asked = 0
 
     def status(self, idle_s: float) -> SlotStatus:
@@ -50,6 +59,9 @@ class Reporting:
             caught_up=bool(here) and not any(each.repeats for each in here),
             holding=self._inputs.draining,
             counts=self._counts(here) if self._cyclic else Counts(),
+            progress={each.number: each.progress for each in here},
+            loaded=self._catching_up.take_loaded(),
+            reached=self._catching_up.take_reached(),
         )
 
     def _counts(self, here: Sequence[Partition]) -> Counts:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
 
 from experiments.errors import AftershockError
 from testbed.core.control import Restore, ToCoordinator, ToPartition, Unreadable
@@ -14,7 +15,19 @@ from testbed.runtime.hosted import Hosted
 from testbed.runtime.sinks import Superseded
 from testbed.stores.store import ObjectStore, UnreadableObject
 
-ReadBack: TypeAlias = tuple[dict[str, bytes], Rebuilt]
+
+@dataclass(frozen=True)
+class ReadBack:
+    """What was read for a partition: the objects, what it becomes by them, and how long that took [s]."""
+
+    objects: dict[str, bytes]
+    rebuilt: Rebuilt
+    seconds: float
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the objects."""
+        return sum(map(len, self.objects.values()))
 
 
 class Restoring:
@@ -59,12 +72,13 @@ class Restoring:
         """The objects, and what the state becomes by them."""
         if self._under_way.get(partition.number) != message.epoch:
             return Superseded(f"epoch {message.epoch} is over")
-        keys = (*message.checkpoint.state_keys, *message.log_keys)
+        keys, begun_s = (*message.checkpoint.state_keys, *message.log_keys), time.monotonic()
         try:
             objects = {key: self._store.get(key) for key in keys}
         except AftershockError as error:
             return error
-        return objects, partition.rebuilt(message, objects)
+        rebuilt = partition.rebuilt(message, objects)
+        return ReadBack(objects, rebuilt, time.monotonic() - begun_s)
 
     def _end(self, partition: Partition, message: Restore, found: ReadBack | AftershockError) -> None:
         number = partition.number

@@ -10,14 +10,19 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from experiments.errors import BadInput
+from experiments.hashtags import HashtagsSpec
+from experiments.ppa_queries import IncidentsSpec, Top100Spec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from testbed.core.layout import PartitionLayout
-from testbed.queries import NS_PER_MS, TestbedWorkload
+from testbed.queries import TestbedWorkload
 from testbed.runtime.job import InputKind, Job
+from workloads.hashtags import tweets
 from workloads.nexmark.stream import EventStream, events_of
 from workloads.reachability import events_of as graph_events
-from workloads.schedule import Schedule
+from workloads.schedule import NS_PER_MS, Schedule
+from workloads.top_100 import requests
 from workloads.window_tree import tuples
 
 Make: TypeAlias = Callable[[int, int], pa.RecordBatch]
@@ -84,6 +89,13 @@ def maker_of(spec: TestbedWorkload, schedule: Schedule, layout: PartitionLayout)
         return lambda start, stop: graph_events(spec, kind, start, stop)
     if isinstance(spec, WindowTreeSpec):
         return lambda start, stop: tuples(spec, schedule, start, stop)
+    if isinstance(spec, Top100Spec):
+        return lambda start, stop: requests(spec, schedule, start, stop)
+    if isinstance(spec, IncidentsSpec):
+        allowed = "kafka with incidents: a region's events must come to one partition of the source"
+        raise BadInput("input", InputKind.GENERATED.value, allowed)
+    if isinstance(spec, HashtagsSpec):
+        return lambda start, stop: tweets(spec, schedule, start, stop)
     stream = stream_of(spec, schedule)
     return lambda start, stop: columns(events_of(stream, kind, start, stop), schema)
 

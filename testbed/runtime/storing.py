@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from experiments.errors import EnvironmentFailure
@@ -36,7 +36,7 @@ class Storing:
     def __init__(self, store: ObjectStore, background: Background, at: At) -> None:
         self._store, self._background, self._at = store, background, at
         self._unstored: dict[int, Unstored] = {}
-        self._kept: list[Kept] = []
+        self._kept: list[tuple[Kept, float]] = []  # and when it was taken [s, monotonic]
         self.lags, self.written_s = False, 0.0
 
     def restart(self, number: int) -> None:
@@ -73,8 +73,8 @@ class Storing:
 
     def take_kept(self) -> tuple[Kept, ...]:
         """The checkpoints that were stored since the last call."""
-        kept, self._kept = tuple(self._kept), []
-        return kept
+        kept, self._kept, now_s = self._kept, [], time.monotonic()
+        return tuple(replace(each, age_s=now_s - taken_s) for each, taken_s in kept)
 
     def _write(self, number: int, unstored: Unstored, effect: Store) -> int | EnvironmentFailure:
         """The bytes written, or why the store refused. What a life that is over left to write is of no use."""
@@ -99,5 +99,5 @@ class Storing:
         if isinstance(written, EnvironmentFailure):
             self._at(number, Partition.on_store_failed, of.epoch, of.number)
             return
-        self._kept.append(Kept(number, of.number, time.monotonic() - begun_s, written, of.forced))
+        self._kept.append((Kept(number, of.number, time.monotonic() - begun_s, written, of.forced), begun_s))
         self._at(number, Partition.on_stored, of.epoch, of.number)

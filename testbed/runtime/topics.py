@@ -19,8 +19,9 @@ from testbed.core.layout import PartitionLayout
 from testbed.queries import as_messages
 from testbed.runtime.job import Job, JobInput
 from testbed.runtime.sinks import Outlet, Superseded
-from testbed.runtime.sources import NS_PER_MS, Feed, Read
+from testbed.runtime.sources import Feed, Read
 from workloads.json_records import opening
+from workloads.schedule import NS_PER_MS
 
 MOST_MESSAGES, MOST_WAITING = 8192, 4
 POLL_S, REOPEN_S, PATIENCE_S = 0.1, 0.5, 120.0

@@ -15,6 +15,7 @@ from testbed.runtime.messages import Hello, SlotStatus
 
 KEY = re.compile(r"(?P<owner>.+)/(?:state|log)-\d+-\d+")  # as `snapshots` names objects
 MOST_NUMBERED = 1 << 16
+OLDEST_S = 86_400.0
 
 
 class Vetting:
@@ -35,9 +36,16 @@ class Vetting:
             _refuse(f"the port {port}")
 
     def status(self, status: SlotStatus) -> None:
-        kept = (each.partition for each in status.kept)
-        for partitions in (status.tallies, status.positions, status.copied, status.finished, kept):
+        moments = (*status.kept, *status.loaded, *status.reached)
+        if any(not 0 <= each.age_s <= OLDEST_S for each in moments):
+            _refuse(f"what was not in the last {OLDEST_S:g} s")
+        told = (each.partition for each in moments)
+        sources = status.positions, status.copied
+        for partitions in (status.tallies, *sources, status.finished, status.progress, told):
             self._partitions(partitions)
+        for number, progress in status.progress.items():
+            if not progress.keys() <= (self._inputs[number] or {OUTSIDE}):
+                _refuse(f"the progress of {self._names[number]} on channels of others")
 
     def report(self, message: ToCoordinator | ToPartition) -> None:
         if not isinstance(message, ToCoordinator):

@@ -13,7 +13,7 @@ import pyarrow as pa
 from experiments.errors import AftershockError
 from testbed.core.by_batch.partition import BatchedPartition, is_muted
 from testbed.core.coordinator import Coordinator
-from testbed.core.effects import PartitionEffect, Publish, Send, Store, Write
+from testbed.core.effects import PartitionEffect, Publish, PublishTentative, Send, Store, Write
 from testbed.core.layout import Layout
 from testbed.simulation.network import Network
 from testbed.simulation.workers import Worker
@@ -46,6 +46,8 @@ class CopyInvariants:
             copied = worker.partitions.get(number)
             if not isinstance(copied, BatchedPartition) or copied.epoch != known.life:
                 continue
+            if copied.tentative:
+                raise CopyInvariantBroken(f"the copy of {copied.layout.name} is tentative")
             if not copied.muted:
                 raise CopyInvariantBroken(f"the copy of {copied.layout.name} is not muted")
             kept, stable = copied.retained_from, self._coordinator.history.stable[number].number
@@ -58,12 +60,13 @@ class CopyInvariants:
 
     def check_effect(self, partition: BatchedPartition, effect: PartitionEffect) -> None:
         """A copy lets nothing out."""
-        if partition.muted and isinstance(effect, Send | Store | Publish | Write):
+        if partition.muted and isinstance(effect, Send | Store | Publish | PublishTentative | Write):
             raise CopyInvariantBroken(f"the copy of {partition.layout.name} lets out {type(effect).__name__}")
 
     def check_state(self, partition: BatchedPartition) -> None:
-        """At the end of a batch every life and every copy of a partition has the same state."""
-        if not partition.at_border or self._compared_at.get(partition) == (partition.epoch, partition.batch):
+        """At the end of a batch every exact life and every copy of a partition has the same state."""
+        known = self._compared_at.get(partition) == (partition.epoch, partition.batch)
+        if known or partition.tentative or not partition.at_border:
             return
         self._compared_at[partition] = partition.epoch, partition.batch
         key, state = (partition.number, partition.batch), _content(partition)

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from experiments.errors import AftershockError
-from testbed.core.by_batch.partition import BatchedPartition, is_muted
+from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import Checkpoint
+from testbed.core.control import Absent, Rejoin, Restore, decode_message
 from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.layout import Channel, Layout
 from testbed.simulation.network import Network
+from testbed.simulation.tentative import TentativeChecks
 from testbed.simulation.workers import Worker
 
 
@@ -27,6 +29,7 @@ class Invariants:
         """`workers`: those that the coordinator listens to, at any time; `credit`: the limit of each channel."""
         self._layout, self._coordinator, self._network = layout, coordinator, network
         self._workers, self._credit = workers, credit
+        self.tentative = TentativeChecks(layout)
 
     def check(self) -> None:
         """After every step."""
@@ -36,8 +39,13 @@ class Invariants:
             for number, partition in worker.partitions.items():
                 if isinstance(partition, BatchedPartition) and number not in down and partition.epoch == lives[number]:
                     placed[number] = worker, partition
+        tentative = {number for number, (_, partition) in placed.items() if partition.tentative}
         for worker, partition in placed.values():
             self._check_partition(worker, partition)
+            if partition.tentative:
+                orders = [decode_message(data) for number, data in worker.orders if number == partition.number]
+                informed = not any(isinstance(each, Absent | Rejoin | Restore) for each in orders)
+                self.tentative.check(partition, informed, down, tentative - {partition.number})
         for channel in self._layout.channels:
             if channel.sender in placed and channel.receiver in placed:
                 self._check_channel(channel, placed[channel.sender], placed[channel.receiver])
@@ -83,10 +91,10 @@ class Invariants:
             raise InvariantBroken(f"checkpoint {checkpoint.number} is stored before output {waiting} is out")
 
     def check_restored(self, worker: Worker, number: int) -> None:
-        """A strategy that restores parts leaves survivors alone, unless something could not be read. A copy is none, be
-        it that it could not be made."""
+        """A strategy that restores parts leaves exact survivors alone, unless something could not be read. A copy is
+        none, be it that it could not be made."""
         there = worker.partitions.get(number)
-        if there is not None and there.epoch >= 0 and not is_muted(there):
+        if isinstance(there, BatchedPartition) and there.epoch >= 0 and not there.muted and not there.tentative:
             raise InvariantBroken(f"{self._layout.partitions[number].name} is restored and was not lost")
 
     def check_published(self, published: Counter[tuple], expected: Counter[tuple]) -> None:

@@ -64,7 +64,9 @@ class Network:
         return self._frames[channel], self._frames[channel + len(self._schemas)]
 
     def _compare(self, frame: Frame) -> None:
-        """With batches a number names a content, in every life of the sender."""
+        """With batches a number names a content, in every life of the sender; what is tentative has no number."""
+        if frame.kind not in (FrameKind.DATA, FrameKind.BORDER):
+            return
         number = frame.sequence if frame.kind is FrameKind.DATA else border_of(frame)
         known = self._contents.setdefault((frame.channel, frame.kind, number), frame)
         if replace(known, epoch=0, batch=None) != replace(frame, epoch=0, batch=None) or known.batch != frame.batch:

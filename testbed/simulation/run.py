@@ -11,21 +11,38 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from random import Random
 
 import pyarrow as pa
 
-from experiments.errors import AftershockError
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.partition import BatchedPartition, is_muted
-from testbed.core.checkpoints import Checkpoint, Line
-from testbed.core.control import Dismiss, Promote, Restore, Stored, Unreadable, decode_message, encode_message
+from testbed.core.control import (
+    Dismiss,
+    Promote,
+    Restore,
+    Stored,
+    TurnedTentative,
+    Unreadable,
+    decode_message,
+    encode_message,
+)
 from testbed.core.coordinator import Coordinator, Phase
-from testbed.core.effects import Delete, Grant, Order, Placed, Publish, Send, Store, Sweep, Tell, Write
+from testbed.core.effects import (
+    Delete,
+    Grant,
+    Order,
+    Placed,
+    Publish,
+    PublishTentative,
+    Send,
+    Store,
+    Sweep,
+    Tell,
+    Write,
+)
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition, PartitionLimits
-from testbed.core.progress import Tally
 from testbed.core.protocol import Protocol
 from testbed.core.recovery import Recovery
 from testbed.operators import Source
@@ -33,47 +50,12 @@ from testbed.simulation.copies import CopyInvariants
 from testbed.simulation.faults import CrashMoment, Fault, FaultSchedule, spoil
 from testbed.simulation.invariants import Invariants
 from testbed.simulation.network import Network
+from testbed.simulation.outcome import Observer, SimulationResult, Stuck, add_rows
 from testbed.simulation.workers import Worker
 from testbed.stores.store import MemoryStore, UnreadableObject
 
-RETURNS = (
-    0.05  # the share of steps at which a worker that is away may come, so that others go on for a while without it
-)
+RETURNS = 0.05  # share of steps at which a worker that is away may come, so that others go on for a while without it
 Inputs = Mapping[str, Sequence[Sequence[pa.RecordBatch]]]
-
-
-class Stuck(AftershockError):
-    """The dataflow has not finished after so many steps."""
-
-
-class Observer:
-    """Told of what the coordinator learns and decides."""
-
-    def known(self, checkpoint: Checkpoint) -> None: ...
-
-    def recovering(self, epoch: int, line: Line) -> None: ...
-
-
-@dataclass
-class SimulationResult:
-    """What came out: of the exactly-once sinks what was published, of the plain ones what was written, row by row.
-
-    recoveries   all of them; `resumed` those that did not go back to the beginning
-    fallbacks    how often a partition could not read what it was to go back to
-    restored     how many partitions were restored after their first start, and how many copies `promoted`
-    """
-
-    published: Counter[tuple] = field(default_factory=Counter)
-    written: Counter[tuple] = field(default_factory=Counter)
-    tally: Tally = field(default_factory=Tally)
-    crashes: int = 0
-    joined: int = 0
-    recoveries: int = 0
-    resumed: int = 0
-    fallbacks: int = 0
-    restored: int = 0
-    promoted: int = 0
-    steps: int = 0
 
 
 class Simulation:
@@ -96,18 +78,21 @@ class Simulation:
         batching: Batching | None = None,
         expected: Counter[tuple] | None = None,
         standby: int = 0,
+        tentative: bool = False,
+        returns: float = RETURNS,
     ) -> None:
         """`inputs`: for each source and each of its partitions the batches; `refusals`: share of writes
         that the store refuses; `timers`: share of steps at which a timer may fire, too; `expected`: what a run without
-        faults publishes, if that is known; `standby`: workers beyond the slots.
+        faults publishes, if that is known; `standby`: workers beyond the slots; `tentative`: whether survivors go on
+        without absent input; `returns`: share of steps at which a worker that is away may come.
         """
         self.layout, self.protocol, self.outcome = layout, protocol, SimulationResult()
         self.store = MemoryStore()
-        self.coordinator = Coordinator(layout, protocol, slots, spare_lines, recovery)
+        self.coordinator = Coordinator(layout, protocol, slots, spare_lines, recovery, tentative)
         self._batching = batching or Batching(10, 2)
         self._expected, self._away = expected, 0
         self._inputs, self._limits = inputs, limits or PartitionLimits()
-        self._refusals, self._timers = refusals, timers
+        self._refusals, self._timers, self._returns = refusals, timers, returns
         self._observer = observer or Observer()
         self._random = Random(seed)
         self._faults = FaultSchedule(faults)
@@ -146,7 +131,10 @@ class Simulation:
         if self._has_copies:
             self.copy_invariants.check_end()
         for worker in self.workers:
-            self._count_all(worker)
+            self.outcome.count(worker.partitions.values())
+            for partition in worker.partitions.values():
+                if isinstance(partition, BatchedPartition) and not partition.muted:
+                    self._invariants.tentative.check_corrected(partition)
         return self.outcome
 
     def _possible(self) -> list[tuple]:
@@ -157,7 +145,7 @@ class Simulation:
             events += [(event, worker) for queue, event in self._queues(worker) if queue]
             for each in worker.ready.values():
                 events += each
-        if self._away and (not events or self._random.random() < RETURNS):
+        if self._away and (not events or self._random.random() < self._returns):
             events.append((self._return,))
         if not events and self._finished():
             return []
@@ -259,7 +247,7 @@ class Simulation:
         if effect.number > self._committed.get(number, 0):
             self._committed[number] = effect.number
             for batch in effect.batches:
-                _add_rows(self.outcome.published, batch)
+                add_rows(self.outcome.published, batch)
             if self._expected is not None:
                 self._invariants.check_published(self.outcome.published, self._expected)
         self._at(worker, number, Partition.on_published, self._committed.get(number, 0))
@@ -274,7 +262,7 @@ class Simulation:
         worker = self._random.choice(self.workers)
         self.workers.remove(worker)
         self.outcome.crashes += 1
-        self._count_all(worker)
+        self.outcome.count(worker.partitions.values())
         if fault.suspicion:
             self._isolated.append(worker)
             self.coordinator.on_lost(worker.name)
@@ -345,12 +333,19 @@ class Simulation:
                         last = checkpoint.number * self._batching.per_checkpoint - 1
                         out = self._committed.get(partition.number, 0)
                         self._invariants.check_stored(worker, checkpoint, last, out)
+                        self._invariants.tentative.check_checkpoint(partition, checkpoint, last)
                     worker.storing.append((partition.number, effect))
                 case Write(batch):
-                    _add_rows(self.outcome.written, batch)
+                    add_rows(self.outcome.written, batch)
                 case Publish():
                     worker.publishing.append((partition.number, effect))
+                case PublishTentative(_, batches):
+                    self._invariants.tentative.check_output(partition, effect)
+                    for batch in batches:
+                        add_rows(self.outcome.tentative, batch)
                 case Tell(message):
+                    if isinstance(message, TurnedTentative):
+                        self._invariants.tentative.on_turned(message)
                     worker.messages.append(encode_message(message))
         worker.ready[partition.number] = self._ready(worker, partition)
         for sender, grant in grants:
@@ -403,13 +398,3 @@ class Simulation:
             for worker in self.workers
             for partition in worker.partitions.values()
         )
-
-    def _count_all(self, worker: Worker) -> None:
-        total = self.outcome.tally
-        for partition in worker.partitions.values():
-            for name, value in vars(partition.tally).items():
-                setattr(total, name, getattr(total, name) + value)
-
-
-def _add_rows(counter: Counter[tuple], batch: pa.RecordBatch) -> None:
-    counter.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))

@@ -47,6 +47,7 @@ def is_shown(stored: Stored, _: Path) -> str:
     if row.state != RunState.UNREADABLE:
         written([headline(look), charts.charts(look), side_by_side.charts([look], [row])])
         present.verdicts(look)
+        present.recommended(look)
     answer = "shown"
     for show in (document, summary, history.row):
         try:

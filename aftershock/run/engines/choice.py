@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aftershock.run.engines.dataflow import Dataflow
+from aftershock.run.engines.dataflow import DataflowEngine
 from aftershock.run.engines.engine import Engine
 from aftershock.run.engines.structured_streaming import StructuredStreaming
 from experiments.engines import EngineName
@@ -23,4 +23,4 @@ def engine_of(experiment: Experiment) -> Engine:
         case EngineName.STRUCTURED_STREAMING:
             return StructuredStreaming(experiment)
         case EngineName.DATAFLOW:
-            return Dataflow(experiment)
+            return DataflowEngine(experiment)

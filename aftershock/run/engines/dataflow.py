@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from aftershock.run.engines.engine import PROGRAMS, RECOVERING, STARTING, Commits, Engine, Pace, Reads
 from aftershock.run.engines.structured_streaming import checkpoint_of
+from experiments.recovery_modes import RecoveryPlanner
 from experiments.spec import Experiment
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from infra.cluster import Handle
@@ -80,7 +81,7 @@ class ReportedReads(Reads):
             self.counts.append((event.at_ns, events_read(event.positions)))
 
 
-class Dataflow(Engine):
+class DataflowEngine(Engine):
     """The engine `dataflow`."""
 
     @property
@@ -121,7 +122,12 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         run_id=run_id,
         workload=cast(NexmarkSpec | ReachabilitySpec, experiment.workload),  # the spec refuses others on the testbed
         protocol=engine.protocol_run.value,
-        slots=experiment.cores,
+        slots=experiment.cores - engine.standby_run,
+        standby=engine.standby_run,
+        recovery=engine.recovery_run.value,
+        tentative=engine.tentative_run,
+        planner=(engine.planner or RecoveryPlanner.BEST_DENSITY).value,
+        capacity=engine.capacity,
         parallelism=engine.partitions,
         input=JobInput(InputKind.KAFKA, None, broker=handle.kafka),
         output=OutputSpec(OutputKind.KAFKA, delivery, broker=handle.kafka),

@@ -20,6 +20,7 @@ from journal.codec import Vocabulary
 from journal.event import Event
 from results.runs import store
 from results.runs.store import Run
+from spark_jobs.calibration import Calibration
 
 PROGRAMS = REPOSITORY / "spark_jobs"
 CONFIG_FILE, CALIBRATION_FILE = "query.json", "calibration.json"
@@ -40,7 +41,8 @@ class Pace(ABC):
         self.doing = STARTING
 
     @abstractmethod
-    def take(self, event: Event) -> None: ...
+    def take(self, event: Event) -> None:
+        """Take in the next event of the query's journal."""
 
     def __str__(self) -> str:
         return self.doing + ("" if self.records_per_s is None else f", {self.records_per_s:,.0f} records/s")
@@ -53,6 +55,7 @@ class Commits(ABC):
         self._moments_ns: list[int] = []
 
     def take(self, event: Event) -> None:
+        """Note the moment of an event that is a commit; its journal need not be in the order of time."""
         if self._is_commit(event):
             insort(self._moments_ns, event.at_ns)
 
@@ -74,7 +77,8 @@ class Reads(ABC):
         self.counts: list[tuple[int, int]] = [(0, 0)]
 
     @abstractmethod
-    def take(self, event: Event) -> None: ...
+    def take(self, event: Event) -> None:
+        """Take in the next event of the query's journal."""
 
 
 @dataclass(frozen=True)
@@ -135,28 +139,12 @@ class Engine(ABC):
         return spark.submit_command(handle.master, program, *map(str, words), conf=conf)
 
 
-@dataclass(frozen=True)
-class Calibration(TypedJson):
-    """What a query's driver measured of the query.
-
-    service_rate   what it does [records/s]
-    overhead_s     what one checkpoint costs [s]
-    load_rate      what saturates it [records/s]
-    batch_records  of the micro-batch that fills a checkpoint interval; None of an engine without micro-batches
-    """
-
-    service_rate: float
-    overhead_s: float
-    load_rate: float
-    batch_records: int | None = None
-
-    @classmethod
-    def read(cls, path: Path) -> Calibration:
-        """What the driver has left in a file; raises `EnvironmentFailure` for a file that is damaged."""
-        try:
-            return cls.from_json(store.read_json(path))
-        except ValueError as error:
-            raise EnvironmentFailure(f"{path.name} is damaged ({error})", "see query.log of the run") from None
+def read_calibration(path: Path) -> Calibration:
+    """What the driver has left in a file; raises `EnvironmentFailure` for a file that is damaged."""
+    try:
+        return Calibration.from_json(store.read_json(path))
+    except ValueError as error:
+        raise EnvironmentFailure(f"{path.name} is damaged ({error})", "see query.log of the run") from None
 
 
 def calibration_path(handle: Handle) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from experiments.engines import RecoveryMode
+from experiments.recovery_modes import RecoveryMode
 from results.checks.check import ASKED_OF, Check, is_replayed
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set
@@ -78,7 +78,7 @@ def useful_time_rules(evidence: Evidence) -> list[Rule]:
     """
     rows, process = evidence.rows("useful_time", _lack(evidence)), evidence.process
     fall_s = sum(process.costs_s) / max(1, len(process.costs_s))
-    if evidence.experiment.engine.recovery is RecoveryMode.TASK:
+    if evidence.experiment.engine.recovery_run is RecoveryMode.TASK:
         fall_s += max((outage.down_s for outage in process.outages), default=0.0)
     longest_s = max(1, int(rows["second"].diff().max() if len(rows) > 1 else 1))
     return [
@@ -117,7 +117,7 @@ def _must_have_rows(evidence: Evidence) -> list[int]:
 
     In mode task a fault may cost nothing at all.
     """
-    if evidence.experiment.engine.recovery is RecoveryMode.TASK:
+    if evidence.experiment.engine.recovery_run is RecoveryMode.TASK:
         return []
     process = evidence.process
     amid = {s.fault for outage in process.outages for s in process.strikes_in(outage) if s.fault != outage.fault}

@@ -9,20 +9,39 @@ import pandas as pd
 
 from experiments.fault_kinds import FaultKind
 from models.sustainable.lag import ProbeOutcome
-from results.checks.check import ASKED_OF, Check, has_faults, has_oracle, is_dataflow, searches, takes_checkpoints
+from results.checks.check import (
+    ASKED_OF,
+    Check,
+    has_faults,
+    has_oracle,
+    is_dataflow,
+    is_tentative,
+    recovers_by_query,
+    searches,
+    takes_checkpoints,
+)
 from results.checks.evidence import PYTHON_TYPES, Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set, pairs_equal, present
 from results.summary.findings import FAILURE_CLASSES, took_effect
 from results.tables.columns import SIGNED
-from results.tables.schema import LEDGER_CLASSES, RUN_TABLES, TABLES, FaultOutcome
+from results.tables.schema import LEDGER_CLASSES, RUN_TABLES, TABLES, FaultOutcome, RecoveredHow
 
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
-HELD_AGAINST_OTHERS = ("recoveries", "replayed_recoveries", "useful_time")  # tables with a check of values of their own
-HAVE_THE_TABLE = {"quality": has_oracle, "partition_checkpoints": is_dataflow, "probes": searches}
+HELD_AGAINST_OTHERS = (
+    "recoveries",
+    "partition_recoveries",
+    "query_recoveries",
+    "replayed_recoveries",
+    "useful_time",
+)  # tables with a check of values of their own
+HAVE_THE_TABLE = {"quality": has_oracle, "tentative": is_tentative, "probes": searches}
+HAVE_THE_TABLE |= dict.fromkeys(("partition_checkpoints", "partition_recoveries"), is_dataflow)
+HAVE_THE_TABLE["query_recoveries"] = recovers_by_query
 NEEDED_FOR = {
     **dict.fromkeys(("faults", "fault_fit"), has_faults),
     "partition_checkpoints": takes_checkpoints,
     "probes": searches,
+    "tentative": is_tentative,
     "quality": has_oracle,
 }
 
@@ -65,6 +84,8 @@ def value_rules(table: str) -> list[Rule]:
         rules.append(in_set("class", *LEDGER_CLASSES))
     if table == "probes":
         rules.append(in_set("verdict", *(outcome.value for outcome in ProbeOutcome)))
+    if table == "partition_recoveries":
+        rules.append(in_set("how", *(how.value for how in RecoveredHow)))
     if table == "faults":
         rules.append(in_set("outcome", *(outcome.value for outcome in FaultOutcome)))
     return rules

@@ -83,7 +83,7 @@ CHECKS: tuple[Check, ...] = (
         observed=lambda frame: f"{frame['measured'].iat[0]:.3f}",
         expected=_expected_utilization,
         asks="measured and replayed utilization agree (`tolerances.utilization`); without faults, with the model",
-        asked_of="no faults, or at least 3 expected ones, all of kinds that lose work",
+        asked_of="no faults, or at least 3 expected ones that the model describes",
         applies=lambda experiment: not has_faults(experiment) or is_replayed(experiment),
     ),
     Check(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from testbed.core.by_batch.cutting import border_of
 from testbed.core.checkpoints import NO_BATCH
 from testbed.core.effects import Grant, PartitionEffect
-from testbed.core.frames import Frame, FrameKind
+from testbed.core.frames import BORDERS, Frame, FrameKind
 from testbed.core.intake import Intake
 from testbed.core.layout import PartitionLayout
 from testbed.core.links import InputLink
@@ -20,7 +20,7 @@ from testbed.core.progress import Tally
 class _Borders:
     """The borders in the queue of a channel.
 
-    arrived    the last border that has arrived, taken or not
+    arrived    the last border that has arrived, taken or not, but for those of tentative batches
     queued     the batches that end in the queue, in order
     following  for each of these borders the frames between it and the next whose credit has not gone back
     """
@@ -76,16 +76,14 @@ class BatchIntake(Intake):
 
     def next(self) -> int | None:
         """The channel whose turn it is in the batch that is being run; None while no batch is complete."""
-        borders = self._borders
-        if not self._running and borders and all(each.queued for each in borders.values()):
-            self.batch = min(each.queued[0] for each in borders.values())
-            self._running.extend(channel for channel, each in borders.items() if each.queued[0] == self.batch)
+        if not self._running:
+            self._begin_batch()
         return self._running[0] if self._running else None
 
     def take(self, channel: int) -> None:
         frame = self.head(channel)
         super().take(channel)
-        if frame.kind is FrameKind.BORDER:
+        if frame.kind in BORDERS:
             self._running.popleft()
             of = self._borders[channel]
             of.queued.popleft()
@@ -96,6 +94,13 @@ class BatchIntake(Intake):
     def at_border(self) -> bool:
         """Whether no batch is being run: so it is after the last border of one was taken."""
         return not self._running
+
+    def _begin_batch(self) -> None:
+        """Begin the next batch if it is complete."""
+        borders = self._borders
+        if borders and all(each.queued for each in borders.values()):
+            self.batch = min(each.queued[0] for each in borders.values())
+            self._running.extend(channel for channel, each in borders.items() if each.queued[0] == self.batch)
 
     def _has_arrived(self, link: InputLink, frame: Frame) -> bool:
         if frame.kind is FrameKind.BORDER:
@@ -109,7 +114,8 @@ class BatchIntake(Intake):
             of.following[-1] += 1
         else:
             self.return_credit(frame.channel)
+        if frame.kind in BORDERS:
+            of.queued.append(border_of(frame))
+            of.following.append(0)
         if frame.kind is FrameKind.BORDER:
             of.arrived = border_of(frame)
-            of.queued.append(of.arrived)
-            of.following.append(0)

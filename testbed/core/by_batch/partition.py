@@ -9,13 +9,14 @@ from dataclasses import replace
 import pyarrow as pa
 
 from testbed.core.by_batch.cutting import Batching, Cut
-from testbed.core.by_batch.intake import BatchIntake
 from testbed.core.by_batch.muted import Withheld
 from testbed.core.by_batch.processing import BatchProcessing
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.by_batch.source import BatchSource
+from testbed.core.by_batch.tentative import TentativeIntake
 from testbed.core.checkpoints import NO_BATCH
 from testbed.core.control import (
+    Absent,
     Attach,
     Attached,
     Detach,
@@ -28,9 +29,10 @@ from testbed.core.control import (
     Restore,
     Stable,
     ToPartition,
+    TurnedTentative,
 )
 from testbed.core.effects import PartitionEffect, Publish, Tell
-from testbed.core.frames import FrameKind
+from testbed.core.frames import BORDERS, FrameKind
 from testbed.core.layout import PartitionLayout
 from testbed.core.partition import Partition, PartitionLimits, Rebuilt
 from testbed.core.protocol import Protocol
@@ -46,12 +48,15 @@ class BatchedPartition(Partition):
 
     The checkpoint of a sink is stored once the output before it is out, since nobody would make that output again.
 
+    If told that input is absent, it goes on without. From the first batch that misses input until it is restored it is
+    tentative: it takes no checkpoint, and what it sends and puts out is set apart from what is exact.
+
     A copy of a partition is one, too, but muted: it takes in and processes what its primary does, and lets nothing out
     until it is promoted. It takes no checkpoints. It tells when it passes the border of one, since it can replace its
-    primary only if it is not behind the recovery line.
+    primary only if it is not behind the recovery line. It gets nothing that is tentative, so it is always exact.
     """
 
-    _intake: BatchIntake
+    _intake: TentativeIntake
     _sending: BatchSending
     _processing: BatchProcessing
     _input: BatchSource
@@ -92,7 +97,12 @@ class BatchedPartition(Partition):
 
     @property
     def idle(self) -> bool:
-        return super().idle and not self._unpublished
+        return super().idle and not self._unpublished and not self.tentative
+
+    @property
+    def tentative(self) -> bool:
+        """Whether it has gone on without some of its input."""
+        return self._sending.tentative
 
     @property
     def batch(self) -> int:
@@ -101,7 +111,7 @@ class BatchedPartition(Partition):
 
     @property
     def repeats(self) -> bool:
-        return super().repeats or self.batch < self._reached or self._lags_behind_output
+        return super().repeats or self.batch < self._reached or self._lags_behind_output or self.tentative
 
     @property
     def _lags_behind_output(self) -> bool:
@@ -117,6 +127,11 @@ class BatchedPartition(Partition):
     def retained_from(self) -> int:
         """It keeps all that it has sent since its checkpoint with this number."""
         return self._sending.retained_from
+
+    @property
+    def retains_tentative(self) -> bool:
+        """Whether it keeps what is not exact."""
+        return self._sending.retains_tentative
 
     @property
     def unheard(self) -> frozenset[int]:
@@ -174,6 +189,8 @@ class BatchedPartition(Partition):
         elif message.epoch == self.epoch and isinstance(message, Stable):
             self._sending.trim(message.number)
             self._withheld.trim(message.number * self._batching.per_checkpoint)
+        elif message.epoch == self.epoch and isinstance(message, Absent):
+            self._intake.miss([each.id for each in self.inputs if each.sender in message.partitions])
         elif message.epoch == self.epoch:
             super().on_order(message)
             if isinstance(message, Failure):
@@ -212,13 +229,17 @@ class BatchedPartition(Partition):
             self._effects.append(self._kept_back.popleft()[1])
 
     def step(self, channel: int) -> None:
+        self._intake.begin()
+        if self._intake.tentative and not self.tentative:
+            self._turn_tentative()
         frame = self._intake.head(channel)
         if frame.kind is FrameKind.DATA:
             self._protocol.on_message(frame)
         self._intake.take(channel)
         self._processing.process(frame)
-        if frame.kind is FrameKind.BORDER and self._intake.at_border:
-            self._end_batch(self._intake.batch)
+        if frame.kind in BORDERS and self._intake.at_border:
+            end_batch = self._end_tentative_batch if self.tentative else self._end_batch
+            end_batch(self._intake.batch)
 
     def checkpoint(self, number: int | None = None, forced: bool = False) -> None:
         if self.muted:
@@ -239,6 +260,17 @@ class BatchedPartition(Partition):
         self._sending.end_batch(batch)
         self._protocol.on_border(self._batching.checkpoint_at(batch))
 
+    def _turn_tentative(self) -> None:
+        self._sending.tentative = self._processing.tentative = True
+        self._effects.append(Tell(TurnedTentative(self.number, self.epoch, self._intake.batch)))
+
+    def _end_tentative_batch(self, batch: int) -> None:
+        """Nothing of it is stored. What a sink has of a batch whose exact output is out is of no use."""
+        output = self._processing.end_tentative_batch(batch, self._batching.end_ns(batch))
+        if output is not None and batch + 1 > self._out:
+            self._effects.append(output)
+        self._sending.end_batch(batch)
+
     def _publish(self, effect: Publish) -> None:
         self._effects.append(effect)
         self._unpublished.append(effect.number)
@@ -247,7 +279,7 @@ class BatchedPartition(Partition):
         layout = self.layout
         common = self._snapshots, self._watermarks, self.tally, self._effects
         bounds = limits.frames_in_flight, limits.records_per_message
-        self._intake = BatchIntake(layout, self.tally, self._effects)
+        self._intake = TentativeIntake(layout, self.tally, self._effects)
         self._sending = BatchSending(layout, self._protocol, *common, *bounds)
         self._processing = BatchProcessing(layout, self._sending, *common)
         self._input = BatchSource(

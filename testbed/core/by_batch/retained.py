@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from testbed.core.frames import Frame
+from testbed.core.frames import Frame, FrameKind
 
 
 class Retained:
@@ -46,6 +46,10 @@ class Retained:
                 frames.popleft()
                 self.frames -= 1
             self._begun[channel] = until
+
+    def has_other_than(self, *kinds: FrameKind) -> bool:
+        """Whether a frame of another kind is here."""
+        return any(frame.kind not in kinds for frames in self._frames.values() for frame in frames)
 
     def after(self, channel: int, number: int) -> Iterator[Frame]:
         """What was sent on a channel since the checkpoint with this number. Raises `KeyError` if it was let go."""

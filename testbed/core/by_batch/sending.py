@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
 from testbed.core.by_batch.copy_links import CopyLinks, skip
 from testbed.core.by_batch.cutting import BORDER
 from testbed.core.by_batch.retained import Retained
@@ -13,6 +15,8 @@ from testbed.core.effects import Grant
 from testbed.core.frames import Frame, FrameKind
 from testbed.core.links import OutputLink
 from testbed.core.sending import Sending
+
+_TENTATIVE = {FrameKind.DATA: FrameKind.TENTATIVE, FrameKind.BORDER: FrameKind.TENTATIVE_BORDER}
 
 
 class BatchSending(Sending):
@@ -22,8 +26,9 @@ class BatchSending(Sending):
     restored, the channel begins anew with what was sent since the receiver's checkpoint. That backlog does not hold the
     partition up, so that the other receivers go on; what is sent after it does.
 
-    copies   the links to copies of receivers
-    muted    whether the partition is a copy itself: what it would send is only retained
+    copies      the links to copies of receivers; what is tentative is not for them
+    muted       whether the partition is a copy itself: what it would send is only retained
+    tentative   whether what is sent misses input: then it is not numbered, nor retained
     """
 
     def __init__(self, *parts: Any) -> None:
@@ -34,6 +39,7 @@ class BatchSending(Sending):
         self._awaiting_go: frozenset[int] = frozenset()
         self._backlog: dict[int, int] = {}  # by channel: how many frames of it have yet to be sent
         self.copies, self.muted = CopyLinks(self._effects, self._frames_in_flight), False
+        self.tentative = False
 
     def restore_at(self, epoch: int, sent: Mapping[int, int], number: int, muted: bool = False) -> None:
         """Go on in this epoch at the checkpoint with this number."""
@@ -42,7 +48,7 @@ class BatchSending(Sending):
         self.copies.clear()
         self._retained = Retained(self._links, number)
         self._down = self._awaiting_go = frozenset()
-        self._backlog = {}
+        self._backlog, self.tentative = {}, False
 
     def start(self) -> None:
         super().start()
@@ -64,11 +70,9 @@ class BatchSending(Sending):
 
     def end_batch(self, batch: int) -> None:
         """All of a batch has been sent."""
+        kind, watermark_ns = self._kind(FrameKind.BORDER), self._watermarks.current_ns
         for link in self._links.values():
-            watermark_ns = self._watermarks.current_ns
-            self._post(
-                link, Frame(FrameKind.BORDER, link.epoch, link.channel.id, link.sent, watermark_ns, BORDER.pack(batch))
-            )
+            self._post(link, Frame(kind, link.epoch, link.channel.id, link.sent, watermark_ns, BORDER.pack(batch)))
 
     def announce(self) -> None:
         """Borders tell how far event time is."""
@@ -139,13 +143,29 @@ class BatchSending(Sending):
         """How many more frames may be sent on a channel."""
         return self._links[channel].credit
 
+    @property
+    def retains_tentative(self) -> bool:
+        """Whether something is retained that is not exact."""
+        return self._retained.has_other_than(FrameKind.DATA, FrameKind.BORDER)
+
+    def _kind(self, exact: FrameKind) -> FrameKind:
+        return _TENTATIVE[exact] if self.tentative else exact
+
+    def _send(self, link: OutputLink, batch: pa.RecordBatch | None) -> None:
+        if not self.tentative:
+            super()._send(link, batch)
+            return
+        kind, watermark_ns = self._kind(FrameKind.DATA), self._watermarks.current_ns
+        self._post(link, Frame(kind, link.epoch, link.channel.id, link.sent, watermark_ns, b"", batch))
+
     def _post(self, link: OutputLink, frame: Frame) -> None:
-        self._retained.add(frame)
+        if not self.tentative:
+            self._retained.add(frame)
+            self.copies.post(frame)
         if link.channel.id in self._down or self.muted:
             self._tally.protocol_bytes += frame.protocol_bytes()
         else:
             super()._post(link, frame)
-        self.copies.post(frame)
 
     def _flush(self, link: OutputLink) -> None:
         channel, before = link.channel.id, len(link.waiting)

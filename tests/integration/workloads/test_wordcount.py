@@ -13,8 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from experiments.engines import EngineName
-from experiments.spec import EngineSpec
+from experiments.engines import EngineName, EngineSpec
 from experiments.workloads import WordCountSpec
 from infra.broker import Broker
 from infra.cluster import Handle
@@ -133,8 +132,7 @@ class Bench:
 
     def judge(self) -> list[dict[str, int]]:
         """The quality of every closed window, from the archive of the run."""
-        engine = EngineName.STRUCTURED_STREAMING
-        archive.archive(self.spark, self.raw, self.sent.broker, self.sent.workload(self.depth), engine)
+        archive.archive(self.spark, self.raw, self.sent.broker, self.sent.workload(self.depth), EngineSpec())
         watermark_ms = closed_until_ms(micro_batches(events(self.raw / "query.jsonl", QUERY))) or 0
         final = closed(
             self.sent.workload(self.depth),

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import dataflow_kills, dataflow_memory, dataflow_pause, dataflow_slot, dataflow_throughput
 from benchmarks.dataflow_memory import _behind_s, _slot_mb
-from benchmarks.dataflow_throughput import Cluster, _figures, job_of
+from benchmarks.dataflow_throughput import BenchmarkCluster, _figures, job_of
 from infra.cluster import Handle
 
 JOB = job_of("q1-none-0", "q1", "none", 2, Path("root"))
@@ -40,7 +40,7 @@ def test_a_host_whose_slot_was_lost_is_told_in_one_line(tmp_path):
     handle = Handle("run-1", "local", token_hex(8), str(tmp_path))
     logs = re.escape(str(tmp_path / "hosts" / "worker-1" / "logs"))
     with pytest.raises(SystemExit, match=f"worker-1 has no slot: .*{logs}"):
-        _slot_mb(Cluster(None, handle, tmp_path), "worker-1")
+        _slot_mb(BenchmarkCluster(None, handle, tmp_path), "worker-1")
 
 
 def test_sources_that_have_reported_nothing_are_behind_all_that_is_due(tmp_path):

@@ -5,9 +5,11 @@ import pytest
 from experiments import spec
 from experiments.engines import Protocol
 from experiments.errors import BadInput
+from experiments.recovery_modes import OF_THE_TESTBED, PARTIAL, RecoveryMode
 from experiments.workloads import TESTBED
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES
+from testbed.recovery import STRATEGIES
 
 EXAMPLE, BATCHED = "dataflow-q12", "{name: dataflow, protocol: batch-aligned"
 
@@ -15,6 +17,35 @@ EXAMPLE, BATCHED = "dataflow-q12", "{name: dataflow, protocol: batch-aligned"
 def test_experiments_and_the_testbed_know_the_same_queries_and_protocols():
     assert set(QUERIES) == TESTBED
     assert [protocol.value for protocol in Protocol] == list(PROTOCOLS)
+
+
+def test_experiments_and_the_testbed_know_the_same_recovery_strategies():
+    assert [mode.value for mode in OF_THE_TESTBED] == list(STRATEGIES)
+    assert [mode.value for mode in PARTIAL] == [name for name, each in STRATEGIES.items() if each.partial]
+
+
+def test_the_default_of_recovery_is_that_of_the_engine():
+    assert spec.load("wordcount").engine.recovery_run is RecoveryMode.QUERY
+    assert spec.load(EXAMPLE).engine.recovery_run is RecoveryMode.GLOBAL
+    passive = spec.load(EXAMPLE, ["engine.recovery=passive", "engine.protocol=batch-aligned", "engine.standby=1"])
+    assert (passive.engine.recovery_run, passive.engine.standby_run) == (RecoveryMode.PASSIVE, 1)
+    assert passive.engine.recovers_in_parts
+    assert not spec.load(EXAMPLE).engine.recovers_in_parts
+
+
+def test_a_slot_that_stands_by_needs_no_partition():
+    spare = ["cluster.workers=3", "engine.standby=1", "engine.partitions=2"]
+    assert spec.load(EXAMPLE, spare).engine.partitions == 2
+    with pytest.raises(BadInput, match=r"at least 2 with engine dataflow: each of .* slots that does not stand by"):
+        spec.load(EXAMPLE, [*spare[:2], "engine.partitions=1"])
+
+
+def test_a_run_of_the_testbed_from_before_it_had_strategies_is_read():
+    """The documents of such runs state the default of that time, which the testbed passed over."""
+    document = spec.load(EXAMPLE).model_dump(mode="json")
+    del document["engine"]["standby"]
+    document["engine"]["recovery"] = "query"
+    assert spec.Experiment.model_validate(document).engine.recovery_run is RecoveryMode.GLOBAL
 
 
 def test_the_testbed_has_defaults_of_its_own():
@@ -30,7 +61,7 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine.protocol=hope", "engine.protocol", "'none', 'coordinated', 'uncoordinated'"),
         ("engine.records_per_message=0", "engine.records_per_message", "1 or more"),
         ("workload.query=q5", "workload.query", "q1, q3, q8, q12 with engine dataflow"),
-        ("workload={}", "workload.name", "nexmark, reachability or window-tree with engine dataflow"),
+        ("workload={}", "workload.name", "nexmark, reachability, window-tree, top-100, incidents or hashtags with"),
         ("workload={name: reachability}", "engine.protocol", "uncoordinated, .* would wait for itself"),
         ("engine.batch_length_s=0.5", "engine.batch_length_s", "left out unless engine.protocol is batch-aligned"),
         (f"engine={BATCHED}, batch_length_s: 60}}", "engine.batch_length_s", "at most the checkpoint interval, 8"),
@@ -44,13 +75,56 @@ def test_the_testbed_has_defaults_of_its_own():
         ("workload={name: window-tree, parallelism: [2]}", "workload.parallelism", "2 or more"),
         ("workload={name: window-tree, parallelism: [2, 0]}", "workload.parallelism.1", "1 or more"),
         ("workload={name: window-tree, sources: 2}", "workload.sources", "no such field"),
+        ("workload={name: top-100}", "engine.partitions", "8 with top-100, as many as its source has"),
+        ("workload={name: top-100, parallelism: [2, 1]}", "workload.parallelism", "3 or more"),
+        ("workload={name: top-100, parallelism: [2, 1, 1, 1]}", "workload.parallelism", "at most 3"),
+        ("workload={name: top-100, parallelism: [2, 1, 2]}", "workload.parallelism.2", "at most 1, as many as"),
+        ("workload={name: top-100, binding: tied}", "workload.binding", "'bound' or 'spread'"),
+        ("workload={name: top-100, entries: 99}", "workload.entries", "100 or more"),
+        ("workload={name: top-100, entries: 100, parallelism: [101, 1, 1]}", "workload.entries", "at least 101, one"),
+        ("workload={name: top-100, skew: -1}", "workload.skew", "0 or more"),
+        ("workload={name: incidents}", "engine.partitions", "4 with incidents, as many as its source has"),
+        ("workload={name: incidents, slide_s: 2.5}", "workload.slide_s", "whole seconds with incidents"),
+        ("workload={name: incidents, segments: 3}", "workload.segments", "at least 4, one for each partition"),
+        ("workload={name: incidents, events_per_incident: 20001}", "workload.events_per_incident", "a multiple of 4"),
+        (
+            "workload={name: incidents, events_per_incident: 4000}",
+            "workload.events_per_incident",
+            "at least 6472: all",
+        ),
+        ("workload={name: incidents, jam_share: 1.1}", "workload.jam_share", "1 or less"),
+        ("workload={name: incidents, users: 0}", "workload.users", "1 or more"),
+        ("engine.planner=exact", "engine.planner", "left out unless engine.recovery is query-centric"),
+        ("engine.capacity=3", "engine.capacity", "left out unless engine.recovery is query-centric"),
+        ("engine.recovery=query-centric", "engine.recovery", "global unless engine.protocol is batch-aligned"),
+        ("workload={name: hashtags, topology: three}", "workload.topology", "'two-windows' or 'fifteen-queries'"),
+        ("workload={name: hashtags, priorities: [1, 2]}", "workload.priorities", "one for each of 15 queries, or none"),
+        ("workload={name: hashtags, topology: two-windows, priorities: [1, -2]}", "workload.priorities.1", "1 or more"),
+        (
+            "workload={name: hashtags, topology: two-windows, priorities: [1, 11]}",
+            "workload.priorities.1",
+            "10 or less",
+        ),
+        ("workload={name: hashtags, window_s: 3}", "workload.window_s", "at least 4 times slide_s: each of 4 windows"),
+        ("workload={name: hashtags, window_s: 5.5}", "workload.window_s", "a multiple of slide_s, 1"),
+        ("workload={name: hashtags, hashtags: 1}", "workload.hashtags", "2 or more"),
         ("engine.store=/tmp/x", "engine.store", "s3://"),
         ("engine.store_endpoint=http://127.0.0.1:9000", "engine.store_endpoint", "left out without engine.store"),
         ("engine.partitions=1", "engine.partitions", "at least 2 with engine dataflow"),
         ("engine.trigger=real-time", "engine.trigger", "left out with engine dataflow"),
-        ("engine.recovery=task", "engine.recovery", "left out with engine dataflow"),
+        ("engine.recovery=task", "engine.recovery", "global, blocking, passive, query-centric with engine dataflow"),
+        ("engine.recovery=query", "engine.recovery", "global, blocking, passive, query-centric with engine dataflow"),
+        ("engine.recovery=hope", "engine.recovery", "'blocking', 'passive' or 'query-centric'"),
+        ("engine.recovery=passive", "engine.recovery", "global unless engine.protocol is batch-aligned"),
+        ("engine.standby=2", "engine.standby", "at most 1: of workers x worker_cores slots, one at least must host"),
+        ("engine.standby=-1", "engine.standby", "0 or more"),
         ("faults={events: [{at: 1, kind: driver-kill}]}", "faults", "any other kind with engine dataflow"),
         ("engine.name=structured-streaming", "engine.protocol", "left out with engine structured-streaming"),
+        ("engine={recovery: passive}", "engine.recovery", "query, task with engine structured-streaming"),
+        ("engine={standby: 1}", "engine.standby", "left out with engine structured-streaming"),
+        ("engine.tentative=true", "engine.tentative", "left out unless engine.recovery is blocking, passive"),
+        (f"engine={BATCHED}, tentative: true}}", "engine.tentative", "left out unless engine.recovery is blocking"),
+        ("engine={tentative: true}", "engine.tentative", "left out with engine structured-streaming"),
     ],
 )
 def test_what_does_not_fit_is_named_in_one_line(override, field, allowed):
@@ -60,7 +134,7 @@ def test_what_does_not_fit_is_named_in_one_line(override, field, allowed):
     assert "\n" not in str(mistake.value)
 
 
-@pytest.mark.parametrize("workload", ["reachability", "window-tree"])
+@pytest.mark.parametrize("workload", ["reachability", "window-tree", "top-100", "incidents", "hashtags"])
 def test_structured_streaming_refuses_what_only_the_testbed_has(workload):
     with pytest.raises(BadInput, match="wordcount, nexmark or own-job with engine structured-streaming") as mistake:
         spec.load("wordcount", [f"workload={{name: {workload}}}"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.plain_files import LARGEST_BYTES, RefusedFile, TooLarge, read_end, read_plain, read_whole
+from experiments.plain_files import LARGEST_BYTES, RefusedFile, TooLarge, open_below, read_end, read_plain, read_whole
 from tests.unit.strange_files import STRANGE, put
 
 NOBODY = 65534
@@ -91,6 +91,8 @@ def test_of_a_log_that_a_host_wrote_its_end_is_read_and_nothing_that_it_leads_to
         read_end(tmp_path, "logs/hard.log", uid)
     with pytest.raises(RefusedFile, match=f"a file of user {uid}"):
         read_end(tmp_path, "logs/short.log", uid + 1)
+    with open(open_below(tmp_path, "logs/hard.log", uid=None, more_names=True), "rb") as file:
+        assert file.read() == b"root:x:0:0"
     (tmp_path / "linked").symlink_to(logs)
     with pytest.raises(OSError, match="linked"):
         read_end(tmp_path, "linked/short.log", uid)

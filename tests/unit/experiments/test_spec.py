@@ -10,6 +10,7 @@ from experiments import spec
 from experiments.errors import BadInput
 from experiments.faults import FaultSpec
 from experiments.parsing import parse
+from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
 from experiments.workloads import NexmarkQuery, NexmarkSpec, WordCountSpec
 
@@ -39,7 +40,7 @@ def test_an_empty_file_is_the_default_experiment(tmp_path):
     ("override", "read"),
     [
         ("load.rate=5000", lambda e: e.load.rate == 5000.0),
-        ("engine.recovery=task", lambda e: e.engine.recovery is spec.RecoveryMode.TASK),
+        ("engine.recovery=task", lambda e: e.engine.recovery is RecoveryMode.TASK),
         ("workload.corpus=/usr/share/doc", lambda e: e.workload.corpus == "/usr/share/doc"),
         ("workload.corpus=null", lambda e: e.workload.corpus is None),
         ("faults.processes.1.rate=0.5", lambda e: [p.rate for p in e.faults.processes] == [0.01, 0.5]),

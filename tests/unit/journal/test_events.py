@@ -79,7 +79,7 @@ def test_every_kind_of_event_comes_back_as_it_was_written(tmp_path, vocabulary, 
         (
             STORED,
             '{"event": "checkpoint", "at_ns": 9, "partition": "bids.0", "number": 4, "seconds": 0.5, "size_bytes": 70,'
-            ' "forced": true}',
+            ' "forced": true, "taken_ns": null}',
         ),
         (
             REPORT,

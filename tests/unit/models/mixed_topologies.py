@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from models.topology import Inputs, Partitioning, Topology, parse_topology
+from models.topology import InputCorrelation, Partitioning, Topology, parse_topology
 
 
 def topology_of(
@@ -14,7 +14,7 @@ def topology_of(
 ) -> Topology:
     """Operators as their parallelism or the rates of their tasks, streams as "O1 merge O2"."""
     documents = [
-        {"name": name, "inputs": Inputs.CORRELATED if name in set(joins) else Inputs.INDEPENDENT}
+        {"name": name, "inputs": InputCorrelation.CORRELATED if name in set(joins) else InputCorrelation.INDEPENDENT}
         | ({"parallelism": tasks} if isinstance(tasks, int) else {"parallelism": len(tasks), "output_rates": tasks})
         for name, tasks in operators.items()
     ]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.fidelity import Scorer, score, worst_case
-from models.topology import Inputs
+from models.topology import InputCorrelation
 from tests.unit.models.small_topologies import build, topologies
 
 
@@ -95,7 +95,7 @@ def information_loss(topology, failed, join_losses=True):
                 loss[task] = 1.0
             elif not streams:
                 loss[task] = 0.0
-            elif operator.inputs is Inputs.CORRELATED and join_losses:
+            elif operator.inputs is InputCorrelation.CORRELATED and join_losses:
                 loss[task] = 1.0 - np.prod([1.0 - lost for _, lost in streams])
             else:
                 loss[task] = sum(rate * lost for rate, lost in streams) / sum(rate for rate, _ in streams)

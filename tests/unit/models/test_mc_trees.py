@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 
 from models.fidelity import Scorer, worst_case
 from models.replication.mc_trees import count_mc_trees, mc_trees
-from models.topology import Inputs
+from models.topology import InputCorrelation
 from tests.unit.models.small_topologies import build, topologies
 
 
@@ -24,8 +24,8 @@ def figure_1(inputs):
 @pytest.mark.parametrize(
     ("inputs", "count", "example"),
     [
-        (Inputs.INDEPENDENT, 16, ["O1.0", "O3.0", "O4.0"]),
-        (Inputs.CORRELATED, 8, ["O1.0", "O2.0", "O3.0", "O4.0"]),
+        (InputCorrelation.INDEPENDENT, 16, ["O1.0", "O3.0", "O4.0"]),
+        (InputCorrelation.CORRELATED, 8, ["O1.0", "O2.0", "O3.0", "O4.0"]),
     ],
 )
 def test_the_papers_example(inputs, count, example):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from experiments.errors import BadInput
 from models.replication.parts import PartKind
 from models.replication.random_topologies import TopologySpec, generate
-from models.topology import Inputs, Partitioning
+from models.topology import InputCorrelation, Partitioning
 
 specs = st.builds(
     lambda low, more, tasks, spread, kind, exponent, joins, two: TopologySpec(
@@ -53,7 +53,7 @@ def test_as_many_operators_join_and_have_two_inputs_as_asked_and_possible(spec, 
     topology = generate(np.random.default_rng(seed), spec)
     count = len(topology.operators)
     two = [o for o in topology.operators if len(topology.inputs_of[o.name]) == 2]
-    joins = [o for o in topology.operators if o.inputs is Inputs.CORRELATED]
+    joins = [o for o in topology.operators if o.inputs is InputCorrelation.CORRELATED]
     assert len(two) == min(int(spec.two_input_share * count + 0.5), (count - 1) // 2)
     assert len(joins) == min(int(spec.join_share * count + 0.5), len(two))
     assert all(join in two for join in joins)
@@ -75,7 +75,7 @@ def test_half_of_the_operators_of_the_paper_join_as_far_as_a_tree_has_room():
     counts = {}
     for seed in range(60):
         topology = drawn(seed, join_share=0.5)
-        counts[len(topology.operators)] = sum(o.inputs is Inputs.CORRELATED for o in topology.operators)
+        counts[len(topology.operators)] = sum(o.inputs is InputCorrelation.CORRELATED for o in topology.operators)
     assert counts == {5: 2, 6: 2, 7: 3, 8: 3, 9: 4, 10: 4}
 
 
@@ -93,7 +93,11 @@ def test_settings_are_compared_on_the_same_shapes():
 
 def test_the_joins_of_a_smaller_share_are_among_those_of_a_larger():
     joins = [
-        {o.name for o in drawn(5, operators=(10, 10), join_share=share).operators if o.inputs is Inputs.CORRELATED}
+        {
+            o.name
+            for o in drawn(5, operators=(10, 10), join_share=share).operators
+            if o.inputs is InputCorrelation.CORRELATED
+        }
         for share in (0.0, 0.1, 0.2, 0.3, 0.4)
     ]
     assert [len(found) for found in joins] == [0, 1, 2, 3, 4]

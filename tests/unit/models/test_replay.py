@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from models import partial_rollback
+from models.replay.borders import Borders
 from models.replay.micro_batches import MicroBatches
 from models.replay.periods import Periods, Rounds
 from models.replay.process import Faults, ReplayResult, replay
@@ -43,6 +44,13 @@ def test_one_fault_by_hand():
 def test_a_checkpoint_that_is_not_complete_costs_the_period_before_it_too():
     assert of(replayed(periods(), faults(47.4)))[2] == [pytest.approx(10.4)]
     assert of(replayed(periods(), faults(47.6)))[2] == [pytest.approx(0.6)]
+
+
+def test_hosts_that_are_left_keep_their_part():
+    """At 46.5 half of 9.5 s is lost, and the rest counts; of the 4 s until 62.5 all."""
+    found = replayed(Periods(10.0, ONE, 0.5 * ONE, lost_shares=[0.5, 1.0]), faults(46.5, 62.5))
+    assert of(found) == ([12.0, 12.0], [0.0, 0.0], [pytest.approx(4.75), pytest.approx(4.0)])
+    assert found.utilizations == pytest.approx([(37 * 0.9 + 4.75 + (100 - 74.5) * 0.9) / 100])
 
 
 def test_work_that_was_lost_from_before_the_window_does_not_count():
@@ -94,6 +102,34 @@ def test_rounds_are_taken_by_a_clock_that_no_recovery_sets_back():
     taken_s = np.arange(5.0, 100.0, 10.0)
     found = replayed(Rounds(10.0, ONE, taken_s, taken_s + 0.5), faults(25.3, 44.0, 96.0))
     assert of(found)[2] == [pytest.approx(10.3), pytest.approx(44.0 - 37.3), pytest.approx(1.0)]
+
+
+def borders(*, load: float, runs=1, cost_s=1.0, lag_s=0.5, behind_s=0.0) -> Borders:
+    """Each 10 s of event time from -3 on."""
+    each = np.ones(runs)
+    return Borders(10.0, -3.0, cost_s * each, lag_s * each, load, behind_s * each)
+
+
+def test_borders_are_met_as_their_records_are_read():
+    """At 46.5 all is read that is due, and the border at 37 is complete. From 58.5 on 21.5 s are read in half the time.
+
+    So the system is at the border at 47 after 5 s, and at that at 57 after 10; at 66 the former is complete. From 67 on
+    20 s are behind, and read by 87. At 97.2 the border at 97 has been read, but is not complete: all goes from 87 on.
+    """
+    given = faults(46.5, 66.0, 97.2, restart_s=np.array([[12.0, 1.0, 1.0]]))
+    found = replayed(borders(load=0.5), given)
+    assert of(found)[2] == pytest.approx([0.5 * 9.5, 2.5, 0.5 * 10.2])
+    paid_s = 3.7 + 1.0 + 4.0 + 0.36  # borders that were met: up to 37, 63.5 and 87, and of 1.8 s at the end
+    assert found.utilizations == pytest.approx([(100 - 14 - (4.75 + 2.5 + 5.1) - paid_s) / 100])
+
+
+def test_a_system_that_falls_behind_meets_its_borders_more_slowly():
+    """A second takes 1.25 s. It is 4 s behind at -3, so that it comes to the border at -3 after 5 s, at 2.
+
+    From 21.9 on it goes on there, and comes to the border at 7 after 12.5 s, at 34.4.
+    """
+    found = replayed(borders(load=1.25, behind_s=4.0), faults(9.9, 40.0))
+    assert of(found)[2] == pytest.approx([7.9, 5.6])
 
 
 def test_a_batch_is_lost_from_its_start_and_done_again_at_once():
@@ -198,6 +234,12 @@ def test_over_poisson_faults_the_mean_of_the_replay_is_eq_10(hop_delay_s, depth)
     expected = utilization(RATE, COST_S, RECOVERY_S, INTERVAL_S, hop_delay_s, depth)
     assert mean == pytest.approx(expected, abs=4 * error)
     assert error < 0.001
+
+
+@pytest.mark.parametrize("load", [1.0, 1.25])
+def test_over_poisson_faults_borders_meet_eq_10_at_the_interval_that_the_load_makes_of_theirs(load):
+    mean, error = mean_over_poisson_faults(lambda runs: borders(load=load, runs=runs, cost_s=COST_S, lag_s=0.8))
+    assert mean == pytest.approx(utilization(RATE, COST_S, RECOVERY_S, load * INTERVAL_S, 0.4, 3), abs=4 * error)
 
 
 @pytest.mark.extended

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments.errors import BadInput
-from models.topology import Inputs, load_topology, parse_topology
+from models.topology import InputCorrelation, load_topology, parse_topology
 from tests.unit.models.small_topologies import build, document
 
 STREAM = {"from": "A", "to": "B", "partitioning": "full"}
@@ -54,7 +54,7 @@ def test_rates_costs_and_priorities_default_to_one_and_inputs_to_independent():
     topology = build({"A": 2})
     for field in ("output_rates", "costs", "priorities"):
         assert topology.values(field).tolist() == [1.0, 1.0]
-    assert topology.operators[0].inputs is Inputs.INDEPENDENT
+    assert topology.operators[0].inputs is InputCorrelation.INDEPENDENT
 
 
 def test_masks_and_names_are_inverse():

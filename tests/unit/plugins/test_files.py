@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +12,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from plugins import runs
+from plugins.files import OpenedFile, OwnFile, send
 from results.damage import Damaged
 from results.runs.store import Run
 from results.tables.schema import RUN_TABLES
@@ -81,6 +84,67 @@ def test_a_report_that_is_a_link_is_not_followed(browser: TestClient, run: Run, 
     run.report.unlink()
     run.report.symlink_to(tmp_path / "secret.html")
     assert browser.get("/aftershock/runs/one/report.html").status_code == 404
+
+
+def to_a_link(run: Run, secret: Path) -> None:
+    (run.root / "plots" / "timeline.svg").unlink()
+    (run.root / "plots" / "timeline.svg").symlink_to(secret)
+
+
+def to_a_folder_that_is_a_link(run: Run, secret: Path) -> None:
+    (run.root / "plots").rename(run.root / "plots-before")
+    (secret.parent / "timeline.svg").write_text(SECRET)
+    (run.root / "plots").symlink_to(secret.parent)
+
+
+def to_a_pipe(run: Run, secret: Path) -> None:
+    """One that nobody writes to: who opens it by its name waits for ever."""
+    (run.root / "plots" / "timeline.svg").unlink()
+    os.mkfifo(run.root / "plots" / "timeline.svg")
+
+
+def to_nothing(run: Run, secret: Path) -> None:
+    (run.root / "plots" / "timeline.svg").unlink()
+
+
+SWAPS = pytest.mark.parametrize("swap", [to_a_link, to_a_folder_that_is_a_link, to_a_pipe, to_nothing])
+
+
+@SWAPS
+def test_a_file_that_is_swapped_after_it_was_looked_up_is_not_served(
+    browser: TestClient, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swap: Callable[[Run, Path], None]
+):
+    def swapped(file: OwnFile | None) -> OpenedFile:
+        swap(run, tmp_path / "secret.html")
+        return send(file)
+
+    monkeypatch.setattr(runs, "send", swapped)
+    response = browser.get("/aftershock/runs/one/plots/timeline.svg")
+    assert response.status_code == 404
+    assert SECRET not in response.text
+
+
+@SWAPS
+def test_a_file_that_is_swapped_after_it_was_opened_is_served_as_it_was(
+    browser: TestClient, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swap: Callable[[Run, Path], None]
+):
+    before = (run.root / "plots" / "timeline.svg").read_bytes()
+
+    def swapped(file: OwnFile | None) -> OpenedFile:
+        opened = send(file)
+        swap(run, tmp_path / "secret.html")
+        return opened
+
+    monkeypatch.setattr(runs, "send", swapped)
+    assert browser.get("/aftershock/runs/one/plots/timeline.svg").content == before
+    still_open = [os.path.realpath(descriptor) for descriptor in Path("/proc/self/fd").iterdir()]
+    assert not [path for path in still_open if "timeline.svg" in path]
+
+
+def test_a_part_of_a_file_can_be_asked_for(browser: TestClient, run: Run):
+    whole = (run.root / "plots" / "timeline.svg").read_bytes()
+    response = browser.get("/aftershock/runs/one/plots/timeline.svg", headers={"Range": "bytes=2-5"})
+    assert (response.status_code, response.content) == (206, whole[2:6])
 
 
 def test_a_run_store_on_another_disk_works(browser: TestClient, run: Run, tmp_path: Path):

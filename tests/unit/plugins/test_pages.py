@@ -107,6 +107,16 @@ def test_a_run_shows_verdicts_figures_plots_and_tables(browser: TestClient):
     assert "/dags/benchmark/runs/manual__2026-09-21T14%3A13%3A20%2B00%3A00" in page.all("href")
 
 
+def test_a_run_shows_what_it_advises(browser: TestClient):
+    """One whose experiment is not known advises nothing, and the page is whole all the same."""
+    run = synthetic.make_run(store.home() / "runs", run_id="one")
+    assert "Recommended" not in get(browser, "/aftershock/runs/one").words
+    store.write_json(run.experiment_path, synthetic.experiment().model_dump(mode="json"))
+    words = get(browser, "/aftershock/runs/one").words
+    for each in ("Recommended", "7.4 s", "5.0 to 13.9 s", "of single recoveries"):
+        assert each in words
+
+
 def test_a_run_of_the_testbed_tells_its_protocol_and_nothing_that_it_has_not(browser: TestClient):
     run = write_run("one")
     (row,) = run.table("runs").astype(object).where(lambda table: table.notna(), None).to_dict("records")

@@ -148,6 +148,9 @@ def test_every_kind_of_check_is_seen_to_fail() -> None:
     """No check may be unable to fail: schemas and values share code over tables, the others are each listed."""
     seen = {name for name, _, _ in DAMAGE}
     apart = {"sustainable.bracketed", "sustainable.sustained"}  # of a run that searched
+    apart |= {"tentative.apart", "tentative.corrected", "tentative.accuracy"}  # `test_tentative_checks`
+    apart |= {"restores.as_modelled"}  # of a run that recovers in parts: see test_restores
+    apart |= {"query_recoveries.as_planned"}  # of a run that recovers query by query: see test_query_recoveries
     assert {check.name for check in CHECKS if not check.name.endswith((".schema", ".values"))} <= seen | apart
 
 

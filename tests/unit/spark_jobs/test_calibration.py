@@ -4,7 +4,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from aftershock.run.engines.engine import read_calibration
 from journal.events.query import BatchTiming
+from spark_jobs.calibration import Calibration
+from spark_jobs.streaming import driver
 from spark_jobs.streaming.calibration import CLOSE_ENOUGH, LOAD_FACTOR, WARM, approach
 
 TARGET_S = 7.6
@@ -82,3 +85,13 @@ def test_an_interval_that_the_overhead_fills_still_has_records():
     found = approach(Executors(fixed_s=9.0, known_s=9.0, work_s=0.2).measure, TARGET_S)
     assert found.batch_records > 0
     assert found.overhead_s > TARGET_S
+
+
+def test_a_driver_that_is_started_again_takes_the_batch_that_the_first_one_found(tmp_path, monkeypatch):
+    found, measured = Calibration(900.0, 0.5, 1100.0, 70), []
+    monkeypatch.setattr(driver, "calibrate", lambda *given: measured.append(given) or found)
+    monkeypatch.setattr(driver, "_all_up", lambda *_: True)
+    path = tmp_path / "calibration.json"
+    assert [driver._batch_records(None, None, None, path) for _ in range(2)] == [70, 70]
+    assert len(measured) == 1
+    assert read_calibration(path) == found

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.fault_kinds import FaultKind
-from experiments.spec import RecoveryMode
+from experiments.recovery_modes import RecoveryMode
 from journal.events.common import ExecutorsLost
 from journal.events.injector import Absorbed, Healed, Injected
 from journal.events.query import QUERY, QueryReady

@@ -5,12 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from journal.events.testbed import TESTBED
+from journal.events.testbed import TESTBED, Report
 from results.tables.schema import RUN_TABLES
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.testbed_tables import (
-    as_query_journal,
     batches,
     follow,
     ledger,
@@ -112,6 +111,24 @@ def test_the_ledger_covers_the_window_and_knows_what_was_lost():
     assert {each.fault for each in found if each.kind in ("lost", "detect", "restart")} == {3}
 
 
+def test_a_source_that_the_first_report_lacks_has_not_read_everything_since():
+    """A fault at 29 takes back all since the recovery at 25, whether or not the report at 25 tells of all sources."""
+    again = Outage(4, 1, at(29), at(30))
+    whole = [event for event in JOURNAL if event.at_ns <= at(29)]
+    whole.append(told("recovering", 30, epoch=3, line={"a": 1}, positions=positions(16_000)))
+    lacking = [_without_partition_1(event) if event.at_ns == at(25) else event for event in whole]
+    for journal in (whole, lacking):
+        lost = [each for each in ledger((at(2), at(38)), journal, [KILLED, again]) if each.fault == 4]
+        lost_s = sum(each.end_ns - each.start_ns for each in lost if each.kind == "lost") / NS
+        assert lost_s == pytest.approx(4.0 * (1 - IDLE), abs=0.01)
+
+
+def _without_partition_1(event):
+    if not isinstance(event, Report):
+        return event
+    return replace(event, positions={name: read for name, read in event.positions.items() if name.endswith(".0")})
+
+
 def test_a_second_recovery_takes_no_more_than_what_was_kept():
     """The second goes back to 17,000, beyond the line of the first: what was kept before the first death stays."""
     again = Outage(4, 1, at(30), at(31), at(33))
@@ -168,7 +185,3 @@ def test_what_a_recovery_leaves_behind_is_invalid():
 def test_the_overhead_of_messages():
     assert message_overhead(JOURNAL) == pytest.approx(1.25)
     assert message_overhead([]) is None
-
-
-def test_a_lost_slot_is_what_the_query_notices():
-    assert [each.name for each in as_query_journal(JOURNAL)] == ["ready", "executors-lost", "ready"]

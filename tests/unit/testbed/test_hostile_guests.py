@@ -13,9 +13,9 @@ import pytest
 from journal.reader import raw_entries
 from journal.writer import Journal
 from testbed.core.checkpoints import Checkpoint
-from testbed.core.control import Go, NotStored, Published, Ready, Stored, Unreadable, encode_message
+from testbed.core.control import Go, NotStored, Published, Ready, Stored, TurnedTentative, Unreadable, encode_message
 from testbed.runtime import messages
-from testbed.runtime.messages import SLOT, Broken, Failed, Hello, Kept, SlotStatus, Stop
+from testbed.runtime.messages import SLOT, Broken, Failed, Hello, Kept, Loaded, Reached, SlotStatus, Stop
 from testbed.runtime.secret import RunSecret
 from testbed.runtime.server import Server
 from testbed.runtime.slot import Slot
@@ -69,6 +69,11 @@ JOINED = {
     "a status of a partition that is none": told(SlotStatus(1, {99: {}})),
     "a place of a partition that is none": told(SlotStatus(1, {}, {-1: 0})),
     "a checkpoint of a partition that is none": told(SlotStatus(1, kept=(Kept(99, 1, 0.1, 1, False),))),
+    "a checkpoint of tomorrow": told(SlotStatus(1, kept=(Kept(0, 1, 0.1, 1, False, age_s=-1.0),))),
+    "a state that was loaded for a partition that is none": told(SlotStatus(1, loaded=(Loaded(99, 1, 0.1, 1, 0.1),))),
+    "the arrival of a partition that is none": told(SlotStatus(1, reached=(Reached(99, 1, 1, 1, 0.1),))),
+    "an arrival years ago": told(SlotStatus(1, reached=(Reached(0, 1, 1, 1, 1e9),))),
+    "progress on a channel that is none": told(SlotStatus(1, progress={0: {99: 1}})),
     "no number for CPU time": plain("SlotStatus", **STATUS | {"cpu_s": float("nan")}),
     "an empty report": block(0, b"{}"),
     "a report of a partition that is none": reported(Ready(99, 1)),
@@ -151,7 +156,16 @@ GOOD = [
     HELLO,
     told(SlotStatus(1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12)),
     told(Broken(1, 0)),
-    *map(reported, (Ready(0, 1), Unreadable(0, 1, "bids.0/state-1-1"), NotStored(0, 1, 1), Published(6, 1))),
+    *map(
+        reported,
+        (
+            Ready(0, 1),
+            Unreadable(0, 1, "bids.0/state-1-1"),
+            NotStored(0, 1, 1),
+            TurnedTentative(6, 1, 0),
+            Published(6, 1),
+        ),
+    ),
 ]
 
 

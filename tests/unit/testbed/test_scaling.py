@@ -1,5 +1,7 @@
 """The simulation of large clusters, against what can be said of small ones by hand."""
 
+import itertools
+import time
 from dataclasses import replace
 
 import pytest
@@ -10,11 +12,14 @@ from testbed.core.checkpoints import initial_line
 from testbed.core.layout import lay_out
 from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS, by_name
+from testbed.protocols.uncoordinated import Uncoordinated
 from testbed.queries import dataflow
+from testbed.scaling import measure
+from testbed.scaling import study as scaling_study
 from testbed.scaling.costs import Costs, Linear, OperatorCosts, fitted
 from testbed.scaling.measure import costs
 from testbed.scaling.simulation import Cluster, Load
-from testbed.scaling.study import study
+from testbed.scaling.study import Deployment, study
 
 FREE, Q1, Q12 = Linear(0.0, 0.0), NexmarkSpec(), NexmarkSpec(query=NexmarkQuery.Q12)
 PER_MESSAGE_S, PER_RECORD_S, HOP_S = 1e-3, 1e-5, 1e-3
@@ -173,6 +178,31 @@ def test_a_disturbance_and_large_objects_leave_the_cost_of_small_ones():
 def test_what_costs_nothing_and_what_was_not_seen_is_free():
     assert fitted([(10.0, 100.0, 0.0), (10.0, 1000.0, 0.0)]) == FREE
     assert fitted([(0.0, 0.0, 0.5)]) == FREE
+
+
+def test_a_hook_costs_the_cpu_that_it_uses_and_not_the_time_that_passes(monkeypatch):
+    """Or else another process that takes the CPU away for a while would make a protocol slow."""
+
+    class Waiting(Uncoordinated):
+        def on_message(self, *given):
+            time.sleep(0.01)
+            return super().on_message(*given)
+
+    class Busy(Uncoordinated):
+        def on_message(self, *given):
+            until_s = time.thread_time() + 0.01
+            while time.thread_time() < until_s:
+                pass
+            return super().on_message(*given)
+
+    monkeypatch.setattr(scaling_study, "PROBE_HOOKS", 60)
+    waiting, busy = (Deployment(Q1, protocol, CHEAP, 2, 10).hook_s for protocol in (Waiting, Busy))
+    assert waiting < 1e-3 < 2e-3 < busy < 0.011
+
+
+def test_a_wait_is_the_least_of_many_whatever_else_the_machine_does():
+    ticks = itertools.accumulate(itertools.chain([0.0, 0.9, 0.0, 0.002], itertools.cycle([0.0, 0.5])))
+    assert measure._least(lambda: None, lambda: next(ticks)) == pytest.approx(0.002)
 
 
 def test_costs_are_those_of_the_parts():

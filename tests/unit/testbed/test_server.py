@@ -13,9 +13,10 @@ from experiments.errors import EnvironmentFailure
 from journal.reader import raw_entries
 from journal.writer import Journal
 from testbed.core.control import Ready, encode_message
+from testbed.core.effects import Sweep
 from testbed.operators import Source
 from testbed.runtime import messages
-from testbed.runtime.messages import SLOT, Broken, Drain, Failed, Hello, SlotStatus, Stop
+from testbed.runtime.messages import SLOT, Broken, Drain, Failed, Hello, Kept, Loaded, Reached, SlotStatus, Stop
 from testbed.runtime.secret import TOKEN_BYTES
 from testbed.runtime.server import MOST_FAILURES, Server
 from testbed.runtime.slot import tell_failure
@@ -55,6 +56,11 @@ def guest(server):
 
 def say(slot, *words):
     slot.sendall(b"".join(block(NO_PARTITION, messages.encode(each)) for each in words))
+
+
+def test_a_recovery_begins_though_all_of_its_slots_are_gone_by_now(server, tmp_path):
+    server._begin_recovery(Sweep(1, frozenset(), frozenset()))
+    assert [each["epoch"] for each in events_in(tmp_path, "recovering")] == [1]
 
 
 def test_slots_that_do_nothing_but_fail_end_the_run_with_their_last_words(server, tmp_path):
@@ -123,10 +129,13 @@ class Heard:
         self._slot, self._bytes = slot, b""
         slot.setblocking(False)
 
-    def has(self, message):
+    def everything(self):
         with suppress(BlockingIOError):
             self._bytes += self._slot.recv(1 << 16)
-        return messages.encode(message) in self._bytes
+        return self._bytes
+
+    def has(self, message):
+        return messages.encode(message) in self.everything()
 
 
 def test_a_run_ends_where_the_furthest_source_is_once_all_have_caught_up_and_stopped(server, tmp_path):
@@ -159,3 +168,62 @@ def test_a_recovery_that_begins_as_the_last_slot_dies_is_told_to_nobody(server):
         server._coordinator.on_lost(name)
     assert not server._coordinator.placement.hosts
     server._carry_out()
+
+
+@pytest.fixture
+def three(server, tmp_path):
+    """Two slots that host, and one that stands by, since it came last."""
+    with ExitStack() as stack:
+        slots = []
+        for task in range(3):
+            slots.append(stack.enter_context(guest(server)))
+            say(slots[-1], Hello((HERE, 1), task, 0))
+            serve_until(server, lambda: len(events_in(tmp_path, "worker-joined")) == len(slots))
+        yield slots
+
+
+def test_a_report_sums_up_the_slots_that_host_partitions(server, three, tmp_path):
+    for slot in three:
+        say(slot, SlotStatus(1, idle_s=1.0, positions={0: 5}))
+    serve_until(server, lambda: all(each.status.idle_s for each in server._guests.values()))
+    told = len(events_in(tmp_path, "progress"))
+    serve_until(server, lambda: len(events_in(tmp_path, "progress")) > told)
+    assert {"slots": 2, "idle_s": 2.0}.items() <= events_in(tmp_path, "progress")[-1].items()
+
+
+def test_a_recovery_tells_what_was_lost_and_the_furthest_that_it_ever_was(server, three, tmp_path):
+    say(three[0], SlotStatus(1, progress={0: {-1: 40}}))
+    say(three[0], SlotStatus(1, progress={0: {-1: 30}}))
+    serve_until(server, lambda: server._guests["slot-1"].status.progress == {0: {-1: 30}})
+    three[0].close()
+    serve_until(server, lambda: len(events_in(tmp_path, "recovering")) == 2)
+    lost = [p.name for p in JOB.layout().partitions if p.slot(JOB.slots) == 0]
+    assert events_in(tmp_path, "worker-lost")[0]["partitions"] == lost
+    assert events_in(tmp_path, "recovering")[1]["reached"] == {JOB.layout().partitions[0].name: {"-1": 40}}
+    heard = Heard(three[2])
+    serve_until(server, lambda: b'"reached":{"0":{"-1":40}}' in heard.everything())
+
+
+def test_the_death_of_a_slot_that_stands_by_takes_no_partitions(server, three, tmp_path):
+    three[2].close()
+    serve_until(server, lambda: events_in(tmp_path, "worker-lost"))
+    assert events_in(tmp_path, "worker-lost")[0]["partitions"] == []
+    assert len(events_in(tmp_path, "recovering")) == 1
+
+
+def test_what_a_slot_tells_of_the_past_has_its_moment_in_the_journal(server, three, tmp_path):
+    now_ns = time.time_ns()
+    told = SlotStatus(
+        1,
+        kept=(Kept(0, 1, 0.5, 10, False, age_s=30.0),),
+        loaded=(Loaded(0, 1, 0.2, 10, age_s=20.0),),
+        reached=(Reached(0, 1, 400, 800, age_s=10.0),),
+    )
+    say(three[0], told)
+    serve_until(server, lambda: events_in(tmp_path, "partition-reached"))
+    (kept,), (loaded,), (reached,) = (
+        events_in(tmp_path, name) for name in ("checkpoint", "partition-loaded", "partition-reached")
+    )
+    moments_ns = (kept["taken_ns"], loaded["at_ns"], reached["at_ns"])
+    assert [(at_ns - now_ns) / 1e9 for at_ns in moments_ns] == pytest.approx([-30, -20, -10], abs=5)
+    assert (reached["records"], reached["size_bytes"], loaded["seconds"]) == (400, 800, 0.2)

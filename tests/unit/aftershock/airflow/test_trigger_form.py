@@ -36,7 +36,25 @@ WINDOW_TREE = {
 }
 
 
-@pytest.mark.parametrize("document", [{}, RICH, NEXMARK, REACHABILITY, WINDOW_TREE])
+TOP_100 = {
+    "workload": {"name": "top-100", "parallelism": [8, 4, 1], "skew": 1.2, "binding": "spread"},
+    "engine": {"name": "dataflow", "partitions": 8},
+}
+
+
+INCIDENTS = {
+    "workload": {"name": "incidents", "users": 10_000, "events_per_incident": 4000, "jam_share": 0.2},
+    "engine": {"name": "dataflow", "partitions": 4},
+}
+
+
+HASHTAGS = {
+    "workload": {"name": "hashtags", "topology": "two-windows", "priorities": [1, 7]},
+    "engine": {"name": "dataflow"},
+}
+
+
+@pytest.mark.parametrize("document", [{}, RICH, NEXMARK, REACHABILITY, WINDOW_TREE, TOP_100, INCIDENTS, HASHTAGS])
 def test_an_experiment_survives_flattening_and_folding(document):
     experiment = spec.validate(document)
     assert spec.validate(trigger_form.fold(trigger_form.flatten(experiment))) == experiment
@@ -60,7 +78,15 @@ def test_a_field_carries_type_bounds_unit_and_section():
 
 def test_a_choice_is_an_enumeration_and_an_optional_number_stays_bounded():
     fields = trigger_form.fields(spec.Experiment())
-    assert fields["engine.recovery"]["enum"] == ["query", "task"]
+    assert fields["engine.recovery"]["enum"] == [
+        "query",
+        "task",
+        "global",
+        "blocking",
+        "passive",
+        "query-centric",
+        None,
+    ]
     assert fields["faults.duration"]["type"] == ["number", "null"]
     assert fields["faults.duration"]["exclusiveMinimum"] == 0
 
@@ -111,7 +137,8 @@ def test_the_run_id_is_no_part_of_the_experiment():
 
 def test_the_form_has_the_fields_of_every_workload_and_the_chosen_one_keeps_its_own():
     fields = trigger_form.fields(spec.validate(NEXMARK))
-    assert fields["workload.name"]["enum"] == ["wordcount", "nexmark", "reachability", "window-tree", "own-job"]
+    names = ["wordcount", "nexmark", "reachability", "window-tree", "top-100", "incidents", "hashtags", "own-job"]
+    assert fields["workload.name"]["enum"] == names
     assert (fields["workload.query"]["default"], fields["workload.depth"]["default"]) == ("q5", 1)
     filled = {name: field["default"] for name, field in fields.items()}
     assert spec.validate(trigger_form.fold(filled)) == spec.validate(NEXMARK)

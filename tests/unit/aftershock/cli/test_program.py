@@ -162,6 +162,23 @@ def test_results_shows_a_run_as_the_benchmark_does(call, as_json, home):
     assert as_json("results show run-1") == found
 
 
+def test_recommend_says_what_to_run_next(call, as_json, home):
+    run = synthetic.make_run(home / "runs", run_id="run-1")
+    store.write_json(run.experiment_path, synthetic.experiment().model_dump(mode="json"))
+    assert as_json("recommend run-1")["interval"] == pytest.approx(7.44, abs=0.01)
+    code, out, err = call("recommend run-1")
+    assert (code, err) == (0, "")
+    assert "7.4 s   5.0 to 13.9 s" in out
+
+
+def test_recommend_of_a_run_without_faults_is_one_line(call, home):
+    run = synthetic.make_run(home / "runs", run_id="calm", kills=())
+    store.write_json(run.experiment_path, synthetic.experiment(faults={}).model_dump(mode="json"))
+    code, out, err = call("recommend calm")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "calm" in err
+
+
 def test_results_of_a_failed_run_say_why(call, as_json, home):
     run = synthetic.make_run(home / "runs", run_id="run-1", without=("ledger",))
     failed = run.status().to_json() | {"state": "failed", "error": "no broker; start one", "exit_code": 3}

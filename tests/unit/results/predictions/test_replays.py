@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from benchmarks.check_power import EXPERIMENT, FORMULAS, INTERVAL_S, START_NS, TABLES_WITH, Machine, fails
 from experiments import spec
+from experiments.loads import LoadMode, LoadSpec
 from experiments.spec import Experiment
 from results.checks.catalogue import CHECKS
 from results.checks.evidence import Evidence
@@ -114,6 +117,17 @@ def test_at_a_set_rate_the_service_rate_must_be_known():
         replay_run(MeasuredProcess(run, dataflow()))
 
 
+def test_a_load_that_was_to_saturate_the_testbed_must_have_done_so():
+    run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds_each(2.0))
+    experiment = dataflow()
+    experiment = experiment.model_copy(update={"load": LoadSpec(mode=LoadMode.SATURATING)})
+    busy = lacking(run, "ledger", lambda frame: frame[frame["class"] != "idle"])
+    replay_run(MeasuredProcess(busy, experiment))
+    half = lacking(run, "ledger", lambda frame: frame.assign(**{"class": frame["class"].replace("useful", "idle")}))
+    with pytest.raises(Unreplayable, match="was to saturate the query, which was idle for"):
+        replay_run(MeasuredProcess(half, experiment))
+
+
 def rounds_each(seconds: float) -> pd.DataFrame:
     """Rounds of the coordinator's clock over 660 s, each complete .25 s after it was taken."""
     complete = [round((start + 0.25) * 1e9) for start in np.arange(-3 * seconds, 660.0, seconds)]
@@ -128,6 +142,65 @@ def test_on_the_testbed_a_fault_takes_what_came_after_the_last_round(protocol, l
     lost_s = found.timed.lost_s.mean(axis=0)
     assert low <= lost_s.min() < lost_s.max() <= high
     assert (lost_s.max() > 10.0) == (protocol == "none")
+
+
+def test_hosts_on_their_own_time_keep_their_part_if_they_took_a_checkpoint_before_the_recovery():
+    """Two workers; recoveries take more than 9 s, and in none of them is there time for a checkpoint each 60 s."""
+    run = lacking(simulated(1), "partition_checkpoints", lambda frame: rounds_each(2.0))
+    run = lacking(run, "runs", lambda frame: frame.assign(load_rate=5.0, service_rate=5.0))
+    run = lacking(run, "checkpoints", lambda frame: frame.assign(undisturbed=False))  # T is that of the experiment
+    lost_s = []
+    for interval_s in (2.0, 60.0):
+        process = MeasuredProcess(run, dataflow(protocol="uncoordinated", checkpoint_interval_s=interval_s))
+        lost_s.append(replay_run(process).timed.lost_s.mean(axis=0))
+    assert lost_s[0].max() < 0.5 * (2.0 + 0.25)
+    spells_s = [(after.fault, after.start_s - before.end_s) for before, after in itertools.pairwise(process.outages)]
+    faults = [strike.fault for strike in process.strikes]
+    short = [(fault, seconds) for fault, seconds in spells_s if seconds < 60.0]
+    assert len(short) > 5
+    assert [lost_s[1][faults.index(fault)] for fault, _ in short] == pytest.approx([each for _, each in short])
+
+
+def borders_each(seconds: float, lag_s: float) -> pd.DataFrame:
+    """Two partitions' checkpoints at multiples of a time since the epoch; the second has stored its own `lag_s` later.
+
+    The last was stored by one partition only, and those before it are of no line.
+    """
+    first = START_NS // round(seconds * 1e9) - 3
+    numbers = np.arange(first, first + round(660.0 / seconds))
+    rows = [
+        pd.DataFrame({"number": numbers, "partition": f"bids.{each}", "seconds": 0.25, "late_s": 0.25 + each * lag_s})
+        for each in range(2)
+    ]
+    rows[1] = rows[1][:-1]
+    found = pd.concat(rows, ignore_index=True)
+    stored_ns = found["number"] * round(seconds * 1e9) + (found["late_s"] * 1e9).astype("int64")
+    as_read = stored_ns.astype(pd.ArrowDtype(pa.int64()))  # a float cannot hold it, and Arrow refuses to try
+    return found.assign(completed_ns=as_read, in_window=True, invalid=False)
+
+
+def test_with_batches_a_fault_takes_what_was_due_after_the_last_border_that_is_complete():
+    """Half of the time is work, checkpoints included, so that a second of backlog is gone after a second.
+
+    `caught_up_s` is when no backlog is left at the latest. Beyond its last complete border the system may have read the
+    records of 3 s, and of 1.5 s while that was stored.
+    """
+    run = lacking(simulated(1), "partition_checkpoints", lambda frame: borders_each(3.0, 0.5))
+    run = lacking(run, "runs", lambda frame: frame.assign(load_rate=4.0, service_rate=10.0))
+    run = lacking(run, "checkpoints", lambda frame: frame.assign(checkpoint_s=0.3))
+    process = MeasuredProcess(run, dataflow(protocol="batch-aligned", checkpoint_interval_s=3.0))
+    assert process.border_lag_s == pytest.approx(0.75)
+    found = replay_run(process)
+    ends_s = {strike.fault: outage.end_s for outage in process.outages for strike in process.strikes_in(outage)}
+    caught_up_s, lost_s, expected_s = 0.0, [], []
+    for strike, lost in zip(found.strikes, found.timed.lost_s.mean(axis=0), strict=True):
+        if strike.struck_s > caught_up_s:
+            lost_s.append(lost)
+            expected_s.append(0.5 * ((START_NS / 1e9 + strike.struck_s - 0.75) % 3.0 + 0.75))
+        behind_s = max(caught_up_s - strike.struck_s, 0.0)
+        caught_up_s = 2.0 * ends_s[strike.fault] - strike.struck_s + behind_s + 4.5
+    assert lost_s == pytest.approx(expected_s, abs=1e-3)
+    assert len(lost_s) == 3
 
 
 @pytest.mark.parametrize("hosts", [(1, 1, 1, 1), (1, 2, 1, 3)], ids=["of one worker each", "of different numbers"])

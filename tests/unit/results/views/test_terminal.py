@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from results.checks import validate
 from results.runs.store import Run, write_json
 from results.summary.findings import the_run
-from results.tables.schema import LEDGER_CLASSES, TABLES
+from results.tables.schema import LEDGER_CLASSES, RUN_TABLES, TABLES
 from results.views.document import document
 from results.views.report import write_report
 from results.views.terminal import summary
@@ -29,7 +30,7 @@ def test_the_document_has_the_fields_of_the_contract(good_run: Run) -> None:
     assert set(found["ledger"]) == {*LEDGER_CLASSES, "window"}
     assert set(found["faults"][0]) == {"planned_at", "actual_at", "kind", "targets", "cause"}
     assert set(found["recoveries"][0]) == {"fault", "detect", "restart", "restore", "catch_up"}
-    assert set(found["quality"]) == {"lost", "duplicated", "exact", "tentative_accuracy"}
+    assert set(found["quality"]) == {"lost", "duplicated", "exact", "tentative_accuracy", "tentative_fidelity"}
     json.dumps(found, allow_nan=False)
 
 
@@ -58,7 +59,8 @@ def test_an_output_that_was_not_compared_is_said_to_be_so(tmp_path: Path) -> Non
 
 
 def test_quality_is_summed_over_windows(good_run: Run) -> None:
-    assert document(good_run)["quality"] == {"lost": 0, "duplicated": 225, "exact": 96_600, "tentative_accuracy": None}
+    nothing_tentative = {"tentative_accuracy": None, "tentative_fidelity": None}
+    assert document(good_run)["quality"] == {"lost": 0, "duplicated": 225, "exact": 96_600, **nothing_tentative}
 
 
 def test_what_was_not_measured_is_null(tmp_path: Path) -> None:
@@ -102,6 +104,24 @@ def test_the_summary_marks_what_failed_and_what_is_unknown(tmp_path: Path) -> No
     assert "✗ quality.nothing_lost" in text
     assert "? utilization.predicted         no utilization was predicted for this run" in text
     assert "34 pass, 1 fail, 4 unknown" in text
+
+
+def test_the_tables_have_the_labels_of_the_columns_that_they_show(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path)
+    synthetic.write_table(run, "probes", synthetic.probes())
+    lines = summary(run).split("\n")
+    shown = {
+        "Faults and recoveries [s]": (
+            *(("faults", name) for name in ("planned_ns", "lateness_s", "fault")),
+            *(("recoveries", f"{part}_s") for part in ("detect", "restart", "executor", "restore", "catch_up")),
+        ),
+        "Search": (("probes", name) for name in ("rate", "watched_ns", "lag_median", "growth", "verdict")),
+    }
+    for title, columns in shown.items():
+        head = next(below for above, below in pairwise(lines) if above.startswith(title))
+        assert head.split() == " ".join(RUN_TABLES[table].by_name[name].label for table, name in columns).split()
+    units = "Search: Rate and Growth [records/s], Lag median [records], Watched [s]"
+    assert units in lines
 
 
 def test_no_text_of_a_run_acts_on_the_terminal(tmp_path: Path) -> None:
@@ -154,7 +174,7 @@ def test_a_search_is_told_with_every_rate_that_was_tried(tmp_path: Path) -> None
     assert document(run)["sustainable"] == {"rate": 5657.0, "too_high": 5907.0}
     text = summary(run)
     assert "The query sustains 5,657 records/s; 5,907 is too much. Failures cost" in text
-    assert "              8,000       10.0    1,600       320  not-sustained: because" in text
+    assert "      8,000     10.0       1,600     320  not-sustained: because" in text
     assert "Sustainable rate" in write_report(run, synthetic.experiment()).read_text()
     open_above = {"runs": lambda frame: frame.assign(sustainable_rate=70.0)}
     assert "70 records/s; no higher one was seen to fail." in summary(

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from testbed.core.checkpoints import OUTSIDE, Checkpoint
 from testbed.core.control import (
+    Absent,
     Attach,
     Attached,
     Detach,
@@ -23,6 +24,7 @@ from testbed.core.control import (
     Round,
     Stable,
     Stored,
+    TurnedTentative,
     Unreadable,
     decode_message,
     encode_message,
@@ -120,11 +122,13 @@ MESSAGES = [
     Dismiss(2),
     Round(2, 9),
     Failure(2, (1, 5)),
+    Absent(2, (1, 5)),
     Stable(2, 7),
     Ready(3, 2),
     Unreadable(3, 2, "a/state-6-2"),
     Stored(2, CHECKPOINT),
     NotStored(3, 2, 8),
+    TurnedTentative(3, 2, -4),
     Published(3, 7),
     Passed(3, 2, 8),
 ]

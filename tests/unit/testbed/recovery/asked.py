@@ -71,7 +71,7 @@ class AskedCoordinator:
 
     def _told(self, coordinator):
         placement, history = coordinator.placement, coordinator.history
-        hosts = tuple(placement.hosts.get(p.slot(placement.slots)) for p in self.layout.partitions)
+        hosts = tuple(map(placement.worker_of, range(len(self.layout.partitions))))
         (stable,) = {each.number for each in history.stable}
         line = tuple(each.number for each in history.line)
         return Known(tuple(coordinator.lives), hosts, stable, line, frozenset(history.keys()), coordinator.phase)

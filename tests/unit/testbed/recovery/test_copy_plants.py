@@ -9,7 +9,7 @@ from testbed.core.by_batch.copy_links import CopyLinks
 from testbed.core.by_batch.intake import BatchIntake
 from testbed.core.by_batch.muted import Withheld
 from testbed.core.by_batch.sending import BatchSending
-from testbed.core.coordinator import Coordinator
+from testbed.core.copying import Copying
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.recovery.copied_runs import copied
 from tests.unit.testbed.runs import oracle
@@ -43,8 +43,8 @@ def inputs_keep_their_epoch(intake, epoch, channels):
     return
 
 
-def copies_unheard(coordinator, made, back, real=Coordinator._attach):
-    real(coordinator, made, frozenset())
+def copies_unheard(copying, made, back, real=Copying.attach):
+    real(copying, made, frozenset())
 
 
 def copies_get_nothing_new(links, frame):
@@ -71,7 +71,7 @@ PLANTS = {
     "a muted copy puts output out": (Withheld, "hold", output_let_out, "lets out Publish"),
     "withheld output is forgotten": (Withheld, "take", output_forgotten, "other output"),
     "inputs keep their epoch": (BatchIntake, "rejoin", inputs_keep_their_epoch, "sent in epoch|Stuck"),
-    "copies do not hear from who is restored": (Coordinator, "_attach", copies_unheard, "the copy of"),
+    "copies do not hear from who is restored": (Copying, "attach", copies_unheard, "the copy of"),
     "copies get nothing new": (CopyLinks, "post", copies_get_nothing_new, "the copy of"),
     "credit of copies is lost": (CopyLinks, "on_credit", credit_of_copies_lost, "channel . to a copy"),
     "what the receiver lacks is skipped": (BatchSending, "go_on", skipped_one_too_many, "ChannelGap|ContentChanged"),

@@ -70,8 +70,8 @@ def test_survivors_keep_their_life(strategy):
     simulation = simulated("joined", strategy, 0, faults=[Fault(CrashMoment.ANY, 900, late=True)])
     simulation.run()
     lives = simulation.coordinator.lives
-    of_slots = [{lives[p.number] for p in simulation.layout.partitions if p.index % 2 == slot} for slot in range(2)]
-    assert sorted(of_slots, key=min) == [{1}, {2}]
+    of_workers = [{lives[number] for number in worker.partitions} for worker in simulation.workers]
+    assert sorted(of_workers, key=min) == [{1}, {2}]
 
 
 def test_what_is_retained_is_let_go():

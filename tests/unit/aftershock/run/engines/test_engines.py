@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from aftershock.run.engines import dataflow
 from aftershock.run.engines.choice import engine_of
-from aftershock.run.engines.dataflow import Dataflow
+from aftershock.run.engines.dataflow import DataflowEngine
 from aftershock.run.engines.own_job import OwnJob
 from aftershock.run.engines.structured_streaming import StructuredStreaming
 from experiments import spec
@@ -35,7 +36,7 @@ def handle(tmp_path) -> Handle:
 
 def test_every_engine_of_the_spec_and_an_own_job_have_an_object_of_their_own(own_job):
     testbed = spec.load("dataflow-q12")
-    assert {type(engine_of(each)) for each in (Experiment(), testbed)} == {StructuredStreaming, Dataflow}
+    assert {type(engine_of(each)) for each in (Experiment(), testbed)} == {StructuredStreaming, DataflowEngine}
     assert {each.engine.name for each in (Experiment(), testbed)} == set(EngineName)
     assert type(engine_of(own_job)) is OwnJob
 
@@ -51,3 +52,16 @@ def test_the_generator_reads_the_copies_of_an_own_jobs_input_on_the_cluster(hand
     copies = engine_of(own_job).workload_on(handle).inputs
     assert {source.file for source in copies.values()} == {f"{handle.root}/job/inputs/orders.jsonl"}
     assert engine_of(Experiment()).workload_on(handle) == Experiment().workload
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ([], (2, 1, "passive")),
+        (["engine.standby=0"], (3, 0, "passive")),
+        (["engine.recovery=global"], (2, 1, "global")),
+    ],
+)
+def test_slots_that_stand_by_are_of_those_that_the_cluster_has_cores_for(handle, overrides, expected):
+    job = dataflow.testbed_job(spec.load("dataflow-passive", overrides), handle, Path("store"), "run-1")
+    assert (job.slots, job.standby, job.recovery) == expected

@@ -1,4 +1,4 @@
-"""The window tree on the testbed against its oracle in Spark SQL: the same results, in the same form."""
+"""The dataflows of `ppa` on the testbed against their oracles in Spark SQL: the same results, in the same form."""
 
 from __future__ import annotations
 
@@ -10,44 +10,47 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from experiments.layered import LayeredSpec
 from experiments.window_tree import WindowTreeSpec
 from testbed.core.by_batch.cutting import Batching
-from testbed.core.layout import lay_out
-from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
-from testbed.queries import as_messages, dataflow
+from testbed.queries import as_messages
 from testbed.recovery import by_name
 from testbed.simulation import CrashMoment, Fault, Simulation
+from tests.unit.testbed import ppa_queries, window_trees
+from tests.unit.testbed.ppa_queries import ROADS, SITE, SPREAD
+from workloads.inputs import records
 from workloads.queries import oracle
 from workloads.schedule import Schedule
-from workloads.window_tree import records, tuples
 
 pytestmark = pytest.mark.extended
 
-EVENTS, RATE, READ = 3000, 200.0, 25
+EVENTS, RATE, READ = 4000, 200.0, 25
 START_NS = 1_795_173_799_675_000_000
 SCHEMA = "value binary, partition int, offset long, timestamp timestamp"
 COLUMNS = ("start_ms", "end_ms", "key", "value")
-TREES = {
-    "the paper's": WindowTreeSpec(window_s=4.0, stream_seed=3),
-    "an uneven one": WindowTreeSpec(window_s=3.0, slide_s=0.5, parallelism=(5, 3, 3, 2), selectivity=0.7),
+FLOWS: dict[str, LayeredSpec] = {
+    "the paper's tree": WindowTreeSpec(window_s=4.0, stream_seed=3),
+    "an uneven tree": WindowTreeSpec(window_s=3.0, slide_s=0.5, parallelism=(5, 3, 3, 2), selectivity=0.7),
+    "entries bound to servers": SITE,
+    "entries that every server has": SPREAD,
+    "incidents": ROADS,
 }
 
 
-def by_sql(spark: SparkSession, spec: WindowTreeSpec) -> Counter[tuple]:
+def by_sql(spark: SparkSession, spec: LayeredSpec) -> Counter[tuple]:
     schedule, width = Schedule(START_NS, RATE, spec.sources), spec.sources
     due = [datetime.fromtimestamp(schedule.due_ms(p) / 1000, UTC) for p in range(EVENTS)]
     rows = [(value, p % width, p // width, due[p]) for p, value in enumerate(records(spec, schedule)(0, EVENTS))]
     return Counter(tuple(row) for row in oracle(spark.createDataFrame(rows, SCHEMA), spec).collect())
 
 
-def by_dataflow(spec: WindowTreeSpec) -> Counter[tuple]:
+def by_dataflow(spec: LayeredSpec) -> Counter[tuple]:
     """With a crash on the way, after which the lost partitions go back alone."""
-    made = tuples(spec, Schedule(START_NS, RATE), 0, EVENTS)
-    mine = [made.take(list(range(index, EVENTS, spec.sources))) for index in range(spec.sources)]
-    inputs = {"tuples": [[rows.slice(at, READ) for at in range(0, rows.num_rows, READ)] for rows in mine]}
-    layout = lay_out(dataflow(spec, spec.sources, Delivery.EXACTLY_ONCE))
+    made = window_trees if isinstance(spec, WindowTreeSpec) else ppa_queries
+    layout = made.laid_out(spec)
     options = {"faults": [Fault(CrashMoment.ANY, 2000, late=True)], "batching": Batching(250_000_000, 8)}
+    inputs = made.inputs(spec, EVENTS, RATE, READ, START_NS)
     run = Simulation(layout, PROTOCOLS["batch-aligned"], inputs, 1, recovery=by_name("passive")(), **options)
     published = run.run().published
     arrays = [pa.array(column) for column in zip(*published.elements(), strict=True)]
@@ -56,8 +59,8 @@ def by_dataflow(spec: WindowTreeSpec) -> Counter[tuple]:
     return Counter(tuple(each[name] for name in COLUMNS) for each in found)
 
 
-@pytest.mark.parametrize("tree", TREES)
-def test_the_dataflow_gives_what_sql_gives(spark: SparkSession, tree: str) -> None:
-    found = by_dataflow(TREES[tree])
-    assert found == by_sql(spark, TREES[tree])
+@pytest.mark.parametrize("flow", FLOWS)
+def test_the_dataflow_gives_what_sql_gives(spark: SparkSession, flow: str) -> None:
+    found = by_dataflow(FLOWS[flow])
+    assert found == by_sql(spark, FLOWS[flow])
     assert len(found) > 100

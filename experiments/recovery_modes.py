@@ -1,0 +1,40 @@
+"""How an engine comes back after a failure: the values of `engine.recovery`, and which engine has which."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RecoveryMode(StrEnum):
+    """What becomes of the query, or of its dataflow, when a host is lost.
+
+    The first two are of Structured Streaming. The others are strategies of the testbed, each by the name that it has
+    there (`testbed.recovery`).
+    """
+
+    QUERY = "query"  # a lost executor fails the query, which restarts from its last checkpoint
+    TASK = "task"  # Spark retries the lost tasks
+    GLOBAL = "global"  # every partition goes back
+    BLOCKING = "blocking"  # the lost partitions go back, once all of them can
+    PASSIVE = "passive"  # each lost partition goes back as soon as it can
+    QUERY_CENTRIC = "query-centric"  # lost partitions go back query by query, as slots come that have room for them
+
+
+OF_STRUCTURED_STREAMING = (RecoveryMode.QUERY, RecoveryMode.TASK)
+OF_THE_TESTBED = tuple(each for each in RecoveryMode if each not in OF_STRUCTURED_STREAMING)
+# Partitions that were not lost go on.
+PARTIAL = (RecoveryMode.BLOCKING, RecoveryMode.PASSIVE, RecoveryMode.QUERY_CENTRIC)
+
+
+class RecoveryPlanner(StrEnum):
+    """Who decides what goes back under `query-centric`, each by the name that it has in `models.recovery`."""
+
+    EXACT = "exact"
+    DP = "dp"
+    BEST_DENSITY = "best-density"
+    OPERATOR_CENTRIC = "operator-centric"
+
+
+def names(modes: tuple[RecoveryMode, ...]) -> str:
+    """These modes, as a refusal lists them."""
+    return ", ".join(mode.value for mode in modes)

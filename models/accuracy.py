@@ -1,0 +1,50 @@
+"""The accuracy of tentative output as `ppa` measures it (section VI-B): which share of the exact results it has.
+
+What makes two results the same is a matter of the query. Of the paper's queries Q1 is judged by the entries in its top
+100, whatever their counts, and Q2 by the incidents. Results of any other workload must be equal in key and value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from typing import TypeAlias
+
+from experiments.workload_base import Workload, WorkloadName
+
+BY_KEY = frozenset({WorkloadName.TOP_100, WorkloadName.INCIDENTS})
+Result: TypeAlias = tuple[str, str]  # key and value, as in `workloads.results`
+
+
+def predicted_by_fidelity(workload: Workload) -> bool:
+    """Whether output fidelity says how accurate the results are.
+
+    It says which share of the input contributes. So a result must come from one path through the dataflow: one input
+    record, or a key that one path counts, whatever its value. A value that many records make up is wrong if one lacks.
+    """
+    return workload.by_record or workload.name in BY_KEY
+
+
+def accuracy(emitted: Collection[Hashable], exact: Collection[Hashable]) -> float | None:
+    """|emitted and exact| / |exact|, from 0 to 1; None if nothing is exact. What is there twice counts once.
+
+    Results that should not be there at all do not lower it: this is the paper's definition.
+    """
+    wanted = set(exact)
+    return len(wanted.intersection(emitted)) / len(wanted) if wanted else None
+
+
+def accuracy_of(workload: WorkloadName, emitted: Iterable[Result], exact: Iterable[Result]) -> float | None:
+    """The accuracy of the results of one window, by the definition of the workload's query."""
+    return accuracy(_judged(workload, emitted), _judged(workload, exact))
+
+
+def accuracy_by_window(
+    workload: WorkloadName, emitted: Mapping[int, Iterable[Result]], exact: Mapping[int, Iterable[Result]]
+) -> dict[int, float]:
+    """The accuracy of each window of `exact` that has results, by the window's start or any other number of it."""
+    found = {window: accuracy_of(workload, emitted.get(window, ()), results) for window, results in exact.items()}
+    return {window: value for window, value in found.items() if value is not None}
+
+
+def _judged(workload: WorkloadName, results: Iterable[Result]) -> set[Hashable]:
+    return {key for key, _ in results} if workload in BY_KEY else set(results)

@@ -1,0 +1,139 @@
+"""What a run advises for the next one: the checkpoint interval, and what to expect of it.
+
+Everything is computed from what the run measured. Each part names the model that it comes from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments import spec
+from experiments.errors import BadInput
+from models.interval_estimator import Estimate, IntervalEstimator
+from models.uncertainty import predict_run
+from models.utilization import mean_time_to_failure, system_period
+from results.predictions.process import MeasuredProcess
+from results.runs import store
+from results.runs.store import Run
+from results.summary.findings import Advice, ModelInputs, advice, model_inputs, number, the_run
+
+DRAWS, SEED, PERCENTILES = 2000, 20_190, (2.5, 97.5)
+MODELS = {
+    "interval": "utilization paper, section 3.4: T* at the measured failure rate and checkpoint cost; its limits at "
+    "those of both (Garwood, Student)",
+    "utilization": "utilization paper, eq. 10; its limits are those of one run of the same window (simulated)",
+    "recovery_latency": "detection + restart as measured, then the work since the last checkpoint at the service rate",
+}
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to change, and what to expect then; seconds.
+
+    advice            the interval that was run and the one to run, with eq. 10 at both
+    interval_s        95 % interval of the best interval; its upper end is inf if longer is never worse, as far as seen
+    utilization       95 % interval of what one run of the same window measures at the advised interval; None if the
+                      run saw fewer than three checkpoints or recoveries
+    latency           of a recovery at the advised interval: from the fault until the state is as far as it was
+    latency_now_s     the same at the interval that was run
+    """
+
+    run_id: str
+    window_s: float
+    advice: Advice
+    interval_s: tuple[float, float]
+    utilization: tuple[float, float] | None
+    latency: Estimate
+    latency_now_s: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of `aftershock recommend --json`; null stands for what is not bounded or not known."""
+        low, high = self.utilization or (None, None)
+        return {
+            "interval": self.advice.optimal_interval_s,
+            "interval_low": self.interval_s[0],
+            "interval_high": None if math.isinf(self.interval_s[1]) else self.interval_s[1],
+            "utilization_now": self.advice.predicted,
+            "utilization_then": self.advice.optimal_predicted,
+            "utilization_low": low,
+            "utilization_high": high,
+            "copies": [],
+            "tentative_fidelity": None,
+            "recovery_latency": self.latency.value,
+            "recovery_latency_low": self.latency.low,
+            "recovery_latency_high": self.latency.high,
+            "models": MODELS,
+        }
+
+
+def recommend(run: Run) -> Recommendation:
+    """What a finished run advises. Raises `BadInput` for a run that saw no fault lose work, or no recovery end."""
+    inputs, best, facts = model_inputs(run), advice(run), the_run(run)
+    if inputs is None or best is None or facts is None:
+        allowed = "a run in which faults lost work, checkpoints were taken and a recovery ended"
+        raise BadInput("run_id", run.run_id, allowed)
+    process = MeasuredProcess(run, spec.validate(store.read_json(run.experiment_path)))
+    if not process.recoveries_s:
+        raise BadInput("run_id", run.run_id, "a run that saw the end of a recovery from a single fault")
+    share = _redone_share(process)
+    return Recommendation(
+        run.run_id,
+        process.window_s,
+        best,
+        _interval_limits(process, facts),
+        _one_run(process, inputs, best.optimal_interval_s),
+        _latency(process, inputs, best.optimal_interval_s, share),
+        _latency(process, inputs, best.interval_s, share).value,
+    )
+
+
+def _interval_limits(process: MeasuredProcess, facts: pd.Series) -> tuple[float, float]:
+    estimator = IntervalEstimator(prior_failure_rate=float(facts["failure_rate"]) or process.struck_rate)
+    for cost_s in process.costs_s:
+        estimator = estimator.observe_checkpoint(cost_s)
+    found = estimator.observe_time(process.window_s, len(process.strikes)).recommend()
+    return found.low_s, found.high_s
+
+
+def _one_run(process: MeasuredProcess, inputs: ModelInputs, interval_s: float) -> tuple[float, float] | None:
+    found = predict_run(
+        window_s=process.window_s,
+        interval_s=interval_s,
+        checkpoint_costs_s=process.costs_s,
+        recovery_times_s=process.recoveries_s,
+        hop_delay_s=inputs.hop_delay_s,
+        depth=inputs.depth,
+        failures=None,
+        failure_rate=inputs.failure_rate,
+        seed=SEED,
+    )
+    return None if found.low is None or found.high is None else (found.low, found.high)
+
+
+def _redone_share(process: MeasuredProcess) -> float:
+    """Seconds that it takes to do again what was done in a second: no more than one, since the state was reached once.
+
+    It is less where the load leaves time to spare, and where a fault takes a part of the work only.
+    """
+    rates = number(process.load_rate), number(process.service_rate)
+    busy = 1.0 if rates[0] is None or not rates[1] else min(1.0, rates[0] / rates[1])
+    return busy * float(np.mean(process.lost_shares))
+
+
+def _latency(process: MeasuredProcess, inputs: ModelInputs, interval_s: float, share: float) -> Estimate:
+    """Of single recoveries: the mean, and where 95 % of them are.
+
+    A failure strikes a period at an exponential time, cut off at the period's end.
+    """
+    rate, period_s = inputs.failure_rate, float(system_period(interval_s, inputs.hop_delay_s, inputs.depth))
+    rng = np.random.default_rng(SEED)
+    ages_s = -np.log1p(rng.uniform(size=DRAWS) * np.expm1(-rate * period_s)) / rate
+    drawn_s = rng.choice(process.recoveries_s, DRAWS) + share * ages_s
+    mean_s = inputs.recovery_time_s + share * float(mean_time_to_failure(rate, period_s))
+    low, high = np.percentile(drawn_s, PERCENTILES)
+    return Estimate(mean_s, float(low), float(high))

@@ -1,0 +1,23 @@
+"""What a query's driver measures of the query before a saturating load; it leaves the figures in a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from experiments.typed_json import TypedJson
+
+
+@dataclass(frozen=True)
+class Calibration(TypedJson):
+    """How fast the query runs undisturbed.
+
+    service_rate   what it processes [records/s]
+    overhead_s     what one checkpoint costs [s]
+    load_rate      what saturates it [records/s]
+    batch_records  of the micro-batch that fills a checkpoint interval; None of an engine without micro-batches
+    """
+
+    service_rate: float
+    overhead_s: float
+    load_rate: float
+    batch_records: int | None = None

@@ -1,0 +1,100 @@
+"""Which partitions of the testbed were lost, to which fault, and from when to when nobody had them.
+
+A slot that stands by has no partitions, so its death loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.cluster import HANDLE_FILE, Handle
+from journal.event import Event
+from journal.events.common import ExecutorsLost
+from journal.events.injector import Injected
+from journal.events.query import QueryReady
+from journal.events.testbed import EpochReady, Recovering, WorkerJoined, WorkerLost
+from results.runs.json_files import read_json
+
+# A slot is given up after 5 s of silence; what it dies of later than this after a fault is no effect of that fault.
+EFFECT_NS = 30 * 10**9
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A slot was lost that had partitions; `fault` is None if it was lost by itself."""
+
+    fault: int | None
+    death_ns: int
+    notice_ns: int
+    partitions: tuple[str, ...]
+
+
+def host_names(raw: Path) -> dict[str, str]:
+    """The names of a run's hosts by their addresses; none of a run whose logs do not have them."""
+    try:
+        handle = Handle.from_json(read_json(raw / HANDLE_FILE))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return {host.address: name for name, host in handle.hosts.items()}
+
+
+def losses(journal: Iterable[Event], injector: Iterable[Event], hosts: Mapping[str, str]) -> list[Loss]:
+    """The losses in the order in which they were noticed; `hosts` has the names of hosts by their addresses.
+
+    A loss is due to the last fault on the slot's host before it. Of a host without a name any fault counts.
+    """
+    strikes = sorted((e for e in injector if isinstance(e, Injected)), key=lambda each: each.fired_ns)
+    host_of: dict[str, str | None] = {}
+    found = []
+    for event in journal:
+        if isinstance(event, WorkerJoined):
+            host_of[event.worker] = hosts.get(event.host)
+        elif isinstance(event, WorkerLost) and event.partitions:
+            host = host_of.get(event.worker)
+            able = [
+                each for each in strikes if host in (None, each.host) and 0 <= event.at_ns - each.fired_ns <= EFFECT_NS
+            ]
+            fault, death_ns = (able[-1].fault, able[-1].fired_ns) if able else (None, event.at_ns)
+            found.append(Loss(fault, death_ns, event.at_ns, event.partitions))
+    return found
+
+
+def as_query_journal(journal: Iterable[Event]) -> Iterator[Event]:
+    """The journal as `outages.moments` reads that of the query driver: the loss of a slot that had partitions is what
+    it notices, and it is ready once nothing is lost any more."""
+    down: set[str] = set()
+    coming: dict[int, set[str]] = {}
+    for event in journal:
+        match event:
+            case WorkerLost() if event.partitions is None or event.partitions:
+                lost = set(event.partitions or ())
+                down |= lost
+                coming = {epoch: partitions - lost for epoch, partitions in coming.items()}
+                yield ExecutorsLost((event.worker,), at_ns=event.at_ns)
+            case Recovering():
+                coming[event.epoch] = set(event.restored)
+            case EpochReady():
+                down -= coming.pop(event.epoch, set())
+                if not down:
+                    yield QueryReady((), at_ns=event.at_ns)
+
+
+def that_took_something(injector: Iterable[Event], journal: Sequence[Event], lost: Sequence[Loss]) -> list[Event]:
+    """The injector's journal without the strikes that took nothing: they hit only slots that stood by."""
+    blamed, outages = {each.fault for each in lost}, list(_outages(journal, lost))
+    return [
+        event
+        for event in injector
+        if not isinstance(event, Injected)
+        or event.fault in blamed
+        or any(start_ns <= event.fired_ns < end_ns for start_ns, end_ns in outages)
+    ]
+
+
+def _outages(journal: Iterable[Event], lost: Iterable[Loss]) -> Iterator[tuple[int, float]]:
+    """From each death until nothing was lost any more."""
+    ready_ns = [event.at_ns for event in as_query_journal(journal) if isinstance(event, QueryReady)]
+    for loss in lost:
+        yield loss.death_ns, next((at_ns for at_ns in ready_ns if at_ns > loss.notice_ns), float("inf"))

@@ -1,0 +1,71 @@
+"""What the coordinator knows of missing input: which partitions are absent, and which have gone on without them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from testbed.core.layout import Layout
+
+
+class Absence:
+    """Absent are the partitions that are down, and those all of whose inputs are absent.
+
+    A partition that has turned tentative is corrected by being restored, once nothing that it depends on is down. With
+    it go all tentative ones upstream of it: they depend on no more than it does.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._told: dict[int, tuple[int, ...]] = {}
+        self._tentative: set[int] = set()
+
+    @property
+    def tentative(self) -> frozenset[int]:
+        """The partitions that have said that they are tentative."""
+        return frozenset(self._tentative)
+
+    def absent(self, down: Collection[int]) -> frozenset[int]:
+        """The partitions from which nothing will come while these are down."""
+        found, senders = set(down), _senders(self._layout)
+        while more := {n for n, of in senders.items() if of and n not in found and of <= found}:
+            found |= more
+        return frozenset(found)
+
+    def news(self, up: Iterable[int], down: Collection[int]) -> dict[int, tuple[int, ...]]:
+        """By partition that is up the absent ones next to it, where that is not what it was told last."""
+        absent, senders = self.absent(down), _senders(self._layout)
+        of = {number: tuple(sorted(senders[number] & absent)) for number in sorted(up)}
+        found = {number: told for number, told in of.items() if told != self._told.get(number, ())}
+        self._told.update(found)
+        return found
+
+    def turned(self, partition: int) -> None:
+        """A partition has turned tentative."""
+        self._tentative.add(partition)
+
+    def forget(self, partitions: Iterable[int]) -> None:
+        """These are down or restored: they have been told nothing, and are not tentative."""
+        for number in partitions:
+            self._told.pop(number, None)
+            self._tentative.discard(number)
+
+    def corrected_with(self, down: Collection[int]) -> frozenset[int]:
+        """The tentative partitions that can go back while these partitions are down."""
+        senders = _senders(self._layout)
+        up = self._tentative.difference(down)
+        return frozenset(number for number in up if not _upstream(senders, number).intersection(down))
+
+
+def _senders(layout: Layout) -> dict[int, set[int]]:
+    return {each.number: {channel.sender for channel in each.inputs} for each in layout.partitions}
+
+
+def _upstream(senders: Mapping[int, set[int]], number: int) -> set[int]:
+    """Every partition on whose output this one depends."""
+    found: set[int] = set()
+    pending = [number]
+    while pending:
+        new = senders[pending.pop()] - found
+        found |= new
+        pending += new
+    return found

@@ -1,0 +1,101 @@
+"""How far back a recovery would have to read the log now, and how much input it would have to replay."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import NamedTuple
+
+import numpy as np
+
+from testbed.operators.parts import Footprints
+
+
+class Footprint(NamedTuple):
+    """The newest entry of an open window: its number in the log, from 0, and its position."""
+
+    entry: int
+    at: int
+
+
+class Extent:
+    """The newest footprint of each open window, the oldest first (the order by tau_2 of `cec`, section III).
+
+    entries    how many the log has
+    position   how many records the operator has taken in
+    """
+
+    def __init__(self) -> None:
+        self.entries = self.position = 0
+        self._windows: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
+
+    def restore(self, windows: Iterable[tuple[bytes, tuple[int, int]]], entries: int, position: int) -> None:
+        """Go on with these windows, the one with the oldest footprint first."""
+        self._windows = OrderedDict(windows)
+        self.entries, self.position = entries, position
+
+    def add(self, step: Footprints, position: int) -> None:
+        """A step has made these footprints and led to this position."""
+        for window in step.gone:
+            del self._windows[window]
+        if step.left:
+            for window in step.left:
+                self._windows.pop(window, None)
+            numbers = np.fromiter(step.left.values(), dtype=np.int64)
+            at = step.entries.column("at").to_numpy()[numbers]
+            places = zip((self.entries + numbers).tolist(), at.tolist(), strict=True)
+            self._windows.update(zip(step.left, places, strict=True))
+        self.entries += step.entries.num_rows
+        self.position = position
+
+    def check(self, window: bytes) -> None:
+        """The part of a window is saved now."""
+        self._windows[window] = self.entries, self.position
+        self._windows.move_to_end(window)
+        self.entries += 1
+
+    def __len__(self) -> int:
+        """How many windows are open."""
+        return len(self._windows)
+
+    def __iter__(self) -> Iterator[tuple[bytes, Footprint]]:
+        return ((window, Footprint._make(place)) for window, place in self._windows.items())
+
+    @property
+    def oldest(self) -> tuple[bytes, Footprint] | None:
+        """The window with the oldest footprint; None if no window is open."""
+        return next(iter(self), None)
+
+    @property
+    def begins(self) -> int:
+        """The first entry that a recovery reads."""
+        return self.oldest[1].entry if self.oldest else self.entries
+
+    @property
+    def replay_after(self) -> int:
+        """A recovery replays the records after this position: T of the paper."""
+        return self.oldest[1].at if self.oldest else self.position
+
+    @property
+    def length(self) -> int:
+        """How many entries a recovery reads: q of the paper."""
+        return self.entries - self.begins
+
+    @property
+    def replay(self) -> int:
+        """How many records a recovery replays: u of the paper."""
+        return self.position - self.replay_after
+
+    @property
+    def least(self) -> bool:
+        """Whether a recovery reads nothing but one footprint of each open window, and replays nothing."""
+        return self.length == len(self) and self.replay == 0
+
+    @property
+    def gap(self) -> tuple[int, int]:
+        """How many entries and records less a recovery would take if the oldest window had a footprint now."""
+        if not self.oldest:
+            return 0, 0
+        (_, first), second = islice(chain(self, [(b"", Footprint(self.entries, self.position))]), 2)
+        return second[1].entry - first.entry, second[1].at - first.at

@@ -1,0 +1,49 @@
+"""How far each partition is and what it has done, as slots report it to the coordinator's server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from journal.events.testbed import CheckpointStored, PartitionLoaded, PartitionReached
+from journal.writer import Journal
+from testbed.core.layout import Layout
+from testbed.runtime.messages import Kept, Loaded, Reached, SlotStatus
+
+
+class Milestones:
+    """Keeps how far each partition has ever been, and tells the journal what slots have to tell once.
+
+    A slot tells how long ago something was. So its clock need not agree with that of the journal.
+    """
+
+    def __init__(self, layout: Layout, journal: Journal) -> None:
+        self._names = [each.name for each in layout.partitions]
+        self._journal = journal
+        self._reached: dict[int, dict[int, int]] = {}
+
+    def note(self, status: SlotStatus) -> None:
+        """A slot has reported."""
+        for number, progress in status.progress.items():
+            known = self._reached.setdefault(number, {})
+            known |= {channel: max(at, known.get(channel, at)) for channel, at in progress.items()}
+        now_ns = time.time_ns()
+        for kept in status.kept:
+            self._journal.record(CheckpointStored(**self._told(kept), taken_ns=_ago(now_ns, kept)))
+        for loaded in status.loaded:
+            self._journal.record(PartitionLoaded(**self._told(loaded), at_ns=_ago(now_ns, loaded)))
+        for reached in status.reached:
+            self._journal.record(PartitionReached(**self._told(reached), at_ns=_ago(now_ns, reached)))
+
+    def reached(self, partitions: Iterable[int]) -> dict[int, dict[int, int]]:
+        """How far each of these has ever been, but for those of which no slot has reported."""
+        return {number: dict(self._reached[number]) for number in partitions if number in self._reached}
+
+    def _told(self, message: Kept | Loaded | Reached) -> dict[str, Any]:
+        told = {name: value for name, value in vars(message).items() if name != "age_s"}
+        return told | {"partition": self._names[message.partition]}
+
+
+def _ago(now_ns: int, message: Kept | Loaded | Reached) -> int:
+    return now_ns - round(message.age_s * 1e9)

@@ -1,0 +1,43 @@
+"""The accuracy of tentative output, by the definition of each query."""
+
+import pytest
+
+from experiments.workload_base import WorkloadName
+from models.accuracy import accuracy, accuracy_by_window, accuracy_of
+
+EXACT = [("7", '{"requests":9}'), ("3", '{"requests":8}'), ("5", '{"requests":8}'), ("1", '{"requests":2}')]
+
+
+def test_it_is_the_share_of_the_exact_results_that_is_there():
+    assert accuracy("ab", "abcd") == 0.5
+    assert accuracy("abcd", "abcd") == 1
+    assert accuracy("", "abcd") == accuracy("xyz", "abcd") == 0
+
+
+def test_results_too_many_change_nothing_and_copies_count_once():
+    assert accuracy("axyzaa", "ab") == 0.5
+    assert accuracy("a", "aab") == 0.5
+
+
+def test_without_exact_results_there_is_none():
+    assert accuracy("ab", "") is None
+    assert accuracy_of(WorkloadName.TOP_100, EXACT, []) is None
+
+
+@pytest.mark.parametrize(
+    ("workload", "expected"),
+    [(WorkloadName.TOP_100, 0.5), (WorkloadName.INCIDENTS, 0.5), (WorkloadName.WINDOW_TREE, 0.25)],
+)
+def test_an_entry_and_an_incident_are_right_whatever_their_value(workload, expected):
+    emitted = [("7", '{"requests":4}'), ("3", '{"requests":8}'), ("2", '{"requests":1}')]
+    assert accuracy_of(workload, emitted, EXACT) == expected
+
+
+def test_windows_are_judged_one_by_one_and_those_without_output_have_none_of_it_right():
+    exact = {0: EXACT, 1: EXACT[:1], 2: []}
+    found = accuracy_by_window(WorkloadName.TOP_100, {0: EXACT[:3], 2: EXACT, 9: EXACT}, exact)
+    assert found == {0: 0.75, 1: 0.0}
+
+
+def test_results_may_come_one_at_a_time():
+    assert accuracy_of(WorkloadName.INCIDENTS, iter(EXACT[:1]), iter(EXACT)) == 0.25

@@ -1,0 +1,96 @@
+"""What a run advises follows from what it measured, by formulas that can be done by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.errors import BadInput
+from models.utilization import optimal_interval, utilization
+from results.predictions.process import MeasuredProcess
+from results.runs.store import Run, write_json
+from results.summary.findings import model_inputs
+from results.summary.recommendation import recommend
+from results.views.recommended import recommended
+from tests.unit.results import synthetic
+
+
+def made(root: Path, **options) -> Run:
+    run = synthetic.make_run(root, **options)
+    write_json(run.experiment_path, synthetic.experiment().model_dump(mode="json"))
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Run:
+    return made(tmp_path_factory.mktemp("recommended"))
+
+
+@pytest.fixture(scope="module")
+def measured(run) -> MeasuredProcess:
+    return MeasuredProcess(run, synthetic.experiment())
+
+
+def test_the_interval_is_the_optimum_at_the_measured_rate_and_cost(run):
+    found, inputs = recommend(run), model_inputs(run)
+    costs = inputs.failure_rate, inputs.checkpoint_cost_s
+    best_s = float(optimal_interval(*costs))
+    assert found.advice.optimal_interval_s == pytest.approx(best_s)
+    assert found.interval_s[0] < best_s < found.interval_s[1]
+    assert found.advice.optimal_predicted == pytest.approx(utilization(*costs, inputs.recovery_time_s, best_s))
+    assert found.advice.optimal_predicted >= found.advice.predicted
+
+
+def test_more_evidence_narrows_the_interval(tmp_path):
+    """Four times the window with four times the kills: the rate is known twice as well."""
+    kills = tuple(shift + at for shift in (0, 240, 480, 720) for at in synthetic.KILLS_S)
+    few, many = recommend(made(tmp_path / "few")), recommend(made(tmp_path / "many", kills=kills, window_s=960.0))
+    widths = [math.log(high / low) for low, high in (few.interval_s, many.interval_s)]
+    assert 1.6 < widths[0] / widths[1] < 2.6
+
+
+def test_the_latency_is_recovery_and_the_age_of_the_checkpoint(run, measured):
+    """The mean age of the last checkpoint when a failure strikes a period T: 1 / L - T / (exp(L T) - 1)."""
+    found, rate = recommend(run), model_inputs(run).failure_rate
+    for interval_s, latency_s in (
+        (found.advice.optimal_interval_s, found.latency.value),
+        (found.advice.interval_s, found.latency_now_s),
+    ):
+        age_s = 1 / rate - interval_s / math.expm1(rate * interval_s)
+        assert latency_s == pytest.approx(np.mean(measured.recoveries_s) + age_s)
+    assert min(measured.recoveries_s) <= found.latency.low < found.latency.value < found.latency.high
+    assert found.latency.high <= max(measured.recoveries_s) + found.advice.optimal_interval_s
+
+
+def test_time_to_spare_shortens_the_latency(tmp_path):
+    """At half the service rate the work since the last checkpoint is done again twice as fast."""
+    half = made(tmp_path, changes={"runs": lambda runs: runs.assign(load_rate=runs["service_rate"] / 2)})
+    full = made(tmp_path / "full")
+    recovery_s = np.mean(MeasuredProcess(full, synthetic.experiment()).recoveries_s)
+    spare, none = recommend(half).latency_now_s - recovery_s, recommend(full).latency_now_s - recovery_s
+    assert spare == pytest.approx(none / 2, rel=1e-3)
+
+
+def test_the_document_has_the_fields_of_the_contract(run):
+    found = recommend(run).to_json()
+    contract = {"interval", "interval_low", "interval_high", "utilization_now", "utilization_then", "copies"}
+    assert contract | {"tentative_fidelity", "recovery_latency", "models"} <= set(found)
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_person_reads_whether_to_change_anything(run, tmp_path):
+    assert "may be the best one already" in recommended(recommend(run))
+    rarely = {"checkpoints": lambda rows: rows.assign(checkpoint_s=rows["checkpoint_s"] / 100)}
+    cheap = {"predictions": lambda rows: rows.assign(checkpoint_cost_s=rows["checkpoint_cost_s"] / 100)}
+    text = recommended(recommend(made(tmp_path, changes=rarely | cheap)))
+    assert "--set engine.checkpoint_interval_s=" in text
+    assert all(len(line) <= 92 for line in text.splitlines())
+
+
+def test_a_run_without_faults_advises_nothing(tmp_path):
+    with pytest.raises(BadInput, match="faults lost work"):
+        recommend(made(tmp_path, kills=()))

@@ -1,0 +1,93 @@
+"""The checks of tentative output pass on sound tables, fail on planted damage, and are unknown where there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import spec
+from results.checks.catalogue import CHECKS, checks_for
+from results.checks.evidence import Evidence
+from results.checks.judge import judge, open_context
+from results.runs.store import Run
+from results.tables.columns import Row
+from results.tables.schema import RUN_TABLES
+from results.views.document import document
+
+S = 1_000_000_000
+TENTATIVE = ["engine.recovery=passive", "engine.tentative=true"]
+TOP_100 = spec.load("experiments/ppa-top100.yaml", TENTATIVE)
+
+
+def window(start_s: int, **changed: object) -> Row:
+    """A window with three quarters of its results, corrected later."""
+    times = {"window_start_ns": start_s * S, "window_end_ns": (start_s + 10) * S, "first_ns": (start_s + 11) * S}
+    counts = {"exact": 100, "emitted": 76, "both": 75, "accuracy": 0.75, "leaked": 0}
+    predicted = {"output_fidelity": 0.74, "internal_completeness": 0.8, "absent": "requests.0", "throughout": True}
+    return times | counts | predicted | {"corrected_ns": (start_s + 60) * S} | changed
+
+
+def verdict_of(name: str, rows: list[Row], folder: Path) -> dict[str, Any]:
+    run = Run("run", folder / "run")
+    run.tables.mkdir(parents=True)
+    run.write_table("tentative", RUN_TABLES["tentative"].of(rows))
+    check = next(check for check in CHECKS if check.name == f"tentative.{name}")
+    return judge(open_context(folder / "data_docs"), check, Evidence(run, TOP_100))[0]
+
+
+SOUND = [
+    window(20),
+    window(21, exact=0, both=0, accuracy=None, corrected_ns=None),
+    window(22, accuracy=0.4, throughout=False),
+]
+
+
+@pytest.mark.parametrize("name", ["apart", "corrected", "accuracy", "values"])
+def test_sound_tables_pass(name, tmp_path):
+    assert verdict_of(name, SOUND, tmp_path)["verdict"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("apart", {"leaked": 1}),
+        ("corrected", {"corrected_ns": None}),
+        ("accuracy", {"accuracy": 0.8}),
+        ("accuracy", {"accuracy": 0.68}),
+        ("values", {"accuracy": 1.2}),
+    ],
+)
+def test_damage_fails(name, damage, tmp_path):
+    assert verdict_of(name, [*SOUND, window(30, **damage)], tmp_path)["verdict"] == "fail"
+
+
+@pytest.mark.parametrize("name", ["apart", "corrected", "accuracy"])
+def test_nothing_is_known_without_tentative_output(name, tmp_path):
+    assert verdict_of(name, [], tmp_path)["verdict"] == "unknown"
+
+
+def test_accuracy_is_unknown_if_no_window_lacked_the_same_input_throughout(tmp_path):
+    assert verdict_of("accuracy", [window(20, throughout=False)], tmp_path)["verdict"] == "unknown"
+
+
+def test_whose_accuracy_output_fidelity_predicts():
+    def asked(*overrides: str) -> set[str]:
+        experiment = spec.load("experiments/ppa-top100.yaml", [*TENTATIVE, *overrides])
+        return {check.name for check in checks_for(experiment) if check.name.startswith("tentative.")}
+
+    every = {f"tentative.{name}" for name in ("schema", "values", "apart", "corrected", "accuracy")}
+    tree = "workload={name: window-tree, parallelism: [8, 4, 2]}"
+    assert asked() == every
+    assert asked(tree) == every - {"tentative.accuracy"}
+    assert not asked("engine.tentative=false")
+
+
+def test_the_document_has_accuracy_and_fidelity(good_run, tmp_path):
+    facts = good_run.table("runs").assign(tentative_accuracy=0.75, tentative_fidelity=0.74)
+    run = Run("run", tmp_path / "run")
+    run.tables.mkdir(parents=True)
+    run.write_table("runs", RUN_TABLES["runs"].of(facts.to_dict("records")))
+    quality = document(run)["quality"]
+    assert (quality["tentative_accuracy"], quality["tentative_fidelity"]) == (0.75, 0.74)

@@ -1,0 +1,64 @@
+"""Which slots were lost with partitions, and which faults took nothing."""
+
+import pytest
+
+from spark_jobs.tables.losses import Loss, as_query_journal, losses, that_took_something
+from spark_jobs.tables.outages import Outage, moments, outages
+from tests.unit.spark_jobs.recovering_in_parts import FIRST, HOSTS, INJECTED, JOURNAL, SECOND, at, struck, told
+
+LOST = [Loss(0, at(20), at(20.5), FIRST), Loss(2, at(40), at(40.5), SECOND)]
+
+
+def test_a_loss_is_of_a_slot_with_partitions_and_due_to_the_last_fault_on_its_host():
+    assert losses(JOURNAL, INJECTED, HOSTS) == LOST
+    another = struck(7, "worker-3", 40.3)
+    assert losses(JOURNAL, [*INJECTED, another], HOSTS)[1].fault == 2
+    assert losses(JOURNAL, [*INJECTED, another], {})[1].fault == 7, "without names any host may have been the slot's"
+
+
+def test_a_slot_that_ends_long_after_the_last_fault_ended_by_itself():
+    late = told("worker-lost", 90, worker="slot-2", partitions=SECOND)
+    assert losses([*JOURNAL, late], INJECTED, HOSTS)[-1] == Loss(None, at(90), at(90), SECOND)
+
+
+def test_the_query_is_ready_once_nothing_is_lost_any_more():
+    found = [(each.name, each.at_ns) for each in as_query_journal(JOURNAL)]
+    lost = [("executors-lost", at(20.5)), ("ready", at(21)), ("executors-lost", at(40.5)), ("ready", at(45))]
+    assert found == [("ready", at(0)), *lost]
+
+
+def test_some_that_are_back_do_not_end_the_outage_while_others_are_lost():
+    both = sorted(
+        [*JOURNAL, told("worker-lost", 20.55, worker="slot-2", partitions=SECOND)], key=lambda each: each.at_ns
+    )
+    ready = [each.at_ns for each in as_query_journal(both) if each.name == "ready"]
+    assert ready == [at(0), at(45)]
+
+
+def test_a_partition_that_is_lost_again_before_it_went_on_keeps_the_outage_open():
+    again = told("worker-lost", 44.8, worker="slot-3", partitions=SECOND)
+    later = [told("recovering", 50, epoch=4, line={}, restored=SECOND), told("ready", 51, epoch=4)]
+    journal = sorted([*JOURNAL, again, *later], key=lambda each: each.at_ns)
+    assert [each.at_ns for each in as_query_journal(journal) if each.name == "ready"][-1] == at(51)
+
+
+def test_journals_from_before_slots_could_stand_by_are_read_as_ever():
+    old = [told("ready", 0), told("worker-lost", 21), told("recovering", 22, epoch=2), told("ready", 25, epoch=2)]
+    assert [each.name for each in as_query_journal(old)] == ["ready", "executors-lost", "ready"]
+
+
+def outages_of(injector):
+    committed_ns = [at(second) for second in range(0, 60, 8)]
+    return outages(moments(as_query_journal(JOURNAL), [], injector, None, committed_ns))
+
+
+def test_the_death_of_a_slot_that_stands_by_is_no_outage():
+    expected = [Outage(0, 1, at(20), at(20.5), at(21)), Outage(2, 1, at(40), at(40.5), at(45))]
+    assert outages_of(that_took_something(INJECTED, JOURNAL, LOST)) == expected
+    assert outages_of(INJECTED) != expected, "the fault on it would count as one that nobody noticed"
+
+
+@pytest.mark.parametrize(("second", "kept"), [(42, True), (30, False), (46, False)])
+def test_a_fault_counts_that_takes_something_or_strikes_while_something_is_lost(second, kept):
+    strike = struck(9, "worker-1", second)
+    assert (strike in that_took_something([*INJECTED, strike], JOURNAL, LOST)) == kept

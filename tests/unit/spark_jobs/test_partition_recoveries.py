@@ -1,0 +1,159 @@
+"""How partitions came back, and the ledger of their time: from a hand-made journal, with values by hand."""
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from results.tables.schema import RUN_TABLES
+from spark_jobs.tables.ledger import NS
+from spark_jobs.tables.losses import losses
+from spark_jobs.tables.outages import Outage
+from spark_jobs.tables.partial_ledger import ledger
+from spark_jobs.tables.partition_recoveries import partition_recoveries
+from spark_jobs.tables.testbed_tables import follow_parts
+from tests.unit.spark_jobs.recovering_in_parts import (
+    CHECKPOINT,
+    FIRST,
+    HOSTS,
+    IDLE,
+    INJECTED,
+    JOURNAL,
+    RATE,
+    SECOND,
+    at,
+    line,
+    told,
+)
+
+WINDOW = (at(5), at(55))
+
+
+def followed(journal):
+    ordered = sorted(journal, key=lambda each: each.at_ns)
+    return partition_recoveries(ordered, losses(ordered, INJECTED, HOSTS))
+
+
+def of(recoveries, partition):
+    return [each for each in recoveries if each.partition == partition]
+
+
+def test_a_row_for_each_lost_partition_with_all_that_the_journal_tells():
+    found = followed(JOURNAL)
+    assert [each.partition for each in found] == [*FIRST, *SECOND]
+    assert found[0].row() == {
+        "fault": 0,
+        "epoch": 2,
+        "partition": "in.0",
+        "how": "restored",
+        "death_ns": at(20),
+        "notice_ns": at(20.5),
+        "ready_ns": at(21),
+        "reached_ns": at(22),
+        "checkpoint_age_s": 4.0,
+        "rate": RATE,
+        "replayed_records": 400,
+        "replayed_bytes": 800,
+        "loaded_bytes": 1000,
+        "load_s": 0.2,
+    }
+    assert found[3].row()["rate"] == 3 * RATE, "of an operator by its tally"
+    assert RUN_TABLES["partition_recoveries"].of(each.row() for each in found).num_rows == 4
+
+
+def test_a_checkpoint_of_which_its_slot_could_not_tell_was_taken_when_those_of_its_number_were():
+    (count,) = of(followed(JOURNAL), "count.0")
+    assert count.checkpoint_age_s == 4.0
+    uneven = told("recovering", 20.6, epoch=2, line=line(4) | {"in.1": 3}, restored=FIRST)
+    own_numbers = [uneven if each.at_ns == uneven.at_ns else each for each in JOURNAL]
+    assert of(followed(own_numbers), "count.0")[0].checkpoint_age_s is None, "a line of different numbers is no border"
+
+
+def test_nobody_has_arrived_before_they_may_go():
+    early = [each for each in JOURNAL if each.name != "partition-reached"]
+    early.append(told("partition-reached", 20.7, partition="in.0", epoch=2))
+    assert of(followed(early), "in.0")[0].reached_ns == at(21)
+    assert of(followed(early), "count.0")[0].reached_ns is None
+
+
+def test_a_partition_that_is_lost_again_on_its_way_has_a_row_for_each_time():
+    again = told("worker-lost", 44.8, worker="slot-3", partitions=SECOND)
+    back = [told("recovering", 50, epoch=4, line=line(9), restored=SECOND), told("ready", 51, epoch=4)]
+    back += [told("partition-loaded", 50.5, partition=name, epoch=4, seconds=0.1) for name in SECOND]
+    first, second = of(followed([*JOURNAL, again, *back]), "in.1")
+    assert (first.ready_ns, first.reached_ns) == (None, None)
+    assert (second.loss.notice_ns, second.ready_ns) == (at(44.8), at(51))
+
+
+def test_whoever_goes_back_without_having_been_lost_is_told_apart():
+    """As when an object of the line could not be read: everybody goes back."""
+    everybody = told("recovering", 46, epoch=4, line=line(4), restored=(*FIRST, *SECOND))
+    found = followed([*JOURNAL, everybody, told("ready", 46.5, epoch=4)])
+    assert Counter(each.how.value for each in found) == {"restored": 4, "rolled-back": 4}
+    assert of(found, "in.0")[-1].checkpoint_age_s == 46 - 16
+
+
+def test_a_partition_that_nobody_restores_stays_lost():
+    (left, *_) = of(followed(each for each in JOURNAL if each.at_ns < at(44)), "in.1")
+    assert (left.how.value, left.epoch, left.ready_ns) == ("lost", None, None)
+    assert left.row()["death_ns"] == at(40)
+
+
+def seconds(segments):
+    totals = Counter()
+    for each in segments:
+        totals[each.kind, each.fault] += (each.end_ns - each.start_ns) / NS
+    return totals
+
+
+def test_the_ledger_books_the_time_of_partitions():
+    """Half of the partitions are lost each time: of every second they are down, half is theirs."""
+    found = ledger(WINDOW, JOURNAL, followed(JOURNAL))
+    assert (found[0].start_ns, found[-1].end_ns) == WINDOW
+    assert all(before.end_ns == after.start_ns for before, after in pairwise(found))
+    totals = seconds(found)
+    assert totals["detect", 0] == pytest.approx(0.5 / 2)
+    assert totals["restart", 0] == pytest.approx(0.5 / 2)
+    assert totals["detect", 2] == pytest.approx(0.5 / 2)
+    assert totals["restart", 2] == pytest.approx(4.5 / 2)
+    assert totals["lost", 0] == pytest.approx(4 / 2 * (1 - IDLE))
+    assert totals["lost", 2] == pytest.approx(4 / 2 * (1 - IDLE))
+    down_s, lost_s = 1 / 2 + 5 / 2, 4.0
+    assert totals["idle", None] == pytest.approx((50 - down_s) * IDLE)
+    assert totals["checkpoint", None] == pytest.approx((50 - down_s - lost_s) * CHECKPOINT)
+    assert sum(totals.values()) == pytest.approx(50)
+
+
+def test_what_is_lost_twice_is_booked_once():
+    """The second loss goes back to the same checkpoint as the first: only what was done since counts."""
+    again = told("worker-lost", 24, worker="slot-3", partitions=FIRST)
+    back = [told("recovering", 24, epoch=9, line=line(4), restored=FIRST), told("ready", 25, epoch=9)]
+    back += [told("partition-loaded", 24.5, partition=name, epoch=9, seconds=0.1) for name in FIRST]
+    journal = sorted([*JOURNAL, again, *back], key=lambda each: each.at_ns)
+    totals = seconds(ledger(WINDOW, journal, followed(journal)))
+    assert totals["lost", 0] == pytest.approx(4 / 2 * (1 - IDLE))
+    assert totals["lost", None] == pytest.approx(3 / 2 * (1 - IDLE)), "from 21 s on, by no fault"
+    assert sum(totals.values()) == pytest.approx(50)
+
+
+def test_what_nobody_brings_back_is_down_to_the_end():
+    journal = [each for each in JOURNAL if each.at_ns < at(44)]
+    assert seconds(ledger(WINDOW, journal, followed(journal)))["restart", 2] == pytest.approx((55 - 40.5) / 2)
+
+
+def test_a_run_without_faults_has_nothing_but_work():
+    journal = [each for each in JOURNAL if each.at_ns <= at(20)]
+    assert seconds(ledger((at(5), at(15)), journal, [])) == {
+        ("useful", None): pytest.approx(10 * (1 - IDLE - CHECKPOINT)),
+        ("checkpoint", None): pytest.approx(10 * CHECKPOINT),
+        ("idle", None): pytest.approx(10 * IDLE),
+    }
+
+
+def test_an_outage_of_some_ends_when_the_last_of_them_is_where_it_was():
+    outage = Outage(2, 1, at(40), at(40.5), at(45))
+    recoveries = followed(JOURNAL)
+    found = follow_parts(outage, JOURNAL, ledger(WINDOW, JOURNAL, recoveries), recoveries)
+    assert (found.restored_ns, found.lost_s) == (at(47), pytest.approx(4 / 2 * (1 - IDLE)))
+    without = followed(each for each in JOURNAL if each.name != "partition-reached" or each.partition != "in.1")
+    assert follow_parts(outage, JOURNAL, [], without).restored_ns is None

@@ -1,0 +1,117 @@
+"""The testbed's calibration: which events each part is given, and what the journal of a part says of its pace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.errors import EnvironmentFailure
+from experiments.workloads import NexmarkSpec
+from infra.broker import Broker
+from journal.events.testbed import EpochReady, Finished, PartMeasured, Report, RunPhase
+from journal.reader import events
+from journal.writer import Journal
+from spark_jobs.calibration import Calibration
+from spark_jobs.testbed import calibration
+from spark_jobs.testbed.calibration import FULL_S, LOAD_FACTOR, WARM_EVENTS, calibrate
+from testbed.operators import Delivery
+from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
+from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
+
+BROKER = Broker("127.0.0.2:9092")
+RATE, SLOTS, INTERVAL_S, STEP_S = 20_000, 2, 5.0, 0.5
+CHECKPOINT = 0.2  # share of the slots' time
+JOB = Job(
+    run_id="run",
+    workload=NexmarkSpec(),
+    protocol="coordinated",
+    slots=SLOTS,
+    parallelism=SLOTS,
+    input=JobInput(InputKind.KAFKA, None, broker=BROKER),
+    output=OutputSpec(OutputKind.KAFKA, Delivery.EXACTLY_ONCE, broker=BROKER),
+    store="store",
+    checkpoint_interval_s=INTERVAL_S,
+)
+
+
+def journal_of(part: Job, journal: Journal, step_s: float = STEP_S) -> None:
+    """What a job that reads `RATE` events a second writes, with a report after every step."""
+    journal.record(EpochReady(1, (0, 1), at_ns=0))
+    end_s = part.input.events / RATE
+    for step in range(int(end_s / step_s) + 1):
+        at_s = step * step_s
+        positions, spent_s = {"bids.0": round(at_s * RATE)}, CHECKPOINT * SLOTS * at_s
+        report = Report(1, RunPhase.RUNNING, {}, positions, SLOTS, 0, 0.0, 0.0, spent_s, at_ns=round(at_s * 1e9))
+        journal.record(report)
+    journal.record(Finished({"bids.0": part.input.events}, at_ns=round(end_s * 1e9)))
+
+
+@pytest.fixture
+def fed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Broker, str, int]]:
+    """The topics that were filled: at which broker, and with how many events."""
+    return feeds(monkeypatch, refused=0)
+
+
+def feeds(monkeypatch: pytest.MonkeyPatch, refused: int) -> list[tuple[Broker, str, int]]:
+    found: list[tuple[Broker, str, int]] = []
+
+    class FakeFeed:
+        failed = refused
+
+        def __init__(self, broker: Broker, topic: str, *_: object) -> None:
+            self._place = (broker, topic)
+
+        def send_until(self, count: int) -> None:
+            found.append((*self._place, count))
+
+        def finish(self) -> None:
+            """Nothing is on its way."""
+
+    monkeypatch.setattr(calibration, "Feed", FakeFeed)
+    return found
+
+
+def calibrated(folder: Path, run: Callable[[Job, Journal], None] = journal_of, job: Job = JOB) -> Calibration:
+    return calibrate(job, run, Journal(folder / "query.jsonl"), folder / "calibration.jsonl")
+
+
+def test_both_parts_read_topics_that_hold_their_events(fed: list[tuple[Broker, str, int]], tmp_path: Path) -> None:
+    parts: list[Job] = []
+    calibrated(tmp_path, lambda part, journal: parts.append(part) or journal_of(part, journal))
+    assert fed == [(BROKER, WARM, WARM_EVENTS), (BROKER, FULL[0], round(RATE * FULL_S))]
+    assert [(part.input.broker, part.input.topic, part.input.events) for part in parts] == fed
+    assert {part.output.topic for part in parts} == {CALIBRATION_OUTPUT}
+    assert len({(part.run_id, part.store) for part in parts}) == 2, "neither may see the other's checkpoints"
+
+
+def test_the_second_part_tells_rate_and_cost(fed: list[tuple[Broker, str, int]], tmp_path: Path) -> None:
+    found = calibrated(tmp_path)
+    assert found.service_rate == pytest.approx(RATE)
+    assert found.overhead_s == pytest.approx(CHECKPOINT * INTERVAL_S)
+    assert found.load_rate == pytest.approx(LOAD_FACTOR * RATE)
+    assert found.batch_records is None
+    *parts, result = events(tmp_path / "query.jsonl", calibration.TESTBED)
+    assert [(part.topic, part.events) for part in parts if isinstance(part, PartMeasured)] == [f[1:] for f in fed]
+    assert replace(result, at_ns=0) == calibration.TestbedCalibrated(
+        found.service_rate, found.overhead_s, found.load_rate, at_ns=0
+    )
+
+
+def test_a_part_too_short_for_reports_tells_its_rate(fed: list[tuple[Broker, str, int]], tmp_path: Path) -> None:
+    found = calibrated(tmp_path, lambda part, journal: journal_of(part, journal, step_s=1000.0))
+    assert found.service_rate == pytest.approx(RATE)
+    assert found.overhead_s == 0.0
+
+
+def test_events_that_the_broker_refuses_end_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    feeds(monkeypatch, refused=3)
+    with pytest.raises(EnvironmentFailure, match="the broker refused 3 events of the calibration"):
+        calibrated(tmp_path)
+
+
+def test_a_job_that_does_not_read_from_kafka_is_not_calibrated(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="only a job whose input is in Kafka"):
+        calibrated(tmp_path, job=replace(JOB, input=JobInput(InputKind.GENERATED, None)))

@@ -1,0 +1,44 @@
+"""Eventual checkpoint and replay make the state of a run without faults, at whichever step the operator crashes."""
+
+import pytest
+
+from testbed.output_log.policies import CostBenefit, OpensOnly, Targets
+from tests.unit.testbed.output_log.crashes import Run, without_faults
+from tests.unit.testbed.output_log.inputs import CASES
+
+STEPS = 60
+POLICIES = {
+    "opens only": OpensOnly(),
+    "targets": Targets(extent=8, replay=15),
+    "tight targets": Targets(extent=1, replay=1),
+    "cost and benefit": CostBenefit(0.1, 10, 0.1, 0.1, 0.15),
+}
+
+
+def compared(name, policy, seed, crashes, **more):
+    run = Run(CASES[name], POLICIES[policy], seed, crashes, **more)
+    assert run.run() == without_faults(run.case, run.case.events(seed))
+    return run
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_crash_at_every_step(name):
+    runs = [compared(name, "targets", step % 3, [step]) for step in range(STEPS)]
+    replayed = [found for run in runs for found in run.found if found.replay_after < found.position]
+    assert len(replayed) >= STEPS / 6 or name == "windows of 1 record"  # of which none is ever open
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", CASES)
+def test_crashes_in_a_row(name, policy):
+    """Some of them while the input is being replayed."""
+    for seed in range(4):
+        compared(name, policy, seed, [9 + 4 * seed, 2, 1, 7])
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", CASES)
+def test_a_thousand_crashes(name, policy):
+    for seed in range(250):
+        compared(name, policy, seed, [seed % STEPS, seed % 7, seed % 11, seed % 5])

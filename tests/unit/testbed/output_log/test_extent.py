@@ -1,0 +1,161 @@
+"""What a recovery reads and replays: as the operator has counted it, and within the targets if there is time enough."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from experiments.errors import BadInput
+from testbed.operators.count_windows import CountWindows
+from testbed.operators.parted_aggregate import PartedAggregate
+from testbed.operators.parted_join import PartedJoin
+from testbed.output_log.extent import Extent, Footprint
+from testbed.output_log.log import OutputLog
+from testbed.output_log.policies import CostBenefit, OpensOnly, Pace, Targets
+from testbed.output_log.reading import LogReader
+from testbed.stores.store import MemoryStore
+from tests.unit.testbed.output_log.crashes import NAME, Run
+from tests.unit.testbed.output_log.inputs import CASES, NAMED, SUMS, Records
+
+Q, U = 9, 14
+BOOLEANS = NAMED.set(0, pa.field("item", pa.bool_()))
+
+
+class CountingStore(MemoryStore):
+    """How many objects were read."""
+
+    reads = 0
+
+    def _read(self, key):
+        self.reads += 1
+        return super()._read(key)
+
+
+def lived(name, seed, policy, budget=None):
+    """A run without crash, and after each step the operator with its log: committed, after a check."""
+    run = Run(CASES[name], policy, seed, [], store=CountingStore())
+    run._begin()
+    for each in run._pending:
+        run._take(each)
+        left = iter(range(budget)) if budget is not None else None
+        run.logged.check(lambda left=left: left is None or next(left, None) is not None)
+        run.logged.commit()
+        yield run
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_extent_and_replay_keep_to_their_targets_if_there_is_time(name):
+    checks = 0
+    for seed in range(6):
+        for run in lived(name, seed, Targets(Q, U)):
+            extent = run.logged.extent
+            assert extent.length <= max(Q, len(extent))
+            assert extent.replay <= U
+            checks = max(checks, extent.entries)
+    assert checks > Q
+
+
+def exceeds(name, policy, budget):
+    runs = [run for seed in range(6) for run in [list(lived(name, seed, policy, budget))[-1]]]
+    return any(run.logged.extent.length > Q or run.logged.extent.replay > U for run in runs)
+
+
+def test_without_checks_or_without_time_they_do_not():
+    assert exceeds("windows of 10 records", OpensOnly(), None)
+    assert exceeds("windows of 10 records", Targets(Q, U), 0)
+    assert not exceeds("windows of 10 records", Targets(Q, U), None)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_recovery_reads_what_was_counted_and_no_more(name):
+    for seed in range(4):
+        for run in lived(name, seed, Targets(Q, U)):
+            reader = LogReader(run.store, NAME, run._rows)
+            if not reader.ids:
+                continue
+            extent, before = run.logged.extent, run.store.reads
+            begins = [kept.ends for kept in run.logged.log._kept]
+            other = Run(run.case, run.policy, seed, [], store=run.store)
+            other._begin()
+            found = other.logged.restore(reader, delivered=run.logged.log.results)
+            assert len(found.windows) == len(extent)
+            assert found.extent == extent.length
+            assert (found.replay_after, found.position) == (
+                found.position - found_replay(extent, found),
+                found.position,
+            )
+            assert run.store.reads - before == max(1, sum(each > extent.begins for each in begins))
+
+
+def check_counted_twice(extent, window, real=Extent.check):
+    real(extent, window)
+    extent.entries += 1
+
+
+def opens_only_counted(extent, step, position, real=Extent.add):
+    real(extent, replace(step, entries=step.entries.slice(0, len(step.left))), position)
+
+
+@pytest.mark.parametrize(("name", "planted"), [("check", check_counted_twice), ("add", opens_only_counted)])
+def test_an_extent_that_counts_wrongly_is_noticed(monkeypatch, name, planted):
+    monkeypatch.setattr(Extent, name, planted)
+    with pytest.raises((AssertionError, KeyError)):
+        test_a_recovery_reads_what_was_counted_and_no_more("windows of 3 records")
+
+
+def found_replay(extent: Extent, found) -> int:
+    """The log ends where something happened to a window last, which may be before the newest record."""
+    return extent.replay - (extent.position - found.position) if found.windows else 0
+
+
+def test_a_check_takes_the_oldest_windows_as_long_as_there_is_time():
+    *_, run = lived("windows of 10 records", 0, OpensOnly())
+    logged, order = run.logged, [window for window, _ in run.logged.extent]
+    logged._policy = Targets(1, 1)
+    left = iter([True, True, False])
+    assert logged.check(lambda: next(left)) == 2
+    assert [window for window, _ in logged.extent] == [*order[2:], *order[:2]]
+    assert logged.check(lambda: True) == len(order) - 2  # now each window has its footprint here
+    assert logged.extent.least
+    assert logged.check(lambda: True) == 0
+
+
+def test_nothing_is_put_out_that_the_store_refused():
+    run = Run(CASES["windows of 1 record"], OpensOnly(), 0, [])
+    run._begin()
+    run._take(next(each for each in run._pending if isinstance(each, Records)))
+    refused, run.store._write = run.store._write, None
+    with pytest.raises(TypeError):
+        run.logged.commit()
+    assert run.logged.log.results == 0
+    run.store._write = refused
+    assert run.logged.commit()
+
+
+def test_cost_and_benefit():
+    extent = Extent()
+    extent.restore([(b"oldest", Footprint(0, 0)), (b"next", Footprint(11, 101))], 50, 500)
+    pays = CostBenefit(failure_rate=0.01, remaining_s=10, entry_s=0.1, record_s=0.01, check_s=0.19)
+    assert pays.due(extent)  # .01 * 10 * (.1 * (11 - 1) + .01 * 101) = .201
+    assert not CostBenefit(0.01, 10, 0.1, 0.01, 0.21).due(extent)
+    assert not CostBenefit(0.01, 10, 0.1, 0.01, 0.21).due(Extent())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Targets(0, 1), r"extent \(Q\).*0.*1 or more"),
+        (lambda: Targets(1, 0), r"replay \(U\).*0.*1 or more"),
+        (lambda: Pace(0.1, 0.1), r"interval_s \(CI\).*0.1.*below CP"),
+        (lambda: Pace(0, 0.1), r"interval_s \(CI\).*0"),
+        (lambda: CostBenefit(0.1, 1, 1, 1, 0), "check_s"),
+        (lambda: OutputLog(MemoryStore(), NAME, spare=-1), "spare"),
+        (lambda: CountWindows("item", "price", "at_ns", 0), "size"),
+        (lambda: CountWindows("item", "price", "at_ns", 1).schema(NAMED), "key.*string"),
+        (lambda: PartedAggregate("item", SUMS).schema(BOOLEANS), "key.*bool"),
+        (lambda: PartedJoin("item", "item", None), "windows.*no parts"),
+    ],
+)
+def test_bad_input(make, message):
+    with pytest.raises(BadInput, match=message):
+        make()

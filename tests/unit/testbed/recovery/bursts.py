@@ -1,0 +1,112 @@
+"""Bursts: several workers die one after the other, and others come one by one, each when nothing else can happen."""
+
+from random import Random
+
+from models.recovery.problem import recovery_problem
+from models.recovery.schedule import Arrival, incremental_schedule
+from models.topology import parse_topology
+from testbed.core.by_batch.cutting import Batching
+from testbed.core.coordinator import Coordinator
+from testbed.protocols import PROTOCOLS
+from testbed.recovery import QueryCentric
+from testbed.recovery.query_partitions import available
+from testbed.simulation import CrashMoment, Fault, Simulation, run
+from tests.unit.testbed.hashtag_queries import exact, inputs, laid_out
+
+SECOND = 10**9
+
+
+class Overloaded(Exception):
+    """A worker has more partitions than it may have."""
+
+
+class Late(Exception):
+    """A query whose partitions are all there has not put everything out, and nothing else can happen."""
+
+
+class BurstSimulation(Simulation):
+    """Looks, at every arrival, at what has come out so far of each query that is available."""
+
+    def __init__(self, spec, seed, workers, capacity, planner, faults, priorities=None):
+        layout, given = laid_out(spec), inputs(spec, 30, 10.0, 6)
+        self.capacity, self.wanted, self.arrivals = capacity, exact(spec, given), []
+        recovery = QueryCentric(capacity, planner, priorities)
+        options = {"slots": workers, "faults": faults, "batching": Batching(SECOND, 1), "expected": self.wanted}
+        super().__init__(layout, PROTOCOLS["batch-aligned"], given, seed, recovery=recovery, **options)
+
+    def run(self, monkeypatch):
+        """Hosts take minutes, and streams take milliseconds."""
+        monkeypatch.setattr(run, "RETURNS", 0.0)
+        return super().run()
+
+    def _return(self):
+        there = available(self.layout, self.coordinator.down)
+        for query in there:
+            if self.published_by(query) != self.wanted_of(query):
+                raise Late(query)
+        self.arrivals.append(there)
+        super()._return()
+
+    @property
+    def is_early(self):
+        """Whether a query was recovered before the last worker came."""
+        return len(set().union(*self.arrivals)) > len(self.arrivals[0])
+
+    def published_by(self, query):
+        return {row: n for row, n in self.outcome.published.items() if f"q{row[-1]}.0" == query}
+
+    def wanted_of(self, query):
+        return {row: n for row, n in self.wanted.items() if f"q{row[-1]}.0" == query}
+
+    def _coordinate(self):
+        super()._coordinate()
+        for worker in self.workers:
+            hosted = set(worker.partitions) | {number for number, _ in worker.orders}
+            if len(hosted) > self.capacity:
+                raise Overloaded(f"{worker.name} has {len(hosted)} partitions and may have {self.capacity}")
+
+
+def burst(seed, most, within):
+    """Two workers or more, up to `most`, one after the other and all within a few steps."""
+    random = Random(seed)
+    first = Fault(CrashMoment.ANY, random.randrange(within), late=True)
+    spread = random.choice((1, 20))
+    others = random.randrange(1, most)
+    return [first, *(Fault(CrashMoment.ANY, random.randrange(spread), late=True) for _ in range(others))]
+
+
+def topology_of(layout, priorities=None):
+    """The layout in the form in which models read a topology: each partition is an operator."""
+    names = [each.name for each in layout.partitions]
+    given = priorities or {}
+    operators = [
+        {"name": name, "parallelism": 1, "priorities": [float(given.get(name.split(".")[0], 1))]} for name in names
+    ]
+    ends = sorted({(names[channel.sender], names[channel.receiver]) for channel in layout.channels})
+    streams = [{"from": sender, "to": receiver, "partitioning": "one-to-one"} for sender, receiver in ends]
+    return parse_topology({"operators": operators, "streams": streams})
+
+
+def arrivals_after(layout, recovery, workers, lost):
+    """The coordinator when so many of its workers are gone, and then by arrival the queries that are available."""
+    coordinator = Coordinator(layout, PROTOCOLS["batch-aligned"], workers, recovery=recovery)
+    for number in range(workers):
+        coordinator.on_joined(f"w{number}")
+    for number in lost:
+        coordinator.on_lost(f"w{number}")
+    found, down = [available(layout, coordinator.down)], set(coordinator.down)
+    for number in range(len(lost)):
+        coordinator.on_joined(f"new-{number}")
+        found.append(available(layout, coordinator.down))
+    return down, found
+
+
+def planned(layout, down, workers, capacity, arriving, planner, priorities=None):
+    """The same by the model: after which arrival each query is recovered; 0 stands for what the burst left."""
+    names = [f"{each.name}.0" for each in layout.partitions]
+    up = len(names) - len(down)
+    topology = topology_of(layout, priorities)
+    problem = recovery_problem(topology, [names[number] for number in down], float(workers * capacity - up))
+    arrivals = [Arrival(float(number), float(capacity)) for number in range(1, arriving + 1)]
+    times = incremental_schedule(problem, arrivals, planner).recovered_at_s
+    return {name.removesuffix(".0"): at_s for name, at_s in times.items()}
