@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from testbed.core.layout import Layout, PartitionLayout
 from testbed.operators import Operator, Source
-from testbed.protocols import Coordinated
+from testbed.protocols.coordinated import Coordinated
 from testbed.recovery import Global
 from testbed.runtime.job import Job
 
