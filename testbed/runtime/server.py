@@ -32,10 +32,12 @@ from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.effects import Delete, Order, Placed, Sweep
 from testbed.core.shapes import UnknownMessage
 from testbed.operators import Sink, Source
+from testbed.recovery import QueryCentric
 from testbed.runtime.entrance import Entrance, Fields
 from testbed.runtime.guest import Guest
 from testbed.runtime.janitor import Janitor
 from testbed.runtime.job import Job
+from testbed.runtime.measured_costs import MeasuredCosts
 from testbed.runtime.messages import (
     SLOT,
     Broken,
@@ -114,6 +116,9 @@ class Server:
         self._stillness = Stillness()
         self._committed = self._coordinator.history.stable
         self._milestones = Milestones(self._layout, journal)
+        self._costs = MeasuredCosts()
+        if isinstance(strategy, QueryCentric):
+            strategy.measured = self._costs.cores
         self._waiting_queries = WaitingQueries(self._layout, self._coordinator, strategy, journal)
         self._missing_input = MissingInput(self._layout, self._coordinator, journal)
         self._draining = SourceEnds(self._layout, self._coordinator, self._guests)
@@ -196,6 +201,7 @@ class Server:
         if guest.hello is not None:
             had = tuple(self._name(number) for number in sorted(self._coordinator.placement.partitions_of(guest.name)))
             self._journal.record(WorkerLost(guest.name, guest.hello.task, why, had))
+            self._costs.forget(guest.name)
             self._coordinator.on_lost(guest.name)
 
     def _on_slot_message(self, guest: Guest, message: SlotMessage) -> None:
@@ -209,6 +215,7 @@ class Server:
             self._vetting.status(message)
             guest.status = message
             self._milestones.note(message)
+            self._costs.note(guest.name, message, guest.heard_s)
         elif isinstance(message, Broken) and message.epoch == self._coordinator.epoch:
             self._note_broken(guest, message)
 
