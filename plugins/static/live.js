@@ -18,6 +18,23 @@ function hostElement({ name, role, domains, state, cpu_cores: cores, rss_bytes: 
   return element;
 }
 
+/** The partitions that are in one state, with their number. */
+function partitionsElement([state, names]) {
+  const element = document.createElement("div");
+  const term = document.createElement("dt");
+  term.append(Object.assign(document.createElement("span"), { className: `badge ${state}`, textContent: state }), ` ${names.length}`);
+  element.append(term, Object.assign(document.createElement("dd"), { textContent: names.join(", ") }));
+  return element;
+}
+
+function showPartitions(states) {
+  const byState = new Map();
+  for (const [name, state] of Object.entries(states)) byState.set(state, [...(byState.get(state) ?? []), name]);
+  const section = document.getElementById("partitions");
+  section.hidden = byState.size === 0;
+  section.querySelector("dl").replaceChildren(...[...byState].sort().map(partitionsElement));
+}
+
 function show(state) {
   const { next_fault: next, faults } = state;
   say("phase", state.aborted ? "aborted" : state.phase);
@@ -34,6 +51,7 @@ function show(state) {
   say("doing", state.doing);
   const byDomain = [...state.hosts].sort((a, b) => `${a.domains}`.localeCompare(`${b.domains}`));
   if (byDomain.length) document.getElementById("domains").replaceChildren(...byDomain.map(hostElement));
+  showPartitions(state.partitions);
 }
 
 async function look() {
