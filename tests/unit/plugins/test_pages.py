@@ -112,7 +112,7 @@ def test_a_run_shows_what_its_tentative_output_was_worth(browser: TestClient):
     assert "Accuracy of tentative output" not in get(browser, "/aftershock/runs/one").words
     write_tentative_run("two")
     page = get(browser, "/aftershock/runs/two")
-    assert "Accuracy of tentative output 0.26 0.25 predicted" in page.words
+    assert "Accuracy of tentative output 0.260 0.250 predicted" in page.words
     assert "tentative and not yet corrected" in page.words
     assert "#table-tentative" in page.all("href")
     drawn = browser.get("/aftershock/runs/two/charts.json").json()["timeline"]["tentative"]
