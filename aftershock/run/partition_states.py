@@ -1,4 +1,4 @@
-"""Which partitions of the testbed are up, absent, restoring or tentative: a digest of its journal."""
+"""Which partitions of the testbed are up, absent, restoring or tentative, and which have a copy: by its journal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from journal.event import Event
-from journal.events.testbed import EpochReady, PartitionsAbsent, PartitionTentative, Recovering, WorkerLost
+from journal.events.testbed import Copied, EpochReady, PartitionsAbsent, PartitionTentative, Recovering, WorkerLost
 
 
 class PartitionState(StrEnum):
@@ -14,24 +14,28 @@ class PartitionState(StrEnum):
 
     UP = "up"
     ABSENT = "absent"  # nothing comes from it: it was lost, or gets input only from such partitions
-    RESTORING = "restoring"  # it goes back to a checkpoint
+    RESTORING = "restoring"  # it goes back to a checkpoint, or its copy takes its place
     TENTATIVE = "tentative"  # it goes on without some of its input
 
 
 class PartitionStates:
-    """The state of every partition, by its name; none where the journal is of another engine."""
+    """A digest of the journal `query`: the state of every partition, by its name; none of another engine.
+
+    copied   by the name of each partition that has a copy the worker that has it
+    """
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
         self._of = {state: set[str]() for state in PartitionState}
         self._told_absent = frozenset[str]()
+        self.copied: dict[str, str] = {}
 
     def take(self, event: Event) -> None:
         """Take in the next event of the query's journal."""
         match event:
-            case Recovering(line=line, restored=restored):
+            case Recovering(line=line, restored=restored, promoted=promoted):
                 self._names = tuple(line)
-                self._become(PartitionState.RESTORING, restored or line)
+                self._become(PartitionState.RESTORING, (*restored, *promoted) or line)
             case EpochReady():
                 self._become(PartitionState.UP, self._of[PartitionState.RESTORING].copy())
             case WorkerLost(partitions=partitions):
@@ -40,6 +44,8 @@ class PartitionStates:
                 self._become(PartitionState.TENTATIVE, [partition])
             case PartitionsAbsent(partitions=partitions):
                 self._told_absent = frozenset(partitions)
+            case Copied(workers=workers):
+                self.copied = dict(workers)
 
     def states(self) -> dict[str, PartitionState]:
         """In the order of the dataflow."""

@@ -18,7 +18,7 @@ function hostElement({ name, role, domains, state, cpu_cores: cores, rss_bytes: 
   return element;
 }
 
-/** The partitions that are in one state, with their number. */
+/** The partitions that are in one state, or have a copy, with their number. */
 function partitionsElement([state, names]) {
   const element = document.createElement("div");
   const term = document.createElement("dt");
@@ -27,12 +27,14 @@ function partitionsElement([state, names]) {
   return element;
 }
 
-function showPartitions(states) {
+function showPartitions({ partitions: states, copied }) {
   const byState = new Map();
   for (const [name, state] of Object.entries(states)) byState.set(state, [...(byState.get(state) ?? []), name]);
   const section = document.getElementById("partitions");
   section.hidden = byState.size === 0;
-  section.querySelector("dl").replaceChildren(...[...byState].sort().map(partitionsElement));
+  const copies = Object.entries(copied).map(([name, worker]) => `${name} on ${worker}`);
+  const rows = [...[...byState].sort(), ...(copies.length ? [["copied", copies]] : [])];
+  section.querySelector("dl").replaceChildren(...rows.map(partitionsElement));
 }
 
 function show(state) {
@@ -51,7 +53,7 @@ function show(state) {
   say("doing", state.doing);
   const byDomain = [...state.hosts].sort((a, b) => `${a.domains}`.localeCompare(`${b.domains}`));
   if (byDomain.length) document.getElementById("domains").replaceChildren(...byDomain.map(hostElement));
-  showPartitions(state.partitions);
+  showPartitions(state);
 }
 
 async function look() {

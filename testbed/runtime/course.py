@@ -1,10 +1,10 @@
-"""Tells the journal of the course of a run: epochs that are ready, rounds of checkpoints, and what is out for good."""
+"""Tells the journal of the course of a run: epochs, copies, rounds of checkpoints, and what is out for good."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from journal.events.testbed import Committed, EpochReady, RoundStarted, RoundStored
+from journal.events.testbed import Committed, Copied, EpochReady, RoundStarted, RoundStored
 from journal.writer import Journal
 from testbed.core.checkpoints import Line
 from testbed.core.control import Go, Restore, Round, Stored
@@ -36,6 +36,11 @@ class Course:
             self._journal.record(RoundStarted(message.epoch, message.number))
         elif isinstance(message, Restore):
             self._round = (self._round[0], set())
+
+    def placed(self, epoch: int) -> None:
+        """The coordinator has placed copies, from this epoch on."""
+        copies = self._coordinator.copies.of
+        self._journal.record(Copied(epoch, {self._names[number]: each.worker for number, each in copies.items()}))
 
     def stored(self, message: Stored) -> None:
         """A partition has stored a checkpoint."""

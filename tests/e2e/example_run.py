@@ -20,7 +20,7 @@ from infra.cluster import Handle, Host
 from journal.events.injector import Injected, Striking
 from journal.events.query import BatchCommitted
 from journal.events.services import HostSample
-from journal.events.testbed import EpochReady, PartitionsAbsent, PartitionTentative, Recovering, WorkerLost
+from journal.events.testbed import Copied, EpochReady, PartitionsAbsent, PartitionTentative, Recovering, WorkerLost
 from journal.writer import Journal
 from results.regression import records
 from results.runs import store
@@ -185,6 +185,7 @@ def write_live_testbed_run(run_id: str) -> store.Run:
     lost = ("requests.0", "requests.4", "slices.0")
     journal.record(Recovering(1, dict.fromkeys(names, 0), {}, tuple(names)))
     journal.record(EpochReady(1, (0, 1, 2, 3)))
+    journal.record(Copied(1, {"merged.1": "slot-5"}))
     journal.record(WorkerLost("slot-1", 0, "connection ended", lost))
     journal.record(PartitionsAbsent(lost))
     for name in ("merged.0", "top.0"):
@@ -269,7 +270,8 @@ def _fault(fault: int, at_s: float) -> dict[str, Any]:
     return {
         "fault": fault, "kind": "kill", "targets": f"worker-{fault + 1}", "cause": "process 0 of host",
         "planned_ns": _at(at_s), "actual_ns": _at(at_s + 0.004), "proved_ns": _at(at_s + 0.02), "healed_ns": None,
-        "joined_ns": None, "lateness_s": 0.004, "outcome": "injected", "violations": 0, "heal_violations": None,
+        "joined_ns": None, "executors_ns": None, "lateness_s": 0.004,
+        "outcome": "injected", "violations": 0, "heal_violations": None,
         "proof": "4 processes killed; 0 survivors, 0 open ports",
     }  # fmt: skip
 

@@ -75,7 +75,8 @@ def test_partitions_of_a_run_of_the_testbed(browser: TestClient):
     assert states["merged.0"] == "tentative"
     assert states["requests.1"] == "up"
     words = " ".join(re.sub("<[^>]*>", " ", browser.get("/aftershock/live/testbed").text).split())
-    assert "absent 3 requests.0, requests.4, slices.0 tentative 2 merged.0, top.0" in words
+    assert "absent 3 requests.0, requests.4, slices.0 tentative 2 merged.0, top.0 up 11" in words
+    assert "copied 1 merged.1 on slot-5" in words
 
 
 def test_the_state_of_a_live_run(browser: TestClient):

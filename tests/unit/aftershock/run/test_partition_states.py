@@ -1,7 +1,7 @@
 """Which partitions of the testbed are up, as its journal tells it step by step."""
 
 from aftershock.run.partition_states import PartitionStates
-from journal.events.testbed import EpochReady, PartitionsAbsent, PartitionTentative, Recovering, WorkerLost
+from journal.events.testbed import Copied, EpochReady, PartitionsAbsent, PartitionTentative, Recovering, WorkerLost
 from tests.unit.example_events import example
 
 NAMES = ("a.0", "a.1", "b.0", "b.1")
@@ -69,6 +69,18 @@ def test_who_goes_on_without_input_is_tentative_until_it_is_restored():
 
 def test_who_is_tentative_and_lost_is_absent():
     assert after(TENTATIVE, lost("b.1")) == ["up", "up", "up", "absent"]
+
+
+def test_whose_copy_takes_its_place_is_the_only_one_that_is_restored():
+    promoted = example(Recovering, epoch=2, line=LINE, restored=(), promoted=("a.0",))
+    assert after(lost("a.0"), promoted) == ["restoring", "up", "up", "up"]
+
+
+def test_copies_are_those_that_were_told_last():
+    states = PartitionStates()
+    states.take(Copied(2, {"a.0": "slot-4", "b.0": "slot-5"}))
+    states.take(Copied(3, {"b.0": "slot-5"}))
+    assert states.copied == {"b.0": "slot-5"}
 
 
 def test_a_recovery_that_does_not_say_whom_restores_all():
