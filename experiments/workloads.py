@@ -286,13 +286,6 @@ SPECS: dict[WorkloadName, type[Spec]] = {
 }
 
 
-def own_fields(document: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a flat form, which offers those of all workloads, that the named workload has."""
-    name = document.get("name")
-    known = SPECS[WorkloadName(name)].model_fields if name in list(WorkloadName) else document
-    return {field: value for field, value in document.items() if field in known}
-
-
 def with_absolute_paths(workload: WorkloadSpec) -> WorkloadSpec:
     """The spec with the paths of an own job made absolute: its run may be driven from another directory."""
     if not isinstance(workload, OwnJobSpec):
