@@ -81,6 +81,7 @@ def list_runs(
         count=len(found),
         total=len(every),
         unread=unread_in(every),
+        live=[] if every else store.all_live(),
         page=page,
         last=last,
         sort=sort,

@@ -19,10 +19,11 @@ from pathlib import Path
 from aftershock.airflow import pool
 from experiments.errors import EnvironmentFailure
 from experiments.locks import locked
-from results.runs import store
+from results.runs.home import home
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 API_PORT = 8080
+PAGES = "plugin/aftershock/aftershock"  # our pages in Airflow's own frame: the external view's route, then its address
 ADMIN = "admin"
 ROLES = {ADMIN: "admin", "viewer": "viewer"}
 SQLITE_WAIT_S = 120  # how long a writer waits for another one; Airflow's components share one SQLite file
@@ -35,7 +36,7 @@ DATABASE_VARIABLE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 
 def airflow_home() -> Path:
     """Where Airflow keeps its database, logs and secrets; only its owner may enter."""
-    path = store.home() / "airflow"
+    path = home() / "airflow"
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
@@ -62,7 +63,7 @@ def environment(port: int = API_PORT) -> dict[str, str]:
     }
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     python_path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
-    return {**defaults, **os.environ, "PATH": path, "PYTHONPATH": python_path, "AFTERSHOCK_HOME": str(store.home())}
+    return {**defaults, **os.environ, "PATH": path, "PYTHONPATH": python_path, "AFTERSHOCK_HOME": str(home())}
 
 
 def _core(folder: Path) -> dict[str, str]:

@@ -1,15 +1,16 @@
 """What the trigger form says of each param: what it does, and when to change it.
 
 `docs/reference/experiment.md` has the definitions. Here are the words for somebody who fills in the form.
+They are Markdown, without code spans: Airflow draws these over the line above.
 """
 
 from __future__ import annotations
 
 _START = {
     "experiment": "The run starts from this experiment: each field below that stays empty has its value. Choose the"
-    " one closest to what you want to know. Files of yours in `.aftershock/experiments/` are in the list, too.",
+    " one closest to what you want to know. Files of yours in *.aftershock/experiments/* are in the list, too.",
     "experiment_file": "A YAML file on this machine to start from instead. Give its path if it is not in"
-    " `.aftershock/experiments/`.",
+    " *.aftershock/experiments/*.",
     "host_fault_rate": "Each worker is killed at random, so often by itself. Set it to see what single failures"
     " cost, or to 0 for a control run without faults. It replaces the experiment's faults.",
     "rack_fault_rate": "Each rack dies at random, all of its workers at once. Set it to see what correlated failures"
@@ -27,9 +28,9 @@ _START = {
     "run_id": "The run and its page have this id. Leave it empty: then it is made from name and time.",
 }
 _LOAD = {
-    "load.mode": "Says how many records come: more than the query can take (`saturating`), a set rate (`rate`), or a"
-    " share of what it can sustain (`sustainable`). Use `rate` to look at latency and lag.",
-    "load.rate": "So many records come each second. Change it in mode `rate`; in mode `sustainable` the search"
+    "load.mode": "Says how many records come: more than the query can take (*saturating*), a set rate (*rate*), or a"
+    " share of what it can sustain (*sustainable*). Use *rate* to look at latency and lag.",
+    "load.rate": "So many records come each second. Change it in mode *rate*; in mode *sustainable* the search"
     " begins here.",
     "load.share": "The window runs at this share of the sustainable rate. Lower it to leave room for catching up"
     " after a failure.",
@@ -40,7 +41,7 @@ _LOAD = {
     " intervals, at least 10 s.",
 }
 _ENGINE = {
-    "engine.name": "Executes the workload: Spark's own Structured Streaming, or the project's testbed (`dataflow`)."
+    "engine.name": "Executes the workload: Spark's own Structured Streaming, or the project's testbed (*dataflow*)."
     " Change it to compare protocols, which only the testbed has. Other fields of the engine then have their"
     " defaults.",
     "engine.checkpoint_interval_s": "A checkpoint begins so long after the last one; micro-batches are as long."
@@ -54,7 +55,7 @@ _ENGINE = {
     "engine.protocol": "Says how the testbed takes checkpoints. Change it to compare protocols.",
     "engine.records_per_message": "The testbed sends at most so many records in a message. Set it to 1 for what the"
     " papers ran, larger for throughput.",
-    "engine.batch_length_s": "With protocol `batch-aligned` a batch covers so much time. Shorten it for lower latency.",
+    "engine.batch_length_s": "With protocol *batch-aligned* a batch covers so much time. Shorten it for lower latency.",
     "engine.chaining": "Sources do what maps and filters behind them would. Choose no to send every record over the"
     " network between operators.",
     "engine.standby": "So many of the testbed's slots wait idle to take the place of lost ones. Raise it to restore"
@@ -62,9 +63,9 @@ _ENGINE = {
     "engine.tentative": "Survivors go on without the input of lost partitions and put out tentative results. Choose"
     " yes to measure how accurate these are.",
     "engine.planner": "Decides which queries go back first. Change it to compare planners, with recovery"
-    " `query-centric`.",
+    " *query-centric*.",
     "engine.capacity": "A slot takes at most so many partitions. Lower it to see recovery while room is scarce, with"
-    " recovery `query-centric`.",
+    " recovery *query-centric*.",
     "engine.store": "The testbed keeps its checkpoints in this bucket of S3. Set it to measure checkpoints to an"
     " object store; otherwise they go to a directory of the cluster.",
     "engine.store_endpoint": "S3 is reached at this address. Set it for a store that is not AWS.",
@@ -87,7 +88,7 @@ _WORKLOAD = {
     "workload.nodes": "reachability: the graph has so many nodes. Raise it for a longer or faster run: at most two"
     " events may come for each node.",
     "workload.parallelism": "window-tree, top-100, incidents: partitions of the source and of each operator after"
-    " it, as a list such as `[16, 8, 4]`. Change it for a wider or deeper dataflow.",
+    " it, as a list such as *[16, 8, 4]*. Change it for a wider or deeper dataflow.",
     "workload.selectivity": "window-tree: each operator passes on this share of its input. Lower it for less traffic"
     " further down.",
     "workload.entries": "top-100: the site has so many entries. Raise it for more state.",
@@ -101,23 +102,23 @@ _WORKLOAD = {
     "workload.jam_share": "incidents: this share of incidents slows traffic down. Raise it to have more to detect.",
     "workload.topology": "hashtags: which queries there are. Change it between the two topologies of the paper.",
     "workload.hashtags": "hashtags: there are so many different ones. Raise it for more state.",
-    "workload.priorities": "hashtags: the priority of each query, as a list such as `[3, 1]`. Change it to say which"
+    "workload.priorities": "hashtags: the priority of each query, as a list such as *[3, 1]*. Change it to say which"
     " query should come back first.",
     "workload.program": "own-job: the path of your PySpark program.",
     "workload.arguments": "own-job: the program's arguments, one on a line. Change them to run your job otherwise.",
     "workload.modules": "own-job: files and folders that the program imports or reads, one on a line. Name all that"
     " it needs.",
-    "workload.conf": "own-job: further settings of spark-submit, such as `{spark.sql.shuffle.partitions: 4}`. Set"
+    "workload.conf": "own-job: further settings of spark-submit, such as *{spark.sql.shuffle.partitions: 4}*. Set"
     " what your job needs.",
-    "workload.inputs": "own-job: where the records of each input topic come from, such as `{orders: {file: /path}}`."
+    "workload.inputs": "own-job: where the records of each input topic come from, such as *{orders: {file: /path}}*."
     " Change it to feed your job other data.",
     "workload.output_topic": "own-job: the topic that the program writes to. Leave it empty if it writes to none.",
     "workload.oracle": "own-job: the path of a program that computes the exact results. Give it to have lost and"
     " doubled results counted.",
 }
 _CLUSTER = {
-    "cluster.driver": "Says what a host is: processes (`local`), network namespaces (`netns`), containers (`docker`)"
-    " or machines (`ssh`). Change it for faults of networks and disks; `aftershock doctor` says what works here.",
+    "cluster.driver": "Says what a host is: processes (*local*), network namespaces (*netns*), containers (*docker*)"
+    " or machines (*ssh*). Change it for faults of networks and disks; *aftershock doctor* says what works here.",
     "cluster.workers": "So many hosts can be killed. Raise it if the machine has the cores.",
     "cluster.worker_cores": "Spark uses so many cores on each worker. Raise it if the machine has more cores than"
     " workers.",
@@ -135,7 +136,7 @@ _FAULTS = {
     "faults.trace": "A CSV or JSON file of faults that happened somewhere, which are replayed. Give it to repeat a"
     " real incident.",
     "faults": "The whole fault spec as YAML: every kind of fault, other laws, faults at set times. Write it if the"
-    " plain fields cannot say what should fail; it replaces all of the experiment's faults. `docs/guides/faults.md`"
+    " plain fields cannot say what should fail; it replaces all of the experiment's faults. *docs/guides/faults.md*"
     " has examples.",
 }
 _TOLERANCES = {

@@ -74,4 +74,4 @@ def _first_sentence(text: str) -> str:
         if not line.startswith("#"):
             break
         lines.append(line.lstrip("# ").strip())
-    return " ".join(lines).partition(". ")[0].rstrip(".")
+    return " ".join(lines).replace("`", "").partition(". ")[0].rstrip(".")

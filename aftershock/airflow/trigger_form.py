@@ -109,7 +109,7 @@ def _value(path: str, value: Any) -> Any:
 
 def _told(path: str, schema: dict[str, Any]) -> dict[str, str]:
     """Title and description of a field: its name and unit, what it does and when to change it, and its bounds."""
-    details = ", ".join(filter(None, [f"`{path}`", bounds(schema)]))
+    details = ", ".join(filter(None, [path, bounds(schema)]))
     return {"title": _title(path.rpartition(".")[2]), "description_md": f"{field_help.SENTENCES[path]} ({details})"}
 
 
