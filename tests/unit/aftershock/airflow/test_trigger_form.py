@@ -54,7 +54,11 @@ HASHTAGS = {
 }
 
 
-@pytest.mark.parametrize("document", [{}, RICH, NEXMARK, REACHABILITY, WINDOW_TREE, TOP_100, INCIDENTS, HASHTAGS])
+CEC_PRICES = {"workload": {"name": "cec-prices", "items": 7, "least_price": 300}, "engine": {"name": "dataflow"}}
+DATAFLOWS = [NEXMARK, REACHABILITY, WINDOW_TREE, TOP_100, INCIDENTS, HASHTAGS, CEC_PRICES]
+
+
+@pytest.mark.parametrize("document", [{}, RICH, *DATAFLOWS])
 def test_an_experiment_survives_flattening_and_folding(document):
     experiment = spec.validate(document)
     assert spec.validate(trigger_form.fold(trigger_form.flatten(experiment))) == experiment
