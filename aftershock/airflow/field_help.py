@@ -105,8 +105,8 @@ _WORKLOAD = {
     "workload.priorities": "hashtags: the priority of each query, as a list such as *[3, 1]*. Change it to say which"
     " query should come back first.",
     "workload.items": "cec-prices: there are so many different items. Raise it for more state.",
-    "workload.window_records": "cec-prices: a window has so many purchases of an item. Raise it for more state and fewer"
-    " results.",
+    "workload.window_records": "cec-prices: a window has so many purchases of an item. Raise it for more state and"
+    " fewer results.",
     "workload.least_price": "cec-prices: a filter drops cheaper purchases. Raise it to have fewer records behind the"
     " filter; 0 is no filter.",
     "workload.program": "own-job: the path of your PySpark program.",
