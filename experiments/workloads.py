@@ -219,7 +219,7 @@ class OwnJobSpec(Workload):
 
     @property
     def title(self) -> str:
-        return f"own job {Path(self.program).stem}"
+        return f"own job {Path(self.program).absolute().parent.name}/{Path(self.program).name}"
 
     @property
     def input_topics(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ API_PORT = 8080
 PAGES = "plugin/aftershock/aftershock"  # our pages in Airflow's own frame: the external view's route, then its address
 ADMIN = "admin"
 ROLES = {ADMIN: "admin", "viewer": "viewer"}
+LEAST_PROCESSES = 4
 SQLITE_WAIT_S = 120  # how long a writer waits for another one; Airflow's components share one SQLite file
 # A task's request waits for the database, too. If the task gave up earlier (by default after 5 s) and sent the request
 # again, the server would carry out both and refuse the second, and the task would fail.
@@ -73,6 +74,7 @@ def _core(folder: Path) -> dict[str, str]:
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__PARALLELISM": str(executor_processes()),
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__CORE__FERNET_KEY": keys["fernet_key"],
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in ROLES.items()),
@@ -83,6 +85,14 @@ def _core(folder: Path) -> dict[str, str]:
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
         "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
     }
+
+
+def executor_processes() -> int:
+    """How many tasks may run at once, each in an idle process until then: one for each core, and no fewer than 4.
+
+    So two runs, a night and a comparison go on at the same time on any machine.
+    """
+    return max(LEAST_PROCESSES, os.cpu_count() or 1)
 
 
 def _api(port: int) -> dict[str, str]:
