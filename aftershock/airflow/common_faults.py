@@ -11,6 +11,7 @@ from experiments.errors import BadInput
 
 HOST_RATE, RACK_RATE, RACKS, HEAL_AFTER = "host_fault_rate", "rack_fault_rate", "racks", "time_to_heal_s"
 MOST_RACKS = 250
+PARTS = ("processes", "events", "bursts")  # where a fault spec has its faults
 FIELDS: dict[str, dict[str, Any]] = {
     HOST_RATE: {"type": "number", "minimum": 0},
     RACK_RATE: {"type": "number", "minimum": 0},
@@ -30,10 +31,10 @@ def put(document: dict[str, Any], given: dict[str, Any]) -> None:
         faults["hosts"] = _spread(document["cluster"]["workers"], given[RACKS])
     if HOST_RATE in given or RACK_RATE in given:
         _require_racks(faults["hosts"], given)
-        heal_after = next((fault["heal_after"] for fault in (*faults["processes"], *faults["events"])), None)
-        faults |= {"processes": _processes(given, heal_after), "events": []}
+        heal_after = next((fault["heal_after"] for part in PARTS for fault in faults[part]), None)
+        faults |= {part: [] for part in PARTS} | {"processes": _processes(given, heal_after)}
     if HEAL_AFTER in given:
-        for fault in (*faults["processes"], *faults["events"]):
+        for fault in (fault for part in PARTS for fault in faults[part]):
             fault["heal_after"] = given[HEAL_AFTER]
 
 

@@ -18,7 +18,8 @@ from experiments.spec import Experiment
 
 RUN_ID = "run_id"
 NO_FIELDS = {RUN_ID, starting_points.EXAMPLE, starting_points.FILE, *common_faults.FIELDS}
-OF_THE_WHOLE_SPEC = ("faults.hosts", "faults.processes", "faults.events")  # the form has them only as part of `faults`
+# The form has them only as part of `faults`.
+OF_THE_WHOLE_SPEC = ("faults.hosts", *(f"faults.{part}" for part in common_faults.PARTS))
 OPEN = ("window_s", "seed", "name")  # in the first section, with what says where to start and which faults are common
 PARTS = ("load", "engine", "workload", "cluster", FAULTS, "tolerances")
 EXPERTS = "fault spec in full, for experts"

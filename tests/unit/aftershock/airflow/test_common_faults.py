@@ -2,7 +2,7 @@
 
 import pytest
 
-from aftershock.airflow import trigger_form
+from aftershock.airflow import common_faults, trigger_form
 from experiments import spec
 from experiments.errors import BadInput
 
@@ -18,6 +18,13 @@ def processes(found):
 def test_a_rate_by_host_replaces_the_experiments_faults_and_keeps_their_time_to_heal():
     found = faults(experiment="nexmark-q12", host_fault_rate=0.02)
     assert (processes(found), found.events) == ([("kill", "host", 0.02, 2.0)], ())
+
+
+def test_a_rate_replaces_bursts_too():
+    document = trigger_form.fold({"experiment": "wordcount", "faults": {"bursts": [{"at": 5, "hosts": 2}]}})
+    assert spec.validate(document).faults.bursts
+    common_faults.put(document := spec.validate(document).model_dump(mode="json"), {"host_fault_rate": 0.1})
+    assert not spec.validate(document).faults.bursts
 
 
 def test_a_rate_of_0_is_a_control_run():
