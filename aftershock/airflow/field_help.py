@@ -64,8 +64,8 @@ _ENGINE = {
     " yes to measure how accurate these are.",
     "engine.planner": "Decides which queries go back first. Change it to compare planners, with recovery"
     " *query-centric*.",
-    "engine.planner_limit_s": "Planner *exact* may look so long for the proof that its plan is the best. Raise it if plans"
-    " are told to be unproven.",
+    "engine.planner_limit_s": "Planner *exact* may look so long for the proof that its plan is the best. Raise it if"
+    " plans are told to be unproven.",
     "engine.capacity": "A slot takes at most so many partitions. Lower it to see recovery while room is scarce, with"
     " recovery *query-centric*.",
     "engine.store": "The testbed keeps its checkpoints in this bucket of S3. Set it to measure checkpoints to an"
