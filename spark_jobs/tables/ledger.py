@@ -16,6 +16,8 @@ FEWEST_STEADY = 2
 
 @dataclass(frozen=True)
 class Segment:
+    """A part of the window [UTC ns] that belongs to one class, and the batch or fault that it is due to, if any."""
+
     start_ns: int
     end_ns: int
     kind: str  # one of results.tables.schema.LEDGER_CLASSES
@@ -110,7 +112,7 @@ class _Timeline:
             if start_ns < batch.ended_ns and batch.started_ns < until_ns:
                 gap = "restart" if before and last is None else "idle"
                 begin = max(batch.started_ns, cursor)
-                yield Segment(cursor, begin, gap, fault=before.fault if gap == "restart" else None)
+                yield Segment(cursor, begin, gap, fault=before.fault if before and gap == "restart" else None)
                 yield from self._batch(batch, begin, before if last is None else None, after)
                 cursor, last = batch.ended_ns, batch
         if cursor < until_ns:
@@ -118,14 +120,14 @@ class _Timeline:
 
     def _batch(self, batch: Batch, begin: int, before: Outage | None, after: Outage | None) -> Iterator[Segment]:
         checkpoint_from = max(begin, batch.ended_ns - batch.checkpoint_ns)
-        survived = after is not None and after.death_ns < batch.ended_ns
+        survived = after if after is not None and after.death_ns < batch.ended_ns else None
         extra_ns = self.usual.excess_ns(batch) if self.usual and (before or survived) else 0
         if survived and not before:
-            yield from self._survived(batch, begin, checkpoint_from, extra_ns, after)
+            yield from self._survived(batch, begin, checkpoint_from, extra_ns, survived)
         else:
             useful_from = min(begin + extra_ns, checkpoint_from)
             if useful_from > begin:
-                yield Segment(begin, useful_from, "warm-up", batch.batch, before.fault)
+                yield Segment(begin, useful_from, "warm-up", batch.batch, before.fault if before else None)
             yield Segment(useful_from, checkpoint_from, "useful", batch.batch)
         yield Segment(checkpoint_from, batch.ended_ns, "checkpoint", batch.batch)
 
