@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,7 @@ from spark_jobs.streaming.progress import micro_batches
 from spark_jobs.tables import partial_ledger, rows, testbed_tables
 from spark_jobs.tables.archive import committed_offsets
 from spark_jobs.tables.batches import Batch, batches, chains
+from spark_jobs.tables.executors import ADDED, registered
 from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import Segment, UndisturbedPace, ledger, pace, steady
 from spark_jobs.tables.losses import Loss, as_query_journal, host_names, losses, that_took_something
@@ -47,7 +48,7 @@ from spark_jobs.tables.tentative import WINDOW, tentative, totals
 
 EVENTS = "spark-events"  # of raw
 LONGEST_LINE = 2**26  # characters of one event; those of a large query have some millions
-LOGGED = {"SparkListenerJobStart", "SparkListenerStageCompleted"}
+CHAINED = {"SparkListenerJobStart", "SparkListenerStageCompleted"}
 
 
 @dataclass(frozen=True)
@@ -110,10 +111,16 @@ class Logs:
     def batches(self) -> list[Batch]:
         """Every committed batch of the query, in order."""
         reported = list(micro_batches(self.query))
-        found = chains(self._spark_events(), reported[0].id) if reported else {}
+        found = chains(self._spark_events(CHAINED), reported[0].id) if reported else {}
         return batches(reported, found, min(self.experiment.cores, self.experiment.engine.partitions))
 
-    def _spark_events(self) -> Iterable[dict[str, Any]]:
+    @cached_property
+    def faults(self) -> list[Row]:
+        """The rows of the table `faults`, one for each planned fault."""
+        executors = registered(self._spark_events({ADDED}), host_names(self.raw))
+        return rows.faults(self.plan, self.journal("injector", INJECTOR), executors)
+
+    def _spark_events(self, kinds: Container[str]) -> Iterable[dict[str, Any]]:
         """Of every driver in turn: each life of it numbers its stages from 0, and has a log named by its start.
 
         A driver's host may have put anything there: only regular files of the run's user are read. Files may have a
@@ -128,7 +135,7 @@ class Logs:
                 print(refusal, file=sys.stderr)
                 continue
             with open(log, encoding="utf-8") as file:
-                yield from (json.loads(line) for line in _lines(file, f"{EVENTS}/{name}") if _event(line) in LOGGED)
+                yield from (json.loads(line) for line in _lines(file, f"{EVENTS}/{name}") if _event(line) in kinds)
 
     @cached_property
     def outages(self) -> list[Outage]:
@@ -319,11 +326,10 @@ def logs_of(spark: SparkSession, result: Path) -> Logs:
 
 def build(logs: Logs) -> None:
     """Write every table that the raw logs allow."""
-    injector = logs.journal("injector", INJECTOR)
     lag = logs.lag if logs.schedule and not logs.saturating else None
     followed = recoveries(logs.outages, logs.follow, logs.batches, logs.undisturbed, lag)
-    _write(logs, "faults", rows.faults(logs.plan, injector))
-    _write(logs, "fault_fit", rows.fault_fit(logs.experiment, logs.plan, injector))
+    _write(logs, "faults", logs.faults)
+    _write(logs, "fault_fit", rows.fault_fit(logs.experiment, logs.plan, logs.journal("injector", INJECTOR)))
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
     _write(logs, "partition_recoveries", [each.row() for each in logs.partition_recoveries])
     _write(logs, "query_recoveries", logs.query_recoveries)

@@ -60,6 +60,10 @@ class Recovery(ABC):
             return "survivors go on, so what was sent under a number must not depend on timing: protocol batch-aligned"
         return None
 
+    def copied(self, layout: Layout) -> frozenset[int]:
+        """The partitions that shall have an active copy, wherever there is a worker for it; asked once."""
+        return frozenset()
+
     @abstractmethod
     def restored_now(self, world: World) -> frozenset[int]:
         """The partitions to bring back at once; none if that is to wait."""

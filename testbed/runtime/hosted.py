@@ -67,6 +67,11 @@ class Hosted:
         self._partitions[number] = partition
         return partition
 
+    def remove(self, number: int) -> None:
+        """A copy is of no more use."""
+        self._partitions.pop(number, None)
+        self._awake.pop(number, None)
+
     def restored(self, number: int) -> Partition | None:
         """The partition if it is here and was restored once; None otherwise."""
         partition = self._partitions.get(number)

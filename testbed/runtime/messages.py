@@ -32,6 +32,7 @@ class Peers:
     mine       which seat is yours; -1 for one that has none
     restored   the partitions that go back; the others go on
     moved      the seats of the partitions that are not in their slot
+    copies     the seats of the copies, by partition
     reached    by partition that goes back how far it has ever been (`Partition.progress`), as far as that is known
     """
 
@@ -41,6 +42,7 @@ class Peers:
     mine: int
     restored: tuple[int, ...]
     moved: dict[int, int] = field(default_factory=dict)
+    copies: dict[int, int] = field(default_factory=dict)
     reached: dict[int, dict[int, int]] = field(default_factory=dict)
 
 
@@ -120,6 +122,7 @@ class SlotStatus:
 
     tallies    by partition the counts of `progress.Tally`
     positions  of sources: where they read on
+    copied     of copies of sources: where they read on
     finished   the sinks that hold nothing back, and have seen the end of everything unless a cycle hides it
     ended      whether its sources have read everything
     caught_up  whether its partitions are where they were before they were restored
@@ -148,6 +151,7 @@ class SlotStatus:
     caught_up: bool = False
     holding: bool = False
     counts: Counts = field(default_factory=Counts)
+    copied: dict[int, int] = field(default_factory=dict)
     progress: dict[int, dict[int, int]] = field(default_factory=dict)
     loaded: tuple[Loaded, ...] = ()
     reached: tuple[Reached, ...] = ()

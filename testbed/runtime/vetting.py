@@ -42,7 +42,8 @@ class Vetting:
         if any(not 0 <= each.age_s <= OLDEST_S for each in moments):
             _refuse(f"what was not in the last {OLDEST_S:g} s")
         told = (each.partition for each in moments)
-        for partitions in (status.tallies, status.positions, status.finished, status.progress, told):
+        sources = status.positions, status.copied
+        for partitions in (status.tallies, *sources, status.finished, status.progress, told):
             self._partitions(partitions)
         for number, progress in status.progress.items():
             if not progress.keys() <= (self._inputs[number] or {OUTSIDE}):
