@@ -131,6 +131,15 @@ class EngineSpec(Spec):
             ge=1, le=1000, description="dataflow, recovery query-centric: partitions that a slot takes; an even share"
         ),
     ] = None
+    cpu_limit: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=1,
+            description="dataflow, recovery query-centric: how much of its core a slot gives to partitions, which then"
+            " cost what was measured; by default each costs 1 of engine.capacity",
+        ),
+    ] = None
     store: Annotated[
         Annotated[str, BUCKET] | None,
         Field(description="dataflow: s3://BUCKET/PREFIX for checkpoints; by default a directory of the cluster"),
@@ -275,7 +284,11 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
     if engine.planner_limit_s is not None and engine.planner is not RecoveryPlanner.EXACT:
         allowed = "left out unless engine.planner is exact: the others need no limit"
         raise Misfit("engine.planner_limit_s", engine.planner_limit_s, allowed)
-    for name in ("planner", "capacity"):
+    if engine.capacity is not None and engine.cpu_limit is not None:
+        raise Misfit(
+            "engine.cpu_limit", engine.cpu_limit, "left out with engine.capacity: partitions cost one or other"
+        )
+    for name in ("planner", "capacity", "cpu_limit"):
         if mode is not RecoveryMode.QUERY_CENTRIC and (value := getattr(engine, name)) is not None:
             raise Misfit(f"engine.{name}", str(value), "left out unless engine.recovery is query-centric")
     if engine.standby_run >= cores:

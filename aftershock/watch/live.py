@@ -61,7 +61,9 @@ def state_of(run_id: str) -> dict[str, Any]:
     run_id, experiment, started_ns, aborted, phase ("setting up", "measuring", "winding up"), hosts (`LiveHost`);
     elapsed_s, window_s, left_s; progress (`RunProgress`: every step, what is awaited, what is left);
     faults (planned, injected, healed); next_fault (in_s, kind, targets) or None;
-    lag_records, committed_records, records_per_s (None where nothing was committed yet), doing (of `Pace`).
+    lag_records, committed_records, records_per_s (None where nothing was committed yet), doing (of `Pace`);
+    partitions (the state of each by its name, in the order of the dataflow; only the testbed tells),
+    copied (the worker that has a copy, by the name of the partition).
     """
     live = LiveRun(run_id)
     if run_id not in store.all_live():
@@ -78,6 +80,8 @@ def state_of(run_id: str) -> dict[str, Any]:
             "faults": _faults(plan, seen.faults),
             "next_fault": _next(plan, now_ns),
             **_query(live, seen.query.pace, min(now_ns, plan.window_end_ns) if plan else now_ns),
+            "partitions": seen.query.partitions.states(),
+            "copied": seen.query.partitions.copied,
         }
 
 

@@ -111,6 +111,13 @@ class QueriesWaiting(Event, name="queries-waiting"):
 
 
 @dataclass(frozen=True)
+class CostsMeasured(Event, name="costs-measured"):
+    """By which costs lost partitions are planned now: the cores that each partition takes."""
+
+    cores: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class PartitionLoaded(Event, name="partition-loaded"):
     """A restored partition has its state again: how long reading and rebuilding it took [s], and what was read."""
 
@@ -284,6 +291,7 @@ TESTBED: Vocabulary[Event] = Vocabulary(
     Copied,
     FellBack,
     QueriesWaiting,
+    CostsMeasured,
     PartitionLoaded,
     PartitionReached,
     PartitionsAbsent,

@@ -30,6 +30,7 @@ from results.summary.findings import (
     utilizations,
 )
 from results.tables.schema import LEDGER_CLASSES
+from results.views.tentative import tentative_spans, tentative_windows
 
 MOST_POINTS = 1200  # per line: more cannot be told apart on a page
 CURVE_POINTS = 400
@@ -80,7 +81,7 @@ def intervals_s(inputs: ModelInputs, optimal_interval_s: float | None) -> np.nda
 
 
 def timeline(run: Run) -> dict[str, Any] | None:
-    """Throughput, lag and latency by second, with faults, outages and checkpoints."""
+    """Throughput, lag and latency by second, with faults, outages and checkpoints, and with tentative output if any."""
     throughput, latency, facts = table_or_empty(run, "throughput"), table_or_empty(run, "latency"), the_run(run)
     if throughput.empty or facts is None:
         return None
@@ -93,6 +94,7 @@ def timeline(run: Run) -> dict[str, Any] | None:
         "faults": _faults(run),
         "outages": _outages(run, int(facts["window_start_ns"])),
         "checkpoints": _checkpoints(run, int(facts["window_start_ns"])),
+        "tentative": _tentative(run, float(facts["window_s"])),
     }
 
 
@@ -178,6 +180,18 @@ def _outages(run: Run, start_ns: int) -> list[dict[str, float | None]]:
 def _checkpoints(run: Run, start_ns: int) -> dict[str, list[float | None]]:
     table = table_or_empty(run, "checkpoints").sort_values("completed_ns")
     return {"at_s": _listed(seconds_from(start_ns, table["completed_ns"])), "took_s": _listed(table["checkpoint_s"])}
+
+
+def _tentative(run: Run, window_s: float) -> dict[str, Any] | None:
+    windows = tentative_windows(run)
+    if not windows["accuracy"].notna().any():
+        return None
+    numbers = ("end_s", "first_s", "corrected_s", "accuracy", "predicted", "exact")
+    return {
+        "spans": [list(span) for span in tentative_spans(windows, window_s)],
+        "windows": {name: _listed(windows[name]) for name in numbers}
+        | {name: windows[name].tolist() for name in ("throughout", "absent")},
+    }
 
 
 def _listed(values: pd.Series | np.ndarray) -> list[float | None]:

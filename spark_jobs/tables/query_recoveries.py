@@ -16,7 +16,7 @@ from experiments.hashtags import HashtagsSpec
 from experiments.recovery_modes import TELL_QUERIES, RecoveryMode, RecoveryPlanner
 from experiments.spec import Experiment
 from journal.event import Event
-from journal.events.testbed import PartitionReached, Recovering, WorkerJoined, WorkerLost
+from journal.events.testbed import CostsMeasured, PartitionReached, Recovering, WorkerJoined, WorkerLost
 from models.recovery.planners import PLANNERS
 from models.recovery.schedule import Arrival, blocking_schedule, incremental_schedule
 from results.tables.columns import Row
@@ -41,6 +41,7 @@ class _Burst:
     slots        that are there after the last loss
     left         what is missing then
     arrivals_ns  when slots came after the last loss
+    costs        the cores that partitions take, if they are planned by that
     is_one       whether no slot came between the losses: the model knows only bursts that are over at once
     """
 
@@ -52,6 +53,7 @@ class _Burst:
     slots: int = 0
     left: frozenset[str] = frozenset()
     arrivals_ns: list[int] = field(default_factory=list)
+    costs: Mapping[str, float] = field(default_factory=dict)
     is_one: bool = True
 
     def lose(self, loss: Loss, slots: int) -> None:
@@ -110,6 +112,8 @@ def _bursts(journal: Iterable[Event], lost: Sequence[Loss]) -> list[_Burst]:
                     burst.lose(next(coming), slots)
             case Recovering():
                 burst.restore(event)
+            case CostsMeasured():
+                burst.costs = event.cores
             case PartitionReached():
                 burst.behind -= {event.partition} - burst.down
                 if burst.lost and not burst.behind:
@@ -156,13 +160,15 @@ def _predicted_ns(
     if not burst.is_one or not burst.left:
         return {}
     slots = experiment.cores - engine.standby_run
-    capacity = engine.capacity or -(-len(layout.partitions) // slots)
+    by_cpu = engine.cpu_limit if burst.costs else None
+    capacity = by_cpu or engine.capacity or -(-len(layout.partitions) // slots)
+    costs = {each.number: burst.costs[each.name] if by_cpu else 1.0 for each in layout.partitions}
     failed = [each.number for each in layout.partitions if each.name in burst.left]
-    room = burst.slots * capacity - (len(layout.partitions) - len(failed))
+    room = burst.slots * capacity - (math.fsum(costs.values()) - math.fsum(costs[number] for number in failed))
     start_ns = min(burst.arrivals_ns, default=0)
     arrivals = [Arrival((at_ns - start_ns) / 1e9, float(capacity)) for at_ns in burst.arrivals_ns]
     planner = PLANNERS[(engine.planner or RecoveryPlanner.BEST_DENSITY).value]
-    problem = problem_of(layout, failed, float(max(room, 0)), priorities)
+    problem = problem_of(layout, failed, max(room, 0.0), priorities, costs)
     if engine.recovery_run is RecoveryMode.BLOCKING:
         if burst.slots + len(arrivals) < slots:
             return {}

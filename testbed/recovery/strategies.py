@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from testbed.core.recovery import Recovery, World
-from testbed.recovery.seating import room_of, seated
+from testbed.recovery.seating import even_share, room_of, seated
 
 
 class Blocking(Recovery):
@@ -27,7 +27,7 @@ class Blocking(Recovery):
             return {}
         # After an object could not be read, those that are alive go back, too: where they are.
         back: dict[int, str | None] = {number: world.hosts[number] for number in world.down & world.hosts.keys()}
-        back |= seated(sorted(world.down - world.hosts.keys()), room_of(world, None))
+        back |= seated(sorted(world.down - world.hosts.keys()), room_of(world, even_share(world)))
         return back
 
     def restored_now(self, world: World) -> frozenset[int]:

@@ -24,7 +24,7 @@ def settled(job: Job) -> tuple[Job, str | None]:
     by_chance = not_deterministic(job.layout())
     if not by_chance or not job.protocol_class.by_batch:
         return job, None
-    changed = replace(job, protocol=Coordinated.name, recovery=Global.name, tentative=False, capacity=None)
+    changed = replace(job, protocol=Coordinated.name, recovery=Global.name, tentative=False)
     instead = f"recovery {changed.recovery} with protocol {changed.protocol}"
     asked = f"recovery {job.recovery} with protocol {job.protocol}"
     return changed, f"{instead} instead of {asked}: operator {by_chance[0]} is not deterministic"

@@ -90,7 +90,9 @@ class Job(TypedJson):
     domains                 the failure domains of hosts, by their addresses, as far as they are known
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
     tentative               whether partitions go on without the input of those that are down
-    planner, capacity       of recovery query-centric: `testbed.recovery.query_centric`; so is planner_limit_s
+    planner, capacity       of recovery query-centric: `testbed.recovery.query_centric`
+    planner_limit_s         and
+    cpu_limit               its limit_s and cores
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
     batch_length_s          by batches: what a batch covers of the time at which records were due
@@ -116,6 +118,7 @@ class Job(TypedJson):
     planner: str = BEST_DENSITY
     planner_limit_s: float = PLANNING_S
     capacity: int | None = None
+    cpu_limit: float | None = None
     chaining: bool = True
     batch_length_s: float = 0.25
     checkpoint_interval_s: float = 5.0
@@ -172,7 +175,7 @@ class Job(TypedJson):
             return Blocking(by_room=self.parallelism < self.slots)
         if self.strategy is QueryCentric:
             priorities = self.workload.query_priorities if isinstance(self.workload, HashtagsSpec) else {}
-            return QueryCentric(self.capacity, self.planner, priorities, self.planner_limit_s)
+            return QueryCentric(self.capacity, self.planner, priorities, self.planner_limit_s, self.cpu_limit)
         return self.strategy()
 
     def _check_capacity(self, partitions: int) -> None:

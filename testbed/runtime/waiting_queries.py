@@ -1,8 +1,8 @@
-"""Tells the journal which queries wait for room, and where a planner did not decide what it was asked to."""
+"""Tells the journal which queries wait for room, by which costs, and where a planner left a plan to another."""
 
 from __future__ import annotations
 
-from journal.events.testbed import FellBack, QueriesWaiting
+from journal.events.testbed import CostsMeasured, FellBack, QueriesWaiting
 from journal.writer import Journal
 from testbed.core.coordinator import Coordinator
 from testbed.core.layout import Layout
@@ -16,6 +16,7 @@ class WaitingQueries:
     def __init__(self, layout: Layout, coordinator: Coordinator, strategy: Recovery, journal: Journal) -> None:
         self._strategy = strategy if isinstance(strategy, QueryCentric) else None
         self._coordinator, self._journal = coordinator, journal
+        self._names = [each.name for each in layout.partitions]
         self._queries = queries_of(layout) if self._strategy else {}
         self._told: tuple[str, ...] = ()
 
@@ -28,6 +29,8 @@ class WaitingQueries:
         if (waiting := self._waiting(self._strategy)) != self._told:
             self._told = waiting
             self._journal.record(QueriesWaiting(waiting))
+            if used := self._strategy.used:
+                self._journal.record(CostsMeasured({self._names[number]: cores for number, cores in used.items()}))
 
     def _waiting(self, strategy: QueryCentric) -> tuple[str, ...]:
         down = self._coordinator.down

@@ -129,6 +129,7 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         planner=(engine.planner or RecoveryPlanner.BEST_DENSITY).value,
         planner_limit_s=engine.planner_limit_run_s,
         capacity=engine.capacity,
+        cpu_limit=engine.cpu_limit,
         parallelism=engine.partitions,
         input=JobInput(InputKind.KAFKA, None, broker=handle.kafka),
         output=OutputSpec(OutputKind.KAFKA, delivery, broker=handle.kafka),

@@ -64,6 +64,15 @@ def test_the_model_would_have_begun_with_the_query_that_needs_one_slot_or_with_t
     assert [found[3] for found in rows(journal, dear).values()] == [40.0, 50.0]
 
 
+@pytest.mark.parametrize(("cores", "last"), [(0.2, 30.0), (0.6, 40.0)])
+def test_the_model_plans_by_the_costs_that_were_measured(cores, last):
+    """Two slots are left. Of 0.8 cores each and 0.8 of the first that comes, they have 1.2 free, or 2."""
+    measured = spec.load("incremental-topology-1", ["engine.cpu_limit=0.8"])
+    costs = told("costs-measured", 21, cores=dict.fromkeys(EVERYONE, cores))
+    found = rows([*START, *LOSSES, costs, *FIRST_BACK, *THEN_BACK], measured)
+    assert max(row[3] for row in found.values()) == last
+
+
 def test_what_never_comes_back_has_no_times():
     found = rows([*START, *LOSSES, *FIRST_BACK])
     assert found["q0.0"] == (20.0, None, None, None)
