@@ -15,10 +15,12 @@ from results.runs.store import Run
 from results.summary.index import IndexRow
 from results.tables.columns import MOMENT
 from results.tables.schema import COMPARISON_TABLES, RUN_TABLES
-from results.verdict import WORST_FIRST
+from results.verdict import WORST_FIRST, Verdict
 from results.views import recommended as views
+from results.views.causes import Cause, parts_from_model, seconds_of
 
-ROWS_SHOWN = 50
+ROWS_SHOWN, ROWS_AROUND = 50, 15
+PREDICTION = "utilization.predicted"  # the check of the model's prediction
 MISSING = "\N{EN DASH}"
 TABLES = RUN_TABLES | COMPARISON_TABLES
 OF_THE_STATUS = {"machine": "Machine", "digest": "Experiment's digest"}  # details that are in no table
@@ -91,6 +93,34 @@ def detail_label(name: str) -> str:
 def tables(run: Run) -> list[ShownTable]:
     """Every table that the run has, in the order of the schema, cut to the first rows."""
     return [_table(run, name) for name in RUN_TABLES if run.has(name)]
+
+
+def rows_around(run: Run, name: str, second: float) -> ShownTable | None:
+    """The rows of a table that are nearest to a second of the window; None for a table without times."""
+    try:
+        rows = run.table(name)
+        moments = seconds_of(run, name, rows)
+    except (Damaged, FileNotFoundError) as error:
+        return ShownTable(name, [], [], 0, str(error))
+    if moments is None:
+        return None
+    nearest = (moments - second).abs().sort_values(kind="stable").index[:ROWS_AROUND]
+    chosen = rows.loc[moments.loc[nearest].sort_values(kind="stable").index]
+    cells = [
+        [cell(column, value) for column, value in zip(chosen.columns, row, strict=True)]
+        for row in chosen.itertuples(index=False, name=None)
+    ]
+    return ShownTable(name, [head(name, column) for column in chosen.columns], cells, len(rows))
+
+
+def causes(run: Run, judged: list[dict[str, Any]]) -> dict[str, Cause]:
+    """For each failed check of a prediction, where the run parts from its model; nothing where that is not known."""
+    failed = [row["check"] for row in judged if row["verdict"] == Verdict.FAIL and row["check"] == PREDICTION]
+    try:
+        found = parts_from_model(run) if failed else None
+    except Damaged:
+        found = None
+    return dict.fromkeys(failed, found) if found else {}
 
 
 def verdicts(run: Run) -> list[dict[str, Any]]:

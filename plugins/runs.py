@@ -38,6 +38,7 @@ DRAWN = (
     "recoveries",
     "latency",
 )  # by the charts, which need no image
+MOST_SECONDS = 1e7
 SORT_PATTERN = f"^-?({'|'.join(SORTS)})$"
 
 router = APIRouter()
@@ -99,19 +100,31 @@ def list_runs(
 
 
 @router.get("/runs/{run_id}")
-def show_run(request: Request, run: FinishedRun) -> HTMLResponse:
-    """The page of one run; a run that cannot be read is shown with the reason, without charts."""
+def show_run(
+    request: Request,
+    run: FinishedRun,
+    table: str = "",
+    second: Annotated[float, Query(ge=-MOST_SECONDS, le=MOST_SECONDS)] = 0.0,
+) -> HTMLResponse:
+    """The page of one run; a run that cannot be read is shown with the reason, without charts.
+
+    With a table and a second of the window, the rows around it come first.
+    """
     row = index.row_of(run)
     readable = row.state != RunState.UNREADABLE
     plots = [name for name in present.shown_plots(served_files(run, Folder.PLOTS)) if not _is_drawn(name)]
+    judged = present.verdicts(run) if readable else []
     return render(
         request,
         "run.html",
         run=row,
+        around=present.rows_around(run, table, second) if table in TABLES and run.has(table) else None,
+        second=second,
+        causes=present.causes(run, judged),
         details=present.details(row),
         headline=headline(run) if readable else None,
         machine_load=machine_load(run),
-        judged=present.verdicts(run) if readable else [],
+        judged=judged,
         ledger=charts.ledger(run) if readable else None,
         recommended=present.recommended(run) if readable else None,
         drawn=readable and bool(row.facts),
