@@ -37,7 +37,19 @@ function showPartitions({ partitions: states, copied }) {
   section.querySelector("dl").replaceChildren(...rows.map(partitionsElement));
 }
 
+function stepElement({ name, does, state, took_s: took, usual_s: usual }) {
+  const clock = took == null ? `about ${whole(usual, "s")}` : state === "done" ? whole(took, "s") : `${whole(took)} s of about ${whole(usual, "s")}`;
+  const element = Object.assign(document.createElement("li"), { className: state.replace(" ", "-") });
+  const small = Object.assign(document.createElement("small"), { className: "muted", textContent: clock });
+  element.append(Object.assign(document.createElement("strong"), { textContent: name }), ` ${does} `, small);
+  return element;
+}
+
 function show(state) {
+  const { steps, awaited, awaited_s: since, left_s: left } = state.progress;
+  say("whole-left", `about ${whole(left, "s")} left`);
+  say("awaited", awaited ? `waiting for ${awaited} (${whole(since, "s")})` : "");
+  document.getElementById("steps").replaceChildren(...steps.map(stepElement));
   const { next_fault: next, faults } = state;
   say("phase", state.aborted ? "aborted" : state.phase);
   say("clock", `${whole(state.elapsed_s)} of ${whole(state.window_s, "s")}`);

@@ -26,11 +26,13 @@ from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.effects import Delete, Order, Placed, Sweep
 from testbed.core.shapes import UnknownMessage
 from testbed.operators import Sink
+from testbed.recovery import QueryCentric
 from testbed.runtime.course import Course
 from testbed.runtime.entrance import Entrance, Fields
 from testbed.runtime.guest import Guest
 from testbed.runtime.janitor import Janitor
 from testbed.runtime.job import Job
+from testbed.runtime.measured_costs import MeasuredCosts
 from testbed.runtime.messages import (
     SLOT,
     Broken,
@@ -48,6 +50,7 @@ from testbed.runtime.missing_input import MissingInput
 from testbed.runtime.source_ends import SourceEnds
 from testbed.runtime.stillness import Stillness
 from testbed.runtime.vetting import Vetting
+from testbed.runtime.waiting_queries import WaitingQueries
 from testbed.runtime.wire import NO_PARTITION, Address, block, turn
 
 PROGRESS_S, TURN_S = 0.5, 0.02
@@ -77,6 +80,7 @@ class Server:
     partition-loaded, -reached   a restored partition has its state again; it is as far as it was
     partitions-absent            others go on without the input of these; a partition does so from this batch
     and partition-tentative      until it is restored
+    queries-waiting, fell-back   queries that wait for room; a planner that left a plan to another
     ready                        whoever takes part in a recovery is ready, and goes on
     round-started, round-stored  of coordinated checkpoints
     slot-failed                  a slot's last words, when it ends by its own fault
@@ -107,6 +111,10 @@ class Server:
         self._stillness = Stillness()
         self._course = Course(self._layout, self._coordinator, journal, self._tasks)
         self._milestones = Milestones(self._layout, journal)
+        self._costs = MeasuredCosts()
+        if isinstance(strategy, QueryCentric):
+            strategy.measured = self._costs.cores
+        self._waiting_queries = WaitingQueries(self._layout, self._coordinator, strategy, journal)
         self._missing_input = MissingInput(self._layout, self._coordinator, journal)
         self._draining = SourceEnds(self._layout, self._coordinator, self._guests)
         self._next_round_s = self._next_progress_s = 0.0
@@ -186,6 +194,7 @@ class Server:
         if guest.hello is not None:
             had = tuple(self._name(number) for number in sorted(self._coordinator.placement.partitions_of(guest.name)))
             self._journal.record(WorkerLost(guest.name, guest.hello.task, why, had))
+            self._costs.forget(guest.name)
             self._coordinator.on_lost(guest.name)
 
     def _on_slot_message(self, guest: Guest, message: SlotMessage) -> None:
@@ -199,6 +208,7 @@ class Server:
             self._vetting.status(message)
             guest.status = message
             self._milestones.note(message)
+            self._costs.note(guest.name, message, guest.heard_s)
         elif isinstance(message, Broken) and message.epoch == self._coordinator.epoch:
             self._note_broken(guest, message)
 
@@ -267,6 +277,7 @@ class Server:
 
     def _carry_out(self) -> None:
         self._missing_input.look()
+        self._waiting_queries.look()
         for effect in self._coordinator.take_effects():
             match effect:
                 case Order(worker, partition, message):

@@ -258,7 +258,8 @@ def test_addresses_follow_a_base_path_of_airflow(browser: TestClient):
     ("column", "value", "text"),
     [
         ("death_ns", 1_790_000_000_123_456_789, "2026-09-21 14:13:20.123"),
-        ("p50_s", 0.123456789, "0.123457"),
+        ("p50_s", 0.123456789, "0.123"),
+        ("rate", 12345.678, "12,346"),
         ("records", 1234567, "1234567"),
         ("undisturbed", False, "no"),
         ("wal_s", None, "\N{EN DASH}"),
