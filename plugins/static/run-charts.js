@@ -197,4 +197,27 @@ const recoveries = (data) => ({ colour, narrow }) => {
   };
 };
 
-drawAll({ utilization, useful_time, timeline, ledger, recoveries });
+const AVAILABILITY = { available: ["measured", "green", "solid"], planned: ["told to go back", "blue", "dashed"], predicted: ["planned by the model", "text", "dotted"] };
+
+/** The share of lost queries that are available, step by step: planned beside measured. */
+const availability = (data) => ({ colour }) => {
+  const drawn = Object.keys(AVAILABILITY).filter((name) => data[name]);
+  const percent = (share) => `${(100 * share).toFixed(0)} %`;
+  const say = (i) => [`${number(data.at_s[i], "s")}`, ...drawn.map((name) => `${AVAILABILITY[name][0]} ${percent(data[name][i])} of ${data.queries} queries`), ...(data.never_back.length ? [`not available by the end: ${data.never_back.join(", ")}`] : [])].join("\n");
+  return {
+    count: data.at_s.length, say,
+    option: {
+      grid: { left: 56, right: 20, top: 40, bottom: 46 },
+      legend: legend(),
+      tooltip: tooltip({ trigger: "axis", formatter: (found) => say(found[0].dataIndex) }),
+      xAxis: axis({ name: "time in the window [s]", nameGap: 28, max: "dataMax" }),
+      yAxis: axis({ name: "queries available [%]", nameGap: 38, min: 0, max: 100 }),
+      series: drawn.map((name) => ({
+        name: AVAILABILITY[name][0], type: "line", step: "end", showSymbol: false, data: data.at_s.map((at, i) => [at, 100 * data[name][i]]),
+        lineStyle: { width: 2, type: AVAILABILITY[name][2] }, itemStyle: { color: colour(AVAILABILITY[name][1]) },
+      })),
+    },
+  };
+};
+
+drawAll({ utilization, useful_time, timeline, ledger, recoveries, availability });

@@ -14,6 +14,7 @@ import pandas as pd
 
 from results.damage import Damaged
 from results.runs.store import Run
+from results.summary.availability import availability
 from results.summary.findings import (
     EXECUTOR,
     PHASES,
@@ -44,6 +45,7 @@ def charts(run: Run) -> dict[str, Any]:
         "timeline": timeline,
         "ledger": ledger,
         "recoveries": recoveries,
+        "availability": available_queries,
     }
     return {name: _unless_damaged(draw, run) for name, draw in drawn.items()}
 
@@ -123,6 +125,30 @@ def recoveries(run: Run) -> dict[str, Any] | None:
         "phases": {phase: _listed(known[f"{phase}_s"]) for phase in PHASES},
         "executor": _listed(known[f"{EXECUTOR}_s"]),
     }
+
+
+def available_queries(run: Run) -> dict[str, Any] | None:
+    """The share of lost queries that are available at each moment when it changes: measured, planned, by the model.
+
+    A share holds from its moment to the next one.
+    """
+    found, facts = availability(run), the_run(run)
+    if found is None or facts is None:
+        return None
+    begun_s = (found.first_ns - int(facts["window_start_ns"])) / 1e9
+    window_s = float(facts["window_s"])
+    moments_s = np.r_[-begun_s, found.turns_s, max(window_s - begun_s, found.turns_s[-1])]
+    return {
+        "queries": found.count,
+        "at_s": _listed(moments_s + begun_s),
+        "never_back": list(found.never_back),
+        **{name: _listed(found.share(moments_s, name)) for name in found.back_s},
+    }
+
+
+def tells_queries(run: Run) -> bool:
+    """Whether there is a chart of available queries."""
+    return _unless_damaged(available_queries, run) is not None
 
 
 def thinned(rows: pd.DataFrame, how: str = "mean") -> pd.DataFrame:

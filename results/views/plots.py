@@ -29,7 +29,7 @@ from results.summary.findings import (
     utilizations,
 )
 from results.tables.schema import LEDGER_CLASSES
-from results.views.charts import intervals_s, thinned
+from results.views.charts import available_queries, intervals_s, thinned
 from results.views.style import (
     BLUE,
     GREEN,
@@ -47,6 +47,7 @@ from results.views.style import (
 )
 
 CLASS_COLOURS = dict(zip(LEDGER_CLASSES, (GREEN, SKY, RED, ORANGE, PINK, YELLOW, GREY), strict=True))
+AVAILABILITY = {"available": "measured", "planned": "told to go back", "predicted": "planned by the model"}
 PHASE_COLOURS = dict(zip(PHASES, (ORANGE, PINK, BLUE, GREY), strict=True))
 
 
@@ -201,12 +202,30 @@ def host_cpu(run: Run) -> Figure | None:
     return figure
 
 
+def availability_over_time(run: Run) -> Figure | None:
+    """The share of lost queries that are available, as in figure 12 of `incremental`: planned beside measured."""
+    found = available_queries(run)
+    if found is None:
+        return None
+    figure, axes = new_figure(3.2)
+    drawn = {"predicted": (GREY, ":"), "planned": (BLUE, "--"), "available": (GREEN, "-")}
+    for name, (colour, dashes) in drawn.items():
+        if name in found:
+            shares = [100 * share for share in found[name]]
+            axes.step(found["at_s"], shares, where="post", color=colour, ls=dashes, label=AVAILABILITY[name])
+    _mark_kills(axes, run, None)
+    axes.set(xlabel="time in the window [s]; red lines are faults", ylabel="queries available [%]", ylim=(-2, 102))
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    return figure
+
+
 PLOTS: dict[str, tuple[str, Callable[[Run], Figure | None]]] = {
     "ledger": ("Where the time went", ledger),
     "utilization": ("Utilization over the checkpoint interval", utilization_over_interval),
     "useful_time": ("Useful time, measured and replayed", useful_time),
     "timeline": ("Timeline: throughput, lag, faults", timeline),
     "recoveries": ("Recovery of every fault", recoveries),
+    "availability": ("Queries that are available, of those that faults took", availability_over_time),
     "latency": ("Latency (under a saturating load it grows without bound, by construction)", latency),
     "hosts": ("CPU of the hosts", host_cpu),
 }

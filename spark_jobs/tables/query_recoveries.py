@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from experiments.hashtags import HashtagsSpec
-from experiments.recovery_modes import RecoveryMode, RecoveryPlanner
+from experiments.recovery_modes import TELL_QUERIES, RecoveryMode, RecoveryPlanner
 from experiments.spec import Experiment
 from journal.event import Event
 from journal.events.testbed import PartitionReached, Recovering, WorkerJoined, WorkerLost
 from models.recovery.planners import PLANNERS
-from models.recovery.schedule import Arrival, incremental_schedule
+from models.recovery.schedule import Arrival, blocking_schedule, incremental_schedule
 from results.tables.columns import Row
 from spark_jobs.tables.losses import Loss
 from spark_jobs.tables.partition_recoveries import PartitionRecovery
@@ -83,8 +83,8 @@ def layout_of(experiment: Experiment) -> Layout:
 def query_recoveries(
     experiment: Experiment, journal: Iterable[Event], lost: Sequence[Loss], recoveries: Sequence[PartitionRecovery]
 ) -> list[Row]:
-    """A row for each query that a burst has hit, in the order of bursts; none unless queries come back one by one."""
-    if experiment.engine.recovery_run is not RecoveryMode.QUERY_CENTRIC:
+    """A row for each query that a burst has hit, in the order of bursts; none unless the strategy knows when."""
+    if experiment.engine.recovery_run not in TELL_QUERIES:
         return []
     layout, workload = layout_of(experiment), experiment.workload
     priorities = workload.query_priorities if isinstance(workload, HashtagsSpec) else {}
@@ -163,5 +163,10 @@ def _predicted_ns(
     arrivals = [Arrival((at_ns - start_ns) / 1e9, float(capacity)) for at_ns in burst.arrivals_ns]
     planner = PLANNERS[(engine.planner or RecoveryPlanner.BEST_DENSITY).value]
     problem = problem_of(layout, failed, float(max(room, 0)), priorities)
-    times = incremental_schedule(problem, arrivals, planner).recovered_at_s
+    if engine.recovery_run is RecoveryMode.BLOCKING:
+        if burst.slots + len(arrivals) < slots:
+            return {}
+        times = blocking_schedule(problem, arrivals[: slots - burst.slots]).recovered_at_s
+    else:
+        times = incremental_schedule(problem, arrivals, planner).recovered_at_s
     return {query: start_ns + round(at_s * 1e9) for query, at_s in times.items() if math.isfinite(at_s)}

@@ -8,11 +8,16 @@ from collections.abc import Mapping
 import numpy as np
 
 from experiments.errors import BadInput
+from models.recovery.density_beam import density_beam
+from models.recovery.exact import exact
 from models.recovery.planners import PLANNERS
+from models.recovery.problem import RecoveryPlan, RecoveryProblem
 from testbed.core.recovery import Recovery, World
 from testbed.recovery.query_partitions import problem_of
+from testbed.recovery.seating import room_of, seated
 
-BEST_DENSITY = "best-density"
+BEST_DENSITY, EXACT, FALLBACK = "best-density", "exact", "density-beam"
+PLANNING_S = 1.0  # slots that hear nothing for longer would be given up
 
 
 class QueryCentric(Recovery):
@@ -33,11 +38,13 @@ class QueryCentric(Recovery):
         capacity: int | None = None,
         planner: str = BEST_DENSITY,
         priorities: Mapping[str, float] | None = None,
+        limit_s: float = PLANNING_S,
     ) -> None:
         """
         capacity     partitions for each worker; by default as many as they need to have all at the start
         planner      one of `models.recovery.planners`
         priorities   of queries by name; of others, 1
+        limit_s      after so long planner `exact` stops to look for a better plan
 
         Raises `BadInput`.
         """
@@ -45,7 +52,15 @@ class QueryCentric(Recovery):
             raise BadInput("capacity", capacity, "1 or more partitions for each worker")
         if planner not in PLANNERS:
             raise BadInput("planner", planner, ", ".join(PLANNERS))
-        self._capacity, self._planner, self._priorities = capacity, PLANNERS[planner], priorities or {}
+        if limit_s <= 0:
+            raise BadInput("planner_limit_s", limit_s, "more than 0")
+        self._capacity, self._planner, self._limit_s, self.priorities = capacity, planner, limit_s, priorities or {}
+        self._notes: list[str] = []
+
+    def take_notes(self) -> list[str]:
+        """One line for each plan since the last call that the planner left to another."""
+        notes, self._notes = self._notes, []
+        return notes
 
     def restored_now(self, world: World) -> frozenset[int]:
         return frozenset(self.plan(world))
@@ -60,22 +75,23 @@ class QueryCentric(Recovery):
         room = self._room(world)
         if not lost or not sum(room.values()):
             return back
-        problem = problem_of(world.layout, lost, float(sum(room.values())), self._priorities)
-        chosen = np.flatnonzero(self._planner(problem).partitions).tolist()
-        return back | self._seated(chosen, room)
+        problem = problem_of(world.layout, lost, float(sum(room.values())), self.priorities)
+        chosen = np.flatnonzero(self._plan(problem).partitions).tolist()
+        return back | seated(chosen, room)
+
+    def _plan(self, problem: RecoveryProblem) -> RecoveryPlan:
+        """The planner's plan; where it refuses, or has no proof in time, a quick planner plans as well."""
+        try:
+            plan = exact(problem, self._limit_s) if self._planner == EXACT else PLANNERS[self._planner](problem)
+        except BadInput as refusal:
+            self._notes.append(f"planner {FALLBACK} instead of {self._planner}: {refusal.value}, {refusal.allowed}")
+            return density_beam(problem)
+        if self._planner != EXACT or plan.optimal:
+            return plan
+        why = f"no proof within {self._limit_s:g} s"
+        self._notes.append(f"the better plan of {self._planner} and {FALLBACK}: {self._planner} had {why}")
+        return max(plan, density_beam(problem), key=lambda each: each.priority)
 
     def _room(self, world: World) -> Counter[str]:
         """How many more partitions each worker can take."""
-        capacity = self._capacity or -(-world.partitions // world.slots)
-        room = Counter(dict.fromkeys(sorted(world.workers), capacity))
-        room.subtract(world.hosts.values())
-        return room
-
-    def _seated(self, partitions: list[int], room: Counter[str]) -> dict[int, str | None]:
-        """Each goes to the worker with the most room (section 5), of several to the first by name."""
-        seats: dict[int, str | None] = {}
-        for number in partitions:
-            worker = max(room, key=room.__getitem__)
-            room[worker] -= 1
-            seats[number] = worker
-        return seats
+        return room_of(world, self._capacity)

@@ -53,6 +53,7 @@ from testbed.runtime.missing_input import MissingInput
 from testbed.runtime.source_ends import SourceEnds
 from testbed.runtime.stillness import Stillness
 from testbed.runtime.vetting import Vetting
+from testbed.runtime.waiting_queries import WaitingQueries
 from testbed.runtime.wire import NO_PARTITION, Address, block, turn
 
 PROGRESS_S, TURN_S = 0.5, 0.02
@@ -82,6 +83,7 @@ class Server:
     partition-loaded, -reached   a restored partition has its state again; it is as far as it was
     partitions-absent            others go on without the input of these; a partition does so from this batch
     and partition-tentative      until it is restored
+    queries-waiting, fell-back   queries that wait for room; a planner that left a plan to another
     ready                        whoever takes part in a recovery is ready, and goes on
     round-started, round-stored  of coordinated checkpoints
     slot-failed                  a slot's last words, when it ends by its own fault
@@ -112,6 +114,7 @@ class Server:
         self._stillness = Stillness()
         self._committed = self._coordinator.history.stable
         self._milestones = Milestones(self._layout, journal)
+        self._waiting_queries = WaitingQueries(self._layout, self._coordinator, strategy, journal)
         self._missing_input = MissingInput(self._layout, self._coordinator, journal)
         self._draining = SourceEnds(self._layout, self._coordinator, self._guests)
         self._round: tuple[int, set[int]] = (0, set())
@@ -274,6 +277,7 @@ class Server:
 
     def _carry_out(self) -> None:
         self._missing_input.look()
+        self._waiting_queries.look()
         for effect in self._coordinator.take_effects():
             match effect:
                 case Order(worker, partition, message):

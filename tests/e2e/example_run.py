@@ -240,7 +240,8 @@ def _fault(fault: int, at_s: float) -> dict[str, Any]:
     return {
         "fault": fault, "kind": "kill", "targets": f"worker-{fault + 1}", "cause": "process 0 of host",
         "planned_ns": _at(at_s), "actual_ns": _at(at_s + 0.004), "proved_ns": _at(at_s + 0.02), "healed_ns": None,
-        "joined_ns": None, "lateness_s": 0.004, "outcome": "injected", "violations": 0, "heal_violations": None,
+        "joined_ns": None, "executors_ns": None, "lateness_s": 0.004,
+        "outcome": "injected", "violations": 0, "heal_violations": None,
         "proof": "4 processes killed; 0 survivors, 0 open ports",
     }  # fmt: skip
 

@@ -127,6 +127,7 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         recovery=engine.recovery_run.value,
         tentative=engine.tentative_run,
         planner=(engine.planner or RecoveryPlanner.BEST_DENSITY).value,
+        planner_limit_s=engine.planner_limit_run_s,
         capacity=engine.capacity,
         parallelism=engine.partitions,
         input=JobInput(InputKind.KAFKA, None, broker=handle.kafka),

@@ -76,7 +76,20 @@ def test_a_partition_that_is_lost_again_counts_anew_and_the_model_knows_no_such_
     assert rows(journal)["q0.0"] == (20.0, 60.1, 62.1, None)
 
 
-@pytest.mark.parametrize("strategy", ["blocking", "passive", "global"])
+def test_blocking_is_planned_for_the_last_slot():
+    blocking = spec.load("incremental-topology-1", ["engine.recovery=blocking"])
+    journal = [*START, *LOSSES, joined(5, 30), joined(6, 40), joined(7, 50), *restored(2, 50.1, *LOST)]
+    found = rows(journal, blocking)
+    assert [each[1:] for each in found.values()] == [(50.1, 52.1, 50.0), (50.1, 52.1, 50.0)]
+
+
+def test_the_model_of_blocking_knows_no_moment_while_slots_are_missing():
+    blocking = spec.load("incremental-topology-1", ["engine.recovery=blocking"])
+    found = rows([*START, *LOSSES, joined(5, 30), joined(6, 40)], blocking)
+    assert [each[1:] for each in found.values()] == [(None, None, None)] * 2
+
+
+@pytest.mark.parametrize("strategy", ["passive", "global"])
 def test_other_strategies_do_not_know_queries(strategy):
     other = spec.load("incremental-topology-1", [f"engine.recovery={strategy}", "engine.partitions=5"])
     assert rows([*START, *LOSSES, *FIRST_BACK, *THEN_BACK], other) == {}

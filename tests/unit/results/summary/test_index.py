@@ -275,14 +275,14 @@ def test_a_damaged_table_costs_the_others_nothing():
 def test_whatever_is_wrong_with_a_table_costs_the_others_nothing(monkeypatch: pytest.MonkeyPatch, error: Exception):
     write_run("one")
     write_run("two")
-    opened = reading.open_plain
+    texts = reading._texts
 
-    def read(file: Path) -> int:
-        if "two" in file.parts:
+    def read(path: Path, schema: pa.Schema) -> list[str]:
+        if "two" in path.parts:
             raise error
-        return opened(file)
+        return texts(path, schema)
 
-    monkeypatch.setattr(reading, "open_plain", read)
+    monkeypatch.setattr(reading, "_texts", read)
     rows = {row.run_id: row for row in index.rows()}
     assert rows["one"].state == "done"
     assert rows["two"].state == RunState.UNREADABLE
