@@ -66,6 +66,8 @@ _ENGINE = {
     " *query-centric*.",
     "engine.planner_limit_s": "Planner *exact* may look so long for the proof that its plan is the best. Raise it if"
     " plans are told to be unproven.",
+    "engine.cpu_limit": "A slot gives so much of its core to partitions, which then cost the CPU that was measured."
+    " Set it where partitions differ, with recovery *query-centric*.",
     "engine.capacity": "A slot takes at most so many partitions. Lower it to see recovery while room is scarce, with"
     " recovery *query-centric*.",
     "engine.store": "The testbed keeps its checkpoints in this bucket of S3. Set it to measure checkpoints to an"
