@@ -11,17 +11,17 @@ from testbed.core.layout import PartitionLayout
 class Worker:
     """A process that hosts partitions.
 
-    host, domain   what it dies with: its host, and the failure domain of that host; empty where that is not known
+    host, domains   what it dies with: its host, and the failure domains of that host; empty where that is not known
     """
 
     name: str
     host: str = ""
-    domain: str = ""
+    domains: frozenset[str] = frozenset()
 
     def is_apart_from(self, other: Worker) -> bool:
         """Whether nothing that is known would take both: neither process, host nor failure domain."""
-        pairs = ((self.name, other.name), (self.host, other.host), (self.domain, other.domain))
-        return not any(one and one == another for one, another in pairs)
+        pairs = ((self.name, other.name), (self.host, other.host))
+        return self.domains.isdisjoint(other.domains) and not any(one and one == another for one, another in pairs)
 
 
 class Placement:

@@ -84,6 +84,7 @@ def test_a_choice_is_an_enumeration_and_an_optional_number_stays_bounded():
         "global",
         "blocking",
         "passive",
+        "partially-active",
         "query-centric",
         None,
     ]

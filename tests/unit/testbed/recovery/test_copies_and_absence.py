@@ -1,0 +1,198 @@
+"""Copies where survivors go on without absent input: a promoted copy goes on, too, and no copy is ever tentative."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from experiments.errors import AftershockError
+from testbed.core.by_batch.sending import BatchSending
+from testbed.core.by_batch.tentative import TentativeIntake
+from testbed.core.control import Absent, Attach, Dismiss, Passed, Promote, Ready, Restore, Stored
+from testbed.core.coordinator import Coordinator
+from testbed.core.copies import Copies
+from testbed.core.effects import Order
+from testbed.protocols import PROTOCOLS
+from testbed.recovery import PartiallyActive
+from testbed.simulation import CrashMoment, Fault
+from tests.unit.testbed.recovery.copied_runs import copied
+from tests.unit.testbed.recovery.small_layouts import chain, two_sources
+from tests.unit.testbed.runs import oracle
+
+LONG_ABSENCE, SHARE = 0.004, 100
+
+
+def run(flow, seed, **options):
+    """A run that is over; its exact output is whole."""
+    options = {"ratio": 0.5, "tentative": True, "returns": LONG_ABSENCE, **options}
+    simulation = copied(flow, seed, **options)
+    assert simulation.run().published == oracle(flow), f"seed {seed}"
+    return simulation.outcome
+
+
+@pytest.mark.parametrize("flow", ["tiny", "joined", "windowed", "spread"])
+def test_what_has_a_copy_goes_on_and_the_rest_is_corrected(flow):
+    outcomes = [run(flow, seed, refusals=0.1 * (seed % 2)) for seed in range(3)]
+    assert sum(each.tentative.total() for each in outcomes)
+    assert sum(each.promoted for each in outcomes)
+
+
+def test_where_everything_has_a_copy_one_loss_makes_nothing_tentative():
+    promoted = 0
+    for seed in range(6):
+        loss = [Fault(CrashMoment.ANY, 250 + 20 * seed, late=True)]
+        outcome = run("tiny", seed, ratio=1.0, faults=loss, slots=2, standby=2)
+        assert (outcome.restored, outcome.tentative.total()) == (0, 0), f"seed {seed}"
+        promoted += outcome.promoted
+    assert promoted > 3
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("ratio", [1.0, 0.5])
+@pytest.mark.parametrize("part", range(10))
+def test_two_thousand_schedules_with_correlated_kills(ratio, part):
+    tentative = promoted = 0
+    for seed in range(part * SHARE, (part + 1) * SHARE):
+        outcome = run("tiny", seed, ratio=ratio, returns=(0.05, LONG_ABSENCE)[seed % 2])
+        tentative, promoted = tentative + (outcome.tentative.total() > 0), promoted + outcome.promoted
+    assert promoted > SHARE / 4
+    assert tentative > SHARE / 20
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("flow", ["chain", "joined", "windowed", "fused", "spread"])
+def test_schedules_of_every_kind_of_dataflow(flow):
+    for seed in range(40):
+        run(flow, seed, ratio=(0.5, 0.75, 1.0)[seed % 3], returns=(0.05, LONG_ABSENCE)[seed % 2])
+
+
+# What the coordinator tells.
+
+
+def with_copies(layout, wanted, slots, standby):
+    """A coordinator under which all partitions run, and those that are wanted have copies on standby workers."""
+    strategy = PartiallyActive(0.0)
+    strategy.copied = lambda _: frozenset(wanted)
+    coordinator = Coordinator(layout, PROTOCOLS["batch-aligned"], slots, 0, strategy, tentative=True)
+    for number in range(slots + standby):
+        coordinator.on_joined(f"w{number}")
+    for epoch in (1, 2):
+        for number in range(len(layout.partitions)):
+            coordinator.on_message(Ready(number, epoch))
+    coordinator.take_effects()
+    return coordinator
+
+
+def told(coordinator, *kinds):
+    orders = [each for each in coordinator.take_effects() if isinstance(each, Order)]
+    return [(each.worker, each.partition, each.message) for each in orders if isinstance(each.message, kinds)]
+
+
+def test_a_promoted_copy_hears_what_is_absent_in_its_new_life():
+    """Sources 0 and 1 and what joins them, 2: source 0 and 2 are on the worker that is lost, and 2 has a copy."""
+    coordinator = with_copies(two_sources(0, 1, 0), {2}, slots=2, standby=1)
+    coordinator.on_lost("w0")
+    assert told(coordinator, Promote, Absent) == [("w2", 2, Promote(3)), ("w2", 2, Absent(3, (0,)))]
+    assert coordinator.absent == {0}
+
+
+def test_a_copy_hears_of_nothing_that_is_absent():
+    coordinator = with_copies(two_sources(0, 1, 2), {2}, slots=3, standby=1)
+    coordinator.on_lost("w0")
+    assert told(coordinator, Absent) == [("w2", 2, Absent(1, (0,)))]
+
+
+def stored(coordinator, number):
+    """Everybody has taken the checkpoint with this number."""
+    for at in coordinator.history.line:
+        taken = {"number": number, "epoch": 1, "state_keys": (f"{at.partition}/state-{number}-1",)}
+        coordinator.on_message(Stored(1, replace(at, **taken)))
+
+
+def test_a_copy_that_falls_far_behind_the_stable_line_is_made_anew():
+    coordinator = with_copies(chain(0, 0, 0), {0, 1}, slots=1, standby=1)
+    for number in range(1, 4):
+        stored(coordinator, number)
+        coordinator.on_message(Passed(0, 2, number))
+    assert told(coordinator, Dismiss, Restore) == []
+    stored(coordinator, 4)
+    found = told(coordinator, Dismiss, Restore, Attach)
+    assert [(number, type(message)) for _, number, message in found] == [(1, Dismiss), (1, Restore), (0, Attach)]
+    assert found[1][2].checkpoint.number == 4
+
+
+def test_a_copy_that_was_long_in_the_making_may_catch_up():
+    coordinator = with_copies(chain(0, 0, 0), set(), slots=1, standby=1)
+    coordinator.copies.wanted = frozenset({1})
+    stored(coordinator, 1)
+    for number in range(2, 12):
+        stored(coordinator, number)
+    coordinator.on_message(Ready(1, coordinator.copies.of[1].life))
+    stored(coordinator, 12)
+    assert told(coordinator, Dismiss) == []
+    assert coordinator.copies.of[1].number == 1
+
+
+# Errors that must be noticed.
+
+
+def sends_tentative_frames_to_copies(sending, link, frame, real=BatchSending._post):
+    if sending.tentative:
+        sending.copies.post(frame)
+    real(sending, link, frame)
+
+
+def waits_for_copies(links):
+    return any(each.link.waiting for each in links._links.values())
+
+
+def goes_on_as_a_copy(intake, real=TentativeIntake._begin_batch):
+    """Without waiting for anything."""
+    intake._behind |= intake._borders.keys()
+    intake._absent |= frozenset(list(intake._borders)[:1])
+    real(intake)
+
+
+PLANTS = {
+    "copies get what is tentative": (
+        BatchSending,
+        "_post",
+        sends_tentative_frames_to_copies,
+        "the copy .* is tentative",
+    ),
+    "a copy does not wait for its input": (
+        TentativeIntake,
+        "_begin_batch",
+        goes_on_as_a_copy,
+        "the copy .* is tentative",
+    ),
+    "copies hold up their senders": (
+        BatchSending,
+        "congested",
+        property(lambda sending, real=BatchSending.congested.fget: real(sending) or waits_for_copies(sending.copies)),
+        "is held up",
+    ),
+    "nothing is promoted": (Copies, "can_replace", lambda copies, partition, line: False, "nothing was promoted"),
+}
+SEEDS = 12
+
+
+def notice(seed):
+    """What is wrong with a run; None if nothing is."""
+    flow = ("tiny", "joined", "windowed", "spread")[seed % 4]
+    early = [Fault(CrashMoment.ANY, 150 + 30 * seed, late=True)]
+    try:
+        outcome = run(flow, seed, faults=early, slots=3, standby=2)
+    except AftershockError as error:
+        return repr(error)
+    except AssertionError:
+        return "other output than without faults"
+    return None if outcome.promoted else "nothing was promoted"
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_an_error_is_noticed(plant, monkeypatch):
+    owner, name, wrong, expected = PLANTS[plant]
+    monkeypatch.setattr(owner, name, wrong)
+    found = next(filter(None, map(notice, range(SEEDS))), f"nothing in {SEEDS} runs")
+    assert re.search(expected, found), found
