@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from testbed.core.layout import PartitionLayout
@@ -44,6 +45,7 @@ class Placement:
         self.spare: list[str] = []
         self.moved: dict[int, int] = {}
         self._slot_of = {each.number: each.slot(slots) for each in partitions}
+        self._largest = max(Counter(self._slot_of.values()).values())
 
     @property
     def placed(self) -> frozenset[int]:
@@ -97,11 +99,19 @@ class Placement:
 
     def fill(self) -> None:
         """Slots that are free go to workers without a seat, first come first. If there are none, their partitions move
-        to the worker beyond the slots that hosts the fewest."""
+        one by one to the worker beyond the slots that hosts the fewest, as long as it has fewer than the largest slot:
+        the others wait."""
         for slot in (each for each in range(self.slots) if each not in self.hosts):
             if self.spare:
                 self.hosts[slot] = self.spare.pop(0)
-            elif beyond := [seat for seat in self.hosts if seat >= self.slots]:
-                seat = min(beyond, key=lambda each: (len(self.partitions_of(self.hosts[each])), each))
-                left = (n for n, own in self._slot_of.items() if own == slot and n not in self.moved)
-                self.moved |= dict.fromkeys(left, seat)
+            else:
+                self._fill_beyond(slot)
+
+    def _fill_beyond(self, slot: int) -> None:
+        room = Counter({seat: self._largest for seat in sorted(self.hosts) if seat >= self.slots})
+        room.subtract(seat for seat in self.moved.values() if seat in room)
+        for number in (n for n, own in self._slot_of.items() if own == slot and n not in self.moved):
+            seat, free = max(room.items(), key=lambda each: each[1], default=(0, 0))
+            if free > 0:
+                self.moved[number] = seat
+                room[seat] -= 1
