@@ -38,6 +38,7 @@ class World:
 
     @property
     def everyone(self) -> frozenset[int]:
+        """The numbers of all partitions."""
         return frozenset(range(self.partitions))
 
 

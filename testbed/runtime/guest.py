@@ -37,6 +37,7 @@ class Guest:
         self.link = Link(selector, connection, self._on_bytes, partial(host.lose, self, "connection ended"))
 
     def say(self, message: SlotMessage) -> None:
+        """Send a message with the next flush; one whose connection has ended does not get it."""
         self.link.send(block(NO_PARTITION, encode(message)))
 
     def _on_bytes(self, data: bytes) -> None:

@@ -155,6 +155,7 @@ class Job(TypedJson):
 
     @property
     def protocol_class(self) -> type[Protocol]:
+        """The class of the protocol; raises `BadInput` for an unknown name."""
         return by_name(self.protocol)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import get_args
 
 from testbed.core.shapes import decode_as
 from testbed.runtime.entrance import Greeting
@@ -165,10 +166,11 @@ class Failed:
 
 
 SlotMessage = Hello | Peers | Broken | Stop | Drain | Count | SlotStatus | Failed
-_KINDS = {kind.__name__: kind for kind in SlotMessage.__args__}
+_KINDS: dict[str, type[SlotMessage]] = {kind.__name__: kind for kind in get_args(SlotMessage)}
 
 
 def encode(message: SlotMessage) -> bytes:
+    """The message in JSON, as `decode` reads it."""
     return json.dumps([type(message).__name__, vars(message)], separators=(",", ":"), default=vars).encode()
 
 

@@ -165,8 +165,7 @@ class Server:
         if partition != NO_PARTITION:
             if guest.hello is None:
                 raise UnknownMessage("a partition's message from somebody who has not said hello")
-            message = decode_message(content)
-            self._vetting.report(message)
+            message = self._vetting.report(decode_message(content))
             if isinstance(message, Stored):
                 is_current = message.epoch == self._coordinator.lives[message.checkpoint.partition]
                 is_progress = self._job.strategy.partial or self._coordinator.phase is Phase.RUNNING
@@ -310,7 +309,7 @@ class Server:
         copied = {number: seats_of[each.worker] for number, each in copies.of.items()}
         seats = max(self._job.slots - 1, *placement.hosts, 0) + 1  # there may be no host left by now
         workers = [self._guests[placement.hosts[seat]] if seat in placement.hosts else None for seat in range(seats)]
-        addresses = tuple(None if each is None else each.hello.address for each in workers)
+        addresses = tuple(None if each is None or each.hello is None else each.hello.address for each in workers)
         serials = tuple(0 if each is None else each.serial for each in workers)
         for seat, worker in enumerate(workers):
             if worker is not None:

@@ -35,6 +35,7 @@ class Network:
 
     @property
     def numbered(self) -> int:
+        """How many numbers of frames are known."""
         return len(self._contents)
 
     def under_way(self, channel: int, epoch: int) -> int:

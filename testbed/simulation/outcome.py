@@ -21,9 +21,11 @@ class Stuck(AftershockError):
 class Observer:
     """Told of what the coordinator learns and decides."""
 
-    def known(self, checkpoint: Checkpoint) -> None: ...
+    def known(self, checkpoint: Checkpoint) -> None:
+        """A checkpoint is stored, and the coordinator has heard of it."""
 
-    def recovering(self, epoch: int, line: Line) -> None: ...
+    def recovering(self, epoch: int, line: Line) -> None:
+        """A recovery begins that goes back to this line."""
 
 
 @dataclass
