@@ -36,6 +36,7 @@ class Placement:
     hosts     the name of the worker in each seat that is taken
     spare     those without a seat, in the order in which they came
     moved     the seats of the partitions that are not in their slot
+    room      how many partitions a worker beyond the slots hosts before it takes no more: as many as the largest slot
     """
 
     def __init__(self, partitions: tuple[PartitionLayout, ...], slots: int) -> None:
@@ -45,7 +46,7 @@ class Placement:
         self.spare: list[str] = []
         self.moved: dict[int, int] = {}
         self._slot_of = {each.number: each.slot(slots) for each in partitions}
-        self._largest = max(Counter(self._slot_of.values()).values())
+        self.room = max(Counter(self._slot_of.values()).values())
 
     @property
     def placed(self) -> frozenset[int]:
@@ -99,8 +100,7 @@ class Placement:
 
     def fill(self) -> None:
         """Slots that are free go to workers without a seat, first come first. If there are none, their partitions move
-        one by one to the worker beyond the slots that hosts the fewest, as long as it has fewer than the largest slot:
-        the others wait."""
+        one by one to the worker beyond the slots that hosts the fewest, as long as that has room: the others wait."""
         for slot in (each for each in range(self.slots) if each not in self.hosts):
             if self.spare:
                 self.hosts[slot] = self.spare.pop(0)
@@ -108,7 +108,7 @@ class Placement:
                 self._fill_beyond(slot)
 
     def _fill_beyond(self, slot: int) -> None:
-        room = Counter({seat: self._largest for seat in sorted(self.hosts) if seat >= self.slots})
+        room = Counter({seat: self.room for seat in sorted(self.hosts) if seat >= self.slots})
         room.subtract(seat for seat in self.moved.values() if seat in room)
         for number in (n for n, own in self._slot_of.items() if own == slot and n not in self.moved):
             seat, free = max(room.items(), key=lambda each: each[1], default=(0, 0))

@@ -22,15 +22,16 @@ from tests.unit.testbed.runs import oracle
 LONG_ABSENCE, SHARE = 0.004, 100
 
 
-def run(flow, seed, **options):
+def run(flow, seed, room=0, **options):
     """A run that is over; its exact output is whole.
 
-    Unless it is said otherwise, two of two slots and a standby worker are lost, the second soon after the first. If the
-    standby worker is left, it has no room for all that it has no copy of.
+    Unless it is said otherwise, two workers are lost, the second soon after the first, and standby workers have no room
+    for what they have no copy of.
     """
     burst = [Fault(CrashMoment.ANY, 250 + 30 * (seed % 12), late=True), Fault(CrashMoment.ANY, 20, late=True)]
-    given = {"ratio": 0.75, "slots": 2, "standby": 1, "faults": burst, "tentative": True, "returns": LONG_ABSENCE}
+    given = {"ratio": 0.75, "slots": 3, "standby": 2, "faults": burst, "tentative": True, "returns": LONG_ABSENCE}
     simulation = copied(flow, seed, **(given | options))
+    simulation.coordinator.placement.room = room
     assert simulation.run().published == oracle(flow), f"seed {seed}"
     return simulation.outcome
 
@@ -45,7 +46,7 @@ def test_where_everything_has_a_copy_one_loss_makes_nothing_tentative():
     promoted = 0
     for seed in range(6):
         loss = [Fault(CrashMoment.ANY, 250 + 20 * seed, late=True)]
-        outcome = run("tiny", seed, ratio=1.0, faults=loss, standby=2)
+        outcome = run("tiny", seed, ratio=1.0, faults=loss)
         assert (outcome.restored, outcome.tentative.total()) == (0, 0), f"seed {seed}"
         promoted += outcome.promoted
     assert promoted > 3
@@ -56,7 +57,7 @@ def test_where_everything_has_a_copy_one_loss_makes_nothing_tentative():
 @pytest.mark.parametrize("part", range(10))
 def test_two_thousand_bursts(ratio, part):
     outcomes = [
-        run("tiny", seed, ratio=ratio, returns=(0.05, LONG_ABSENCE)[seed % 2])
+        run("tiny", seed, room=seed % 3, ratio=ratio, returns=(0.05, LONG_ABSENCE)[seed % 2])
         for seed in range(part * SHARE, (part + 1) * SHARE)
     ]
     assert sum(each.promoted > 0 for each in outcomes) > SHARE / 4
@@ -69,7 +70,14 @@ def test_schedules_of_every_kind_of_dataflow(flow):
     """With the faults, slots and standby workers of each seed."""
     for seed in range(40):
         drawn = {"faults": faults(flow, seed), "slots": 2 + seed % 2, "standby": 1 + seed % 3}
-        run(flow, seed, ratio=(0.5, 0.75, 1.0)[seed % 3], returns=(0.05, LONG_ABSENCE)[seed % 2], **drawn)
+        run(
+            flow,
+            seed,
+            room=4 * (seed % 2),
+            ratio=(0.5, 0.75, 1.0)[seed % 3],
+            returns=(0.05, LONG_ABSENCE)[seed % 2],
+            **drawn,
+        )
 
 
 # What the coordinator tells.
