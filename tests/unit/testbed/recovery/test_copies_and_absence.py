@@ -6,11 +6,16 @@ from dataclasses import replace
 import pytest
 
 from experiments.errors import AftershockError
+from testbed.core.by_batch.cutting import Batching
+from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.by_batch.tentative import TentativeIntake
-from testbed.core.control import Absent, Attach, Dismiss, Passed, Promote, Ready, Restore, Stored
+from testbed.core.checkpoints import initial_line
+from testbed.core.control import Absent, Attach, Attached, Dismiss, Go, Passed, Promote, Ready, Restore, Stored
 from testbed.core.coordinator import Coordinator
-from testbed.core.effects import Order
+from testbed.core.effects import Grant, Order, Send
+from testbed.core.frames import FrameKind
+from testbed.core.partition import PartitionLimits
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import PartiallyActive
 from testbed.simulation import CrashMoment, Fault
@@ -112,6 +117,48 @@ def test_a_promoted_copy_hears_what_is_absent_in_its_new_life():
     life = coordinator.lives[2]
     assert told(coordinator, Promote, Absent) == [("w2", 2, Promote(life)), ("w2", 2, Absent(life, (0,)))]
     assert coordinator.absent == {0}
+
+
+def sending_to_a_copy(frames_in_flight):
+    """A partition that goes on, and whose only receiver has a copy; both links have so much credit."""
+    layout = chain(0, 0, 0)
+    schemas, limits = [channel.schema for channel in layout.channels], PartitionLimits(frames_in_flight)
+    protocol = PROTOCOLS["batch-aligned"]
+    partition = BatchedPartition(layout.partitions[1], 3, schemas, protocol, limits, Batching(5, 1))
+    partition.restore(Restore(1, initial_line(layout)[1], (), 0), {})
+    (output,) = (channel.id for channel in partition.outputs)
+    for message in (Go(1), Attach(2, 0, (output,)), Attached(2)):
+        partition.on_order(message)
+    partition.take_effects()
+    return partition, output
+
+
+def sent(partition):
+    return [(each.frame.kind, each.to_copy) for each in partition.take_effects() if isinstance(each, Send)]
+
+
+def test_a_copy_gets_nothing_that_is_tentative():
+    partition, _ = sending_to_a_copy(8)
+    partition._sending.end_batch(0)
+    assert sent(partition) == [(FrameKind.BORDER, False), (FrameKind.BORDER, True)]
+    partition._turn_tentative()
+    partition._sending.end_batch(1)
+    assert sent(partition) == [(FrameKind.TENTATIVE_BORDER, False)]
+
+
+def test_a_copy_without_credit_holds_nobody_up():
+    partition, output = sending_to_a_copy(1)
+    for batch in range(3):
+        partition._sending.end_batch(batch)
+        partition.on_credit(Grant(output, 1, 1))
+    assert not partition.held_up
+    assert sum(to_copy for _, to_copy in sent(partition)) == 1
+    for _ in range(2):
+        partition.on_credit(Grant(output, 2, 1))
+    assert sum(to_copy for _, to_copy in sent(partition)) == 2, "what had to wait comes once there is room"
+    partition._sending.end_batch(3)
+    partition._sending.end_batch(4)
+    assert partition.held_up, "by the receiver itself"
 
 
 def stored(coordinator, number):
