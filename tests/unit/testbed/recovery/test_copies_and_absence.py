@@ -140,7 +140,7 @@ def sent(partition):
 def test_a_copy_gets_nothing_that_is_tentative():
     partition, _ = sending_to_a_copy(8)
     partition._sending.end_batch(0)
-    assert sent(partition) == [(FrameKind.BORDER, False), (FrameKind.BORDER, True)]
+    assert sent(partition) == [(FrameKind.BORDER, True), (FrameKind.BORDER, False)]
     partition._turn_tentative()
     partition._sending.end_batch(1)
     assert sent(partition) == [(FrameKind.TENTATIVE_BORDER, False)]
