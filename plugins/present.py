@@ -27,7 +27,7 @@ DETAILS = (
     *("depth", "seed", "window_s", "checkpoint_interval_s", "failure_rate", "service_rate", "load_rate"),
     *("sustainable_rate", "unsustainable_rate", "search_end", "utilization_by_records", "message_overhead"),
 )
-NOT_OF_THE_TESTBED = ("recovery", "trigger")  # which has a protocol instead
+NOT_OF_THE_TESTBED = ("trigger",)
 
 
 @dataclass(frozen=True)
@@ -125,14 +125,17 @@ def number_text(value: float | None, digits: int = 3) -> str:
 
 
 def figure_text(value: float | None, unit: str = "") -> str:
-    """A figure to four digits with its unit, or a dash where nothing was measured."""
-    if value is None:
-        return MISSING
-    return f"{f'{value:,.0f}' if abs(value) >= 1000 else f'{value:.4g}'} {unit}".rstrip()
+    """A figure to three digits with its unit, or a dash where nothing was measured."""
+    return MISSING if value is None else f"{significant(value)} {unit}".rstrip()
+
+
+def significant(value: float) -> str:
+    """A figure to three significant digits; one of a thousand and more to the last digit before the point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def cell(column: str, value: Any) -> ShownCell:
-    """Print one value: times as UTC, reals to six digits (exact value kept), nulls as a dash."""
+    """Print one value: times as UTC, reals to three digits (exact value kept), nulls as a dash."""
     if value is None or value is pd.NA:
         return ShownCell(MISSING, "not measured")
     if isinstance(value, bool):
@@ -140,7 +143,7 @@ def cell(column: str, value: Any) -> ShownCell:
     if column.endswith("_ns"):
         return ShownCell(time_text(value), f"{value} ns")
     if isinstance(value, float):
-        return ShownCell(f"{value:.6g}", repr(value))
+        return ShownCell(significant(value), repr(value))
     return ShownCell(str(value))
 
 

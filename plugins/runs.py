@@ -33,6 +33,7 @@ DRAWN = (
     "utilization",
     "useful_time",
     "timeline",
+    "availability",
     "ledger",
     "recoveries",
     "latency",
@@ -51,14 +52,21 @@ FinishedRun = Annotated[store.Run, Depends(the_run)]
 
 
 def narrowed(
-    experiment: str = "", engine: str = "", protocol: str = "", verdict: str = "", since: str = "", until: str = ""
+    experiment: str = "",
+    engine: str = "",
+    protocol: str = "",
+    recovery: str = "",
+    verdict: str = "",
+    since: str = "",
+    until: str = "",
 ) -> Selection:
     """What the form above the list asks for: an empty field is no limit."""
     try:
         days = [date.fromisoformat(day) if day else None for day in (since, until)]
     except ValueError:
         raise HTTPException(400, "A day is written as in 2026-11-20.") from None
-    return Selection(experiment or None, engine or None, protocol or None, verdict or None, *days)
+    names = (experiment, engine, protocol, recovery, verdict)
+    return Selection(*(name or None for name in names), *days)
 
 
 @router.get("/")
@@ -81,6 +89,7 @@ def list_runs(
         count=len(found),
         total=len(every),
         unread=unread_in(every),
+        live=[] if every else store.all_live(),
         page=page,
         last=last,
         sort=sort,
@@ -106,6 +115,7 @@ def show_run(request: Request, run: FinishedRun) -> HTMLResponse:
         ledger=charts.ledger(run) if readable else None,
         recommended=present.recommended(run) if readable else None,
         drawn=readable and bool(row.facts),
+        recovered_by_query=readable and charts.tells_queries(run),
         plots={name: present.plot_title(name) for name in plots},
         tables=present.tables(run),
         report=report_file(run),
