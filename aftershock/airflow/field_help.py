@@ -66,9 +66,10 @@ _ENGINE = {
     " *query-centric*.",
     "engine.planner_limit_s": "Planner *exact* may look so long for the proof that its plan is the best. Raise it if"
     " plans are told to be unproven.",
-    "engine.replication_ratio": "Partitions with a copy go on at once when their host is lost. A higher share takes more"
-    " standby slots, CPU and network.",
-    "engine.replication_planner": "With fewer copies than partitions, it decides which losses can be made up for at once.",
+    "engine.replication_ratio": "This share of the partitions has a copy that goes on at once when a host is lost."
+    " Raise it for shorter outages, with recovery *partially-active* and standby slots for the copies.",
+    "engine.replication_planner": "Decides which partitions have a copy. Change it to compare planners, with recovery"
+    " *partially-active*.",
     "engine.capacity": "A slot takes at most so many partitions. Lower it to see recovery while room is scarce, with"
     " recovery *query-centric*.",
     "engine.store": "The testbed keeps its checkpoints in this bucket of S3. Set it to measure checkpoints to an"
