@@ -115,7 +115,9 @@ def ceiling(of: Blocks, room: float) -> float:
     pairs, places = queries.size, np.arange(queries.size)
     ends = (np.r_[places, places], np.r_[queries, of.priorities.size + needed])
     within = sparse.csr_array((np.repeat([1.0, -1.0], pairs), ends), (pairs, of.priorities.size + of.count))
-    costs, top = np.minimum(of.costs[:-1] / max(room, np.finfo(float).tiny), 2.0), of.priorities.max() or 1.0
+    with np.errstate(over="ignore"):  # without room
+        costs = np.minimum(of.costs[:-1] / max(room, np.finfo(float).tiny), 2.0)
+    top = of.priorities.max() or 1.0
     worth = of.priorities / top
     budget = sparse.csr_array(np.r_[np.zeros(worth.size), costs][None, :])
     limits = np.r_[np.zeros(pairs), 1.0]

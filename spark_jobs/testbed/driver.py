@@ -147,13 +147,13 @@ def main() -> None:
         journal.record(Failed("the coordinator died, and all that it knew of checkpoints with it"))
         sys.exit(EnvironmentFailure.exit_code)
     journal.record(DriverStarted())
-    job, changed = settled(job)
-    if changed is not None:
-        journal.record(FellBack(changed))
     asked = Asked(job_path.with_suffix(".drain"))
     signal.signal(signal.SIGTERM, asked.stop)
     spark = _session(job)
     try:
+        job, changed = settled(job)
+        if changed is not None:
+            journal.record(FellBack(changed))
         job.object_store().check()
         for path in calibration:
             found = calibrate(job, lambda part, log: run(spark, part, log, asked), journal, path.with_suffix(".jsonl"))

@@ -7,11 +7,13 @@ import pytest
 
 from experiments.errors import BadInput
 from models.recovery.best_density import best_density
+from models.recovery.density_beam import density_beam
 from models.recovery.dynamic_programming import dynamic_programming
 from models.recovery.exact import exact
 from models.recovery.examples import FIGURE_2_FAILED, FIGURE_2_NODE_CAPACITY, FIGURE_2_QUERIES, figure_2_topology
 from models.recovery.operator_centric import operator_centric
 from models.recovery.problem import recovery_problem
+from models.recovery.random_queries import QuerySpec, UniformSharing, random_queries
 from models.recovery.schedule import Arrival, blocking_schedule, incremental_schedule
 from models.topology import parse_topology
 
@@ -118,3 +120,23 @@ def test_operator_centric_waits_for_every_sender_of_a_full_stream():
     )
     for capacity, expected in [(10, ["A.0"]), (11, ["A.0", "A.1"]), (12, ["A.0", "A.1", "B.0"])]:
         assert topology.names(operator_centric(recovery_problem(topology, "all", capacity)).partitions) == expected
+
+
+@pytest.mark.parametrize("planner", [best_density, density_beam])
+@pytest.mark.parametrize("seed", range(5))
+def test_at_no_moment_is_the_best_case_behind_incremental_recovery_or_that_behind_blocking(seed, planner):
+    rng = np.random.default_rng(seed)
+    full = random_queries(QuerySpec(UniformSharing(3), queries=12), rng)
+    hosts = 8
+    arrivals = [Arrival(at_s, full.capacity / hosts) for at_s in rng.uniform(120, 360, hosts)]
+    together = [Arrival(min(arrivals).at_s, arrival.capacity) for arrival in arrivals]
+    nothing = full.with_capacity(0.0)
+    times_s = np.linspace(0, 400, 801)
+    best = incremental_schedule(nothing, together, planner).available(times_s)
+    incremental = incremental_schedule(nothing, arrivals, planner).available(times_s)
+    blocking = blocking_schedule(nothing, arrivals).available(times_s)
+    assert np.all(best >= incremental)
+    assert np.all(incremental >= blocking)
+    assert np.any(best > incremental)
+    assert np.any(incremental > blocking)
+    assert best[-1] == incremental[-1] == blocking[-1] == full.priorities.sum()

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pyarrow.compute as pc
 import pytest
 
+from experiments.errors import BadInput
 from journal.events.testbed import TESTBED, FellBack, QueriesWaiting
 from journal.reader import events
 from journal.writer import Journal
@@ -51,6 +52,13 @@ def test_a_job_with_operators_by_chance_goes_back_whole_and_says_so(monkeypatch)
     assert changed == replace(ALIGNED, recovery="global", protocol="coordinated")
     instead = "recovery global with protocol coordinated instead of recovery passive with protocol batch-aligned"
     assert why == f"{instead}: operator some is not deterministic"
+
+
+def test_a_job_that_cannot_go_back_whole_is_refused_in_one_line(monkeypatch):
+    job = replace(ALIGNED, recovery="query-centric", slots=ALIGNED.parallelism + 1)
+    monkeypatch.setattr(Job, "layout", lambda self: by_chance())
+    with pytest.raises(BadInput, match="so that every slot has work"):
+        settled(job)
 
 
 def test_what_does_not_tell_by_numbers_may_have_operators_by_chance(monkeypatch):
