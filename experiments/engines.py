@@ -20,6 +20,7 @@ from experiments.recovery_modes import (
     TELL_QUERIES,
     RecoveryMode,
     RecoveryPlanner,
+    ReplicationPlanner,
     names,
 )
 from experiments.recovery_modes import OF_THE_TESTBED as STRATEGIES
@@ -28,10 +29,15 @@ from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec,
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
 RECORDS_PER_MESSAGE = 1024
 BATCH_LENGTH_S = 0.25
+REPLICATION_RATIO = 0.5
 PLANNER_LIMIT_S = 1.0
 BUCKET = Spelling(
     r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
 )
+ONLY_UNDER = {
+    RecoveryMode.QUERY_CENTRIC: ("planner", "capacity", "cpu_limit"),
+    RecoveryMode.PARTIALLY_ACTIVE: ("replication_ratio", "replication_planner"),
+}
 ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, without a user")
 OF_THE_TESTBED = (
     *(
@@ -44,6 +50,8 @@ OF_THE_TESTBED = (
         "planner",
         "planner_limit_s",
         "capacity",
+        "replication_ratio",
+        "replication_planner",
     ),
     *("store", "store_endpoint"),
 )
@@ -131,6 +139,16 @@ class EngineSpec(Spec):
             ge=1, le=1000, description="dataflow, recovery query-centric: partitions that a slot takes; an even share"
         ),
     ] = None
+    replication_ratio: Annotated[
+        float | None,
+        Field(
+            ge=0, le=1, description="dataflow, recovery partially-active: the share of partitions that have a copy; 0.5"
+        ),
+    ] = None
+    replication_planner: Annotated[
+        ReplicationPlanner | None,
+        Field(description="dataflow, recovery partially-active: what decides which have one; structure-aware"),
+    ] = None
     cpu_limit: Annotated[
         float | None,
         Field(
@@ -183,6 +201,18 @@ class EngineSpec(Spec):
     def tentative_run(self) -> bool:
         """Whether the testbed puts out tentative results, given or by default."""
         return self.tentative is True
+
+    @property
+    def replication_ratio_run(self) -> float:
+        """The share of partitions that have an active copy, given or by default."""
+        if self.recovery_run is not RecoveryMode.PARTIALLY_ACTIVE:
+            return 0.0
+        return REPLICATION_RATIO if self.replication_ratio is None else self.replication_ratio
+
+    @property
+    def replication_planner_run(self) -> ReplicationPlanner:
+        """What decides which partitions have a copy, given or by default."""
+        return self.replication_planner or ReplicationPlanner.STRUCTURE_AWARE
 
     @property
     def protocol_run(self) -> Protocol:
@@ -288,9 +318,10 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
         raise Misfit(
             "engine.cpu_limit", engine.cpu_limit, "left out with engine.capacity: partitions cost one or other"
         )
-    for name in ("planner", "capacity", "cpu_limit"):
-        if mode is not RecoveryMode.QUERY_CENTRIC and (value := getattr(engine, name)) is not None:
-            raise Misfit(f"engine.{name}", str(value), "left out unless engine.recovery is query-centric")
+    for only, fields in ONLY_UNDER.items():
+        for name in fields:
+            if mode is not only and (value := getattr(engine, name)) is not None:
+                raise Misfit(f"engine.{name}", str(value), f"left out unless engine.recovery is {only}")
     if engine.standby_run >= cores:
         allowed = f"at most {cores - 1}: of workers x worker_cores slots, one at least must host partitions"
         raise Misfit("engine.standby", engine.standby_run, allowed)

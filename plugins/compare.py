@@ -46,7 +46,7 @@ def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
         },
         table=side_by_side.metric_table(rows),
         metrics=METRICS,
-        recovered_by_query=any(charts.tells_queries(run) for run in runs),
+        behind=side_by_side.never_behind([run for run in runs if charts.tells_queries(run)]),
         pooled=_pooled(runs, rows),
     )
 

@@ -66,6 +66,12 @@ _ENGINE = {
     " *query-centric*.",
     "engine.planner_limit_s": "Planner *exact* may look so long for the proof that its plan is the best. Raise it if"
     " plans are told to be unproven.",
+    "engine.cpu_limit": "A slot gives so much of its core to partitions, which then cost the CPU that was measured."
+    " Set it where partitions differ, with recovery *query-centric*.",
+    "engine.replication_ratio": "This share of the partitions has a copy that goes on at once when a host is lost."
+    " Raise it for shorter outages, with recovery *partially-active* and standby slots for the copies.",
+    "engine.replication_planner": "Decides which partitions have a copy. Change it to compare planners, with recovery"
+    " *partially-active*.",
     "engine.capacity": "A slot takes at most so many partitions. Lower it to see recovery while room is scarce, with"
     " recovery *query-centric*.",
     "engine.cpu_limit": "A slot gives this share of its core to partitions, which then cost what was measured. Set it"

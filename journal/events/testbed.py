@@ -76,8 +76,8 @@ class Recovering(Event, name="recovering"):
 
     restored   the partitions that go back; the others go on
     promoted   those that do not go back, because a copy takes their place
-    reached    by partition that goes back how far it has ever been, by its reports: by input channel the number of the
-               last data; of a source its position, on channel -1
+    reached    by partition that goes back or is promoted how far it has ever been, by its reports: by input channel the
+               number of the last data; of a source its position, on channel -1
     """
 
     epoch: int

@@ -159,7 +159,7 @@ def _draw_tentative(axes: Axes, run: Run, windows: pd.DataFrame, window_s: float
         axes.plot(windows["end_s"][lacked], windows["accuracy"][lacked], "D", color=RED, mfc=fill, ms=4, label=label)
     _mark_kills(axes, run, None)
     axes.set(ylabel="accuracy", ylim=(0, 1.02))
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, columnspacing=1.2)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
 def latency(run: Run) -> Figure | None:

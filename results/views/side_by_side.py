@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from results.regression.change import Change
 from results.runs.store import Run
-from results.summary.availability import availability
+from results.summary.availability import availability, least_ahead
 from results.summary.index import IndexRow
 from results.summary.metrics import METRICS, Better, Metric, Scale
 from results.views.charts import ledger
@@ -78,6 +79,15 @@ def charts(runs: Sequence[Run], rows: Sequence[IndexRow]) -> dict[str, Any]:
         "availabilities": _availabilities(runs),
         "utilizations": {"names": [row.run_id for row in rows], **utilization},
     }
+
+
+def never_behind(runs: Sequence[Run]) -> list[tuple[str, str, float]]:
+    """Of every two runs that lost queries, in the order given: whether the first has at any moment fewer available.
+
+    The third is by how much, as a share; 0 if never. What is late by a tenth of the time, or by a batch, is on time.
+    """
+    found = [(run.run_id, each) for run in runs if (each := availability(run))]
+    return [(one[0], other[0], max(0.0, -least_ahead(one[1], other[1]))) for one, other in combinations(found, 2)]
 
 
 def _availabilities(runs: Sequence[Run]) -> dict[str, Any] | None:

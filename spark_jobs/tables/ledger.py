@@ -122,8 +122,9 @@ class _Timeline:
         checkpoint_from = max(begin, batch.ended_ns - batch.checkpoint_ns)
         survived = after if after is not None and after.death_ns < batch.ended_ns else None
         extra_ns = self.usual.excess_ns(batch) if self.usual and (before or survived) else 0
-        if survived and not before:
-            yield from self._survived(batch, begin, checkpoint_from, extra_ns, survived)
+        if survived:  # a batch that warms up as well has no time of its own for either
+            since, kind, outage = (begin, "warm-up", before) if before else (survived.death_ns, "lost", survived)
+            yield from self._spread(Segment(begin, checkpoint_from, kind, batch.batch, outage.fault), since, extra_ns)
         else:
             useful_from = min(begin + extra_ns, checkpoint_from)
             if useful_from > begin:
@@ -131,21 +132,23 @@ class _Timeline:
             yield Segment(useful_from, checkpoint_from, "useful", batch.batch)
         yield Segment(checkpoint_from, batch.ended_ns, "checkpoint", batch.batch)
 
-    def _survived(self, batch: Batch, begin: int, until: int, extra_ns: int, outage: Outage) -> Iterator[Segment]:
-        """The work of a batch that went on after the death of a host, which took so much longer for it.
+    def _spread(self, work: Segment, since: int, extra_ns: int) -> Iterator[Segment]:
+        """Work on a batch of which so much is of the segment's class, evenly from `since` on, and the rest is useful.
 
-        Where the window cuts the batch, it has its part of the excess.
+        Where the window cuts the batch, it has its part of the excess. If that is more than is left of the batch, the
+        batch was slow before, too.
         """
-        death = min(max(begin, outage.death_ns), until)
-        before_ns = min(death - begin, max(0, extra_ns - (until - death)))  # if it was slow before the death, too
-        yield Segment(begin, begin + before_ns, "lost", batch.batch, outage.fault)
-        yield Segment(begin + before_ns, death, "useful", batch.batch)
-        share = min(1.0, extra_ns / (until - death)) if until > death else 0.0
-        edges = [death, *(edge for edge in self.window if death < edge < until), until]
+        begin, until, batch = work.start_ns, work.end_ns, work.batch
+        since = min(max(begin, since), until)
+        before_ns = min(since - begin, max(0, extra_ns - (until - since)))
+        yield replace(work, end_ns=begin + before_ns)
+        yield Segment(begin + before_ns, since, "useful", batch)
+        share = min(1.0, extra_ns / (until - since)) if until > since else 0.0
+        edges = [since, *(edge for edge in self.window if since < edge < until), until]
         for start, end in pairwise(edges):
-            lost_until = start + round(share * (end - start))
-            yield Segment(start, lost_until, "lost", batch.batch, outage.fault)
-            yield Segment(lost_until, end, "useful", batch.batch)
+            extra_until = start + round(share * (end - start))
+            yield replace(work, start_ns=start, end_ns=extra_until)
+            yield Segment(extra_until, end, "useful", batch)
 
     def _tail(self, cursor: int, until_ns: int, last: Batch | None, after: Outage | None) -> Iterator[Segment]:
         """After the last committed batch: idle until the next was due, and that one lost if a fault cut it off."""

@@ -112,7 +112,7 @@ class Job(TypedJson):
     standby: int = 0
     replication_ratio: float = 0.5
     replication_planner: str = "structure-aware"
-    domains: dict[str, str] = field(default_factory=dict)
+    domains: dict[str, tuple[str, ...]] = field(default_factory=dict)
     recovery: str = Global.name
     tentative: bool = False
     planner: str = BEST_DENSITY

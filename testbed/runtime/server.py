@@ -232,7 +232,7 @@ class Server:
         guest.hello = hello
         self._journal.record(WorkerJoined(guest.name, hello.task, hello.attempt, hello.address[0]))
         host = hello.address[0]
-        self._coordinator.on_joined(guest.name, host, self._job.domains.get(host, ""))
+        self._coordinator.on_joined(guest.name, host, self._job.domains.get(host, ()))
 
     # What time brings.
 
@@ -297,7 +297,8 @@ class Server:
         numbers = {self._name(at.partition): at.number for at in line}
         restored, promoted = sweep.partitions - sweep.promoted, tuple(sorted(sweep.promoted))
         back = tuple(each.number for each in self._layout.partitions if each.name in restored)
-        reached = self._milestones.reached(back)
+        affected = (each.number for each in self._layout.partitions if each.name in sweep.partitions)
+        reached = self._milestones.reached(affected)
         named = {self._name(number): {str(c): at for c, at in by.items()} for number, by in reached.items()}
         positions = self._course.sources_at(line)
         self._journal.record(Recovering(sweep.epoch, numbers, positions, tuple(sorted(restored)), promoted, named))

@@ -27,6 +27,7 @@ from results.runs import store
 from results.summary import index
 from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table, write_tentative_run
 from tests.unit.results import synthetic
+from tests.unit.results.test_query_recoveries import table as query_table
 
 
 class Page(HTMLParser):
@@ -301,3 +302,18 @@ def test_the_comparison_of_two_experiments_says_nothing_of_eq_10(browser: TestCl
         run = synthetic.make_run(store.home() / "runs", run_id=f"run-{digest}")
         store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": digest})
     assert "eq. 10" not in get(browser, "/aftershock/compare?run=run-d1&run=run-d2").words
+
+
+def test_runs_that_recover_by_query_show_available_queries_and_who_was_behind(browser: TestClient):
+    plain = synthetic.make_run(store.home() / "runs", run_id="plain")
+    for name, late_s in (("early", 0.0), ("late", 9.0)):
+        run = synthetic.make_run(store.home() / "runs", run_id=name)
+        synthetic.write_table(run, "query_recoveries", query_table(late_s))
+    title = "Queries that are available"
+    assert title in get(browser, "/aftershock/runs/early").words
+    assert title not in get(browser, f"/aftershock/runs/{plain.run_id}").words
+    drawn = browser.get("/aftershock/runs/early/charts.json").json()["availability"]
+    assert (drawn["queries"], drawn["available"][-1], drawn["never_back"]) == (2, 1, [])
+    both = get(browser, "/aftershock/compare?run=late&run=early").words
+    assert "late has at some moment 50 % fewer queries available than early" in " ".join(both.split())
+    assert title not in get(browser, "/aftershock/compare?run=plain&run=early").words

@@ -72,3 +72,10 @@ def test_runs_side_by_side_begin_at_their_first_loss(tmp_path):
     drawn = side_by_side.charts(runs, [])["availabilities"]
     assert [at_s[0] for at_s in drawn["at_s"]] == [0, 0]
     assert [shares[-1] for shares in drawn["shares"]] == [1, 1]
+
+
+def test_of_two_runs_the_page_tells_whether_the_first_is_ever_behind(tmp_path):
+    early, late = run_with(tmp_path / "early", later(0)), run_with(tmp_path / "late", later(9))
+    none = synthetic.make_run(tmp_path, changes={})
+    assert side_by_side.never_behind([early, none, late]) == [(early.run_id, late.run_id, 0)]
+    assert side_by_side.never_behind([late, early]) == [(late.run_id, early.run_id, 0.5)]

@@ -89,6 +89,14 @@ def test_what_a_batch_lost_to_a_fault_that_it_outlived_comes_after_it_and_evenly
     assert found[1] == pytest.approx({"lost": 3 - 15 / 14, "useful": 4.5 - 3 + 15 / 14, "checkpoint": 1})
 
 
+def test_what_a_batch_takes_longer_that_warms_up_and_outlives_a_fault_comes_evenly():
+    """It takes 7 s of 15 s longer than usual: of its first 5 s in the window this is a third of that."""
+    usual, made = UndisturbedPace(rate=1000 / (8 * NS)), [batch(0, 0, 9), batch(1, 9, 25)]
+    cuts = [outage(0, 4, 4.1, 4.1), outage(1, 12, 12.1, 12.1)]
+    found = classes(ledger((9 * NS, 14 * NS), made, cuts, usual, INTERVAL_NS))
+    assert found == pytest.approx({"warm-up": 7 / 3, "useful": 8 / 3})
+
+
 def test_a_batch_that_was_slow_before_a_host_died_lost_no_more_than_its_time():
     usual, survived = UndisturbedPace(rate=1000 / (8 * NS)), outage(0, 10.5, 10.6, 10.6)
     found = ledger((0, 12 * NS), [batch(0, 0, 12)], [survived], usual, INTERVAL_NS)

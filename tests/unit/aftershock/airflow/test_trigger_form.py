@@ -163,7 +163,7 @@ def test_a_field_carries_type_bounds_unit_and_section():
 
 def test_a_choice_is_an_enumeration_and_an_optional_number_stays_bounded():
     fields = trigger_form.fields()
-    modes = ["query", "task", "global", "blocking", "passive", "query-centric", None]
+    modes = ["query", "task", "global", "blocking", "passive", "partially-active", "query-centric", None]
     assert fields["engine.recovery"]["enum"] == modes
     assert fields["faults.duration"]["type"] == ["number", "null"]
     assert fields["faults.duration"]["exclusiveMinimum"] == 0

