@@ -74,8 +74,6 @@ _ENGINE = {
     " *partially-active*.",
     "engine.capacity": "A slot takes at most so many partitions. Lower it to see recovery while room is scarce, with"
     " recovery *query-centric*.",
-    "engine.cpu_limit": "A slot gives this share of its core to partitions, which then cost what was measured. Set it"
-    " to plan recovery by measured costs, with recovery *query-centric*.",
     "engine.store": "The testbed keeps its checkpoints in this bucket of S3. Set it to measure checkpoints to an"
     " object store; otherwise they go to a directory of the cluster.",
     "engine.store_endpoint": "S3 is reached at this address. Set it for a store that is not AWS.",
