@@ -104,7 +104,7 @@ def show_run(
     request: Request,
     run: FinishedRun,
     table: str = "",
-    second: Annotated[float, Query(ge=-MOST_SECONDS, le=MOST_SECONDS)] = 0.0,
+    second: Annotated[float, Query(ge=-MOST_SECONDS, le=MOST_SECONDS, allow_inf_nan=False)] = 0.0,
 ) -> HTMLResponse:
     """The page of one run; a run that cannot be read is shown with the reason, without charts.
 

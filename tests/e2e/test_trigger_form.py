@@ -34,7 +34,7 @@ def test_a_run_starts_from_a_chosen_experiment_with_what_was_filled_in(tmp_path,
             assert page.get_by_role("option", name=re.compile(f"^{re.escape(name)}: ")).count() == 1, name
         screenshot(page, "trigger-form-choice")
         page.get_by_role("option", name="rain.yaml (own): Two workers under rain").click()
-        page.locator("[id='element_host_fault_rate'] input").fill("0.02")
+        page.locator("input[name='element_host_fault_rate']").fill("0.02")
         for section in ("engine", "workload", "faults"):
             page.get_by_role("button", name=section, exact=True).click()
         page.locator("[id='element_engine.chaining']").wait_for()
