@@ -159,8 +159,8 @@ def partition_recoveries(journal: Sequence[Event], lost: Sequence[Loss]) -> list
             down = dict.fromkeys(event.partitions, last) | down
         elif isinstance(event, Recovering) and last is not None:
             for partition in event.promoted:
-                loss = down.pop(partition, last)
-                begun = PartitionRecovery(partition, event.epoch, RecoveredHow.PROMOTED, loss, loss.death_ns)
+                copied = down.pop(partition, None) or last
+                begun = PartitionRecovery(partition, event.epoch, RecoveredHow.PROMOTED, copied, copied.death_ns)
                 found.append(replace(_followed(begun, event, known), taken_ns=None))
             for partition in event.restored:
                 loss = down.pop(partition, None)
