@@ -9,7 +9,6 @@ from experiments.errors import AftershockError
 from testbed.core.by_batch.cutting import Batching
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.by_batch.sending import BatchSending
-from testbed.core.by_batch.tentative import TentativeIntake
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Absent, Attach, Attached, Dismiss, Go, Passed, Promote, Ready, Restore, Stored
 from testbed.core.coordinator import Coordinator
@@ -206,24 +205,11 @@ def waits_for_copies(links):
     return any(each.link.waiting for each in links._links.values())
 
 
-def goes_on_as_a_copy(intake, real=TentativeIntake._begin_batch):
-    """Without waiting for anything."""
-    intake._behind |= intake._borders.keys()
-    intake._absent |= frozenset(list(intake._borders)[:1])
-    real(intake)
-
-
 PLANTS = {
     "copies get what is tentative": (
         BatchSending,
         "_post",
         sends_tentative_frames_to_copies,
-        "the copy .* is tentative",
-    ),
-    "a copy does not wait for its input": (
-        TentativeIntake,
-        "_begin_batch",
-        goes_on_as_a_copy,
         "the copy .* is tentative",
     ),
     "copies hold up their senders": (
