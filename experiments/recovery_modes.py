@@ -17,13 +17,16 @@ class RecoveryMode(StrEnum):
     GLOBAL = "global"  # every partition goes back
     BLOCKING = "blocking"  # the lost partitions go back, once all of them can
     PASSIVE = "passive"  # each lost partition goes back as soon as it can
+    PARTIALLY_ACTIVE = "partially-active"  # what has an active copy goes on with that; the others as under `passive`
     QUERY_CENTRIC = "query-centric"  # lost partitions go back query by query, as slots come that have room for them
 
 
 OF_STRUCTURED_STREAMING = (RecoveryMode.QUERY, RecoveryMode.TASK)
 OF_THE_TESTBED = tuple(each for each in RecoveryMode if each not in OF_STRUCTURED_STREAMING)
 # Partitions that were not lost go on.
-PARTIAL = (RecoveryMode.BLOCKING, RecoveryMode.PASSIVE, RecoveryMode.QUERY_CENTRIC)
+PARTIAL = tuple(each for each in OF_THE_TESTBED if each is not RecoveryMode.GLOBAL)
+# Lost queries are told one by one: when each was planned and was back. These place partitions where room is, too.
+TELL_QUERIES = (RecoveryMode.BLOCKING, RecoveryMode.QUERY_CENTRIC)
 
 
 class RecoveryPlanner(StrEnum):
@@ -32,7 +35,17 @@ class RecoveryPlanner(StrEnum):
     EXACT = "exact"
     DP = "dp"
     BEST_DENSITY = "best-density"
+    DENSITY_BEAM = "density-beam"
     OPERATOR_CENTRIC = "operator-centric"
+
+
+class ReplicationPlanner(StrEnum):
+    """Who decides what gets a copy under `partially-active`, each by the name that it has in `models.replication`."""
+
+    EXACT = "exact"
+    DP = "dp"
+    STRUCTURE_AWARE = "structure-aware"
+    GREEDY = "greedy"
 
 
 def names(modes: tuple[RecoveryMode, ...]) -> str:

@@ -76,8 +76,8 @@ class Recovering(Event, name="recovering"):
 
     restored   the partitions that go back; the others go on
     promoted   those that do not go back, because a copy takes their place
-    reached    by partition that goes back how far it has ever been, by its reports: by input channel the number of the
-               last data; of a source its position, on channel -1
+    reached    by partition that goes back or is promoted how far it has ever been, by its reports: by input channel the
+               number of the last data; of a source its position, on channel -1
     """
 
     epoch: int
@@ -94,6 +94,27 @@ class Copied(Event, name="copied"):
 
     epoch: int
     workers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FellBack(Event, name="fell-back"):
+    """The run goes on in another way than the experiment says: what is done instead, and why."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class QueriesWaiting(Event, name="queries-waiting"):
+    """From now on these queries wait for room, those of the highest priority first; none if all were restored."""
+
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CostsMeasured(Event, name="costs-measured"):
+    """By which costs lost partitions are planned now: the cores that each partition takes."""
+
+    cores: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -268,6 +289,9 @@ TESTBED: Vocabulary[Event] = Vocabulary(
     SlotFailed,
     Recovering,
     Copied,
+    FellBack,
+    QueriesWaiting,
+    CostsMeasured,
     PartitionLoaded,
     PartitionReached,
     PartitionsAbsent,

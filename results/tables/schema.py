@@ -32,6 +32,7 @@ class RecoveredHow(StrEnum):
     """How a partition of the testbed came back."""
 
     RESTORED = "restored"  # its slot was lost, and it went back to a checkpoint
+    PROMOTED = "promoted"  # its slot was lost, and its copy took its place
     ROLLED_BACK = "rolled-back"  # it was there, and went back with the lost ones
     LOST = "lost"  # it did not
 
@@ -184,10 +185,14 @@ RUN_TABLES: dict[str, Table] = {
             may(WHOLE, "fault", "the fault that the loss is due to; null if none is known", bounds=SIGNED),
             may(WHOLE, "epoch", "number of the recovery; null if none had it"),
             must(TEXT, "partition", "the partition"),
-            must(TEXT, "how", "`restored` after its slot was lost, `rolled-back` with lost ones, or still `lost`"),
+            must(
+                TEXT,
+                "how",
+                "`restored` after its slot was lost, or its copy `promoted`; `rolled-back` with lost ones; or `lost`",
+            ),
             must(WHOLE, "death_ns", "the fault; without one, the notice"),
             must(WHOLE, "notice_ns", "the coordinator noticed that the slot was lost"),
-            may(WHOLE, "ready_ns", "it went on from its checkpoint"),
+            may(WHOLE, "ready_ns", "it went on from its checkpoint, or as its copy"),
             may(WHOLE, "reached_ns", "it was as far as its last report before"),
             may(REAL, "checkpoint_age_s", "from when the checkpoint was taken to the death"),
             may(REAL, "rate", "records that it processed per second before", "records/s"),
@@ -198,7 +203,7 @@ RUN_TABLES: dict[str, Table] = {
         ),
     ),
     "query_recoveries": Table(
-        "a query of the testbed in a burst of losses, under recovery `query-centric`",
+        "a query of the testbed in a burst of losses, under recovery `query-centric` or `blocking`",
         (
             may(WHOLE, "fault", "the fault that took its first partition; null if none is known", bounds=SIGNED),
             must(TEXT, "query", "the query, by its output partition"),

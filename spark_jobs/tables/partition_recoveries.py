@@ -97,7 +97,8 @@ class _Known:
     def went_on_ns(self, partition: str, recovery: Recovering) -> int | None:
         """When the partition went on; None if it was lost again before, or its state never came."""
         ready_ns = self.ready_ns.get(recovery.epoch)
-        if ready_ns is None or (partition, recovery.epoch) not in self.loaded:
+        has_state = partition in recovery.promoted or (partition, recovery.epoch) in self.loaded
+        if ready_ns is None or not has_state:
             return None
         again = (loss for loss in self.lost if recovery.at_ns < loss.notice_ns < ready_ns)
         return None if any(partition in loss.partitions for loss in again) else ready_ns
@@ -157,6 +158,10 @@ def partition_recoveries(journal: Sequence[Event], lost: Sequence[Loss]) -> list
             last = next(coming)
             down = dict.fromkeys(event.partitions, last) | down
         elif isinstance(event, Recovering) and last is not None:
+            for partition in event.promoted:
+                of = down.pop(partition, last)
+                begun = PartitionRecovery(partition, event.epoch, RecoveredHow.PROMOTED, of, of.death_ns)
+                found.append(replace(_followed(begun, event, known), taken_ns=None))
             for partition in event.restored:
                 loss = down.pop(partition, None)
                 how = RecoveredHow.ROLLED_BACK if loss is None else RecoveredHow.RESTORED

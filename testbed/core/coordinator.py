@@ -113,9 +113,9 @@ class Coordinator:
         self._effects.clear()
         return effects
 
-    def on_joined(self, worker: str, host: str = "", domain: str = "") -> None:
-        """A worker comes; its host and failure domain are empty if they are not known."""
-        self.placement.join(Worker(worker, host, domain))
+    def on_joined(self, worker: str, host: str = "", domains: Iterable[str] = ()) -> None:
+        """A worker comes; its host and failure domains are empty if they are not known."""
+        self.placement.join(Worker(worker, host, frozenset(domains)))
         self._restore_what_can_be()
         self._make_copies()
 

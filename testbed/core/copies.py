@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from testbed.core.checkpoints import Line
 from testbed.core.layout import Layout
 from testbed.core.placement import Placement
+
+MOST_BEHIND = 3  # checkpoints
 
 
 @dataclass
@@ -17,12 +20,14 @@ class Copy:
     life     the epoch in which it was made
     number   the last checkpoint whose border it is known to have passed
     runs     whether it has been restored
+    lag      how many checkpoints it was behind the stable line when it last began to take something in
     """
 
     worker: str
     life: int
     number: int
     runs: bool = False
+    lag: int = 0
 
 
 @dataclass
@@ -63,6 +68,14 @@ class Copies:
         """
         copy = self.of.get(partition)
         return copy is not None and copy.runs and copy.number >= line
+
+    def stragglers(self, stable: Line) -> set[int]:
+        """The partitions whose copies have fallen so far behind the stable line that they will hardly catch up.
+
+        What they have yet to take in waits at their senders.
+        """
+        lags = {n: stable[n].number - copy.number - copy.lag for n, copy in self.of.items() if copy.runs}
+        return {number for number, lag in lags.items() if lag > MOST_BEHIND}
 
     def hear_from(self, senders: frozenset[int]) -> dict[int, tuple[int, ...]]:
         """By partition with a copy, its input channels from these senders."""
@@ -113,13 +126,14 @@ class Copies:
             attachment.awaited.discard(partition)
         return self.of.pop(partition)
 
-    def on_ready(self, partition: int, epoch: int, arrived: dict[int, int]) -> None:
+    def on_ready(self, partition: int, epoch: int, arrived: dict[int, int], stable: Line) -> None:
         """A copy is ready to take in what its senders have for it."""
         attachment = self.attachments[epoch]
         if partition in attachment.awaited:
             attachment.awaited.discard(partition)
             attachment.arrived |= arrived
-            self.of[partition].runs = True
+            copy = self.of[partition]
+            copy.runs, copy.lag = True, max(0, stable[partition].number - copy.number)
 
     def on_passed(self, partition: int, epoch: int, number: int) -> None:
         """A copy has passed the border of a checkpoint."""

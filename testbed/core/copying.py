@@ -72,7 +72,7 @@ class Copying:
 
     def on_ready(self, message: Ready) -> None:
         """A copy is ready to take in what its senders have for it."""
-        self.copies.on_ready(message.partition, message.epoch, message.arrived)
+        self.copies.on_ready(message.partition, message.epoch, message.arrived, self._history.stable)
         self._attach_if_ready()
 
     def drop(self, partitions: Iterable[int]) -> None:
@@ -93,7 +93,8 @@ class Copying:
             self.drop({partition})
 
     def announce_stable(self) -> None:
-        """Copies let go what lies before the stable line."""
+        """Copies let go what lies before the stable line; those that are too far behind it are dropped."""
+        self.drop(self.copies.stragglers(self._history.stable))
         for number, copy in self.copies.of.items():
             self._order(number, Stable(copy.life, self._history.stable[number].number))
 

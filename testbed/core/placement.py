@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from testbed.core.layout import PartitionLayout
@@ -11,17 +12,17 @@ from testbed.core.layout import PartitionLayout
 class Worker:
     """A process that hosts partitions.
 
-    host, domain   what it dies with: its host, and the failure domain of that host; empty where that is not known
+    host, domains   what it dies with: its host, and the failure domains of that host; empty where that is not known
     """
 
     name: str
     host: str = ""
-    domain: str = ""
+    domains: frozenset[str] = frozenset()
 
     def is_apart_from(self, other: Worker) -> bool:
         """Whether nothing that is known would take both: neither process, host nor failure domain."""
-        pairs = ((self.name, other.name), (self.host, other.host), (self.domain, other.domain))
-        return not any(one and one == another for one, another in pairs)
+        pairs = ((self.name, other.name), (self.host, other.host))
+        return self.domains.isdisjoint(other.domains) and not any(one and one == another for one, another in pairs)
 
 
 class Placement:
@@ -35,6 +36,7 @@ class Placement:
     hosts     the name of the worker in each seat that is taken
     spare     those without a seat, in the order in which they came
     moved     the seats of the partitions that are not in their slot
+    room      how many partitions a worker beyond the slots hosts before it takes no more: as many as the largest slot
     """
 
     def __init__(self, partitions: tuple[PartitionLayout, ...], slots: int) -> None:
@@ -44,6 +46,7 @@ class Placement:
         self.spare: list[str] = []
         self.moved: dict[int, int] = {}
         self._slot_of = {each.number: each.slot(slots) for each in partitions}
+        self.room = max(Counter(self._slot_of.values()).values())
 
     @property
     def placed(self) -> frozenset[int]:
@@ -97,11 +100,18 @@ class Placement:
 
     def fill(self) -> None:
         """Slots that are free go to workers without a seat, first come first. If there are none, their partitions move
-        to the worker beyond the slots that hosts the fewest."""
+        one by one to the worker beyond the slots that hosts the fewest, as long as that has room: the others wait."""
         for slot in (each for each in range(self.slots) if each not in self.hosts):
             if self.spare:
                 self.hosts[slot] = self.spare.pop(0)
-            elif beyond := [seat for seat in self.hosts if seat >= self.slots]:
-                seat = min(beyond, key=lambda each: (len(self.partitions_of(self.hosts[each])), each))
-                left = (n for n, own in self._slot_of.items() if own == slot and n not in self.moved)
-                self.moved |= dict.fromkeys(left, seat)
+            else:
+                self._fill_beyond(slot)
+
+    def _fill_beyond(self, slot: int) -> None:
+        room = Counter({seat: self.room for seat in sorted(self.hosts) if seat >= self.slots})
+        room.subtract(seat for seat in self.moved.values() if seat in room)
+        for number in (n for n, own in self._slot_of.items() if own == slot and n not in self.moved):
+            seat, free = max(room.items(), key=lambda each: each[1], default=(0, 0))
+            if free > 0:
+                self.moved[number] = seat
+                room[seat] -= 1

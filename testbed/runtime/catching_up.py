@@ -1,4 +1,4 @@
-"""Restored partitions on their way back to where they were, and what they process on it."""
+"""Partitions that are restored, or promoted, on their way back to where they were, and what they process on it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Way:
 
 
 class CatchingUp:
-    """The restored partitions of a slot that are not yet as far as they ever were.
+    """The partitions of a slot that are restored or promoted, and not yet as far as they ever were.
 
     A partition of which nobody knows how far it was is never told of.
     """
@@ -49,15 +49,19 @@ class CatchingUp:
 
     def expect(self, peers: Peers) -> None:
         """A recovery begins: what these partitions were on the way to is void."""
-        for number in peers.restored:
+        for number in {*peers.restored, *peers.reached}:
             self._ways.pop(number, None)
             self._goals[number] = peers.reached.get(number, {})
 
     def begin(self, partition: Partition, found: ReadBack) -> None:
         """A partition of this slot has gone back with what was read for it."""
-        number, goal = partition.number, self._goals.get(partition.number, {})
-        loaded = Loaded(number, partition.epoch, found.seconds, found.size_bytes, 0.0)
+        loaded = Loaded(partition.number, partition.epoch, found.seconds, found.size_bytes, 0.0)
         self._loaded.append((loaded, time.monotonic()))
+        self.follow(partition)
+
+    def follow(self, partition: Partition) -> None:
+        """A partition of this slot is back, at a checkpoint or as the copy that it was."""
+        number, goal = partition.number, self._goals.get(partition.number, {})
         if goal:
             self._ways[number] = _Way(partition, partition.position, partition.tally.records_in, goal)
 

@@ -80,6 +80,8 @@ class Hosting:
             if isinstance(message, Promote):
                 self._open_output(self._hosted[number])
             self._at(number, Partition.on_order, message)
+            if isinstance(message, Promote):
+                self._catching_up.follow(self._hosted[number])
 
     def on_frame(self, frame: Frame) -> None:
         """A frame has arrived from another slot."""

@@ -33,7 +33,8 @@ class Peers:
     restored   the partitions that go back; the others go on
     moved      the seats of the partitions that are not in their slot
     copies     the seats of the copies, by partition
-    reached    by partition that goes back how far it has ever been (`Partition.progress`), as far as that is known
+    reached    by partition that goes back or is promoted how far it has ever been (`Partition.progress`), as far as
+               that is known
     """
 
     epoch: int

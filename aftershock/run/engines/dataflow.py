@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from aftershock.run.engines.engine import PROGRAMS, RECOVERING, STARTING, Commits, Engine, Pace, Reads
 from aftershock.run.engines.structured_streaming import checkpoint_of
+from experiments.errors import BadInput
 from experiments.recovery_modes import RecoveryPlanner
 from experiments.spec import Experiment
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
+from infra.broker import Broker
 from infra.cluster import Handle
 from journal.codec import Vocabulary
 from journal.event import Event
@@ -89,7 +92,11 @@ class DataflowEngine(Engine):
         return TESTBED
 
     def check(self) -> None:
-        """The workload comes with this project, so that nothing can be missing."""
+        """Raises `BadInput` if fewer slots stand by than copies need, or slots hold fewer partitions than there are."""
+        try:
+            _job(self.experiment, "unnamed", "nowhere", None)
+        except BadInput as problem:
+            raise BadInput(f"engine.{problem.field}", problem.value, problem.allowed) from None
 
     def submission(self, handle: Handle, run: Run) -> list[str]:
         job = testbed_job(self.experiment, handle, checkpoint_of(handle), run.run_id)
@@ -111,7 +118,20 @@ class DataflowEngine(Engine):
 
 
 def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str) -> Job:
-    """The testbed's job, from topic to topic; without checkpoints no output is ever safe, so it goes out at once."""
+    """The testbed's job, from topic to topic."""
+    job = _job(experiment, run_id, experiment.engine.objects_of(run_id) or str(store), handle.kafka)
+    return replace(job, domains={handle.hosts[name].address: of for name, of in _domains(experiment).items()})
+
+
+def _domains(experiment: Experiment) -> dict[str, tuple[str, ...]]:
+    """The failure domains of the workers, but for those that all of them are in, which tell nobody apart."""
+    known = {name: experiment.fault_spec.hosts.get(name, ()) for name in experiment.worker_names}
+    common = set.intersection(*map(set, known.values()))
+    return {name: tuple(domain for domain in of if domain not in common) for name, of in known.items()}
+
+
+def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None) -> Job:
+    """Without checkpoints no output is ever safe, so it goes out at once."""
     from testbed.core.partition import PartitionLimits
     from testbed.operators import Delivery
     from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
@@ -127,11 +147,15 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         recovery=engine.recovery_run.value,
         tentative=engine.tentative_run,
         planner=(engine.planner or RecoveryPlanner.BEST_DENSITY).value,
+        planner_limit_s=engine.planner_limit_run_s,
         capacity=engine.capacity,
+        replication_ratio=engine.replication_ratio_run,
+        replication_planner=engine.replication_planner_run.value,
+        cpu_limit=engine.cpu_limit,
         parallelism=engine.partitions,
-        input=JobInput(InputKind.KAFKA, None, broker=handle.kafka),
-        output=OutputSpec(OutputKind.KAFKA, delivery, broker=handle.kafka),
-        store=engine.objects_of(run_id) or str(store),
+        input=JobInput(InputKind.KAFKA, None, broker=broker),
+        output=OutputSpec(OutputKind.KAFKA, delivery, broker=broker),
+        store=store,
         store_endpoint=engine.store_endpoint,
         chaining=engine.chaining_run,
         checkpoint_interval_s=engine.checkpoint_interval_s,

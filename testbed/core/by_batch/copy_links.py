@@ -14,21 +14,19 @@ from testbed.core.links import OutputLink
 
 @dataclass
 class _CopyLink:
-    """A channel to a copy.
-
-    held      whether it waits for the copy to be ready
-    backlog   how many of the frames that wait do not hold the sender up
-    """
+    """A channel to a copy; `held`: whether it waits for the copy to be ready."""
 
     link: OutputLink
     held: bool = True
-    backlog: int = 0
 
 
 class CopyLinks:
     """One link for each channel with a copy at its end, with an epoch and a credit of its own.
 
     No other link of the channel ever has this epoch, so credit and frames are told apart by channel and epoch.
+
+    What waits for a copy's credit does not hold the sender up: a copy that gets no input while others go on without
+    would stop them all. The coordinator drops a copy that falls too far behind.
     """
 
     def __init__(self, effects: list[PartitionEffect], frames_in_flight: int) -> None:
@@ -57,7 +55,7 @@ class CopyLinks:
         for channel, each in self._links.items():
             if each.held and each.link.epoch == epoch:
                 skip(each.link, arrived.get(channel))
-                each.held, each.backlog = False, len(each.link.waiting)
+                each.held = False
                 self._flush(each)
 
     def start(self) -> None:
@@ -81,11 +79,6 @@ class CopyLinks:
             self._flush(each)
 
     @property
-    def congested(self) -> bool:
-        """Whether something waits for a copy's credit that is no backlog."""
-        return any(each.link.waiting and not each.held and not each.backlog for each in self._links.values())
-
-    @property
     def empty(self) -> bool:
         """Whether no frame waits."""
         return not any(each.link.waiting for each in self._links.values())
@@ -98,7 +91,6 @@ class CopyLinks:
     def _flush(self, each: _CopyLink) -> None:
         while each.link.waiting and each.link.credit > 0 and self._started and not each.held:
             each.link.credit -= 1
-            each.backlog = max(0, each.backlog - 1)
             self._effects.append(Send(each.link.waiting.popleft(), to_copy=True))
 
 

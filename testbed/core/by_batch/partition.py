@@ -147,6 +147,11 @@ class BatchedPartition(Partition):
         return self._sending.credit(channel)
 
     @property
+    def held_up(self) -> bool:
+        """Whether it waits for a receiver to take something."""
+        return self._sending.congested
+
+    @property
     def at_border(self) -> bool:
         """Whether it is between two batches."""
         return self._intake.at_border

@@ -117,8 +117,7 @@ class BatchSending(Sending):
     def congested(self) -> bool:
         """Whether something waits for credit that is no backlog."""
         exempt = self._awaiting_go.union(self._backlog)
-        held_up = any(link.waiting for channel, link in self._links.items() if channel not in exempt)
-        return held_up or self.copies.congested
+        return any(link.waiting for channel, link in self._links.items() if channel not in exempt)
 
     @property
     def empty(self) -> bool:

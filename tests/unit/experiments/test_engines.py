@@ -5,13 +5,15 @@ import pytest
 from experiments import spec
 from experiments.engines import Protocol
 from experiments.errors import BadInput
-from experiments.recovery_modes import OF_THE_TESTBED, PARTIAL, RecoveryMode
+from experiments.recovery_modes import OF_THE_TESTBED, PARTIAL, RecoveryMode, ReplicationPlanner
 from experiments.workloads import TESTBED
+from models.replication.planners import PLANNERS
 from testbed.protocols import PROTOCOLS
 from testbed.queries import QUERIES
 from testbed.recovery import STRATEGIES
 
 EXAMPLE, BATCHED = "dataflow-q12", "{name: dataflow, protocol: batch-aligned"
+COPIED = f"{BATCHED}, recovery: partially-active"
 
 
 def test_experiments_and_the_testbed_know_the_same_queries_and_protocols():
@@ -22,6 +24,17 @@ def test_experiments_and_the_testbed_know_the_same_queries_and_protocols():
 def test_experiments_and_the_testbed_know_the_same_recovery_strategies():
     assert [mode.value for mode in OF_THE_TESTBED] == list(STRATEGIES)
     assert [mode.value for mode in PARTIAL] == [name for name, each in STRATEGIES.items() if each.partial]
+
+
+def test_experiments_and_the_models_know_the_same_planners_of_copies():
+    assert {planner.value for planner in ReplicationPlanner} == set(PLANNERS)
+
+
+def test_half_of_the_partitions_have_a_copy_unless_it_is_said():
+    copied = spec.load(EXAMPLE, [f"engine={COPIED}}}"]).engine
+    assert (copied.replication_ratio_run, copied.replication_planner_run) == (0.5, ReplicationPlanner.STRUCTURE_AWARE)
+    assert spec.load(EXAMPLE, [f"engine={COPIED}, replication_ratio: 0}}"]).engine.replication_ratio_run == 0
+    assert spec.load(EXAMPLE).engine.replication_ratio_run == 0
 
 
 def test_the_default_of_recovery_is_that_of_the_engine():
@@ -99,7 +112,19 @@ def test_the_testbed_has_defaults_of_its_own():
         ("workload={name: incidents, jam_share: 1.1}", "workload.jam_share", "1 or less"),
         ("workload={name: incidents, users: 0}", "workload.users", "1 or more"),
         ("engine.planner=exact", "engine.planner", "left out unless engine.recovery is query-centric"),
+        ("engine.planner_limit_s=2", "engine.planner_limit_s", "left out unless engine.planner is exact"),
+        ("engine.planner_limit_s=0", "engine.planner_limit_s", "more than 0|above 0|greater"),
+        ("engine.planner_limit_s=9", "engine.planner_limit_s", "5"),
         ("engine.capacity=3", "engine.capacity", "left out unless engine.recovery is query-centric"),
+        ("engine.replication_ratio=1", "engine.replication_ratio", "left out unless engine.recovery is partially-act"),
+        ("engine.replication_planner=dp", "engine.replication_planner", "left out unless engine.recovery is partial"),
+        (f"engine={COPIED}, replication_ratio: 1.5}}", "engine.replication_ratio", "1 or less"),
+        (f"engine={COPIED}, replication_ratio: -0.5}}", "engine.replication_ratio", "0 or more"),
+        (
+            f"engine={COPIED}, replication_planner: best}}",
+            "engine.replication_planner",
+            "'structure-aware' or",
+        ),
         ("engine.recovery=query-centric", "engine.recovery", "global unless engine.protocol is batch-aligned"),
         ("workload={name: hashtags, topology: three}", "workload.topology", "'two-windows' or 'fifteen-queries'"),
         ("workload={name: hashtags, priorities: [1, 2]}", "workload.priorities", "one for each of 15 queries, or none"),
@@ -119,9 +144,17 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine.store_endpoint=http://127.0.0.1:9000", "engine.store_endpoint", "left out without engine.store"),
         ("engine.partitions=1", "engine.partitions", "at least 2 with engine dataflow"),
         ("engine.trigger=real-time", "engine.trigger", "left out with engine dataflow"),
-        ("engine.recovery=task", "engine.recovery", "global, blocking, passive, query-centric with engine dataflow"),
-        ("engine.recovery=query", "engine.recovery", "global, blocking, passive, query-centric with engine dataflow"),
-        ("engine.recovery=hope", "engine.recovery", "'blocking', 'passive' or 'query-centric'"),
+        (
+            "engine.recovery=task",
+            "engine.recovery",
+            "global, blocking, passive, partially-active, query-centric",
+        ),
+        (
+            "engine.recovery=query",
+            "engine.recovery",
+            "global, blocking, passive, partially-active, query-centric",
+        ),
+        ("engine.recovery=hope", "engine.recovery", "'passive', 'partially-active' or 'query-centric'"),
         ("engine.recovery=passive", "engine.recovery", "global unless engine.protocol is batch-aligned"),
         ("engine.standby=2", "engine.standby", "at most 1: of workers x worker_cores slots, one at least must host"),
         ("engine.standby=-1", "engine.standby", "0 or more"),

@@ -25,8 +25,9 @@ from plugins.present import (
 from plugins.runs import RUNS_PER_PAGE
 from results.runs import store
 from results.summary import index
-from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table
+from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table, write_tentative_run
 from tests.unit.results import synthetic
+from tests.unit.results.test_query_recoveries import table as query_table
 
 
 class Page(HTMLParser):
@@ -105,6 +106,19 @@ def test_a_run_shows_verdicts_figures_plots_and_tables(browser: TestClient):
     assert {f"{base}/tables/faults.csv", f"{base}/tables/faults.parquet"} <= set(page.all("href"))
     assert "table-hosts" not in page.all("id")
     assert "/dags/benchmark/runs/manual__2026-09-21T14%3A13%3A20%2B00%3A00" in page.all("href")
+
+
+def test_a_run_shows_what_its_tentative_output_was_worth(browser: TestClient):
+    write_run("one")
+    assert "Accuracy of tentative output" not in get(browser, "/aftershock/runs/one").words
+    write_tentative_run("two")
+    page = get(browser, "/aftershock/runs/two")
+    assert "Accuracy of tentative output 0.260 0.250 predicted" in page.words
+    assert "tentative and not yet corrected" in page.words
+    assert "#table-tentative" in page.all("href")
+    drawn = browser.get("/aftershock/runs/two/charts.json").json()["timeline"]["tentative"]
+    assert len(drawn["windows"]["accuracy"]) == len(drawn["windows"]["predicted"]) == 20
+    assert len(drawn["spans"]) == 1
 
 
 def test_a_run_shows_what_it_advises(browser: TestClient):
@@ -245,7 +259,8 @@ def test_addresses_follow_a_base_path_of_airflow(browser: TestClient):
     ("column", "value", "text"),
     [
         ("death_ns", 1_790_000_000_123_456_789, "2026-09-21 14:13:20.123"),
-        ("p50_s", 0.123456789, "0.123457"),
+        ("p50_s", 0.123456789, "0.123"),
+        ("rate", 12345.678, "12,346"),
         ("records", 1234567, "1234567"),
         ("undisturbed", False, "no"),
         ("wal_s", None, "\N{EN DASH}"),
@@ -287,3 +302,18 @@ def test_the_comparison_of_two_experiments_says_nothing_of_eq_10(browser: TestCl
         run = synthetic.make_run(store.home() / "runs", run_id=f"run-{digest}")
         store.write_json(run.root / "status.json", run.status().to_json() | {"experiment_digest": digest})
     assert "eq. 10" not in get(browser, "/aftershock/compare?run=run-d1&run=run-d2").words
+
+
+def test_runs_that_recover_by_query_show_available_queries_and_who_was_behind(browser: TestClient):
+    plain = synthetic.make_run(store.home() / "runs", run_id="plain")
+    for name, late_s in (("early", 0.0), ("late", 9.0)):
+        run = synthetic.make_run(store.home() / "runs", run_id=name)
+        synthetic.write_table(run, "query_recoveries", query_table(late_s))
+    title = "Queries that are available"
+    assert title in get(browser, "/aftershock/runs/early").words
+    assert title not in get(browser, f"/aftershock/runs/{plain.run_id}").words
+    drawn = browser.get("/aftershock/runs/early/charts.json").json()["availability"]
+    assert (drawn["queries"], drawn["available"][-1], drawn["never_back"]) == (2, 1, [])
+    both = get(browser, "/aftershock/compare?run=late&run=early").words
+    assert "late has at some moment 50 % fewer queries available than early" in " ".join(both.split())
+    assert title not in get(browser, "/aftershock/compare?run=plain&run=early").words

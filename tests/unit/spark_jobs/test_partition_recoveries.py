@@ -5,9 +5,10 @@ from itertools import pairwise
 
 import pytest
 
+from journal.events.query import QueryReady
 from results.tables.schema import RUN_TABLES
 from spark_jobs.tables.ledger import NS
-from spark_jobs.tables.losses import losses
+from spark_jobs.tables.losses import as_query_journal, losses
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.partial_ledger import ledger
 from spark_jobs.tables.partition_recoveries import partition_recoveries
@@ -91,6 +92,27 @@ def test_whoever_goes_back_without_having_been_lost_is_told_apart():
     found = followed([*JOURNAL, everybody, told("ready", 46.5, epoch=4)])
     assert Counter(each.how.value for each in found) == {"restored": 4, "rolled-back": 4}
     assert of(found, "in.0")[-1].checkpoint_age_s == 46 - 16
+
+
+def test_a_partition_that_its_copy_replaces_loses_no_work():
+    """The copy of `in.0` takes its place, and `count.0` is restored in a recovery that follows."""
+    promoted = told("recovering", 20.55, epoch=2, line=line(4), promoted=["in.0"])
+    restored = told("recovering", 20.6, epoch=3, line=line(4), restored=["count.0"])
+    rest = [each for each in JOURNAL if not at(20.5) < each.at_ns < at(40)]
+    back = [promoted, told("ready", 20.7, epoch=2), restored, told("ready", 21, epoch=3)]
+    back.append(told("partition-loaded", 20.9, partition="count.0", epoch=3, seconds=0.2))
+    back.append(told("partition-reached", 20.8, partition="in.0", epoch=2, records=3))
+    found = followed([*rest, *back])
+    (copied,), (other,) = of(found, "in.0"), of(found, "count.0")
+    assert (copied.how.value, copied.epoch, copied.taken_ns) == ("promoted", 2, None)
+    assert (copied.ready_ns, copied.reached_ns, copied.row()["replayed_records"]) == (at(20.7), at(20.8), 3)
+    assert (other.how.value, other.ready_ns) == ("restored", at(21))
+    assert copied.row()["death_ns"] == at(20)
+    moments = as_query_journal(sorted([*rest, *back], key=lambda each: each.at_ns))
+    assert [each.at_ns for each in moments if isinstance(each, QueryReady)][1:2] == [at(21)], "when the last went on"
+    totals = seconds(ledger((at(19), at(22)), sorted([*rest, *back], key=lambda each: each.at_ns), [copied]))
+    assert totals["restart", 0] == pytest.approx(0.2 / 4)
+    assert not totals["lost", 0]
 
 
 def test_a_partition_that_nobody_restores_stays_lost():

@@ -162,3 +162,13 @@ def test_a_partition_is_back_once_it_is_on_all_of_its_channels():
     partition.progress[8] = 10
     catching_up.look(1.0)
     assert [each.partition for each in catching_up.take_reached()] == [4]
+
+
+def test_a_promoted_copy_has_read_nothing_back_and_arrives_as_well():
+    copy, catching_up = Standing({7: 9}, running=False), CatchingUp()
+    catching_up.expect(Peers(2, (), (), 0, (), reached={4: {7: 10}}))
+    catching_up.follow(copy)
+    copy.running, copy.progress = True, {7: 10}
+    catching_up.look(1.0)
+    assert [each.partition for each in catching_up.take_reached()] == [4]
+    assert catching_up.take_loaded() == ()

@@ -64,6 +64,7 @@ def test_the_copy_of_a_sink_opens_its_output_when_it_is_promoted(slot, opened):
 def test_a_status_tells_of_copies_apart(slot):
     status = slot.hosting.status()
     assert (status.tallies, status.positions, status.copied.keys()) == ({}, {}, {slot.the(Source)})
+    assert (status.progress, status.loaded) == ({}, ())
     slot.hosting.order(slot.the(Source), Promote(2))
     status = slot.hosting.status()
     assert (status.tallies.keys(), status.positions.keys(), status.copied) == (*[{slot.the(Source)}] * 2, {})

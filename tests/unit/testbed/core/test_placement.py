@@ -58,6 +58,19 @@ def test_what_is_left_of_a_slot_moves_beyond_the_slots_if_nobody_is_spare():
     assert hosts(placement) == ["c", "b", "c"]
 
 
+def test_a_worker_beyond_the_slots_takes_no_more_than_the_largest_slot_has():
+    placement = placed("a", "b", "c")
+    placement.move(2, "c")
+    placement.lose("b")
+    placement.lose("a")
+    placement.fill()
+    assert hosts(placement) == ["c", None, "c"]
+    placement.join(Worker("d"))
+    assert hosts(placement) == ["c", None, "c"], "it takes the first slot, of which everything has moved"
+    placement.join(Worker("e"))
+    assert hosts(placement) == ["c", "e", "c"]
+
+
 def test_a_seat_beyond_the_slots_is_given_again_once_it_is_free():
     placement = placed("a", "b", "c", "d", "e")
     assert [placement.seat(name) for name in "cd"] == [2, 3]
@@ -71,8 +84,8 @@ def test_a_seat_beyond_the_slots_is_given_again_once_it_is_free():
         (Worker("a"), Worker("a"), False),
         (Worker("a"), Worker("b"), True),
         (Worker("a", "10.0.0.1"), Worker("b", "10.0.0.1"), False),
-        (Worker("a", "10.0.0.1", "rack"), Worker("b", "10.0.0.2", "rack"), False),
-        (Worker("a", "10.0.0.1", "rack"), Worker("b", "10.0.0.2", "other"), True),
+        (Worker("a", "10.0.0.1", frozenset({"rack"})), Worker("b", "10.0.0.2", frozenset({"rack"})), False),
+        (Worker("a", "10.0.0.1", frozenset({"rack"})), Worker("b", "10.0.0.2", frozenset({"other"})), True),
         (Worker("a", "10.0.0.1"), Worker("b", "10.0.0.2"), True),
     ],
 )

@@ -137,12 +137,12 @@ def test_a_copy_behind_the_line_does_not_replace_its_primary():
 
 def test_a_copy_is_neither_on_the_host_nor_in_the_domain_of_its_primary():
     coordinator = Coordinator(chain(0, 0, 0), PROTOCOLS["batch-aligned"], 1, 0, PartiallyActive(1.0))
-    for name, host, domain in (("w0", "h0", "rack-a"), ("w1", "h0", "rack-a"), ("w2", "h1", "rack-a")):
-        coordinator.on_joined(name, host, domain)
+    for name, host, domains in (("w0", "h0", ["a", "x"]), ("w1", "h0", ["a"]), ("w2", "h1", ["b", "a"])):
+        coordinator.on_joined(name, host, domains)
     for number in range(3):
         coordinator.on_message(Ready(number, 1))
     assert not coordinator.copies.of
-    coordinator.on_joined("w3", "h2", "rack-b")
+    coordinator.on_joined("w3", "h2", ["b"])
     assert {copy.worker for copy in coordinator.copies.of.values()} == {"w3"}
 
 

@@ -13,6 +13,7 @@ from aftershock.run.engines.own_job import OwnJob
 from aftershock.run.engines.structured_streaming import StructuredStreaming
 from experiments import spec
 from experiments.engines import EngineName
+from experiments.errors import BadInput
 from experiments.spec import ClusterSpec, Experiment
 from infra.cluster import Handle
 from infra.services.startup import handle_of
@@ -65,3 +66,22 @@ def test_the_generator_reads_the_copies_of_an_own_jobs_input_on_the_cluster(hand
 def test_slots_that_stand_by_are_of_those_that_the_cluster_has_cores_for(handle, overrides, expected):
     job = dataflow.testbed_job(spec.load("dataflow-passive", overrides), handle, Path("store"), "run-1")
     assert (job.slots, job.standby, job.recovery) == expected
+
+
+COPIES = ["engine.recovery=partially-active", "engine.replication_ratio=1", "engine.replication_planner=greedy"]
+
+
+def test_the_job_has_the_copies_and_the_failure_domains_of_the_experiment(handle):
+    hosts = "faults={hosts: {worker-1: [a, site], worker-2: [b, site], worker-3: [site]}}"
+    experiment = spec.load("dataflow-passive", [*COPIES, "engine.standby=2", hosts, "engine.partitions=16"])
+    job = dataflow.testbed_job(experiment, handle, Path("store"), "run-1")
+    assert (job.recovery, job.replication_ratio, job.replication_planner) == ("partially-active", 1.0, "greedy")
+    addresses = [handle.hosts[f"worker-{number}"].address for number in (1, 2, 3)]
+    assert job.domains == dict(zip(addresses, [("a",), ("b",), ()], strict=True))
+
+
+def test_fewer_slots_that_stand_by_than_copies_need_are_refused_before_the_run():
+    copied = [*COPIES, "cluster.workers=4", "cluster.worker_cores=1"]
+    engine_of(spec.load("dataflow-passive", [*copied, "engine.standby=2"])).check()
+    with pytest.raises(BadInput, match=r"^engine.standby: 1 is not usable; allowed: 3 or more: .* copies of ratio 1$"):
+        engine_of(spec.load("dataflow-passive", [*copied, "engine.standby=1"])).check()
