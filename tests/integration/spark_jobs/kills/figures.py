@@ -14,7 +14,7 @@ from tests.integration.spark_jobs.kills.watching import NS, Entry
 
 
 @dataclass(frozen=True)
-class Recovery:
+class Rollback:
     """Of one time that all went back to a line [s].
 
     restart    from the loss of the last slot to the beginning of the last epoch: until another was in its place
@@ -32,7 +32,7 @@ class Recovery:
         return self.restart_s - (self.executor_s or 0.0) + self.restore_s
 
 
-def recoveries(journal: Iterable[Entry]) -> Iterator[Recovery]:
+def recoveries(journal: Iterable[Entry]) -> Iterator[Rollback]:
     """Every one that came to its end. The start of the run is none."""
     lost_ns = up_ns = begun_ns = 0
     for entry in journal:
@@ -45,7 +45,7 @@ def recoveries(journal: Iterable[Entry]) -> Iterator[Recovery]:
         elif entry["event"] == "ready":
             if lost_ns and begun_ns:  # a lost worker may have hosted nothing, or copies only
                 executor_s = (up_ns - lost_ns) / NS if up_ns else None
-                yield Recovery((begun_ns - lost_ns) / NS, executor_s, (entry["at_ns"] - begun_ns) / NS)
+                yield Rollback((begun_ns - lost_ns) / NS, executor_s, (entry["at_ns"] - begun_ns) / NS)
             lost_ns = up_ns = begun_ns = 0
 
 
