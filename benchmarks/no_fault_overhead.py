@@ -33,7 +33,7 @@ from infra.launch import REPOSITORY
 from infra.services import kafka, spark
 from journal.reader import raw_entries
 from spark_jobs.calibration import Calibration
-from workloads.generator import Feed
+from workloads.generator import InputSender
 from workloads.inputs import records
 from workloads.schedule import Schedule
 from workloads.topics import INPUT, OUTPUT
@@ -69,7 +69,7 @@ def _fill(handle: Handle, experiment: spec.Experiment) -> None:
     partitions = experiment.engine.partitions
     kafka.create_topics(handle.kafka, {INPUT: partitions, OUTPUT: partitions})
     schedule = Schedule(time.time_ns(), RATE, partitions)
-    feed = Feed(handle.kafka, INPUT, records(experiment.workload, schedule), schedule)
+    feed = InputSender(handle.kafka, INPUT, records(experiment.workload, schedule), schedule)
     feed.send_until(BATCHES * BATCH_RECORDS)
     feed.finish()
 

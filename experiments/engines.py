@@ -69,7 +69,7 @@ class TriggerMode(StrEnum):
     REAL_TIME = "real-time"
 
 
-class Protocol(StrEnum):
+class ProtocolName(StrEnum):
     """How the testbed tolerates faults."""
 
     NONE = "none"
@@ -79,7 +79,7 @@ class Protocol(StrEnum):
     BATCH_ALIGNED = "batch-aligned"
 
 
-ACYCLIC_ONLY = (Protocol.COORDINATED, Protocol.BATCH_ALIGNED)
+ACYCLIC_ONLY = (ProtocolName.COORDINATED, ProtocolName.BATCH_ALIGNED)
 
 
 class EngineSpec(Spec):
@@ -103,7 +103,7 @@ class EngineSpec(Spec):
             ge=1, le=1000, description="of the input topic, and of each operator unless workload.parallelism says it"
         ),
     ] = 6
-    protocol: Annotated[Protocol | None, Field(description="dataflow: how it tolerates faults; coordinated")] = None
+    protocol: Annotated[ProtocolName | None, Field(description="dataflow: how it tolerates faults; coordinated")] = None
     records_per_message: Annotated[
         int | None, Field(ge=1, le=1_000_000, description="dataflow: at most so many records in a message; 1024")
     ] = None
@@ -215,9 +215,9 @@ class EngineSpec(Spec):
         return self.replication_planner or ReplicationPlanner.STRUCTURE_AWARE
 
     @property
-    def protocol_run(self) -> Protocol:
+    def protocol_run(self) -> ProtocolName:
         """The protocol of the testbed, given or by default."""
-        return self.protocol or Protocol.COORDINATED
+        return self.protocol or ProtocolName.COORDINATED
 
     @property
     def works_in_batches(self) -> bool:
@@ -227,7 +227,7 @@ class EngineSpec(Spec):
     @property
     def takes_checkpoints(self) -> bool:
         """Whether the query is ever checkpointed, and with that its output committed; protocol `none` does neither."""
-        return self.works_in_batches or self.protocol_run is not Protocol.NONE
+        return self.works_in_batches or self.protocol_run is not ProtocolName.NONE
 
     @property
     def records_per_message_run(self) -> int:
@@ -271,7 +271,7 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
         allowed = "nexmark, reachability, window-tree, top-100, incidents, hashtags or cec-prices with engine dataflow"
         raise Misfit("workload.name", workload.name.value, allowed)
     if isinstance(workload, ReachabilitySpec) and engine.protocol_run in ACYCLIC_ONLY:
-        others = ", ".join(each.value for each in Protocol if each not in ACYCLIC_ONLY)
+        others = ", ".join(each.value for each in ProtocolName if each not in ACYCLIC_ONLY)
         allowed = f"{others} with reachability: on its cycle an operator would wait for itself"
         raise Misfit("engine.protocol", engine.protocol_run.value, allowed)
     _check_batches(engine)
@@ -304,7 +304,7 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
     mode = engine.recovery_run
     if mode not in STRATEGIES:
         raise Misfit("engine.recovery", mode.value, f"{names(STRATEGIES)} with engine dataflow")
-    if engine.recovers_in_parts and engine.protocol_run is not Protocol.BATCH_ALIGNED:
+    if engine.recovers_in_parts and engine.protocol_run is not ProtocolName.BATCH_ALIGNED:
         reason = "what survivors send must not depend on timing"
         allowed = f"{RecoveryMode.GLOBAL.value} unless engine.protocol is batch-aligned: {reason}"
         raise Misfit("engine.recovery", mode.value, allowed)
@@ -330,7 +330,7 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
 def _check_batches(engine: EngineSpec) -> None:
     if engine.batch_length_s is None:
         return
-    if engine.protocol_run is not Protocol.BATCH_ALIGNED:
+    if engine.protocol_run is not ProtocolName.BATCH_ALIGNED:
         raise Misfit("engine.batch_length_s", engine.batch_length_s, "left out unless engine.protocol is batch-aligned")
     if engine.batch_length_s > engine.checkpoint_interval_s:
         allowed = f"at most the checkpoint interval, {engine.checkpoint_interval_s:g}"

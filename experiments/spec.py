@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from experiments import documents
 from experiments.documents import DocumentKind
-from experiments.engines import EngineName, EngineSpec, Protocol, TriggerMode, check_engine
+from experiments.engines import EngineName, EngineSpec, ProtocolName, TriggerMode, check_engine
 from experiments.errors import BadInput, in_file
 from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec
@@ -29,7 +29,7 @@ from experiments.trace import with_trace
 from experiments.workload_base import LONGEST_S
 from experiments.workloads import OwnJobSpec, ReachabilitySpec, WordCountSpec, WorkloadSpec, with_absolute_paths
 
-__all__ = ["EngineName", "EngineSpec", "Experiment", "LoadMode", "Protocol", "TriggerMode"]
+__all__ = ["EngineName", "EngineSpec", "Experiment", "LoadMode", "ProtocolName", "TriggerMode"]
 EXAMPLES = Path(__file__).parent
 RUN_NAME = Spelling(r"^[a-z0-9][a-z0-9-]{0,62}$", "1 to 63 small letters, digits and hyphens, no hyphen first")
 LONGEST_LEAD_S = 120.0  # from the first event to the window, and from its end to that of the load, together

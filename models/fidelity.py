@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.topology import InputCorrelation, Operator, Partitioning, Stream, Topology
+from models.topology import InputCorrelation, Partitioning, Topology, TopologyOperator, TopologyStream
 
 MOST_AT_ONCE = 2_000_000  # tasks of failure sets that are scored together: some 50 MB, whatever the number of sets
 
@@ -74,14 +74,14 @@ class Scorer:
         weights = np.concatenate(processed)
         return np.clip(complete @ (weights / weights.sum()), 0.0, 1.0)
 
-    def _processed(self, operator: Operator) -> npt.NDArray[np.float64]:
+    def _processed(self, operator: TopologyOperator) -> npt.NDArray[np.float64]:
         """What each task of an operator processes without failures [1/s]."""
         streams = self._inputs[operator.name]
         if not streams:
             return np.asarray(operator.output_rates)
         return np.sum([stream.rates for stream in streams], axis=0)
 
-    def _propagate(self, failed: Failures, kind: Callable[[Operator], InputCorrelation]) -> Completeness:
+    def _propagate(self, failed: Failures, kind: Callable[[TopologyOperator], InputCorrelation]) -> Completeness:
         complete = np.where(failed, 0.0, 1.0)
         for operator in self.topology.operators:
             streams = self._inputs[operator.name]
@@ -97,7 +97,7 @@ class Scorer:
             complete[..., self.topology.span[operator.name]] *= effective
         return complete
 
-    def _input(self, stream: Stream) -> _InputStream:
+    def _input(self, stream: TopologyStream) -> _InputStream:
         """Eq. 1: the mean of the upstream tasks' completeness, weighted by the rates of their substreams."""
         up, down = self.topology.span[stream.source], self.topology.span[stream.target]
         width, rates = down.stop - down.start, self._output_rates[up]

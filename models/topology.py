@@ -57,7 +57,7 @@ def _operator_name(name: str) -> str:
 Name = Annotated[str, AfterValidator(_operator_name)]
 
 
-class Operator(Spec):
+class TopologyOperator(Spec):
     """An operator and what is known of each of its tasks: output rate [1/s], recovery cost, priority of its output."""
 
     name: Name
@@ -80,7 +80,7 @@ class Operator(Spec):
         return {"output_rates": ones, "costs": ones, "priorities": ones} | document
 
     @model_validator(mode="after")
-    def _one_value_a_task(self) -> Operator:
+    def _one_value_a_task(self) -> TopologyOperator:
         for field in ("output_rates", "costs", "priorities"):
             if len(getattr(self, field)) != self.parallelism:
                 found = f"{len(getattr(self, field))} values"
@@ -88,7 +88,7 @@ class Operator(Spec):
         return self
 
 
-class Stream(Spec):
+class TopologyStream(Spec):
     """A stream between two operators."""
 
     source: Annotated[Name, Field(alias="from")]
@@ -104,16 +104,16 @@ class Stream(Spec):
 class TopologyDocument(Spec):
     """The JSON document of a topology."""
 
-    operators: Annotated[tuple[Operator, ...], Field(min_length=1)]
-    streams: tuple[Stream, ...] = ()
+    operators: Annotated[tuple[TopologyOperator, ...], Field(min_length=1)]
+    streams: tuple[TopologyStream, ...] = ()
 
 
 @dataclass(frozen=True)
 class Topology:
     """A valid topology; `operators` are in topological order, stable against the order in which they were given."""
 
-    operators: tuple[Operator, ...]
-    streams: tuple[Stream, ...]
+    operators: tuple[TopologyOperator, ...]
+    streams: tuple[TopologyStream, ...]
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class Topology:
         return tuple(f"{operator.name}.{i}" for operator in self.operators for i in range(operator.parallelism))
 
     @cached_property
-    def operator(self) -> dict[str, Operator]:
+    def operator(self) -> dict[str, TopologyOperator]:
         """The operators by name."""
         return {operator.name: operator for operator in self.operators}
 
@@ -135,26 +135,26 @@ class Topology:
         }
 
     @cached_property
-    def inputs_of(self) -> dict[str, tuple[Stream, ...]]:
+    def inputs_of(self) -> dict[str, tuple[TopologyStream, ...]]:
         """The streams into each operator, by its name."""
         return self._streams_by("target")
 
     @cached_property
-    def outputs_of(self) -> dict[str, tuple[Stream, ...]]:
+    def outputs_of(self) -> dict[str, tuple[TopologyStream, ...]]:
         """The streams out of each operator, by its name."""
         return self._streams_by("source")
 
     @cached_property
-    def sources(self) -> tuple[Operator, ...]:
+    def sources(self) -> tuple[TopologyOperator, ...]:
         """The operators without incoming streams."""
         return tuple(operator for operator in self.operators if not self.inputs_of[operator.name])
 
     @cached_property
-    def sinks(self) -> tuple[Operator, ...]:
+    def sinks(self) -> tuple[TopologyOperator, ...]:
         """The operators without outgoing streams, and those whose output is wanted by itself."""
         return tuple(o for o in self.operators if o.output or not self.outputs_of[o.name])
 
-    def links(self, stream: Stream) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    def links(self, stream: TopologyStream) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """The substreams of a stream, as the indices over all tasks of their upstream and of their downstream tasks.
 
         Ordered by downstream task, then by upstream task.
@@ -195,8 +195,8 @@ class Topology:
         last = operator.parallelism - 1
         return f"{operator.name}.0 to {operator.name}.{last}" if last else f"{operator.name}.0"
 
-    def _streams_by(self, end: Literal["source", "target"]) -> dict[str, tuple[Stream, ...]]:
-        found: dict[str, list[Stream]] = {operator.name: [] for operator in self.operators}
+    def _streams_by(self, end: Literal["source", "target"]) -> dict[str, tuple[TopologyStream, ...]]:
+        found: dict[str, list[TopologyStream]] = {operator.name: [] for operator in self.operators}
         for stream in self.streams:
             found[getattr(stream, end)].append(stream)
         return {name: tuple(streams) for name, streams in found.items()}
@@ -242,7 +242,7 @@ def _require_distinct(field: str, names: list[str]) -> None:
         raise BadInput(field, name, "each only once")
 
 
-def _require_fit(stream: Stream, up: int, down: int) -> None:
+def _require_fit(stream: TopologyStream, up: int, down: int) -> None:
     fits, allowed = {
         Partitioning.ONE_TO_ONE: (up == down, "as many tasks downstream as upstream"),
         Partitioning.SPLIT: (up < down, "fewer tasks upstream than downstream"),
@@ -254,7 +254,7 @@ def _require_fit(stream: Stream, up: int, down: int) -> None:
         raise BadInput(f"streams.{stream.name}.partitioning", found, allowed)
 
 
-def _topological_order(names: list[str], streams: Iterable[Stream]) -> list[str]:
+def _topological_order(names: list[str], streams: Iterable[TopologyStream]) -> list[str]:
     """The operators with every upstream one first; among those that are free to go next, in the order given."""
     sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(names, ()))
     for stream in streams:

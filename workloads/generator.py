@@ -34,7 +34,7 @@ SETTINGS = {"linger.ms": 20, "batch.num.messages": 50_000, "queue.buffering.max.
 SETTINGS |= {"enable.idempotence": True, "reconnect.backoff.max.ms": 500}
 
 
-class Feed:
+class InputSender:
     """Sends an input to a topic on a schedule, its records dealt to the partitions in turn."""
 
     def __init__(self, broker: Broker, topic: str, source: Input, schedule: Schedule, keys: Keys | None = None) -> None:
@@ -88,7 +88,7 @@ class Generator:
         self._stamp, config = self._read()
         self._sources, self.schedule = sources(config.workload), config.schedule
         found = [source.under(self.schedule) for source in self._sources]
-        self._feeds = [Feed(config.broker, each.topic, each.values, each.schedule, each.keys) for each in found]
+        self._feeds = [InputSender(config.broker, each.topic, each.values, each.schedule, each.keys) for each in found]
         self._following: Schedule | None = None  # once all that the present schedule made due is sent
         journal.record(LoadStarted(**asdict(self.schedule)))
 

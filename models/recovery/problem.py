@@ -19,7 +19,7 @@ from scipy import sparse
 
 from experiments.errors import BadInput
 from models.inputs import require
-from models.topology import Partitioning, Stream, Topology
+from models.topology import Partitioning, Topology, TopologyStream
 
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -182,7 +182,7 @@ def _serves(topology: Topology, outputs: npt.NDArray[np.intp]) -> sparse.csr_arr
     return sparse.vstack([reach[operator.name] for operator in topology.operators], format="csr")
 
 
-def _through(topology: Topology, stream: Stream, below: sparse.csr_array) -> sparse.csr_array:
+def _through(topology: Topology, stream: TopologyStream, below: sparse.csr_array) -> sparse.csr_array:
     """What the upstream tasks of a stream serve through it, given what its downstream tasks serve."""
     up, down = topology.span[stream.source], topology.span[stream.target]
     if stream.partitioning is Partitioning.FULL:  # the same for all tasks

@@ -17,7 +17,7 @@ from enum import Enum, auto
 
 import numpy as np
 
-from models.topology import InputCorrelation, Operator, Partitioning, Stream, Topology
+from models.topology import InputCorrelation, Partitioning, Topology, TopologyOperator, TopologyStream
 
 
 class NodeKind(Enum):
@@ -56,7 +56,7 @@ class _Builder:
         wholes = [self._output(sink.name) for sink in topology.sinks]
         self._sum(wholes, rates / rates.sum())  # a single sink is the last operator, so its output is the last node
 
-    def _add_operator(self, operator: Operator) -> None:
+    def _add_operator(self, operator: TopologyOperator) -> None:
         span = self._topology.span[operator.name]
         inputs = self._inputs(operator)
         if not inputs or all(node == inputs[0] for node in inputs):
@@ -69,7 +69,7 @@ class _Builder:
             for i in range(operator.parallelism)
         ]
 
-    def _ranked(self, operator: Operator, inputs: list[int]) -> int:
+    def _ranked(self, operator: TopologyOperator, inputs: list[int]) -> int:
         rates = np.asarray(operator.output_rates)
         order = np.argsort(-rates, kind="stable")
         tasks = tuple((order + self._topology.span[operator.name].start).tolist())
@@ -78,7 +78,7 @@ class _Builder:
         )
         return self._product([*inputs[:1], alive])
 
-    def _inputs(self, operator: Operator) -> list[int]:
+    def _inputs(self, operator: TopologyOperator) -> list[int]:
         """The node of each task's effective input; one node for all of them where they have the same."""
         streams = self._topology.inputs_of[operator.name]
         if not streams:
@@ -90,13 +90,13 @@ class _Builder:
         found = [self._stream_inputs(stream) for stream in streams]
         return [self._effective(operator, *zip(*each, strict=True)) for each in zip(*found, strict=True)]
 
-    def _effective(self, operator: Operator, nodes: Sequence[int], rates: Sequence[float]) -> int:
+    def _effective(self, operator: TopologyOperator, nodes: Sequence[int], rates: Sequence[float]) -> int:
         """Eq. 2 and eq. 3 for one task."""
         if operator.inputs is InputCorrelation.CORRELATED:
             return self._product(nodes)
         return self._sum(nodes, np.asarray(rates) / np.sum(rates))
 
-    def _stream_inputs(self, stream: Stream) -> list[tuple[int, float]]:
+    def _stream_inputs(self, stream: TopologyStream) -> list[tuple[int, float]]:
         """Eq. 1 for each task of the downstream operator: the node of this input stream, and its rate."""
         width = self._topology.operator[stream.target].parallelism
         rates = np.asarray(self._topology.operator[stream.source].output_rates)
@@ -113,7 +113,7 @@ class _Builder:
             found.append((self._sum(nodes, own / own.sum()), own.sum()))
         return found
 
-    def _is_full(self, stream: Stream) -> bool:
+    def _is_full(self, stream: TopologyStream) -> bool:
         """All to all, by name or because there is only one task at an end."""
         ends = (self._topology.operator[name].parallelism for name in (stream.source, stream.target))
         return stream.partitioning is Partitioning.FULL or min(ends) == 1

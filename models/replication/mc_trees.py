@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 
-from models.topology import InputCorrelation, Operator, Partitioning, Stream, Topology
+from models.topology import InputCorrelation, Partitioning, Topology, TopologyOperator, TopologyStream
 
 Agenda = tuple[int, "Agenda"] | None  # tasks that still have to choose their inputs, the next one first
 
@@ -44,7 +44,9 @@ def mc_trees(topology: Topology) -> Iterator[frozenset[int]]:
             yield from _trees(task, operators, inputs)
 
 
-def _trees(root: int, operators: Sequence[Operator], inputs: Sequence[list[Sequence[int]]]) -> Iterator[frozenset[int]]:
+def _trees(
+    root: int, operators: Sequence[TopologyOperator], inputs: Sequence[list[Sequence[int]]]
+) -> Iterator[frozenset[int]]:
     def choices(agenda: tuple[int, Agenda], tree: frozenset[int]) -> Iterator[tuple[Agenda, frozenset[int]]]:
         task, rest = agenda
         for chosen in _choices(operators[task], inputs[task]):
@@ -65,7 +67,7 @@ def _trees(root: int, operators: Sequence[Operator], inputs: Sequence[list[Seque
             stack.append(choices(agenda, tree))
 
 
-def _choices(operator: Operator, streams: list[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+def _choices(operator: TopologyOperator, streams: list[Sequence[int]]) -> Iterator[tuple[int, ...]]:
     """The sets of upstream tasks each of which is enough for a task; an empty one for a source."""
     if not streams:
         yield ()
@@ -86,14 +88,14 @@ def _upstream_tasks(topology: Topology) -> list[list[Sequence[int]]]:
     return found
 
 
-def _sums(topology: Topology, stream: Stream, counts: list[int]) -> list[int]:
+def _sums(topology: Topology, stream: TopologyStream, counts: list[int]) -> list[int]:
     """For each task of the downstream operator, the trees that lead to it by one stream."""
     if stream.partitioning is Partitioning.FULL:
         return [sum(counts[topology.span[stream.source]])] * topology.operator[stream.target].parallelism
     return [sum(counts[upstream] for upstream in each) for each in upstream_by_task(topology, stream)]
 
 
-def upstream_by_task(topology: Topology, stream: Stream) -> list[Sequence[int]]:
+def upstream_by_task(topology: Topology, stream: TopologyStream) -> list[Sequence[int]]:
     """The upstream tasks on a stream of each task of the downstream operator, as indices over all tasks."""
     width, up = topology.operator[stream.target].parallelism, topology.span[stream.source]
     if stream.partitioning is Partitioning.FULL:

@@ -14,7 +14,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from models.topology import Partitioning, Stream, Topology
+from models.topology import Partitioning, Topology, TopologyStream
 
 
 class PartKind(StrEnum):
@@ -80,7 +80,7 @@ def _search(topology: Topology, start: str, free: set[str]) -> set[str]:
     return members
 
 
-def _neighbours(topology: Topology, name: str, among: Collection[str]) -> Iterator[tuple[Stream, str]]:
+def _neighbours(topology: Topology, name: str, among: Collection[str]) -> Iterator[tuple[TopologyStream, str]]:
     """The streams of an operator to and from others, and those others."""
     for stream in topology.outputs_of[name]:
         if stream.target in among:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.replication.mc_trees import upstream_by_task
-from models.topology import InputCorrelation, Operator, Partitioning, Stream, Topology
+from models.topology import InputCorrelation, Partitioning, Topology, TopologyOperator, TopologyStream
 
 MOST_KEPT = 100  # sets of needed tasks, of each operator on the way; a tree is missed only where there are more
 
@@ -58,7 +58,7 @@ class _Search:
         self._heaviest = {name: self._ranked(range(span.start, span.stop)) for name, span in topology.span.items()}
         self._any_like = [self.any_of[operator.name] for operator in topology.operators for _ in operator.output_rates]
 
-    def past(self, operator: Operator, trees: Iterable[_Partial]) -> list[_Partial]:
+    def past(self, operator: TopologyOperator, trees: Iterable[_Partial]) -> list[_Partial]:
         """The trees once none of them needs a task of the operator any more, whose downstream ones are passed."""
         span, inputs = self._topology.span[operator.name], self._inputs(operator)
         passed: list[_Partial] = []
@@ -82,7 +82,7 @@ class _Search:
                 distinct[tree.needed] = tree
         return sorted(distinct.values(), key=lambda tree: tree.size)[:MOST_KEPT]
 
-    def _with_a_task(self, operator: Operator, tree: _Partial) -> Iterator[_Partial]:
+    def _with_a_task(self, operator: TopologyOperator, tree: _Partial) -> Iterator[_Partial]:
         """Names the task where any one of the operator's will do: each in turn."""
         if self.any_of[operator.name] in tree.needed:
             yield from (self._needing(tree, task) for task in self._heaviest[operator.name])
@@ -104,7 +104,7 @@ class _Search:
             found = self.cheapest(self._needing(t, choice) for t in found for choice in upstream)
         return found
 
-    def _inputs(self, operator: Operator) -> list[list[list[int]]]:
+    def _inputs(self, operator: TopologyOperator) -> list[list[list[int]]]:
         """The groups of upstream tasks that each task of an operator needs one of."""
         streams = [self._upstream(stream) for stream in self._topology.inputs_of[operator.name]]
         groups = [list(each) for each in zip(*streams, strict=True)] if streams else [[]] * operator.parallelism
@@ -112,7 +112,7 @@ class _Search:
             return groups
         return [[[task for stream in each for task in stream]] if each else [] for each in groups]
 
-    def _upstream(self, stream: Stream) -> list[list[int]]:
+    def _upstream(self, stream: TopologyStream) -> list[list[int]]:
         if stream.partitioning is Partitioning.FULL:
             return [[self.any_of[stream.source]]] * self._topology.operator[stream.target].parallelism
         return [self._ranked(each) for each in upstream_by_task(self._topology, stream)]

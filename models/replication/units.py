@@ -17,7 +17,7 @@ from models.fidelity import Scorer, worst_case
 from models.replication.mc_trees import count_mc_trees, mc_trees
 from models.replication.parts import part
 from models.replication.ties import descending
-from models.topology import InputCorrelation, Partitioning, Stream, Topology
+from models.topology import InputCorrelation, Partitioning, Topology, TopologyStream
 
 MOST_CELLS = 100_000_000  # bytes of the segments over the tasks; planning takes some seven times as much
 
@@ -47,13 +47,13 @@ def units(topology: Topology) -> list[Unit]:
     return [Unit(operators, _segments(topology, operators)) for operators in found]
 
 
-def boundaries(topology: Topology) -> list[Stream]:
+def boundaries(topology: Topology) -> list[TopologyStream]:
     """The streams between the units of a structured topology."""
     unit_of = _unit_of(topology)
     return [stream for stream in topology.streams if unit_of[stream.source] != unit_of[stream.target]]
 
 
-def connected(topology: Topology, stream: Stream, up: Unit, down: Unit) -> npt.NDArray[np.bool_]:
+def connected(topology: Topology, stream: TopologyStream, up: Unit, down: Unit) -> npt.NDArray[np.bool_]:
     """Which segments of the two units at the ends of a stream it connects, (segments of up, segments of down)."""
     sources, targets = topology.links(stream)
     return up.segments[:, sources].astype(np.float32) @ down.segments[:, targets].T.astype(np.float32) > 0
@@ -73,7 +73,7 @@ def _unit_of(topology: Topology) -> dict[str, frozenset[str]]:
     return unit_of
 
 
-def _must_be_cut(topology: Topology) -> list[Stream]:
+def _must_be_cut(topology: Topology) -> list[TopologyStream]:
     """The streams that would multiply the segments of a unit.
 
     The paper cuts a Merge stream into an operator that splits its output, and one into a join. Merged input that
@@ -97,7 +97,7 @@ def _multiplies(topology: Topology, name: str) -> bool:
     return joins or any(s.partitioning is Partitioning.SPLIT for s in topology.outputs_of[name])
 
 
-def _fan_in(topology: Topology, stream: Stream) -> int:
+def _fan_in(topology: Topology, stream: TopologyStream) -> int:
     """The most substreams of a stream that a task receives."""
     return int(np.bincount(topology.links(stream)[1]).max())
 

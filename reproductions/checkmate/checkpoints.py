@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.engines import Protocol
+from experiments.engines import ProtocolName
 from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT, SHUFFLED, killed
 from reproductions.checkmate.measuring import (
     CIC,
@@ -48,7 +48,7 @@ def checkpoint_times(cell: Cell) -> Iterator[Row]:
     """How long checkpoints took [s]: those of partitions; of coordinated ones the rounds, which alone are of use."""
     stored = _stored(cell)
     if len(stored):
-        in_rounds = cell.experiment.engine.protocol_run is Protocol.COORDINATED
+        in_rounds = cell.experiment.engine.protocol_run is ProtocolName.COORDINATED
         yield samples(stored["seconds"][(stored["partition"] == ROUND) == in_rounds])
 
 

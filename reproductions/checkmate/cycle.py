@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.engines import Protocol
+from experiments.engines import ProtocolName
 from experiments.errors import BadInput
 from reproductions.checkmate.checkpoints import checkpoint_times, taken_checkpoints, validity
 from reproductions.checkmate.experiments import CYCLIC_PROTOCOLS, SHORT, WORKERS, cyclic, on_cycle
@@ -48,10 +48,10 @@ def on_the_cycle(cell: Cell) -> Iterator[Row]:
 def with_refusal(table: pd.DataFrame) -> pd.DataFrame:
     """The table with a row for COOR: what it is refused with."""
     about = {"query": "reachability", "protocol": COOR, "workers": WORKERS, "replicate": 0, "simulated": False}
-    return pd.concat([table, pd.DataFrame([about | {"refusal": refusal(Protocol.COORDINATED)}])], ignore_index=True)
+    return pd.concat([table, pd.DataFrame([about | {"refusal": refusal(ProtocolName.COORDINATED)}])], ignore_index=True)
 
 
-def refusal(protocol: Protocol) -> str | None:
+def refusal(protocol: ProtocolName) -> str | None:
     """The line with which the cyclic query is refused under a protocol; None if it is not."""
     try:
         on_cycle(protocol)

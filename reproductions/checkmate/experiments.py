@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
-from experiments.engines import Protocol
+from experiments.engines import ProtocolName
 from experiments.parsing import parse
 from experiments.spec import Experiment
 from experiments.workloads import NexmarkQuery
@@ -21,12 +21,12 @@ from results.runs.store import Run
 
 QUERIES = (NexmarkQuery.Q1, NexmarkQuery.Q3, NexmarkQuery.Q8, NexmarkQuery.Q12)
 SHUFFLED = QUERIES[1:]
-PROTOCOLS = (Protocol.COORDINATED, Protocol.UNCOORDINATED, Protocol.COMMUNICATION_INDUCED)
+PROTOCOLS = (ProtocolName.COORDINATED, ProtocolName.UNCOORDINATED, ProtocolName.COMMUNICATION_INDUCED)
 SHORT = {
-    Protocol.NONE: "none",
-    Protocol.COORDINATED: "COOR",
-    Protocol.UNCOORDINATED: "UNC",
-    Protocol.COMMUNICATION_INDUCED: "CIC",
+    ProtocolName.NONE: "none",
+    ProtocolName.COORDINATED: "COOR",
+    ProtocolName.UNCOORDINATED: "UNC",
+    ProtocolName.COMMUNICATION_INDUCED: "CIC",
 }
 WORKERS, WINDOW_S, KILL_AT_S, HEAL_AFTER_S = 2, 60.0, 18.0, 2.0
 INTERVAL_S = 5.0  # of checkpoints; the paper does not give it
@@ -57,7 +57,7 @@ def searched(size: int) -> list[Experiment]:
     return repeated((_search(*cell) for cell in product(QUERIES, SHORT, PARALLEL)), size)
 
 
-def _search(query: NexmarkQuery, protocol: Protocol, workers: int) -> Experiment:
+def _search(query: NexmarkQuery, protocol: ProtocolName, workers: int) -> Experiment:
     """At one record per message, so that the query gives in long before the generator does."""
     load = {"mode": "sustainable", "rate": RATE, "precision": 0.1, "probes": 8, "probe_s": 6 * INTERVAL_S}
     return on_testbed("search", query, protocol, workers, records_per_message=1, load=load, window_s=10.0)
@@ -107,7 +107,7 @@ def cyclic(size: int) -> list[Experiment]:
     return repeated((on_cycle(protocol) for protocol in CYCLIC_PROTOCOLS), size)
 
 
-def on_cycle(protocol: Protocol) -> Experiment:
+def on_cycle(protocol: ProtocolName) -> Experiment:
     """The cyclic query with a protocol; raises `BadInput` for one that can't run it."""
     return _experiment(
         f"checkmate-cycle-{SHORT[protocol].lower()}-w{WORKERS}",
@@ -133,7 +133,7 @@ def repeated(experiments: Iterable[Experiment], size: int) -> list[Experiment]:
 def on_testbed(
     purpose: str,
     query: NexmarkQuery,
-    protocol: Protocol,
+    protocol: ProtocolName,
     workers: int = WORKERS,
     records_per_message: int | None = None,
     hot_share: float = 0.0,
@@ -148,7 +148,7 @@ def on_testbed(
 
 
 def _experiment(
-    name: str, protocol: Protocol, workers: int, records_per_message: int | None = None, **fields: Any
+    name: str, protocol: ProtocolName, workers: int, records_per_message: int | None = None, **fields: Any
 ) -> Experiment:
     """An experiment on the testbed with a partition for each worker, every operator by itself as in the paper."""
     engine = {"protocol": protocol, "checkpoint_interval_s": INTERVAL_S, "records_per_message": records_per_message}

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments.engines import Protocol
+from experiments.engines import ProtocolName
 from experiments.spec import Experiment
 from experiments.workloads import NexmarkSpec
 from reproductions.checkmate.experiments import PROTOCOLS, QUERIES, SHORT
@@ -21,7 +21,7 @@ from results.views.style import BLUE, GREEN, GREY, ORANGE, WIDTH_IN
 
 Row = dict[str, Any]
 NAMES = tuple(SHORT[protocol] for protocol in PROTOCOLS)
-NONE, (COOR, UNC, CIC) = SHORT[Protocol.NONE], NAMES
+NONE, (COOR, UNC, CIC) = SHORT[ProtocolName.NONE], NAMES
 LOOKS: dict[str, dict[str, Any]] = {
     NONE: {"color": GREY, "marker": "v"},
     COOR: {"color": BLUE, "marker": "o"},

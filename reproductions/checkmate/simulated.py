@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from experiments.engines import Protocol
+from experiments.engines import ProtocolName
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from reproductions.checkmate.experiments import QUERIES, RATE, SHORT, WORKERS, on_testbed
 from reproductions.checkmate.measuring import Row
@@ -40,7 +40,7 @@ class SimulatedCell(NamedTuple):
     """One cell: a query with a protocol on so many simulated workers."""
 
     query: NexmarkQuery
-    protocol: Protocol
+    protocol: ProtocolName
     workers: int
 
     def saturated(self) -> Saturated:
@@ -57,7 +57,7 @@ class SimulatedCell(NamedTuple):
 
 
 def simulated(
-    protocols: Iterable[Protocol], of_cell: Callable[[SimulatedCell], Iterable[Row]]
+    protocols: Iterable[ProtocolName], of_cell: Callable[[SimulatedCell], Iterable[Row]]
 ) -> Callable[[Progress], list[Row]]:
     """What makes the rows that `of_cell` takes from each query with each of these protocols; `simulated` is true."""
     found = [SimulatedCell(*cell) for cell in product(QUERIES, protocols, ON_WORKERS)]
@@ -120,4 +120,4 @@ def _deployment(cell: SimulatedCell, records_per_message: int) -> Deployment:
 
 def _workload(query: NexmarkQuery) -> NexmarkSpec:
     """As the measured cells have it."""
-    return on_testbed("simulated", query, Protocol.NONE).workload
+    return on_testbed("simulated", query, ProtocolName.NONE).workload

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from experiments.engines import Protocol, TriggerMode
+from experiments.engines import ProtocolName, TriggerMode
 from experiments.loads import LoadMode
 from models.replay.borders import Borders
 from models.replay.draws import draw, means
@@ -143,7 +143,7 @@ def _work(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Gener
             raise Unreplayable(
                 f"the load was to saturate the query, which was idle for {struck.idle_share:.0%} of the run"
             )
-        if engine.protocol_run is Protocol.BATCH_ALIGNED:
+        if engine.protocol_run is ProtocolName.BATCH_ALIGNED:
             return _borders(struck, source, costs_s, rng)
         return _periods(struck, source, costs_s), -rng.uniform(0.0, min(source.interval_s, struck.window_s), RUNS)
     batches = struck.batches
@@ -165,10 +165,10 @@ def _work(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Gener
 def _periods(struck: MeasuredProcess, source: MeasuredProcess, costs_s: Array) -> Work:
     """The testbed: rounds by its coordinator's clock, or periods of its partitions, which begin with each recovery."""
     protocol, load = struck.experiment.engine.protocol_run, _load(struck)
-    if protocol is Protocol.NONE:
+    if protocol is ProtocolName.NONE:
         return Periods(1e3 * struck.window_s, np.zeros(RUNS), np.zeros(RUNS), load)
     load += float(costs_s.mean()) / source.interval_s
-    if protocol is Protocol.COORDINATED:
+    if protocol is ProtocolName.COORDINATED:
         taken_s, complete_s = (struck.rounds[name].to_numpy() for name in ("taken_s", "complete_s"))
         return Rounds(source.interval_s, costs_s, taken_s, complete_s, load)
     return Periods(source.interval_s, costs_s, np.full(RUNS, source.store_s), load, _lost_shares(struck, source))

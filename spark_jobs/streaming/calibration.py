@@ -21,7 +21,7 @@ from spark_jobs.calibration import Calibration
 from spark_jobs.streaming.config import JobConfig
 from spark_jobs.streaming.job import start
 from spark_jobs.streaming.progress import MicroBatch
-from workloads.generator import Feed
+from workloads.generator import InputSender
 from workloads.inputs import records as input_of
 from workloads.schedule import Schedule
 from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
@@ -99,7 +99,7 @@ def _feed(config: JobConfig, topic: str, count: int, rate: float) -> None:
     """Send `count` records, the last of them due now."""
     schedule = Schedule(time.time_ns() - round(count / rate * 1e9), rate, config.engine.partitions)
     workload = cast(GeneratedSpec, config.workload)  # an own job has a driver of its own, which does not calibrate
-    feed = Feed(config.broker, topic, input_of(workload, schedule), schedule)
+    feed = InputSender(config.broker, topic, input_of(workload, schedule), schedule)
     feed.send_until(count)
     feed.finish()
 

@@ -43,7 +43,7 @@ from spark_jobs.tables.outages import Outage, moments, outages
 from spark_jobs.tables.partition_recoveries import PartitionRecovery, partition_recoveries
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
 from spark_jobs.tables.query_recoveries import query_recoveries
-from spark_jobs.tables.recoveries import Recovery, by_batches, recoveries
+from spark_jobs.tables.recoveries import MeasuredRecovery, by_batches, recoveries
 from spark_jobs.tables.tentative import WINDOW, tentative, totals
 
 EVENTS = "spark-events"  # of raw
@@ -166,7 +166,7 @@ class Logs:
         interval_ns = round(self.experiment.engine.checkpoint_interval_s * 1e9)
         return ledger(self.window, self.batches, self.outages, self.pace, interval_ns)
 
-    def follow(self, outage: Outage) -> Recovery:
+    def follow(self, outage: Outage) -> MeasuredRecovery:
         """How an outage went on."""
         return by_batches(outage, self.batches, self.segments, self.pace)
 
@@ -278,7 +278,7 @@ class TestbedLogs(Logs):
             return partial_ledger.ledger(self.window, self.query, self.partition_recoveries)
         return testbed_tables.ledger(self.window, self.query, self.outages)
 
-    def follow(self, outage: Outage) -> Recovery:
+    def follow(self, outage: Outage) -> MeasuredRecovery:
         if self.experiment.engine.recovers_in_parts:
             return testbed_tables.follow_parts(outage, self.query, self.segments, self.partition_recoveries)
         return testbed_tables.follow(outage, self.query, self.segments)

@@ -14,7 +14,7 @@ LagAt = Callable[[int], float]
 
 
 @dataclass(frozen=True)
-class Recovery:
+class MeasuredRecovery:
     """One recovery; a time that the run did not see is None.
 
     ready_ns     the query works at its usual pace again: its restart, and the warm-up of new executors
@@ -56,17 +56,17 @@ class Recovery:
 
 def recoveries(
     outages: list[Outage],
-    follow: Callable[[Outage], Recovery],
+    follow: Callable[[Outage], MeasuredRecovery],
     batches: list[Batch],
     undisturbed: list[Batch],
     lag_at: LagAt | None,
-) -> list[Recovery]:
+) -> list[MeasuredRecovery]:
     """One recovery per outage; a fault that strikes before the progress is restored extends the recovery.
 
     `follow` says how an outage went on as if it were alone. `undisturbed` are the batches of the window that no outage
     touched: they tell which lag is normal.
     """
-    found: list[Recovery] = []
+    found: list[MeasuredRecovery] = []
     for outage in outages:
         recovery = follow(outage)
         if found and (found[-1].restored_ns is None or found[-1].restored_ns > outage.death_ns):
@@ -78,7 +78,7 @@ def recoveries(
 
 def by_batches(
     outage: Outage, batches: list[Batch], segments: list[Segment], usual: UndisturbedPace | None
-) -> Recovery:
+) -> MeasuredRecovery:
     """Follow an outage to the commit of the batch that it cut off."""
     first = first_after(batches, outage)
     ready = outage.ready_ns
@@ -86,11 +86,13 @@ def by_batches(
         ready = first.started_ns + usual.excess_ns(first)
     lost_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind == "lost" and s.fault == outage.fault)
     restored = max(first.ended_ns, ready) if first and ready else None
-    return Recovery(outage.fault, outage.faults, outage.death_ns, outage.notice_ns, ready, restored, None, lost_ns / NS)
+    return MeasuredRecovery(
+        outage.fault, outage.faults, outage.death_ns, outage.notice_ns, ready, restored, None, lost_ns / NS
+    )
 
 
-def _extended(earlier: Recovery, later: Recovery) -> Recovery:
-    return Recovery(
+def _extended(earlier: MeasuredRecovery, later: MeasuredRecovery) -> MeasuredRecovery:
+    return MeasuredRecovery(
         earlier.fault,
         earlier.faults + later.faults,
         earlier.death_ns,
@@ -103,7 +105,9 @@ def _extended(earlier: Recovery, later: Recovery) -> Recovery:
     )
 
 
-def _caught_up(found: list[Recovery], batches: list[Batch], undisturbed: list[Batch], lag_at: LagAt) -> list[Recovery]:
+def _caught_up(
+    found: list[MeasuredRecovery], batches: list[Batch], undisturbed: list[Batch], lag_at: LagAt
+) -> list[MeasuredRecovery]:
     """Normal is the largest lag at an undisturbed commit before the first fault; without one it stays unknown."""
     before = [lag_at(b.ended_ns) for b in undisturbed if b.ended_ns < min((r.death_ns for r in found), default=0)]
     if not before:
@@ -112,12 +116,12 @@ def _caught_up(found: list[Recovery], batches: list[Batch], undisturbed: list[Ba
     return [_with_normal(recovery, batches, lag_at, normal) for recovery in found]
 
 
-def _with_normal(recovery: Recovery, batches: list[Batch], lag_at: LagAt, normal: float) -> Recovery:
+def _with_normal(recovery: MeasuredRecovery, batches: list[Batch], lag_at: LagAt, normal: float) -> MeasuredRecovery:
     restored = recovery.restored_ns
     if restored is None:
         return recovery
     back = next((b.ended_ns for b in batches if b.ended_ns >= restored and lag_at(b.ended_ns) <= normal), None)
-    return Recovery(**{**recovery.__dict__, "normal_ns": back})
+    return MeasuredRecovery(**{**recovery.__dict__, "normal_ns": back})
 
 
 def _between(start_ns: int | None, end_ns: int | None) -> float | None:

@@ -31,7 +31,7 @@ from spark_jobs.tables.batches import Batch
 from spark_jobs.tables.ledger import FEWEST_STEADY, NS, Segment, UndisturbedPace, clip, outage_segments
 from spark_jobs.tables.outages import Outage
 from spark_jobs.tables.partition_recoveries import PartitionRecovery
-from spark_jobs.tables.recoveries import Recovery
+from spark_jobs.tables.recoveries import MeasuredRecovery
 from testbed.progress import events_read, offsets
 
 END_OF_TIME_MS = 2**62
@@ -252,7 +252,7 @@ def _useful_ns(batch: Batch, segments: list[Segment]) -> int:
     return sum(max(0, overlap) for overlap in overlaps)
 
 
-def follow(outage: Outage, journal: Sequence[Event], segments: list[Segment]) -> Recovery:
+def follow(outage: Outage, journal: Sequence[Event], segments: list[Segment]) -> MeasuredRecovery:
     """An outage until as much is read again as when the fault struck."""
     work = pieces(journal)
     before = [piece for piece in work if piece.start_ns < outage.death_ns]
@@ -267,7 +267,7 @@ def follow(outage: Outage, journal: Sequence[Event], segments: list[Segment]) ->
 
 def follow_parts(
     outage: Outage, journal: Sequence[Event], segments: list[Segment], recoveries: Sequence[PartitionRecovery]
-) -> Recovery:
+) -> MeasuredRecovery:
     """An outage of some partitions until each of them is as far as it was."""
     until_ns = outage.ready_ns or float("inf")
     own = (each for each in recoveries if outage.death_ns <= each.loss.notice_ns <= until_ns)
@@ -279,10 +279,10 @@ def follow_parts(
 
 def _recovery(
     outage: Outage, journal: Iterable[Event], segments: Iterable[Segment], restored_ns: int | None
-) -> Recovery:
+) -> MeasuredRecovery:
     lost_ns = sum(s.end_ns - s.start_ns for s in segments if s.kind == "lost" and s.fault == outage.fault)
     times = (outage.death_ns, outage.notice_ns, outage.ready_ns, restored_ns, None)
-    return Recovery(outage.fault, outage.faults, *times, lost_ns / NS, _executor_ns(outage, journal))
+    return MeasuredRecovery(outage.fault, outage.faults, *times, lost_ns / NS, _executor_ns(outage, journal))
 
 
 def _executor_ns(outage: Outage, journal: Iterable[Event]) -> int | None:

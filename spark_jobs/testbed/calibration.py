@@ -17,7 +17,7 @@ from journal.writer import Journal
 from spark_jobs.calibration import Calibration
 from testbed.progress import events_read
 from testbed.runtime.job import Job
-from workloads.generator import Feed
+from workloads.generator import InputSender
 from workloads.inputs import records
 from workloads.schedule import Schedule
 from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
@@ -72,7 +72,7 @@ def _part(job: Job, topic: str, events: int, rate: float) -> Job:
 
 def _fill(broker: Broker, job: Job, count: int) -> None:
     schedule = Schedule(job.input.start_ns, job.input.rate, job.parallelism)
-    feed = Feed(broker, job.input.topic, records(job.workload, schedule), schedule)
+    feed = InputSender(broker, job.input.topic, records(job.workload, schedule), schedule)
     feed.send_until(count)
     feed.finish()
     if feed.failed:

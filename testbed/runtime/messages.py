@@ -159,13 +159,13 @@ class SlotStatus:
 
 
 @dataclass(frozen=True)
-class Failed:
+class LastWords:
     """A slot's last words, which it may say without a hello: what it could not cope with."""
 
     error: str
 
 
-SlotMessage = Hello | Peers | Broken | Stop | Drain | Count | SlotStatus | Failed
+SlotMessage = Hello | Peers | Broken | Stop | Drain | Count | SlotStatus | LastWords
 _KINDS: dict[str, type[SlotMessage]] = {kind.__name__: kind for kind in get_args(SlotMessage)}
 
 

@@ -37,8 +37,8 @@ from testbed.runtime.messages import (
     SLOT,
     Broken,
     Count,
-    Failed,
     Hello,
+    LastWords,
     Peers,
     SlotMessage,
     SlotStatus,
@@ -200,7 +200,7 @@ class Server:
     def _on_slot_message(self, guest: Guest, message: SlotMessage) -> None:
         if isinstance(message, Hello):
             self._welcome(guest, message)
-        elif isinstance(message, Failed):
+        elif isinstance(message, LastWords):
             self._on_failed(guest, message)
         elif guest.hello is None:
             raise UnknownMessage("a slot's message from somebody who has not said hello")
@@ -218,7 +218,7 @@ class Server:
         if other is not None and (known is None or known.epoch != message.epoch):
             self._broken[guest] = _Break(time.monotonic() + BROKEN_GRACE_S, message.epoch, message.slot, other)
 
-    def _on_failed(self, guest: Guest, failed: Failed) -> None:
+    def _on_failed(self, guest: Guest, failed: LastWords) -> None:
         """A slot ends by its own fault. That may help once; without progress in between it will not."""
         self._journal.record(SlotFailed(guest.name, failed.error))
         self._failures += 1

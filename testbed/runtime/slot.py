@@ -19,7 +19,19 @@ from testbed.runtime.background import Background, Results
 from testbed.runtime.hosting import Hosting
 from testbed.runtime.job import Job
 from testbed.runtime.mesh import Mesh
-from testbed.runtime.messages import SLOT, Broken, Count, Drain, Failed, Hello, Peers, SlotMessage, Stop, decode, encode
+from testbed.runtime.messages import (
+    SLOT,
+    Broken,
+    Count,
+    Drain,
+    Hello,
+    LastWords,
+    Peers,
+    SlotMessage,
+    Stop,
+    decode,
+    encode,
+)
 from testbed.runtime.secret import RunSecret
 from testbed.runtime.sinks import Superseded
 from testbed.runtime.wire import NO_PARTITION, Address, BlockReader, Link, WireError, block, turn
@@ -157,10 +169,10 @@ def tell_failure(coordinator: Address, token: bytes, error: Exception) -> None:
         connection.sendall(SLOT.of(token) + block(NO_PARTITION, encode(_failure(error))))
 
 
-def _failure(error: BaseException) -> Failed:
+def _failure(error: BaseException) -> LastWords:
     """The error as text that can be written anywhere: it may quote a path that is none."""
     text = f"{type(error).__name__}: {error}"
-    return Failed(text.encode(errors="backslashreplace").decode()[:LONGEST_ERROR])
+    return LastWords(text.encode(errors="backslashreplace").decode()[:LONGEST_ERROR])
 
 
 def own_address(coordinator: Address) -> str:

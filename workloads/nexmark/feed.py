@@ -18,7 +18,7 @@ FIELDS = {
 }
 
 
-class Feed:
+class NexmarkEvents:
     """Persons, auctions and bids, read from the topic that has them all."""
 
     def __init__(self, records: DataFrame, spec: NexmarkSpec) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from workloads.nexmark.feed import Feed, by_join, timely
+from workloads.nexmark.feed import NexmarkEvents, by_join, timely
 
 CATEGORY, NEAR_STATES = 10, ("OR", "ID", "CA")
 
 
-def q3(feed: Feed) -> DataFrame:
+def q3(feed: NexmarkEvents) -> DataFrame:
     """Local item suggestion: auctions of one category with their sellers in three states."""
     auctions = feed.auctions.where(F.col("category") == CATEGORY).alias("a")
     persons = feed.persons.where(F.col("state").isin(*NEAR_STATES)).alias("p")
@@ -18,7 +18,7 @@ def q3(feed: Feed) -> DataFrame:
     return by_join(pairs, "a", "p", "p.name", "p.city", "p.state", F.col("a.id").alias("auction"))
 
 
-def q8(feed: Feed) -> DataFrame:
+def q8(feed: NexmarkEvents) -> DataFrame:
     """Every auction of a person who is new in the same window, as soon as both are there."""
     auctions, persons = (
         timely(events).withColumn("window", feed.tumbling).drop("date_time").alias(name)
@@ -28,7 +28,7 @@ def q8(feed: Feed) -> DataFrame:
     return by_join(pairs, "a", "p", F.col("p.id").alias("person"), "p.name", F.col("a.id").alias("auction"))
 
 
-def q20(feed: Feed) -> DataFrame:
+def q20(feed: NexmarkEvents) -> DataFrame:
     """Bids on auctions of one category, with what is auctioned."""
     bids, auctions = feed.bids.alias("b"), feed.auctions.where(F.col("category") == CATEGORY).alias("a")
     pairs = bids.join(auctions, F.expr("b.auction = a.id"))

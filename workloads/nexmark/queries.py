@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame
 from experiments.workloads import NexmarkQuery, NexmarkSpec
 from workloads import results
 from workloads.nexmark import join_queries, record_queries, window_queries
-from workloads.nexmark.feed import Feed
+from workloads.nexmark.feed import NexmarkEvents
 
-QUERIES: dict[NexmarkQuery, Callable[[Feed], DataFrame]] = {
+QUERIES: dict[NexmarkQuery, Callable[[NexmarkEvents], DataFrame]] = {
     NexmarkQuery.Q0: record_queries.q0,
     NexmarkQuery.Q1: record_queries.q1,
     NexmarkQuery.Q2: record_queries.q2,
@@ -44,4 +44,4 @@ QUERIES: dict[NexmarkQuery, Callable[[Feed], DataFrame]] = {
 
 def query(records: DataFrame, spec: NexmarkSpec) -> DataFrame:
     """The results of one query, as in `workloads.results`; `records` has the columns of a Kafka source."""
-    return results.packed(QUERIES[spec.query](Feed(records, spec)))
+    return results.packed(QUERIES[spec.query](NexmarkEvents(records, spec)))

@@ -8,13 +8,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from workloads import results
-from workloads.nexmark.feed import Feed, by_window, timely
+from workloads.nexmark.feed import NexmarkEvents, by_window, timely
 
 LOW_PRICE, HIGH_PRICE = 10_000, 1_000_000  # between the three ranks of prices
 TOP = 10
 
 
-def q5(feed: Feed) -> DataFrame:
+def q5(feed: NexmarkEvents) -> DataFrame:
     """Hot items: the auctions with the most bids in each sliding window, with that count; all that share it."""
     hopping = F.window("date_time", f"{feed.spec.window_ms} milliseconds", f"{feed.spec.slide_ms} milliseconds")
     counts = timely(feed.bids).groupBy(hopping, "auction").agg(F.count("*").alias("bids"))
@@ -26,7 +26,7 @@ def q5(feed: Feed) -> DataFrame:
     return by_window(hot, F.col("hot.auction"), F.col("bids"))
 
 
-def q7(feed: Feed) -> DataFrame:
+def q7(feed: NexmarkEvents) -> DataFrame:
     """All bids at the highest price of each window."""
     bid = F.struct("place", "auction", "bidder", "price")
     by_price = feed.windowed_bids.groupBy("window", "price").agg(F.collect_list(bid).alias("bids"))
@@ -40,7 +40,7 @@ def q7(feed: Feed) -> DataFrame:
     )
 
 
-def q9(feed: Feed) -> DataFrame:
+def q9(feed: NexmarkEvents) -> DataFrame:
     """The highest bid of each auction while it is open, the earliest of equal ones; no auction outlasts a window."""
     opened = feed.auctions.withColumn("closes", F.timestamp_millis("expires"))
     auctions = timely(opened, "closes").alias("a")
@@ -64,30 +64,30 @@ def q9(feed: Feed) -> DataFrame:
     return by_window(won.withColumn("window", window), F.col("auction"), "won.bidder", "won.price")
 
 
-def q11(feed: Feed) -> DataFrame:
+def q11(feed: NexmarkEvents) -> DataFrame:
     """Bids of each bidder in each session, which ends after `window_s` without a bid."""
     session = F.session_window("date_time", f"{feed.spec.window_ms} milliseconds").alias("window")
     bids = timely(feed.bids).groupBy(session, "bidder").agg(F.count("*").alias("bids"))
     return by_window(bids, F.col("bidder"), "bids")
 
 
-def q12(feed: Feed) -> DataFrame:
+def q12(feed: NexmarkEvents) -> DataFrame:
     """Bids of each bidder in each tumbling window, of the time at which they were due."""
     bids = feed.windowed_bids.groupBy("window", "bidder").agg(F.count("*").alias("bids"))
     return by_window(bids, F.col("bidder"), "bids")
 
 
-def q15(feed: Feed) -> DataFrame:
+def q15(feed: NexmarkEvents) -> DataFrame:
     """Counts of bids, distinct bidders and distinct auctions in each window, in all and by rank of price."""
     return _statistics(feed, F.lit("all"))
 
 
-def q16(feed: Feed) -> DataFrame:
+def q16(feed: NexmarkEvents) -> DataFrame:
     """The counts of `q15` for each channel."""
     return _statistics(feed, F.col("channel"))
 
 
-def _statistics(feed: Feed, group: Column) -> DataFrame:
+def _statistics(feed: NexmarkEvents, group: Column) -> DataFrame:
     """Bids, and distinct bidders and auctions, in all and by rank of price; by two counts in a row.
 
     Structured Streaming has no exact distinct aggregate: the first count finds the bidders and auctions of a window,
@@ -115,7 +115,7 @@ def _names(columns: list[Column]) -> list[str]:
     return [f"{name}_{label}" for label in labels for name in ("all", *ranks())][: len(columns)]
 
 
-def q17(feed: Feed) -> DataFrame:
+def q17(feed: NexmarkEvents) -> DataFrame:
     """For each auction in a window: bids in all and by rank of price; lowest, highest, average and total price."""
     counts = [
         F.count("*").alias("all_bids"),
@@ -130,7 +130,7 @@ def _price_figures() -> dict[str, Callable[[str], Column]]:
     return {"lowest": F.min, "highest": F.max, "average": F.avg, "total": F.sum}
 
 
-def q18(feed: Feed) -> DataFrame:
+def q18(feed: NexmarkEvents) -> DataFrame:
     """Each bidder's last bid on each auction in a window."""
     bid = F.struct("price", "channel", "url")
     newest = F.struct("due_ms", "offset", "partition")
@@ -138,7 +138,7 @@ def q18(feed: Feed) -> DataFrame:
     return by_window(last, F.concat_ws(results.WITHIN, "bidder", "auction"), "bid.*")
 
 
-def q19(feed: Feed) -> DataFrame:
+def q19(feed: NexmarkEvents) -> DataFrame:
     """The ten highest bids on each auction in a window, the earlier of equal ones first."""
     bid = F.struct("price", earliest().alias("earliest"), "bidder")
     bids = feed.windowed_bids.groupBy("window", "auction").agg(F.collect_list(bid).alias("bids"))

@@ -32,7 +32,7 @@ from tests.integration.infra.strangers import (
     secrets_of,
 )
 from tests.unit.marked_processes import wait_for
-from workloads.generator import Feed
+from workloads.generator import InputSender
 from workloads.schedule import Schedule
 
 PYTHON_TASKS = """
@@ -135,7 +135,7 @@ def test_what_a_topic_holds_is_read_in_the_order_of_its_times(cluster: Handle) -
     records = [(b"key" if number % 3 else None, b"%d" % number) for number in range(50)]
     schedule = Schedule(time.time_ns() - 60 * 10**9, 100.0, 2)
     keys, values = ([record[part] for record in records] for part in (0, 1))
-    feed = Feed(cluster.kafka, "held", lambda a, b: values[a:b], schedule, lambda a, b: keys[a:b])
+    feed = InputSender(cluster.kafka, "held", lambda a, b: values[a:b], schedule, lambda a, b: keys[a:b])
     feed.send_until(len(records))
     feed.finish()
     assert kafka.records_of(cluster.kafka, "held", 1000) == records

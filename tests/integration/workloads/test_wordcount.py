@@ -29,7 +29,7 @@ from spark_jobs.tables import archive
 from spark_jobs.tables.quality import closed, quality
 from spark_jobs.tables.rows import closed_until_ms
 from tests.unit.marked_processes import wait_for
-from workloads.generator import Feed
+from workloads.generator import InputSender
 from workloads.inputs import records
 from workloads.schedule import Schedule
 from workloads.topics import INPUT
@@ -85,7 +85,7 @@ def sent(cluster: Handle, tmp_path_factory: pytest.TempPathFactory) -> Sent:
     create_topics(cluster.kafka, {INPUT: PARTITIONS})
     schedule = Schedule(time.time_ns() - 60 * 10**9, RATE, PARTITIONS)
     workload = WordCountSpec(corpus=str(text))
-    feed = Feed(cluster.kafka, INPUT, records(workload, schedule), schedule)
+    feed = InputSender(cluster.kafka, INPUT, records(workload, schedule), schedule)
     feed.send_until(RECORDS)
     feed.finish()
     assert (feed.sent, feed.failed) == (RECORDS, 0)

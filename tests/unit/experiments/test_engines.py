@@ -3,7 +3,7 @@
 import pytest
 
 from experiments import spec
-from experiments.engines import Protocol
+from experiments.engines import ProtocolName
 from experiments.errors import BadInput
 from experiments.recovery_modes import OF_THE_TESTBED, PARTIAL, RecoveryMode, ReplicationPlanner
 from experiments.workloads import TESTBED
@@ -18,7 +18,7 @@ COPIED = f"{BATCHED}, recovery: partially-active"
 
 def test_experiments_and_the_testbed_know_the_same_queries_and_protocols():
     assert set(QUERIES) == TESTBED
-    assert [protocol.value for protocol in Protocol] == list(PROTOCOLS)
+    assert [protocol.value for protocol in ProtocolName] == list(PROTOCOLS)
 
 
 def test_experiments_and_the_testbed_know_the_same_recovery_strategies():
@@ -63,7 +63,7 @@ def test_a_run_of_the_testbed_from_before_it_had_strategies_is_read():
 
 def test_the_testbed_has_defaults_of_its_own():
     engine = spec.load("nexmark-q1", ["engine.name=dataflow"]).engine
-    assert (engine.protocol_run, engine.records_per_message_run) == (Protocol.COORDINATED, 1024)
+    assert (engine.protocol_run, engine.records_per_message_run) == (ProtocolName.COORDINATED, 1024)
     assert engine.chaining_run
     assert not spec.load(EXAMPLE, ["engine.chaining=false"]).engine.chaining_run
 

@@ -8,13 +8,13 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from experiments.engines import Protocol
+from experiments.engines import ProtocolName
 from experiments.spec import Experiment
 from reproductions.checkmate.throughput import relative_to_none
 from tests.unit.reproductions.runs import Tables, checkpoints, facts
 
 Shape = Callable[[Experiment], Tables]
-COORDINATED, INDUCED = Protocol.COORDINATED, Protocol.COMMUNICATION_INDUCED
+COORDINATED, INDUCED = ProtocolName.COORDINATED, ProtocolName.COMMUNICATION_INDUCED
 QUERIES = ("q1", "q3", "q8", "q12")
 SPARK_S = 8.0  # so long that it would hide how protocols differ
 
@@ -23,7 +23,7 @@ def query(experiment: Experiment) -> str:
     return getattr(experiment.workload, "query", experiment.workload.name).value
 
 
-def protocol(experiment: Experiment) -> Protocol:
+def protocol(experiment: Experiment) -> ProtocolName:
     return experiment.engine.protocol_run
 
 
@@ -85,7 +85,7 @@ def overhead() -> Shape:
 
 def by_protocol(**shapes: Shape) -> Shape:
     """Coordinated, uncoordinated and induced each by a shape of its own, or by that of `others`."""
-    named = {COORDINATED: "coordinated", Protocol.UNCOORDINATED: "uncoordinated", INDUCED: "induced"}
+    named = {COORDINATED: "coordinated", ProtocolName.UNCOORDINATED: "uncoordinated", INDUCED: "induced"}
     return lambda experiment: shapes.get(named[protocol(experiment)], shapes["others"])(experiment)
 
 
@@ -93,7 +93,7 @@ def sustaining() -> Shape:
     """Sustainable rates of each protocol in a bracket of 5 %; 10,000 records/s without."""
 
     def tables(experiment: Experiment) -> Tables:
-        rates = {COORDINATED: 9900.0, Protocol.UNCOORDINATED: 9000.0, INDUCED: 6000.0}
+        rates = {COORDINATED: 9900.0, ProtocolName.UNCOORDINATED: 9000.0, INDUCED: 6000.0}
         rate = rates.get(protocol(experiment), 10_000.0)
         return {"runs": facts(experiment, sustainable_rate=rate, unsustainable_rate=1.05 * rate)}
 

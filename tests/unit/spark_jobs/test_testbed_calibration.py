@@ -59,7 +59,7 @@ def fed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Broker, str, int]]:
 def feeds(monkeypatch: pytest.MonkeyPatch, refused: int) -> list[tuple[Broker, str, int]]:
     found: list[tuple[Broker, str, int]] = []
 
-    class FakeFeed:
+    class FakeSender:
         failed = refused
 
         def __init__(self, broker: Broker, topic: str, *_: object) -> None:
@@ -71,7 +71,7 @@ def feeds(monkeypatch: pytest.MonkeyPatch, refused: int) -> list[tuple[Broker, s
         def finish(self) -> None:
             """Nothing is on its way."""
 
-    monkeypatch.setattr(calibration, "Feed", FakeFeed)
+    monkeypatch.setattr(calibration, "InputSender", FakeSender)
     return found
 
 

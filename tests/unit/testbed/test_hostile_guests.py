@@ -15,7 +15,7 @@ from journal.writer import Journal
 from testbed.core.checkpoints import Checkpoint
 from testbed.core.control import Go, NotStored, Published, Ready, Stored, TurnedTentative, Unreadable, encode_message
 from testbed.runtime import messages
-from testbed.runtime.messages import SLOT, Broken, Failed, Hello, Kept, Loaded, Reached, SlotStatus, Stop
+from testbed.runtime.messages import SLOT, Broken, Hello, Kept, LastWords, Loaded, Reached, SlotStatus, Stop
 from testbed.runtime.secret import RunSecret
 from testbed.runtime.server import Server
 from testbed.runtime.slot import Slot
@@ -48,13 +48,13 @@ STRANGERS = {
     "half a character": plain("Hello", token="\ud800", address=[HERE, 1], task=0, attempt=0),
     "a hundred thousand brackets": block(NO_PARTITION, b"[" * 100_000),
     "the longest block": BLOCK.pack(LONGEST_BLOCK, NO_PARTITION) + bytes(100_000),
-    "last words": told(Failed("why")) * 20,
+    "last words": told(LastWords("why")) * 20,
     "a request": b"GET / HTTP/1.1\r\nHost: somebody\r\n\r\n",
 }
 GUESTS = {
     "a hundred thousand brackets": block(NO_PARTITION, b"[" * 100_000),
     "a block too long": BLOCK.pack(LONGEST_BLOCK + 1, NO_PARTITION),
-    "half a character": plain("Failed", error="\ud800"),
+    "half a character": plain("LastWords", error="\ud800"),
     "a status before a hello": told(SlotStatus(1)),
     "a report before a hello": reported(Ready(0, 1)),
     "nonsense": b"\xff" * 100,

@@ -13,7 +13,7 @@ from testbed.runtime.sinks import Files
 from tests.integration.spark_jobs.exact_results import Verdict, exact, judged
 from tests.integration.spark_jobs.kills import slots
 from tests.integration.spark_jobs.kills.campaign import Campaign, Stuck
-from tests.integration.spark_jobs.kills.figures import Recovery, checkpoints, recoveries
+from tests.integration.spark_jobs.kills.figures import RecoveryTimes, checkpoints, recoveries
 from tests.integration.spark_jobs.kills.jobs import job_of
 from tests.integration.spark_jobs.kills.moments import REPLAYED_NS, Moment, moment_at
 from tests.integration.spark_jobs.kills.rig import Rig
@@ -82,8 +82,8 @@ def test_a_recovery_counts_from_the_last_loss_and_the_next_beginning_before_all_
     assert list(recoveries(journal(EXECUTORS_UP, *BEGUN))) == []
     found = list(recoveries(journal(EXECUTORS_UP, *BEGUN, *again, *spark_s)))
     assert found == [
-        Recovery(restart_s=2.0, executor_s=None, restore_s=2.0),
-        Recovery(restart_s=3.0, executor_s=1.0, restore_s=1.0),
+        RecoveryTimes(restart_s=2.0, executor_s=None, restore_s=2.0),
+        RecoveryTimes(restart_s=3.0, executor_s=1.0, restore_s=1.0),
     ]
     assert [each.own_s for each in found] == [4.0, 3.0]
 

@@ -16,7 +16,7 @@ from workloads.schedule import Schedule
 START_NS = 1_795_173_799_675_000_000
 
 
-class Sending(generator.Feed):
+class Sending(generator.InputSender):
     """A feed that keeps what it would hand to the broker's client."""
 
     def __init__(self, broker, topic, source, schedule, keys=None):
@@ -34,7 +34,7 @@ class Sending(generator.Feed):
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
     """The generator at a moment that the test sets, its configuration and its journal."""
-    monkeypatch.setattr(generator, "Feed", Sending)
+    monkeypatch.setattr(generator, "InputSender", Sending)
 
     class Bench:
         path, journal = tmp_path / "generator.json", tmp_path / "generator.jsonl"

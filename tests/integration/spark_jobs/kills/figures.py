@@ -14,7 +14,7 @@ from tests.integration.spark_jobs.kills.watching import NS, Entry
 
 
 @dataclass(frozen=True)
-class Recovery:
+class RecoveryTimes:
     """Of one recovery from the loss of slots that had partitions [s].
 
     restart    from the last such loss that it makes up for to its beginning: until another slot was in that place
@@ -32,7 +32,7 @@ class Recovery:
         return self.restart_s - (self.executor_s or 0.0) + self.restore_s
 
 
-def recoveries(journal: Iterable[Entry]) -> Iterator[Recovery]:
+def recoveries(journal: Iterable[Entry]) -> Iterator[RecoveryTimes]:
     """Every one that came to its end. The start of the run is none, nor is one for which no slot was lost.
 
     A loss during a recovery waits for the next one to begin; where only part of the partitions goes back, the recovery
@@ -51,7 +51,7 @@ def recoveries(journal: Iterable[Entry]) -> Iterator[Recovery]:
         elif entry["event"] == "ready" and begun is not None:
             since_ns, executor_ns, begun_ns = begun
             executor_s = (executor_ns - since_ns) / NS if executor_ns else None
-            yield Recovery((begun_ns - since_ns) / NS, executor_s, (at_ns - begun_ns) / NS)
+            yield RecoveryTimes((begun_ns - since_ns) / NS, executor_s, (at_ns - begun_ns) / NS)
             begun = None
 
 

@@ -10,7 +10,7 @@ from aftershock.run.engines.choice import engine_of
 from aftershock.run.live_run import LiveRun
 from aftershock.watch import live
 from experiments import spec
-from experiments.engines import Protocol
+from experiments.engines import ProtocolName
 from experiments.fault_kinds import FaultKind
 from experiments.spec import Experiment
 from journal import reader
@@ -100,7 +100,7 @@ def test_a_batch_with_input_is_a_commit_and_only_what_came_after_a_moment_counts
     assert [commits.since(at_s * NS) for at_s in (0, 1, 2, 3, 4)] == [3, 2, 1, 1, 0]
 
 
-@pytest.mark.parametrize(("protocol", "count"), [(Protocol.COORDINATED, 1), (Protocol.NONE, 2)])
+@pytest.mark.parametrize(("protocol", "count"), [(ProtocolName.COORDINATED, 1), (ProtocolName.NONE, 2)])
 def test_of_the_testbed_lines_of_checkpoints_are_commits_or_reports_where_there_are_none(protocol, count):
     document = spec.load("dataflow-q12").model_dump(mode="json")
     document["engine"]["protocol"] = protocol
