@@ -80,9 +80,11 @@ def availability(run: Run) -> Availability | None:
 def least_ahead(better: Availability, worse: Availability) -> float:
     """By how much the share of one run lies above that of another, at the moment when it does least; negative: below.
 
-    What comes at most a tenth of the time since the first loss too late, or a batch, is on time.
+    Moments count from the last loss on: while hosts still die, it is chance which queries they take first. What comes
+    at most a tenth of the time since the first loss too late, or a batch, is on time.
     """
     moments_s = np.union1d(better.turns_s, worse.turns_s)
+    moments_s = moments_s[moments_s >= max(better.lost_s.max(), worse.lost_s.max())]
     late_s = np.maximum(TOLERANCE * moments_s, LEAST_S)
     return float((better.share(moments_s + late_s) - worse.share(moments_s)).min(initial=0.0))
 

@@ -45,6 +45,14 @@ def test_a_run_is_behind_another_if_a_query_is_later_by_more_than_a_tenth(tmp_pa
     assert (least_ahead(better, worse) < 0) is is_behind
 
 
+def test_which_query_a_burst_takes_first_does_not_count(tmp_path):
+    early, late = ([synthetic.ns(20), synthetic.ns(20 + wait_s)] for wait_s in (0.2, 1.5))
+    one = availability(run_with(tmp_path / "one", later(0).assign(death_ns=early)))
+    other = availability(run_with(tmp_path / "other", later(0).assign(death_ns=late)))
+    assert one.share(1) < other.share(1)
+    assert (least_ahead(one, other), least_ahead(other, one)) == (0, 0)
+
+
 def test_a_run_that_lost_no_query_has_no_chart(tmp_path):
     run = synthetic.make_run(tmp_path, changes={})
     assert availability(run) is None
