@@ -66,6 +66,29 @@ class PublishTentative:
 
 
 @dataclass(frozen=True)
+class Spill:
+    """Write an object with output that is kept for others, after what was asked before; then `on_spilled` or
+    `on_spill_refused`. `content` makes its bytes as in `Store`."""
+
+    key: str
+    content: Callable[[], Iterable[Piece]]
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Read back what was spilled; then `on_fetched` or `on_unreadable`."""
+
+    key: str
+
+
+@dataclass(frozen=True)
+class Discard:
+    """Delete what was spilled: nobody needs it any more. What the store refuses to delete is left."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Tell:
     """A message to the coordinator."""
 
@@ -98,5 +121,5 @@ class Sweep:
     partitions: frozenset[str]
 
 
-PartitionEffect = Send | Grant | Store | Write | Publish | PublishTentative | Tell
+PartitionEffect = Send | Grant | Store | Spill | Fetch | Discard | Write | Publish | PublishTentative | Tell
 CoordinatorEffect = Order | Delete | Sweep

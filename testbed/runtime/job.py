@@ -164,6 +164,11 @@ class Job(TypedJson):
             raise BadInput("capacity", self.capacity, f"{least} or more, to start {partitions} partitions")
 
     @property
+    def partition_limits(self) -> PartitionLimits:
+        """Output is kept for others only if they may go back alone."""
+        return self.limits if self.strategy.partial else replace(self.limits, retained_bytes=None)
+
+    @property
     def batching(self) -> Batching:
         """How partitions that work by batches cut them, and take checkpoints at their borders."""
         return Batching(round(self.batch_length_s * 1e9), round(self.checkpoint_interval_s / self.batch_length_s))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import pyarrow as pa
@@ -22,7 +22,21 @@ from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import Checkpoint, Line
 from testbed.core.control import Restore, Stored, TurnedTentative, Unreadable, decode_message, encode_message
 from testbed.core.coordinator import Coordinator, Phase
-from testbed.core.effects import Delete, Grant, Order, Publish, PublishTentative, Send, Store, Sweep, Tell, Write
+from testbed.core.effects import (
+    Delete,
+    Discard,
+    Fetch,
+    Grant,
+    Order,
+    Publish,
+    PublishTentative,
+    Send,
+    Spill,
+    Store,
+    Sweep,
+    Tell,
+    Write,
+)
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition, PartitionLimits
 from testbed.core.progress import Tally
@@ -57,7 +71,8 @@ class SimulationResult:
     both what was tentative.
 
     recoveries   all of them; `resumed` those that did not go back to the beginning
-    fallbacks    how often a partition could not read what it was to go back to
+    fallbacks    how often a partition could not read what it was to go back to, or what it had kept for others
+    spilled      objects with retained output that were stored; `fetched` those that were read back
     """
 
     published: Counter[tuple] = field(default_factory=Counter)
@@ -69,6 +84,8 @@ class SimulationResult:
     recoveries: int = 0
     resumed: int = 0
     fallbacks: int = 0
+    spilled: int = 0
+    fetched: int = 0
     steps: int = 0
 
 
@@ -105,6 +122,8 @@ class Simulation:
         self._batching = batching or Batching(10, 2)
         self._expected, self._away = expected, 0
         self._inputs, self._limits = inputs, limits or PartitionLimits()
+        if recovery is None or not recovery.partial:
+            self._limits = replace(self._limits, retained_bytes=None)
         self._refusals, self._timers, self._returns = refusals, timers, returns
         self._observer = observer or Observer()
         self._random = Random(seed)
@@ -118,8 +137,7 @@ class Simulation:
         self._committed: dict[int, int] = {}
         self.workers: list[Worker] = []
         self._isolated: list[Worker] = []
-        credit = self._limits.frames_in_flight
-        self._invariants = Invariants(layout, self.coordinator, self.network, self.workers, credit)
+        self._invariants = Invariants(layout, self.coordinator, self.network, self.workers, self._limits)
         for _ in range(slots):
             self._join()
 
@@ -141,6 +159,7 @@ class Simulation:
             self._count_all(worker)
             for partition in worker.partitions.values() if self.protocol.by_batch else ():
                 self._invariants.tentative.check_corrected(partition)
+                self._invariants.memory.check_left(partition, self.store.keys())
         return self.outcome
 
     def _possible(self) -> list[tuple]:
@@ -236,14 +255,36 @@ class Simulation:
         return Partition(layout, count, self._schemas, self.protocol, self._limits)
 
     def _stored(self, worker: Worker) -> None:
+        """The store does what a partition has asked for."""
         number, effect = worker.storing.popleft()
-        checkpoint = effect.checkpoint
-        if self._random.random() < self._refusals:
-            self._at(worker, number, Partition.on_store_failed, checkpoint.epoch, checkpoint.number)
-            return
-        for key, content in effect.objects.items():
-            self.store.put(key, content())
-        self._at(worker, number, Partition.on_stored, checkpoint.epoch, checkpoint.number)
+        refused = self._random.random() < self._refusals
+        match effect:
+            case Store(of) if refused:
+                self._at(worker, number, Partition.on_store_failed, of.epoch, of.number)
+            case Store(of):
+                for key, content in effect.objects.items():
+                    self.store.put(key, content())
+                self._at(worker, number, Partition.on_stored, of.epoch, of.number)
+            case Spill(key) if refused:
+                self._at(worker, number, BatchedPartition.on_spill_refused, key)
+            case Spill(key, content):
+                self.outcome.spilled += 1
+                self.store.put(key, content())
+                self._at(worker, number, BatchedPartition.on_spilled, key)
+            case Fetch(key):
+                self._fetch(worker, number, key)
+            case Discard(keys):
+                for key in keys:
+                    self.store.delete(key)
+
+    def _fetch(self, worker: Worker, number: int, key: str) -> None:
+        try:
+            data = self.store.get(key)
+        except UnreadableObject:
+            self._at(worker, number, BatchedPartition.on_unreadable, key)
+        else:
+            self.outcome.fetched += 1
+            self._at(worker, number, BatchedPartition.on_fetched, key, data)
 
     def _publish(self, worker: Worker) -> None:
         number, effect = worker.publishing.popleft()
@@ -330,6 +371,8 @@ class Simulation:
                         out = self._committed.get(partition.number, 0)
                         self._invariants.check_stored(worker, checkpoint, last, out)
                         self._invariants.tentative.check_checkpoint(partition, checkpoint, last)
+                    worker.storing.append((partition.number, effect))
+                case Spill() | Fetch() | Discard():
                     worker.storing.append((partition.number, effect))
                 case Write(batch):
                     _add_rows(self.outcome.written, batch)

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from testbed.core.by_batch.cutting import BORDER
 from testbed.core.by_batch.retained import Retained
+from testbed.core.effects import Send
 from testbed.core.frames import Frame, FrameKind
+from testbed.core.layout import PartitionLayout
 from testbed.core.links import OutputLink
 from testbed.core.sending import Sending
 
 _TENTATIVE = {FrameKind.DATA: FrameKind.TENTATIVE, FrameKind.BORDER: FrameKind.TENTATIVE_BORDER}
+
+
+@dataclass
+class _Backlog:
+    """What a channel that began anew has yet to send of what is retained.
+
+    next    the place of the first frame that has not been sent
+    until   the frames before this place do not hold the partition up; None until all are ready to go on
+    """
+
+    next: int
+    until: int | None = None
+
+    @property
+    def holds_up(self) -> bool:
+        return self.until is not None and self.next >= self.until
 
 
 class BatchSending(Sending):
@@ -24,24 +42,26 @@ class BatchSending(Sending):
     restored, the channel begins anew with what was sent since the receiver's checkpoint. That backlog does not hold the
     partition up, so that the other receivers go on; what is sent after it does.
 
+    retained    what is kept
     tentative   whether what is sent misses input: then it is not numbered, nor retained
     """
 
-    def __init__(self, *parts: Any) -> None:
-        """`parts`: as of `Sending`."""
-        super().__init__(*parts)
-        self._retained = Retained(self._links, 0)
+    def __init__(self, layout: PartitionLayout, *parts: Any) -> None:
+        """`parts`: as of `Sending`; the last is `retained_bytes` of `PartitionLimits`."""
+        *common, self._retained_bytes = parts
+        super().__init__(layout, *common)
+        self._name = layout.name
+        self.retained = Retained(self._links, 0)
         self._down: frozenset[int] = frozenset()
-        self._awaiting_go: frozenset[int] = frozenset()
-        self._backlog: dict[int, int] = {}  # by channel: how many frames of it have yet to be sent
+        self._backlogs: dict[int, _Backlog] = {}
         self.tentative = False
 
     def restore_at(self, epoch: int, sent: Mapping[int, int], number: int) -> None:
         """Go on in this epoch at the checkpoint with this number."""
         super().restore(epoch, sent, ())
-        self._retained = Retained(self._links, number)
-        self._down = self._awaiting_go = frozenset()
-        self._backlog, self.tentative = {}, False
+        stem, most_bytes = f"{self._name}/sent-{{}}-{epoch}", self._retained_bytes or 0
+        self.retained = Retained(self._links, number, stem, most_bytes, self._effects)
+        self._down, self._backlogs, self.tentative = frozenset(), {}, False
 
     def end_batch(self, batch: int) -> None:
         """All of a batch has been sent."""
@@ -54,11 +74,11 @@ class BatchSending(Sending):
 
     def mark(self, number: int) -> None:
         """A checkpoint is taken."""
-        self._retained.mark(number)
+        self.retained.mark(number)
 
     def trim(self, number: int) -> None:
         """No recovery will go behind the checkpoint with this number."""
-        self._retained.trim(number)
+        self.retained.trim(number)
 
     def lose(self, receivers: Collection[int]) -> None:
         """These partitions have failed."""
@@ -66,7 +86,7 @@ class BatchSending(Sending):
         self._down |= {link.channel.id for link in lost}
         for link in lost:
             link.waiting.clear()
-            self._backlog.pop(link.channel.id, None)
+            self._end_backlog(link.channel.id)
 
     def rejoin(self, epoch: int, channels: Iterable[int], number: int) -> None:
         """The receivers of these channels are back at their checkpoint with this number; they begin with `go_on`."""
@@ -74,33 +94,46 @@ class BatchSending(Sending):
         for channel in found:
             link = self._links[channel]
             link.restore(epoch, link.sent, self._frames_in_flight)
-            link.waiting.extend(replace(each, epoch=epoch) for each in self._retained.after(channel, number))
-        self._down, self._awaiting_go = self._down - found, self._awaiting_go | found
+            self._end_backlog(channel)
+            self._backlogs[channel] = _Backlog(self.retained.since(channel, number))
+        self._down -= found
 
     def go_on(self, epoch: int) -> None:
         """Send on the channels that began anew in this epoch."""
-        found = {channel for channel in self._awaiting_go if self._links[channel].epoch == epoch}
-        self._awaiting_go -= found
-        for channel in found:
-            self._backlog[channel] = len(self._links[channel].waiting)
-            if self._started:
-                self._flush(self._links[channel])
+        for channel in self.awaiting_go:
+            link = self._links[channel]
+            if link.epoch == epoch:
+                self._backlogs[channel].until = self.retained.end(channel)
+                if self._started:
+                    self._flush(link)
+
+    def on_fetched(self, key: str, frames: Sequence[Frame]) -> None:
+        """Retained output is in memory again."""
+        channel = self.retained.on_fetched(key, frames)
+        if channel is not None and self._started:
+            self._flush(self._links[channel])
 
     @property
     def congested(self) -> bool:
-        """Whether something waits for credit that is no backlog."""
-        exempt = self._awaiting_go.union(self._backlog)
-        return any(link.waiting for channel, link in self._links.items() if channel not in exempt)
+        """Whether something waits for credit that is no backlog, or more is retained than the store takes in."""
+        if not self._backlogs:
+            return self.retained.overfull or super().congested
+        late = any(each.holds_up for each in self._backlogs.values())
+        waits = any(link.waiting for channel, link in self._links.items() if channel not in self._backlogs)
+        return self.retained.overfull or late or waits
 
     @property
-    def retained_frames(self) -> int:
-        """How many frames are retained."""
-        return self._retained.frames
+    def empty(self) -> bool:
+        return not self._backlogs and super().empty
 
     @property
-    def retained_from(self) -> int:
-        """The checkpoint since which all is retained."""
-        return self._retained.number
+    def replaying(self) -> bool:
+        return bool(self._backlogs) or super().replaying
+
+    @property
+    def awaiting_go(self) -> frozenset[int]:
+        """The channels that have begun anew and send nothing yet."""
+        return frozenset(channel for channel, each in self._backlogs.items() if each.until is None)
 
     @property
     def unheard(self) -> frozenset[int]:
@@ -110,11 +143,6 @@ class BatchSending(Sending):
     def credit(self, channel: int) -> int:
         """How many more frames may be sent on a channel."""
         return self._links[channel].credit
-
-    @property
-    def retains_tentative(self) -> bool:
-        """Whether something is retained that is not exact."""
-        return self._retained.has_other_than(FrameKind.DATA, FrameKind.BORDER)
 
     def _kind(self, exact: FrameKind) -> FrameKind:
         return _TENTATIVE[exact] if self.tentative else exact
@@ -127,19 +155,36 @@ class BatchSending(Sending):
         self._post(link, Frame(kind, link.epoch, link.channel.id, link.sent, watermark_ns, b"", batch))
 
     def _post(self, link: OutputLink, frame: Frame) -> None:
-        if not self.tentative:
-            self._retained.add(frame)
-        if link.channel.id in self._down:
+        """While a channel has a backlog, exact frames are sent as part of it; tentative ones wait behind it."""
+        channel = link.channel.id
+        if not self.tentative and self._retained_bytes is not None:
+            self.retained.add(frame)
+        if channel in self._down or (channel in self._backlogs and not self.tentative):
             self._tally.protocol_bytes += frame.protocol_bytes()
         else:
             super()._post(link, frame)
 
     def _flush(self, link: OutputLink) -> None:
-        channel, before = link.channel.id, len(link.waiting)
-        if channel in self._awaiting_go:
+        channel = link.channel.id
+        if channel in self._backlogs:
+            self._send_backlog(link, self._backlogs[channel])
+        if channel not in self._backlogs:
+            super()._flush(link)
+
+    def _send_backlog(self, link: OutputLink, backlog: _Backlog) -> None:
+        """Send what is retained, as far as there is credit and it is in memory."""
+        channel = link.channel.id
+        if backlog.until is None:
             return
-        super()._flush(link)
-        if channel in self._backlog:
-            self._backlog[channel] -= before - len(link.waiting)
-            if self._backlog[channel] <= 0:
-                del self._backlog[channel]
+        while backlog.next < self.retained.end(channel):
+            frame = self.retained.read(channel, backlog.next) if link.credit > 0 else None
+            if frame is None:
+                return
+            link.credit -= 1
+            backlog.next += 1
+            self._effects.append(Send(replace(frame, epoch=link.epoch)))
+        self._end_backlog(channel)
+
+    def _end_backlog(self, channel: int) -> None:
+        if self._backlogs.pop(channel, None) is not None:
+            self.retained.leave(channel)

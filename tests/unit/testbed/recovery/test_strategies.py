@@ -77,7 +77,7 @@ def test_survivors_keep_their_life(strategy):
 def test_what_is_retained_is_let_go():
     simulation = simulated("joined", "passive", 0, faults=[], spare_lines=0)
     simulation.run()
-    kept = sum(p.retained_frames for worker in simulation.workers for p in worker.partitions.values())
+    kept = sum(p.retained.frames for worker in simulation.workers for p in worker.partitions.values())
     assert 0 < kept < simulation.network.numbered / 3
 
 
