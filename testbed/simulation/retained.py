@@ -1,0 +1,52 @@
+"""How much of what it keeps for others a simulated partition may have in memory."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection
+
+from experiments.errors import AftershockError
+from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.by_batch.retained import HELD_UP_AT
+from testbed.core.by_batch.segments import Segment, held_bytes
+from testbed.core.partition import PartitionLimits
+
+
+class TooMuchRetained(AftershockError):
+    """A partition has more retained output in memory than it may."""
+
+
+class RetainedMemory:
+    """A partition that has too much in memory finishes what it is about, and takes in nothing more."""
+
+    def __init__(self, limits: PartitionLimits) -> None:
+        self._most = limits.retained_bytes
+        self._before: dict[tuple[int, int], int] = {}
+
+    def check(self, partition: BatchedPartition) -> None:
+        """After every step. Raises `TooMuchRetained`."""
+        name, life = partition.layout.name, (partition.number, partition.epoch)
+        in_memory = [each for each in partition.retained.segments if each.frames]
+        if self._most is None:
+            if in_memory:
+                raise TooMuchRetained(f"{name} keeps output that nobody asks for")
+            return
+        held = sum(held_bytes(frame) for each in in_memory if not each.stored for frame in each.frames or ())
+        before = self._before.get(life, 0)
+        if held > before > HELD_UP_AT * self._most:
+            raise TooMuchRetained(f"{name} had {before} bytes of retained output in memory and now has {held}")
+        self._before[life] = held
+        self._check_read_back(name, in_memory)
+
+    def check_left(self, partition: BatchedPartition, stored: Collection[str]) -> None:
+        """At the end, with all keys of the store: of this life it has what the partition may need, and no more."""
+        of_life = re.compile(rf"{re.escape(partition.layout.name)}/sent-\d+-{partition.epoch}")
+        left = {key for key in stored if of_life.fullmatch(key)}
+        if left != partition.retained.keys:
+            raise TooMuchRetained(f"{partition.layout.name} has {sorted(left)}, and needs {partition.retained.keys}")
+
+    def _check_read_back(self, name: str, in_memory: list[Segment]) -> None:
+        read_back = Counter(each.channel for each in in_memory if each.stored)
+        if read_back and max(read_back.values()) > 1:
+            raise TooMuchRetained(f"{name} has more than one segment of a channel read back")
