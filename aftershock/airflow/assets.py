@@ -19,7 +19,7 @@ TABLES = (
         "partition_checkpoints",
         "ledger",
     ),
-    *("latency", "throughput", "hosts", "quality", "predictions"),
+    *("latency", "throughput", "hosts", "tentative", "quality", "predictions"),
     *("replayed_recoveries", "useful_time", "verdicts"),
 )
 RUNS = "runs"  # in the extra of an event: the ids of the runs that have the table

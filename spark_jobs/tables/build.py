@@ -330,7 +330,8 @@ def _run_row(logs: Logs) -> Row:
         message_overhead=logs.message_overhead,
         bracket=rows.bracket(logs.journal("search", SEARCH)),
         moved_s=rows.clock_step_s(logs.journal("machine", MACHINE), logs.window),
-    ) | totals(logs.tentative)
+        **totals(logs.tentative),
+    )
 
 
 def _judge(logs: Logs) -> None:

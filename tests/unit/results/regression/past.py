@@ -14,7 +14,7 @@ from tests.unit.results.synthetic import START_NS, write_table
 
 DAY_NS = 86_400 * 10**9
 FACTS = {field.name: "any" if field.type == TEXT else 0 for field in TABLES["runs"]}
-NOT_MEASURED = dict.fromkeys(("utilization", "sustainable_rate"))
+NOT_MEASURED = dict.fromkeys(("utilization", "sustainable_rate", "tentative_accuracy"))
 
 
 def write_run(run_id: str, night: float, *, seed: int = 1, facts: dict[str, Any] | None = None, **status: Any) -> None:

@@ -10,7 +10,7 @@ from testbed.core.coordinator import Coordinator
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import QueryCentric
 from testbed.recovery.query_partitions import available
-from testbed.simulation import CrashMoment, Fault, Simulation, run
+from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.hashtag_queries import exact, inputs, laid_out
 
 SECOND = 10**9
@@ -32,12 +32,8 @@ class BurstSimulation(Simulation):
         self.capacity, self.wanted, self.arrivals = capacity, exact(spec, given), []
         recovery = QueryCentric(capacity, planner, priorities)
         options = {"slots": workers, "faults": faults, "batching": Batching(SECOND, 1), "expected": self.wanted}
-        super().__init__(layout, PROTOCOLS["batch-aligned"], given, seed, recovery=recovery, **options)
-
-    def run(self, monkeypatch):
-        """Hosts take minutes, and streams take milliseconds."""
-        monkeypatch.setattr(run, "RETURNS", 0.0)
-        return super().run()
+        # Hosts take minutes, and streams take milliseconds.
+        super().__init__(layout, PROTOCOLS["batch-aligned"], given, seed, recovery=recovery, returns=0.0, **options)
 
     def _return(self):
         there = available(self.layout, self.coordinator.down)

@@ -100,11 +100,11 @@ def simulated(spec, seed, planner="best-density"):
 
 
 @pytest.mark.parametrize(("spec", "seeds"), [(TWO, 12), (FIFTEEN, 2)])
-def test_bursts_lose_nothing_and_recovered_queries_put_out_all_before_the_next_arrival(spec, seeds, monkeypatch):
+def test_bursts_lose_nothing_and_recovered_queries_put_out_all_before_the_next_arrival(spec, seeds):
     early = 0
     for seed in range(seeds):
         simulation = simulated(spec, seed)
-        assert simulation.run(monkeypatch).published == simulation.wanted, f"seed {seed}"
+        assert simulation.run().published == simulation.wanted, f"seed {seed}"
         assert len(simulation.arrivals) == simulation.outcome.crashes >= 2
         early += simulation.is_early
     assert early
@@ -112,11 +112,11 @@ def test_bursts_lose_nothing_and_recovered_queries_put_out_all_before_the_next_a
 
 @pytest.mark.extended
 @pytest.mark.parametrize("part", range(8))
-def test_a_thousand_bursts(part, monkeypatch):
+def test_a_thousand_bursts(part):
     crashes = early = 0
     for seed in range(part * SHARE, (part + 1) * SHARE):
         simulation = simulated(TWO, seed, list(PLANNERS)[seed % len(PLANNERS)])
-        assert simulation.run(monkeypatch).published == simulation.wanted, f"seed {seed}"
+        assert simulation.run().published == simulation.wanted, f"seed {seed}"
         crashes, early = crashes + simulation.outcome.crashes, early + simulation.is_early
     assert crashes > 2 * SHARE
     assert early > SHARE / 4
@@ -162,7 +162,7 @@ def test_an_error_in_bursts_is_noticed(plant, monkeypatch):
         simulation = None
         try:
             simulation = simulated(TWO, seed)
-            simulation.run(monkeypatch)
+            simulation.run()
         except (AftershockError, Late, Overloaded) as error:
             found.append(repr(error))
             break
