@@ -19,7 +19,9 @@ from tests.unit.testbed.runs import oracle
 
 SCHEMA = pa.schema([("key", pa.int64()), ("name", pa.string())])
 BOUND, ROWS = 100_000, 50
-LITTLE = PartitionLimits(retained_bytes=6000)
+LITTLE = PartitionLimits(retained_bytes=3000)
+SHUFFLED = [flow for flow in FLOWS if flow != "chain"]  # else a slot has all that a lost partition sends to
+AWAY = 0.005  # whoever is away comes late, so that much is sent meanwhile
 
 
 def frame(channel, sequence):
@@ -119,11 +121,11 @@ def test_a_partition_waits_for_a_store_that_refuses_and_goes_on_once_it_takes():
     assert retained.read(0, 0) is None
 
 
-@pytest.mark.parametrize(("flow", "strategy"), [*((flow, "passive") for flow in FLOWS), ("joined", "blocking")])
+@pytest.mark.parametrize(("flow", "strategy"), [*((flow, "passive") for flow in SHUFFLED), ("joined", "blocking")])
 def test_nothing_is_lost_or_doubled_with_output_that_is_spilled(flow, strategy):
     fetched = 0
     for seed in range(4):
-        outcome = simulated(flow, strategy, seed, limits=LITTLE, refusals=0.2 * (seed % 2), tentative=seed > 2).run()
+        outcome = simulated(flow, strategy, seed, limits=LITTLE, refusals=0.2 * (seed % 2), returns=AWAY).run()
         assert outcome.published == oracle(flow), f"seed {seed}"
         fetched += outcome.fetched
     assert fetched
@@ -135,7 +137,7 @@ def test_a_thousand_schedules_with_output_that_is_spilled(part):
     spilled = fetched = 0
     for seed in range(part * 250, (part + 1) * 250):
         limits = replace(LITTLE, retained_bytes=1 + 3000 * (seed % 4), frames_in_flight=1 + seed % 8)
-        outcome = simulated("tiny", "passive", seed, limits=limits, refusals=0.1 * (seed % 3)).run()
+        outcome = simulated("tiny", "passive", seed, limits=limits, refusals=0.1 * (seed % 3), returns=AWAY).run()
         assert outcome.published == oracle("tiny"), f"seed {seed}"
         spilled, fetched = spilled + outcome.spilled, fetched + outcome.fetched
     assert spilled > 1000
@@ -147,7 +149,7 @@ def test_spilled_output_that_is_spoilt_costs_a_line_and_no_record():
     for seed in range(20):
         spoiling = [Fault(CrashMoment.ANY, 300 + 7 * seed, late=True, spoils=True), Fault(CrashMoment.ANY, 5)]
         limits = replace(LITTLE, retained_bytes=1)
-        outcome = simulated("tiny", "passive", seed, faults=spoiling, limits=limits).run()
+        outcome = simulated("tiny", "passive", seed, faults=spoiling, limits=limits, returns=AWAY).run()
         assert outcome.published == oracle("tiny"), f"seed {seed}"
         spoilt += outcome.fallbacks
     assert spoilt > 2
@@ -214,7 +216,7 @@ def notice(seed, strategy="passive", **options):
     flow = ("tiny", "chain", "joined")[seed % 3]
     limits = replace(LITTLE, retained_bytes=1 + 3000 * (seed % 3))
     try:
-        outcome = simulated(flow, strategy, seed, limits=limits, **options).run()
+        outcome = simulated(flow, strategy, seed, limits=limits, returns=AWAY, **options).run()
     except (AftershockError, IndexError) as error:
         return repr(error)
     return None if outcome.published == oracle(flow) else "other output than without faults"
