@@ -159,7 +159,14 @@ class EngineSpec(Spec):
 
     @property
     def takes_checkpoints(self) -> bool:
-        """Whether the query is ever checkpointed, and with that its output committed; protocol `none` does neither."""
+        """Whether the query is ever checkpointed, and with that its output committed: not with protocol `none`, nor if
+        what is lost is made again from the sources."""
+        never = self.protocol_run is Protocol.NONE or self.recovery_run is RecoveryMode.SOURCE_REPLAY
+        return self.works_in_batches or not never
+
+    @property
+    def puts_out_once(self) -> bool:
+        """Whether a failure duplicates no output: not with protocol `none`, whose output has no numbers."""
         return self.works_in_batches or self.protocol_run is not Protocol.NONE
 
     @property
@@ -241,6 +248,11 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
     if engine.tentative_run and not engine.recovers_in_parts:
         allowed = f"left out unless engine.recovery is {names(PARTIAL)}: only then do survivors go on"
         raise Misfit("engine.tentative", engine.tentative_run, allowed)
+    if engine.tentative_run and mode is RecoveryMode.SOURCE_REPLAY:
+        allowed = "left out with engine.recovery source-replay: whoever missed input has no checkpoint to go back to"
+        raise Misfit("engine.tentative", engine.tentative_run, allowed)
+    if engine.store and mode is RecoveryMode.SOURCE_REPLAY:
+        raise Misfit("engine.store", engine.store, "left out with engine.recovery source-replay: nothing is stored")
     for name in ("planner", "capacity"):
         if mode is not RecoveryMode.QUERY_CENTRIC and (value := getattr(engine, name)) is not None:
             raise Misfit(f"engine.{name}", str(value), "left out unless engine.recovery is query-centric")

@@ -18,12 +18,13 @@ class RecoveryMode(StrEnum):
     BLOCKING = "blocking"  # the lost partitions go back, once all of them can
     PASSIVE = "passive"  # each lost partition goes back as soon as it can
     QUERY_CENTRIC = "query-centric"  # lost partitions go back query by query, as slots come that have room for them
+    SOURCE_REPLAY = "source-replay"  # the lost partitions and all upstream of them begin anew; nobody takes checkpoints
 
 
 OF_STRUCTURED_STREAMING = (RecoveryMode.QUERY, RecoveryMode.TASK)
 OF_THE_TESTBED = tuple(each for each in RecoveryMode if each not in OF_STRUCTURED_STREAMING)
 # Partitions that were not lost go on.
-PARTIAL = (RecoveryMode.BLOCKING, RecoveryMode.PASSIVE, RecoveryMode.QUERY_CENTRIC)
+PARTIAL = (RecoveryMode.BLOCKING, RecoveryMode.PASSIVE, RecoveryMode.QUERY_CENTRIC, RecoveryMode.SOURCE_REPLAY)
 
 
 class RecoveryPlanner(StrEnum):

@@ -7,9 +7,11 @@ knows no strategy by name; `by_name` is for whoever reads an experiment.
 from experiments.errors import BadInput
 from testbed.core.recovery import Global, Recovery, World
 from testbed.recovery.query_centric import QueryCentric
-from testbed.recovery.strategies import Blocking, Passive
+from testbed.recovery.strategies import Blocking, Passive, SourceReplay
 
-STRATEGIES: dict[str, type[Recovery]] = {each.name: each for each in (Global, Blocking, Passive, QueryCentric)}
+STRATEGIES: dict[str, type[Recovery]] = {
+    each.name: each for each in (Global, Blocking, Passive, QueryCentric, SourceReplay)
+}
 
 
 def by_name(name: str) -> type[Recovery]:
@@ -19,4 +21,14 @@ def by_name(name: str) -> type[Recovery]:
     return STRATEGIES[name]
 
 
-__all__ = ["STRATEGIES", "Blocking", "Global", "Passive", "QueryCentric", "Recovery", "World", "by_name"]
+__all__ = [
+    "STRATEGIES",
+    "Blocking",
+    "Global",
+    "Passive",
+    "QueryCentric",
+    "Recovery",
+    "SourceReplay",
+    "World",
+    "by_name",
+]

@@ -131,8 +131,8 @@ class Job(TypedJson):
             raise BadInput("batch_length_s", self.batch_length_s, allowed)
         if (why := self.strategy.check(self.protocol_class)) is not None:
             raise BadInput("recovery", self.recovery, why)
-        if self.tentative and not self.strategy.partial:
-            raise BadInput("tentative", self.tentative, f"off with recovery {self.recovery}: nobody goes on meanwhile")
+        if self.tentative and (why := self.strategy.why_not_tentative()) is not None:
+            raise BadInput("tentative", self.tentative, why)
         if self.input.rate <= 0:
             raise BadInput("input.rate", self.input.rate, "more than 0")
         layout = self.layout()
@@ -166,12 +166,13 @@ class Job(TypedJson):
     @property
     def partition_limits(self) -> PartitionLimits:
         """Output is kept for others only if they may go back alone."""
-        return self.limits if self.strategy.partial else replace(self.limits, retained_bytes=None)
+        return self.limits if self.strategy.keeps_output() else replace(self.limits, retained_bytes=None)
 
     @property
     def batching(self) -> Batching:
         """How partitions that work by batches cut them, and take checkpoints at their borders."""
-        return Batching(round(self.batch_length_s * 1e9), round(self.checkpoint_interval_s / self.batch_length_s))
+        batches = round(self.checkpoint_interval_s / self.batch_length_s)
+        return Batching(round(self.batch_length_s * 1e9), None if self.strategy.from_sources else batches)
 
     def layout(self) -> Layout:
         """The same on every host."""

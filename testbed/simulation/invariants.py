@@ -99,9 +99,12 @@ class Invariants:
         if waiting:
             raise InvariantBroken(f"checkpoint {checkpoint.number} is stored before output {waiting} is out")
 
-    def check_restored(self, worker: Worker, number: int) -> None:
-        """A strategy that restores parts leaves exact survivors alone, unless something could not be read."""
+    def check_restored(self, worker: Worker, number: int, feeding: frozenset[int]) -> None:
+        """A strategy that restores parts leaves exact survivors alone, unless something could not be read; `feeding`: but
+        for those that lost partitions get their input from, where nothing else has it."""
         partition = worker.partitions.get(number)
+        if number in feeding:
+            return
         if partition is not None and not (isinstance(partition, BatchedPartition) and partition.tentative):
             raise InvariantBroken(f"{self._layout.partitions[number].name} is restored and was not lost")
 

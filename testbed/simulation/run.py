@@ -120,15 +120,18 @@ class Simulation:
         self.store = MemoryStore()
         self.coordinator = Coordinator(layout, protocol, slots, spare_lines, recovery, tentative)
         self._batching = batching or Batching(10, 2)
+        if recovery is not None and recovery.from_sources:
+            self._batching = replace(self._batching, per_checkpoint=None)
         self._expected, self._away = expected, 0
         self._inputs, self._limits = inputs, limits or PartitionLimits()
-        if recovery is None or not recovery.partial:
+        if recovery is None or not recovery.keeps_output():
             self._limits = replace(self._limits, retained_bytes=None)
         self._refusals, self._timers, self._returns = refusals, timers, returns
         self._observer = observer or Observer()
         self._random = Random(seed)
         self._faults = FaultSchedule(faults)
         self._partial = recovery is not None and recovery.partial
+        self._from_sources, self._fed = recovery is not None and recovery.from_sources, frozenset[int]()
         self._schemas = [channel.schema for channel in layout.channels]
         self.network = Network(layout, protocol.by_batch, self._random)
         self._lost: deque[str] = deque()
@@ -367,7 +370,7 @@ class Simulation:
                     grants.append((self.layout.channels[channel].sender, effect))
                 case Store(checkpoint):
                     if self.protocol.by_batch:
-                        last = checkpoint.number * self._batching.per_checkpoint - 1
+                        last = self._batching.last_before(checkpoint.number)
                         out = self._committed.get(partition.number, 0)
                         self._invariants.check_stored(worker, checkpoint, last, out)
                         self._invariants.tentative.check_checkpoint(partition, checkpoint, last)
@@ -398,7 +401,7 @@ class Simulation:
                     found = [worker for worker in self.workers if worker.name == name]
                     for worker in found:
                         if self._partial and isinstance(message, Restore) and message.epoch != self._fallback_epoch:
-                            self._invariants.check_restored(worker, partition)
+                            self._invariants.check_restored(worker, partition, self._fed)
                         worker.orders.append((partition, encode_message(message)))
                 case Delete(keys):
                     for key in keys:
@@ -410,6 +413,7 @@ class Simulation:
                     self.outcome.recoveries += epoch > 1
                     self.outcome.resumed += any(each.number for each in line)
                     self._observer.recovering(epoch, line)
+                    self._fed = self._feeding(partitions)
                     for key in set(self.store.keys()) - keep:
                         if key.partition("/")[0] in partitions:
                             self.store.delete(key)
@@ -418,6 +422,15 @@ class Simulation:
                         self._spoiling = not spoil(self.store, needed, self._random)
 
     # Looking around.
+
+    def _feeding(self, restored: frozenset[str]) -> frozenset[int]:
+        """Those of whom a strategy that replays from the sources needs that they begin anew: what nobody has of what is
+        restored, and all upstream of that."""
+        if not self._from_sources:
+            return frozenset()
+        there = {number for worker in self.workers for number in worker.partitions}
+        lost = {each.number for each in self.layout.partitions if each.name in restored} - there
+        return self.layout.with_upstream(lost)
 
     def _everyone(self) -> list[Worker]:
         return self.workers + self._isolated

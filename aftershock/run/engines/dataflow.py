@@ -111,13 +111,13 @@ class DataflowEngine(Engine):
 
 
 def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str) -> Job:
-    """The testbed's job, from topic to topic; without checkpoints no output is ever safe, so it goes out at once."""
+    """The testbed's job, from topic to topic; with protocol `none` no output is ever safe, so it goes out at once."""
     from testbed.core.partition import PartitionLimits
     from testbed.operators import Delivery
     from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 
     engine = experiment.engine
-    delivery = Delivery.EXACTLY_ONCE if engine.takes_checkpoints else Delivery.PLAIN
+    delivery = Delivery.EXACTLY_ONCE if engine.puts_out_once else Delivery.PLAIN
     return Job(
         run_id=run_id,
         workload=cast(NexmarkSpec | ReachabilitySpec, experiment.workload),  # the spec refuses others on the testbed

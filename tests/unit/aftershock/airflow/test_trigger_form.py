@@ -85,6 +85,7 @@ def test_a_choice_is_an_enumeration_and_an_optional_number_stays_bounded():
         "blocking",
         "passive",
         "query-centric",
+        "source-replay",
         None,
     ]
     assert fields["faults.duration"]["type"] == ["number", "null"]
