@@ -100,8 +100,10 @@ class Invariants:
             raise InvariantBroken(f"checkpoint {checkpoint.number} is stored before output {waiting} is out")
 
     def check_restored(self, worker: Worker, number: int, feeding: frozenset[int]) -> None:
-        """A strategy that restores parts leaves exact survivors alone, unless something could not be read; `feeding`: but
-        for those that lost partitions get their input from, where nothing else has it."""
+        """A strategy that restores parts leaves exact survivors alone, unless something could not be read.
+
+        `feeding`: but for those that lost partitions get their input from, where nothing else has it.
+        """
         partition = worker.partitions.get(number)
         if number in feeding:
             return

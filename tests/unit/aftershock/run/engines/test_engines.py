@@ -17,6 +17,7 @@ from experiments.spec import ClusterSpec, Experiment
 from infra.cluster import Handle
 from infra.services.startup import handle_of
 from journal.events.testbed import Finished
+from testbed.operators import Delivery
 
 ROOT = Path(__file__).parents[5]
 
@@ -65,3 +66,12 @@ def test_the_generator_reads_the_copies_of_an_own_jobs_input_on_the_cluster(hand
 def test_slots_that_stand_by_are_of_those_that_the_cluster_has_cores_for(handle, overrides, expected):
     job = dataflow.testbed_job(spec.load("dataflow-passive", overrides), handle, Path("store"), "run-1")
     assert (job.slots, job.standby, job.recovery) == expected
+
+
+def test_a_replay_from_the_sources_puts_out_each_batch_once_and_stores_nothing(handle):
+    job = dataflow.testbed_job(spec.load("dataflow-passive", ["engine.recovery=source-replay"]), handle, Path("s"), "r")
+    assert job.output.delivery is Delivery.EXACTLY_ONCE
+    assert (job.batching.per_checkpoint, job.partition_limits.retained_bytes) == (None, None)
+    passive = dataflow.testbed_job(spec.load("dataflow-passive"), handle, Path("s"), "r")
+    assert passive.batching.per_checkpoint
+    assert passive.partition_limits.retained_bytes
