@@ -20,13 +20,14 @@ from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec,
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
 RECORDS_PER_MESSAGE = 1024
 BATCH_LENGTH_S = 0.25
+SPARE_LINES = 1
 BUCKET = Spelling(
     r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
 )
 ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, without a user")
 OF_THE_TESTBED = (
     *("protocol", "records_per_message", "batch_length_s", "chaining", "standby", "tentative", "planner", "capacity"),
-    *("store", "store_endpoint"),
+    *("spare_lines", "store", "store_endpoint"),
 )
 
 
@@ -108,6 +109,15 @@ class EngineSpec(Spec):
             ge=1, le=1000, description="dataflow, recovery query-centric: partitions that a slot takes; an even share"
         ),
     ] = None
+    spare_lines: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=10,
+            description="dataflow, protocol coordinated: so many older lines are kept, in case objects of newer ones"
+            " can't be read; output waits until as many lines follow; 1",
+        ),
+    ] = None
     store: Annotated[
         Annotated[str, BUCKET] | None,
         Field(description="dataflow: s3://BUCKET/PREFIX for checkpoints; by default a directory of the cluster"),
@@ -141,6 +151,11 @@ class EngineSpec(Spec):
     def standby_run(self) -> int:
         """How many slots of the testbed stand by, given or by default."""
         return self.standby or 0
+
+    @property
+    def spare_lines_run(self) -> int:
+        """How many older lines of checkpoints the testbed keeps, given or by default."""
+        return SPARE_LINES if self.spare_lines is None else self.spare_lines
 
     @property
     def tentative_run(self) -> bool:
@@ -256,6 +271,8 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
     for name in ("planner", "capacity"):
         if mode is not RecoveryMode.QUERY_CENTRIC and (value := getattr(engine, name)) is not None:
             raise Misfit(f"engine.{name}", str(value), "left out unless engine.recovery is query-centric")
+    if engine.spare_lines is not None and engine.protocol_run is not Protocol.COORDINATED:
+        raise Misfit("engine.spare_lines", engine.spare_lines, "left out unless engine.protocol is coordinated")
     if engine.standby_run >= cores:
         allowed = f"at most {cores - 1}: of workers x worker_cores slots, one at least must host partitions"
         raise Misfit("engine.standby", engine.standby_run, allowed)

@@ -88,6 +88,7 @@ class Job(TypedJson):
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
     tentative               whether partitions go on without the input of those that are down
     planner, capacity       of recovery query-centric: `testbed.recovery.query_centric`
+    spare_lines             so many older lines are kept, in case objects of newer ones can't be read
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
     batch_length_s          by batches: what a batch covers of the time at which records were due
@@ -110,6 +111,7 @@ class Job(TypedJson):
     tentative: bool = False
     planner: str = BEST_DENSITY
     capacity: int | None = None
+    spare_lines: int = 1
     chaining: bool = True
     batch_length_s: float = 0.25
     checkpoint_interval_s: float = 5.0

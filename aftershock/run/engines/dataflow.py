@@ -126,6 +126,7 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         standby=engine.standby_run,
         recovery=engine.recovery_run.value,
         tentative=engine.tentative_run,
+        spare_lines=engine.spare_lines_run,
         planner=(engine.planner or RecoveryPlanner.BEST_DENSITY).value,
         capacity=engine.capacity,
         parallelism=engine.partitions,

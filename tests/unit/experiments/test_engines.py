@@ -142,6 +142,8 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine.recovery=source-replay", "engine.recovery", "global unless engine.protocol is batch-aligned"),
         ("engine.recovery=hope", "engine.recovery", "'passive', 'query-centric' or 'source-replay'"),
         ("engine.recovery=passive", "engine.recovery", "global unless engine.protocol is batch-aligned"),
+        ("engine.spare_lines=11", "engine.spare_lines", "10 or less"),
+        ("engine={name: dataflow, protocol: uncoordinated, spare_lines: 0}", "engine.spare_lines", "is coordinated"),
         ("engine.standby=2", "engine.standby", "at most 1: of workers x worker_cores slots, one at least must host"),
         ("engine.standby=-1", "engine.standby", "0 or more"),
         ("faults={events: [{at: 1, kind: driver-kill}]}", "faults", "any other kind with engine dataflow"),

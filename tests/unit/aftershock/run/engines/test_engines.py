@@ -75,3 +75,11 @@ def test_a_replay_from_the_sources_puts_out_each_batch_once_and_stores_nothing(h
     passive = dataflow.testbed_job(spec.load("dataflow-passive"), handle, Path("s"), "r")
     assert passive.batching.per_checkpoint
     assert passive.partition_limits.retained_bytes
+
+
+def test_how_many_older_lines_are_kept_is_the_experiments_choice(handle):
+    kept = [
+        dataflow.testbed_job(spec.load("dataflow-q12", given), handle, Path("s"), "r").spare_lines
+        for given in ([], ["engine.spare_lines=0"], ["engine.spare_lines=3"])
+    ]
+    assert kept == [1, 0, 3]
