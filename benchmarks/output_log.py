@@ -50,7 +50,7 @@ def prices(items: int, count: int, seed: int) -> Iterator[pa.RecordBatch]:
 
 
 def average(size: int) -> tuple[CountWindows, pa.Schema]:
-    operator = CountWindows("item", "price", "at_ns", size)
+    operator = CountWindows("item", "price", size, ("at_ns",))
     rows = operator.schema(SCHEMA)
     operator.open()
     return operator, rows

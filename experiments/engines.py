@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from experiments.cec_prices import CecPricesSpec
 from experiments.fault_kinds import FaultKind
 from experiments.field_types import Spelling
 from experiments.hashtags import HashtagsSpec
@@ -222,8 +223,8 @@ def check_engine(
 
 
 def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind]) -> None:
-    if not isinstance(workload, NexmarkSpec | ReachabilitySpec | LayeredSpec | HashtagsSpec):
-        allowed = "nexmark, reachability, window-tree, top-100, incidents or hashtags with engine dataflow"
+    if not isinstance(workload, NexmarkSpec | ReachabilitySpec | LayeredSpec | HashtagsSpec | CecPricesSpec):
+        allowed = "nexmark, reachability, window-tree, top-100, incidents, hashtags or cec-prices with engine dataflow"
         raise Misfit("workload.name", workload.name.value, allowed)
     if isinstance(workload, ReachabilitySpec) and engine.protocol_run in ACYCLIC_ONLY:
         others = ", ".join(each.value for each in Protocol if each not in ACYCLIC_ONLY)
@@ -242,6 +243,9 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
         name, reason = workload.name.value, "as many as its source has: the first of workload.parallelism"
         allowed = f"{workload.sources} with {name}, {reason}"
         raise Misfit("engine.partitions", engine.partitions, allowed)
+    if isinstance(workload, CecPricesSpec) and workload.items < engine.partitions:
+        reason = "each has all purchases of its items"
+        raise Misfit("workload.items", workload.items, f"at least {engine.partitions}, the partitions: {reason}")
     hosting = cores - engine.standby_run
     if engine.partitions < hosting and engine.recovery_run is not RecoveryMode.QUERY_CENTRIC:
         spare = " that does not stand by" if engine.standby_run else ""
@@ -294,6 +298,10 @@ def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, core
         raise Misfit("workload.name", workload.name.value, allowed)
     if isinstance(workload, LayeredSpec | HashtagsSpec):
         reason = "which decides itself what partition reads what"
+        allowed = f"wordcount, nexmark or own-job with engine structured-streaming, {reason}"
+        raise Misfit("workload.name", workload.name.value, allowed)
+    if isinstance(workload, CecPricesSpec):
+        reason = "which has no windows of so many records"
         allowed = f"wordcount, nexmark or own-job with engine structured-streaming, {reason}"
         raise Misfit("workload.name", workload.name.value, allowed)
     if engine.recovery_run not in OF_STRUCTURED_STREAMING:

@@ -44,6 +44,7 @@ class WorkloadName(StrEnum):
     TOP_100 = "top-100"
     INCIDENTS = "incidents"
     HASHTAGS = "hashtags"
+    CEC_PRICES = "cec-prices"
     OWN_JOB = "own-job"
 
 

@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from experiments.cec_prices import CecPricesSpec
 from experiments.field_types import Spelling
 from experiments.hashtags import HashtagsSpec
 from experiments.parsing import Misfit, Spec, user_path
@@ -162,6 +163,7 @@ TaggedSpec: TypeAlias = (
     | Annotated[Top100Spec, Tag("<top-100>")]
     | Annotated[IncidentsSpec, Tag("<incidents>")]
     | Annotated[HashtagsSpec, Tag("<hashtags>")]
+    | Annotated[CecPricesSpec, Tag("<cec-prices>")]
 )
 GeneratedSpec: TypeAlias = Annotated[TaggedSpec, Discriminator(_form), BeforeValidator(_named)]
 Topic = Annotated[
@@ -282,6 +284,7 @@ SPECS: dict[WorkloadName, type[Spec]] = {
     WorkloadName.TOP_100: Top100Spec,
     WorkloadName.INCIDENTS: IncidentsSpec,
     WorkloadName.HASHTAGS: HashtagsSpec,
+    WorkloadName.CEC_PRICES: CecPricesSpec,
     WorkloadName.OWN_JOB: OwnJobSpec,
 }
 

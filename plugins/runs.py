@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingRes
 from starlette.background import BackgroundTask
 
 from plugins import present
-from plugins.files import Folder, OwnFile, data_docs_index, report_file, send, served_files, table_file
+from plugins.files import Folder, OwnFile, data_docs_index, opened, report_file, send, served_files, table_file
 from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results.runs import store
@@ -144,9 +144,10 @@ def check(run: FinishedRun, name: str) -> FileResponse:
 @router.get("/runs/{run_id}/tables/{name}.csv")
 def table_as_csv(run: FinishedRun, name: str) -> Response:
     """Whole on disk before the answer begins, since a table that cannot be read is refused."""
-    with ExitStack() as on_error:
+    file = _table(run, name)
+    with opened(file) as stored, ExitStack() as on_error:
         written = on_error.enter_context(SpooledTemporaryFile(IN_MEMORY_BYTES))
-        for at, piece in enumerate(read_pieces(_table(run, name).path)):
+        for at, piece in enumerate(read_pieces(file.path, stored.fileno())):
             written.write(piece.to_csv(index=False, header=not at).encode())
         written.seek(0)
         on_error.pop_all()

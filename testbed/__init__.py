@@ -10,7 +10,7 @@
     simulation/  runs the state machines in one thread, in any order that channels allow, with crashes anywhere
     scaling/     simulates clusters of many workers with measured costs
     queries      the workloads as dataflows; `reachability` is the cyclic one; `window_tree`, `top_100` and
-                 `incidents` are those of `ppa`, `hashtags` those of `incremental`
+                 `incidents` are those of `ppa`, `hashtags` those of `incremental`, `cec_prices` that of `cec`
 
-May import `experiments`, `journal`, `workloads` and `infra.broker`. See docs/reference/testbed.md.
+May import `experiments`, `journal`, `workloads`, `models` and `infra.broker`. See docs/reference/testbed.md.
 """

@@ -1,7 +1,7 @@
-"""The workloads that the testbed has as dataflows: the cyclic one, those of two papers, and NexMark's queries.
+"""The workloads that the testbed has as dataflows: the cyclic one, those of papers, and NexMark's queries.
 
-`reachability`, `window_tree`, `top_100`, `incidents` and `hashtags` have the first. NexMark's queries are those of
-`workloads.nexmark.oracle`: each result once.
+`reachability`, `window_tree`, `top_100`, `incidents`, `hashtags` and `cec_prices` have the first. NexMark's queries are
+those of `workloads.nexmark.oracle`: each result once.
 
 A source is named by the kind of its events, and has the columns that the query needs of them; `position` is the event's
 in the stream, `at_ns` when it was due.
@@ -16,12 +16,14 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from experiments.cec_prices import CecPricesSpec
 from experiments.errors import BadInput
 from experiments.hashtags import HashtagsSpec
 from experiments.layered import LayeredSpec
 from experiments.ppa_queries import IncidentsSpec, Top100Spec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkQuery, NexmarkSpec, ReachabilitySpec
+from testbed.cec_prices import cec_prices, packed_averages
 from testbed.core.graph import Dataflow
 from testbed.hashtags import hashtags, packed_counts
 from testbed.incidents import incidents, packed_incidents
@@ -31,7 +33,9 @@ from testbed.top_100 import packed_entries, top_100
 from testbed.window_tree import packed_tuples, window_tree
 from workloads.schedule import NS_PER_MS
 
-TestbedWorkload: TypeAlias = NexmarkSpec | ReachabilitySpec | WindowTreeSpec | Top100Spec | IncidentsSpec | HashtagsSpec
+TestbedWorkload: TypeAlias = (
+    NexmarkSpec | ReachabilitySpec | WindowTreeSpec | Top100Spec | IncidentsSpec | HashtagsSpec | CecPricesSpec
+)
 Packed: TypeAlias = tuple[int, int, str, str]  # start_ms, end_ms, key, value
 
 BIDS, AUCTIONS, PERSONS, DUE = "bids", "auctions", "persons", "at_ns"
@@ -105,6 +109,8 @@ def dataflow(spec: TestbedWorkload, parallelism: int, delivery: Delivery) -> Dat
         return _layered(spec, parallelism, delivery)
     if isinstance(spec, HashtagsSpec):
         return hashtags(spec, parallelism, delivery)
+    if isinstance(spec, CecPricesSpec):
+        return cec_prices(spec, parallelism, delivery)
     if spec.query not in QUERIES:
         raise BadInput("workload.query", spec.query.value, ", ".join(QUERIES))
     return QUERIES[spec.query](spec, parallelism, delivery)
@@ -142,6 +148,9 @@ def as_messages(spec: TestbedWorkload, results: pa.RecordBatch, partitions: int)
         rows = packed_incidents(results, spec.window_ms)
     elif isinstance(spec, HashtagsSpec):
         rows = packed_counts(results, spec)
+    elif isinstance(spec, CecPricesSpec):
+        averages = packed_averages(results, spec)
+        rows = ((due, due, _place(position, partitions), value) for due, position, value in averages)
     else:
         rows = _PACKED[spec.query](results, partitions, spec.window_ms)
     for start_ms, end_ms, key, value in rows:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from experiments.workload_base import WorkloadName
 from experiments.workloads import GeneratedSpec, InputSpec, OwnJobSpec, WorkloadSpec
-from workloads import hashtags, incidents, reachability, recorded, top_100, window_tree
+from workloads import cec_prices, hashtags, incidents, reachability, recorded, top_100, window_tree
 from workloads.nexmark import messages
 from workloads.schedule import Schedule
 from workloads.wordcount import corpus
@@ -27,6 +27,7 @@ INPUTS: dict[WorkloadName, Callable[..., Input]] = {
     WorkloadName.TOP_100: top_100.records,
     WorkloadName.INCIDENTS: incidents.records,
     WorkloadName.HASHTAGS: hashtags.records,
+    WorkloadName.CEC_PRICES: cec_prices.records,
 }
 
 

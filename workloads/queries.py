@@ -8,7 +8,14 @@ from pyspark.sql import DataFrame
 
 from experiments.workload_base import WorkloadName
 from experiments.workloads import WorkloadSpec
-from workloads import hashtags_oracle, incidents_oracle, reachability_oracle, top_100_oracle, window_tree_oracle
+from workloads import (
+    cec_prices_oracle,
+    hashtags_oracle,
+    incidents_oracle,
+    reachability_oracle,
+    top_100_oracle,
+    window_tree_oracle,
+)
 from workloads.nexmark import oracle as nexmark_oracle
 from workloads.nexmark import queries as nexmark_queries
 from workloads.wordcount import query as wordcount
@@ -22,6 +29,7 @@ ORACLES: dict[WorkloadName, ModuleType] = {
     WorkloadName.TOP_100: top_100_oracle,
     WorkloadName.INCIDENTS: incidents_oracle,
     WorkloadName.HASHTAGS: hashtags_oracle,
+    WorkloadName.CEC_PRICES: cec_prices_oracle,
 }
 
 

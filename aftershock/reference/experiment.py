@@ -23,6 +23,7 @@ SECTIONS = (  # title, path, definition
     ("Workload top-100", "workload", "Top100Spec"),
     ("Workload incidents", "workload", "IncidentsSpec"),
     ("Workload hashtags", "workload", "HashtagsSpec"),
+    ("Workload cec-prices", "workload", "CecPricesSpec"),
     ("Workload own-job", "workload", "OwnJobSpec"),
     ("Input topic of an own job", "workload.inputs.TOPIC", "InputSpec"),
     ("Engine", "engine", "EngineSpec"),

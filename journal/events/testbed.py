@@ -75,6 +75,7 @@ class Recovering(Event, name="recovering"):
     """A recovery begins from a line of checkpoints: their numbers by partition, and where that has the sources.
 
     restored   the partitions that go back; the others go on
+    promoted   those that do not go back, because a copy takes their place
     reached    by partition that goes back how far it has ever been, by its reports: by input channel the number of the
                last data; of a source its position, on channel -1
     """
@@ -83,7 +84,16 @@ class Recovering(Event, name="recovering"):
     line: Mapping[str, int]
     positions: Positions
     restored: tuple[str, ...] = ()
+    promoted: tuple[str, ...] = ()
     reached: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Copied(Event, name="copied"):
+    """Which partitions have a copy now, and the worker that has it."""
+
+    epoch: int
+    workers: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -257,6 +267,7 @@ TESTBED: Vocabulary[Event] = Vocabulary(
     GuestRefused,
     SlotFailed,
     Recovering,
+    Copied,
     PartitionLoaded,
     PartitionReached,
     PartitionsAbsent,

@@ -15,6 +15,11 @@ from results.summary.findings import measured_row, took_effect
 
 DOWN, AT_WORK = ("detect", "restart", "warm-up"), ("useful", "idle", "checkpoint")
 ROUND = "round"  # stands for all partitions in the table of their checkpoints
+FEWEST_RECOVERIES = 2  # that were seen undisturbed, to say what one should take
+
+
+class Unreplayable(Exception):
+    """The tables lack an input of the replay; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +28,15 @@ class StruckFault:
 
     fault: int
     kind: str
-    hosts: int
+    targets: tuple[str, ...]
     struck_s: float
     back_s: float  # when its last host was healed; struck_s if none ever was
+    executors_s: float | None = None  # when its last host had a Spark executor again
+
+    @property
+    def hosts(self) -> int:
+        """How many it struck."""
+        return len(self.targets)
 
     @property
     def away_s(self) -> float:
@@ -142,7 +153,11 @@ class MeasuredProcess:
     def _strike(self, row: pd.Series) -> StruckFault:
         struck_s = self._seconds(row["actual_ns"])
         back_s = struck_s if pd.isna(row["healed_ns"]) else max(struck_s, self._seconds(row["healed_ns"]))
-        return StruckFault(int(row["fault"]), row["kind"], row["targets"].count(",") + 1, struck_s, back_s)
+        up_ns = row.get("executors_ns")  # tables of an older version lack it
+        executors_s = None if pd.isna(up_ns) else self._seconds(up_ns)
+        return StruckFault(
+            int(row["fault"]), row["kind"], tuple(row["targets"].split(",")), struck_s, back_s, executors_s
+        )
 
     @cached_property
     def outages(self) -> list[LedgerOutage]:
@@ -217,13 +232,23 @@ class MeasuredProcess:
         """Whether the engine reads its input batch by batch."""
         return self.experiment.engine.works_in_batches
 
+    def stops_all(self, strike: StruckFault) -> bool:
+        """Whether a fault stops the whole query; in mode task the hosts that are left go on."""
+        return self.experiment.engine.recovery_run is not RecoveryMode.TASK or strike.kind == FaultKind.DRIVER_KILL
+
     @property
     def lost_shares(self) -> list[float]:
         """How much each fault takes of the work since the last checkpoint: in mode task what its hosts held of it."""
-        if self.experiment.engine.recovery_run is not RecoveryMode.TASK:
-            return [1.0] * len(self.strikes)
         workers = self.experiment.cluster.workers
-        return [1.0 if s.kind == FaultKind.DRIVER_KILL else min(1.0, s.hosts / workers) for s in self.strikes]
+        return [1.0 if self.stops_all(each) else min(1.0, each.hosts / workers) for each in self.strikes]
+
+    @cached_property
+    def warm_up_batches(self) -> dict[int, tuple[float, float]]:
+        """When the first batch after each outage began and was committed, by the fault that began the outage [s]."""
+        warm_up = self._ledger[self._ledger["class"] == "warm-up"].dropna(subset=["batch", "fault"])
+        of = warm_up[["batch", "fault"]].merge(self._run.table("checkpoints"), on="batch")
+        found = zip(of["fault"], of["started_ns"].map(self._seconds), of["duration_s"], strict=True)
+        return {int(fault): (start_s, start_s + float(length_s)) for fault, start_s, length_s in found}
 
     def _seconds(self, at_ns: float) -> float:
         return (int(at_ns) - self.start_ns) / 1e9

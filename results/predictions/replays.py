@@ -15,16 +15,13 @@ from models.replay.micro_batches import MicroBatches
 from models.replay.periods import Periods, Rounds
 from models.replay.process import Faults, ReplayResult, replay
 from models.replay.work import Array, Work
-from results.predictions.process import MeasuredProcess, StruckFault
+from results.predictions.absences import absences
+from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, StruckFault, Unreplayable
 
 RUNS, SEED = 1000, 20_190
 PERCENTILES = (2.5, 97.5)
-FEWEST_FAULTS, FEWEST_COSTS, FEWEST_RECOVERIES = 3, 3, 2
+FEWEST_FAULTS, FEWEST_COSTS = 3, 3
 MOST_IDLE = 0.05  # of the window, under a load that saturates
-
-
-class Unreplayable(Exception):
-    """The tables lack an input of the replay; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +87,12 @@ def _as_they_went(struck: MeasuredProcess) -> Faults:
     """The faults that struck, with the recoveries as long as they were.
 
     If a fault cut off the first batch after a recovery, the system was never at its usual pace: the warm-up lasts on.
+    In mode task the system goes on at once, with hosts that are absent.
     """
     ends = {strike.fault: outage for outage in struck.outages for strike in struck.strikes_in(outage)}
     columns = []
     for strike in struck.strikes:
-        outage = ends.get(strike.fault)
+        outage = ends.get(strike.fault) if struck.stops_all(strike) else None
         struck_s = strike.struck_s
         if outage and outage.fault == strike.fault:
             struck_s = max(struck_s, outage.start_s)  # a batch that is being committed ends before that
@@ -116,7 +114,7 @@ def _predicted(
     down_s, warm_up_s = timed.down_s.copy(), timed.warm_up_s.copy()
     clean = {strike.fault for strike, _ in struck.clean}
     for column, strike in enumerate(struck.strikes):
-        if strike.fault not in clean:
+        if strike.fault not in clean or not struck.stops_all(strike):
             continue
         pool = _others(strike, source, own=source is struck)
         drawn = draw(rng, weights[:, pool])
@@ -156,6 +154,7 @@ def _work(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Gener
         trigger_s=-(struck.start_ns / 1e9 % engine.checkpoint_interval_s),
         commits_s=batches["commit_s"].to_numpy(),
         lost_shares=struck.lost_shares,
+        absences=absences(struck, source, rng, RUNS),
     )
     return work, np.full(RUNS, min(0.0, float(batches["start_s"].iloc[0])))
 

@@ -15,7 +15,7 @@ from results.tables.columns import FLAG, REAL, SHARE, SIGNED, TEXT, WHOLE, Table
 from results.verdict import Verdict
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
@@ -137,6 +137,7 @@ RUN_TABLES: dict[str, Table] = {
                 "time at which the last host was healed, or at which a stronger fault replaced this one",
             ),
             may(WHOLE, "joined_ns", "time at which the last host was part of the cluster again"),
+            may(WHOLE, "executors_ns", "time at which the last host had a Spark executor again"),
             may(REAL, "lateness_s", "actual minus planned time of the strike that was furthest off", bounds=SIGNED),
             must(TEXT, "outcome", "`injected`, `withheld`, `absorbed` or `missing`"),
             may(TEXT, "proof", "what the strikes did, and what they left"),

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
+from experiments.hashtags import HashtagsSpec
 from experiments.recovery_modes import RecoveryMode, RecoveryPlanner
 from experiments.spec import Experiment
-from experiments.workloads import HashtagsSpec
 from journal.event import Event
 from journal.events.testbed import PartitionReached, Recovering, WorkerJoined, WorkerLost
 from models.recovery.planners import PLANNERS
@@ -24,7 +25,7 @@ from spark_jobs.tables.partition_recoveries import PartitionRecovery
 from testbed.core.chaining import chained
 from testbed.core.layout import Layout, lay_out
 from testbed.operators import Delivery
-from testbed.queries import dataflow
+from testbed.queries import TestbedWorkload, dataflow
 from testbed.recovery.query_partitions import priority_of, problem_of, queries_of
 
 
@@ -74,7 +75,8 @@ class _Burst:
 def layout_of(experiment: Experiment) -> Layout:
     """The dataflow of an experiment on the testbed, as its slots have it."""
     engine = experiment.engine
-    flow = dataflow(experiment.workload, engine.partitions, Delivery.EXACTLY_ONCE)
+    workload = cast(TestbedWorkload, experiment.workload)  # the spec refuses others
+    flow = dataflow(workload, engine.partitions, Delivery.EXACTLY_ONCE)
     return lay_out(chained(flow) if engine.chaining_run else flow)
 
 

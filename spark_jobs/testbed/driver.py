@@ -11,6 +11,7 @@ checkpoints.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -109,11 +110,22 @@ class ExecutorWatch:
 class Asked:
     """What the program was asked: to stop, by a signal, or to let everything come out first, by a file.
 
-    A signal could not ask for that: it reaches Spark, too, which ends at once.
+    A signal could not ask for that: it reaches Spark, too, which ends at once. It may even reach Spark alone, since
+    spark-submit is the program that was started, and this one is its child. So the end of Spark asks to stop, too.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self.to_stop = path, False
+        self._path, self._signalled, self._spark = path, False, os.getppid()
+
+    @property
+    def to_stop(self) -> bool:
+        """Whether the program shall end."""
+        return self._signalled or not self.has_spark
+
+    @property
+    def has_spark(self) -> bool:
+        """Whether spark-submit, which started this program, still runs."""
+        return os.getppid() == self._spark
 
     @property
     def to_drain(self) -> bool:
@@ -122,7 +134,7 @@ class Asked:
 
     def stop(self, *_: object) -> None:
         """Note that the program shall end; takes what a signal handler is given."""
-        self.to_stop = True
+        self._signalled = True
 
 
 def main() -> None:
@@ -150,7 +162,8 @@ def main() -> None:
     journal.record(DriverStopped())
     # A supervisor would start a program again that ends.
     poll_while(lambda: asked.to_drain and not asked.to_stop, interval_s=WATCH_S)
-    spark.stop()
+    if asked.has_spark:
+        spark.stop()
     sys.exit(exit_code)
 
 

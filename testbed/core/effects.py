@@ -15,9 +15,10 @@ from testbed.core.seal import Piece
 
 @dataclass(frozen=True)
 class Send:
-    """Put a frame on its channel."""
+    """Put a frame on its channel, to the receiver or to its copy."""
 
     frame: Frame
+    to_copy: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,12 +115,26 @@ class Delete:
 @dataclass(frozen=True)
 class Sweep:
     """Delete the objects of these partitions, by name, from epochs before this one but for those to keep: what was
-    written and never heard of."""
+    written and never heard of. A recovery begins: they go back, but for those that copies take the place of."""
 
     epoch: int
     keep: frozenset[str]
     partitions: frozenset[str]
+    promoted: frozenset[str] = frozenset()
+
+    def takes(self, key: str) -> bool:
+        """Whether an object is deleted if it is of an earlier epoch. What a copy has spilled outlives its promotion."""
+        owner, _, name = key.partition("/")
+        spilled_by_copy = owner in self.promoted and name.startswith("sent-")
+        return owner in self.partitions and key not in self.keep and not spilled_by_copy
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Copies have come or gone, in this epoch: workers must know where everybody is before the orders that follow."""
+
+    epoch: int
 
 
 PartitionEffect = Send | Grant | Store | Spill | Fetch | Discard | Write | Publish | PublishTentative | Tell
-CoordinatorEffect = Order | Delete | Sweep
+CoordinatorEffect = Order | Delete | Sweep | Placed

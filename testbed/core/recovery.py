@@ -38,6 +38,7 @@ class World:
 
     @property
     def everyone(self) -> frozenset[int]:
+        """The numbers of all partitions."""
         return frozenset(range(self.partitions))
 
 
@@ -75,6 +76,10 @@ class Recovery(ABC):
     def keeps_output(cls) -> bool:
         """Whether survivors send again to those that come back."""
         return cls.partial and not cls.from_sources
+
+    def copied(self, layout: Layout) -> frozenset[int]:
+        """The partitions that shall have an active copy, wherever there is a worker for it; asked once."""
+        return frozenset()
 
     @abstractmethod
     def restored_now(self, world: World) -> frozenset[int]:

@@ -15,7 +15,7 @@ from testbed.operators.interface import require_column
 from testbed.operators.parts import ENTRIES, EntryKind, Footprints, Known, Parted
 from testbed.operators.state import KeyedState, State
 
-CLOSED, AVERAGE = "closed_ns", "average"
+AVERAGE = "average"
 ALL = 0  # the only bucket of the state
 KEY, PART = struct.Struct("<q"), struct.Struct("<qq")
 
@@ -25,20 +25,22 @@ Numbers = npt.NDArray[np.int64]
 class CountWindows(Parted):
     """The average of `value` over every `size` records of a key, in the order in which they come.
 
-    A window closes with its last record. Then the operator emits the key, the time of that record and the average. The
-    key's next record opens a window again, so a window goes by its key.
+    A window closes with its last record. Then the operator emits the key, the columns `of_last` of that record, and the
+    average. The key's next record opens a window again, so a window goes by its key. All columns are int64.
     """
 
-    def __init__(self, key: str, value: str, time: str, size: int) -> None:
+    def __init__(self, key: str, value: str, size: int, of_last: tuple[str, ...]) -> None:
         if size < 1:
             raise BadInput("size", size, "1 record or more")
-        self.keys, self._key, self._value, self._time, self._size = (key,), key, value, time, size
+        self.keys, self._key, self._value, self._size, self._of_last = (key,), key, value, size, of_last
 
     def schema(self, *inputs: pa.Schema) -> pa.Schema:
         (given,) = inputs
-        for field, column in (("key", self._key), ("value", self._value), ("time", self._time)):
+        of_last = (("of_last", each) for each in self._of_last)
+        for field, column in (("key", self._key), ("value", self._value), *of_last):
             require_column(field, given, column, pa.int64())
-        self._schema = pa.schema([(self._key, pa.int64()), (CLOSED, pa.int64()), (AVERAGE, pa.float64())])
+        numbers = ((name, pa.int64()) for name in (self._key, *self._of_last))
+        self._schema = pa.schema([*numbers, (AVERAGE, pa.float64())])
         return self._schema
 
     def open(self) -> None:
@@ -82,7 +84,8 @@ class CountWindows(Parted):
         if not rows.size:
             return None
         averages = counted.in_order(counted.totals)[rows] / self._size
-        columns = keys[rows], batch.column(self._time).to_numpy()[rows], averages
+        of_last = (batch.column(each).to_numpy()[rows] for each in self._of_last)
+        columns = keys[rows], *of_last, averages
         return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=self._schema)
 
     def advance(self, watermark_ns: int) -> None:

@@ -6,11 +6,12 @@ knows no strategy by name; `by_name` is for whoever reads an experiment.
 
 from experiments.errors import BadInput
 from testbed.core.recovery import Global, Recovery, World
+from testbed.recovery.partially_active import PartiallyActive
 from testbed.recovery.query_centric import QueryCentric
 from testbed.recovery.strategies import Blocking, Passive, SourceReplay
 
 STRATEGIES: dict[str, type[Recovery]] = {
-    each.name: each for each in (Global, Blocking, Passive, QueryCentric, SourceReplay)
+    each.name: each for each in (Global, Blocking, Passive, PartiallyActive, QueryCentric, SourceReplay)
 }
 
 
@@ -25,6 +26,7 @@ __all__ = [
     "STRATEGIES",
     "Blocking",
     "Global",
+    "PartiallyActive",
     "Passive",
     "QueryCentric",
     "Recovery",

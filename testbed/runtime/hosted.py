@@ -15,18 +15,19 @@ from testbed.runtime.job import Job
 At: TypeAlias = Callable[..., None]
 
 
-class Timed:
+class Timed(Partition):
     """Of a partition: reports the duration of each of its checkpoints [s] to `on_checkpoint_time`."""
 
     on_checkpoint_time: Callable[[float], None]
 
     def checkpoint(self, number: int | None = None, forced: bool = False) -> None:
+        """Take a checkpoint, as the partition does, and report how long that took."""
         begun_s = time.perf_counter()
         super().checkpoint(number, forced)
         self.on_checkpoint_time(time.perf_counter() - begun_s)
 
 
-class TimedPartition(Timed, Partition):
+class TimedPartition(Timed):
     """A partition that processes messages as they come."""
 
 
@@ -65,6 +66,11 @@ class Hosted:
         partition.on_checkpoint_time = self._add_checkpoint_time
         self._partitions[number] = partition
         return partition
+
+    def remove(self, number: int) -> None:
+        """A copy is of no more use."""
+        self._partitions.pop(number, None)
+        self._awake.pop(number, None)
 
     def restored(self, number: int) -> Partition | None:
         """The partition if it is here and was restored once; None otherwise."""

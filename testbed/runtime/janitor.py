@@ -27,6 +27,7 @@ class Janitor:
         self._sweeps: deque[Sweep] = deque()
 
     def delete(self, keys: tuple[str, ...]) -> None:
+        """Delete the objects with these keys; returns at once."""
         self._thread.submit(self._clean, keys, None)
 
     def sweep(self, sweep: Sweep) -> None:
@@ -56,6 +57,5 @@ class Janitor:
 
 
 def _leftovers(stored: list[str], sweep: Sweep) -> list[str]:
-    found = {key: OBJECT.search(key) for key in stored if key not in sweep.keep}
-    old = (key for key, named in found.items() if named and int(named["epoch"]) < sweep.epoch)
-    return [key for key in old if key.partition("/")[0] in sweep.partitions]
+    found = {key: OBJECT.search(key) for key in stored if sweep.takes(key)}
+    return [key for key, named in found.items() if named and int(named["epoch"]) < sweep.epoch]

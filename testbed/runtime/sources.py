@@ -5,19 +5,22 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from experiments.cec_prices import CecPricesSpec
 from experiments.errors import BadInput
 from experiments.hashtags import HashtagsSpec
 from experiments.ppa_queries import IncidentsSpec, Top100Spec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from testbed.core.layout import PartitionLayout
+from testbed.operators import Source
 from testbed.queries import TestbedWorkload
 from testbed.runtime.job import InputKind, Job
+from workloads.cec_prices import prices
 from workloads.hashtags import tweets
 from workloads.nexmark.stream import EventStream, events_of
 from workloads.reachability import events_of as graph_events
@@ -61,7 +64,7 @@ class Generated(Feed):
 
     def __init__(self, job: Job, layout: PartitionLayout) -> None:
         self._index, self._partitions, self._events = layout.index, job.parallelism, job.input.events
-        self._schedule = Schedule(job.input.start_ns, job.input.rate)
+        self._schedule = Schedule(job.input.start_ns, job.input.rate, job.parallelism)
         self._make = maker_of(job.workload, self._schedule, layout)
         self._block = self.block_events(job.input.rate)
 
@@ -84,7 +87,7 @@ class Generated(Feed):
 
 def maker_of(spec: TestbedWorkload, schedule: Schedule, layout: PartitionLayout) -> Make:
     """What makes the batch of a source from the events at positions `start` to before `stop`."""
-    kind, schema = layout.operator, layout.element.output
+    kind, schema = layout.operator, cast(Source, layout.element).output
     if isinstance(spec, ReachabilitySpec):
         return lambda start, stop: graph_events(spec, kind, start, stop)
     if isinstance(spec, WindowTreeSpec):
@@ -96,6 +99,8 @@ def maker_of(spec: TestbedWorkload, schedule: Schedule, layout: PartitionLayout)
         raise BadInput("input", InputKind.GENERATED.value, allowed)
     if isinstance(spec, HashtagsSpec):
         return lambda start, stop: tweets(spec, schedule, start, stop)
+    if isinstance(spec, CecPricesSpec):
+        return lambda start, stop: prices(spec, schedule, start, stop, layout.index)
     stream = stream_of(spec, schedule)
     return lambda start, stop: columns(events_of(stream, kind, start, stop), schema)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection
 
@@ -37,16 +36,20 @@ class RetainedMemory:
         if held > before > HELD_UP_AT * self._most:
             raise TooMuchRetained(f"{name} had {before} bytes of retained output in memory and now has {held}")
         self._before[life] = held
-        self._check_read_back(name, in_memory)
+        self._check_read_back(partition, in_memory)
 
     def check_left(self, partition: BatchedPartition, stored: Collection[str]) -> None:
         """At the end, with all keys of the store: of this life it has what the partition may need, and no more."""
-        of_life = re.compile(rf"{re.escape(partition.layout.name)}/sent-\d+-{partition.epoch}")
-        left = {key for key in stored if of_life.fullmatch(key)}
+        begin, end = partition.retained.stem.split("{}")
+        left = {key for key in stored if key.startswith(begin) and key.endswith(end)}
         if left != partition.retained.keys:
             raise TooMuchRetained(f"{partition.layout.name} has {sorted(left)}, and needs {partition.retained.keys}")
 
-    def _check_read_back(self, name: str, in_memory: list[Segment]) -> None:
+    def _check_read_back(self, partition: BatchedPartition, in_memory: list[Segment]) -> None:
+        """One segment for the receiver of a channel, and one for its copy."""
         read_back = Counter(each.channel for each in in_memory if each.stored)
-        if read_back and max(read_back.values()) > 1:
-            raise TooMuchRetained(f"{name} has more than one segment of a channel read back")
+        for channel, segments in read_back.items():
+            if segments > 1 + (channel in partition.copy_ends):
+                raise TooMuchRetained(
+                    f"{partition.layout.name} has more than one segment of channel {channel} read back"
+                )

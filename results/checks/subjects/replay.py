@@ -95,11 +95,11 @@ def _ends(evidence: Evidence) -> tuple[float, float]:
     """Useful time in the window, measured and replayed [s].
 
     The replayed curve has the recoveries as long as they were; in the prediction they are as long as recoveries from
-    other faults say.
+    other faults say. Where the hosts that are left go on, there is none to predict.
     """
     window_s, row = float(evidence.the_run()["window_s"]), _prediction(evidence)
-    rows = evidence.table("replayed_recoveries").set_index("fault")
-    rows = rows.loc[rows.index.intersection(_clean(evidence))]
+    rows, process = evidence.table("replayed_recoveries").set_index("fault"), evidence.process
+    rows = rows.loc[rows.index.intersection([s.fault for s, _ in process.clean if process.stops_all(s)])]
     longer_s = sum((rows[f"replayed_{name}"] - rows[name]).sum() for name in ("down_s", "warm_up_s"))
     return float(evidence.the_run()["utilization"]) * window_s, float(row["predicted"]) * window_s + float(longer_s)
 

@@ -48,11 +48,14 @@ class Batching:
         number, rest = divmod(batch + 1, self.per_checkpoint)
         return number if not rest and number > 0 and batch < LAST_BATCH else None
 
-    def last_before(self, number: int) -> int:
-        """The batch at whose end the checkpoint with this number is due. Raises `ValueError` if none ever is."""
-        if self.per_checkpoint is None:
+    def first_behind(self, number: int) -> int:
+        """The first batch behind the checkpoint with this number; 0 stands for the beginning.
+
+        Raises `ValueError` if no checkpoint is ever due.
+        """
+        if self.per_checkpoint is None and number:
             raise ValueError(f"checkpoint {number}, and there should be none")
-        return number * self.per_checkpoint - 1
+        return number * (self.per_checkpoint or 0)
 
     def end_ns(self, batch: int) -> int:
         """The event time at which a batch ends: no record that follows is before it."""

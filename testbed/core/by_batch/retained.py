@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 
@@ -24,8 +24,9 @@ class Retained:
 
     The frames of a channel have places 0, 1, ... and are kept in segments. What is too much for memory goes to the
     store, the oldest segments of the channel with the most first, one after the other. It is read back segment by
-    segment, at most one for each channel at a time.
+    segment, at most one at a time for each reader of a channel: its receiver, and the receiver's copy.
 
+    stem             of the keys of objects in the store, which no other life of the partition has; {} is their number
     frames           how many frames are kept
     unstored_bytes   about how much memory those frames take up that are not in the store [bytes]
     """
@@ -40,13 +41,12 @@ class Retained:
     ) -> None:
         """
         number       of the checkpoint at which the partition is
-        stem         of the keys of objects in the store, which no other life of the partition has; {} is their number
         most_bytes   so much may be in memory before anything goes to the store
         """
         self._segments: dict[int, list[Segment]] = {channel: [] for channel in channels}
         self._ends = dict.fromkeys(self._segments, 0)
         self._marks: deque[tuple[int, dict[int, int]]] = deque([(number, dict(self._ends))])
-        self._stem, self._most_bytes = stem, most_bytes
+        self.stem, self._most_bytes = stem, most_bytes
         self._segment_bytes = most_bytes // (SEGMENTS * max(1, len(self._segments)))
         self._effects: list[PartitionEffect] = [] if effects is None else effects
         self._unstored: Counter[int] = Counter()
@@ -54,7 +54,8 @@ class Retained:
         self._spilled = 0
         self._under_way: str | None = None
         self._refused = False
-        self._read: dict[int, Segment] = {}
+        self._read: dict[Hashable, Segment] = {}
+        self._places: dict[Hashable, tuple[int, int]] = {}  # the channel and the place to which each reader has come
         self.frames = self.unstored_bytes = 0
 
     @property
@@ -101,8 +102,14 @@ class Retained:
         """No recovery will go behind the checkpoint with this number: what lies before it is let go."""
         while len(self._marks) > 1 and self._marks[1][0] <= number:
             self._marks.popleft()
-        garbage: list[str] = []
-        for channel, until in self._marks[0][1].items():
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Drop the segments that lie before the first mark, but for those that somebody has yet to read."""
+        untils, garbage = dict(self._marks[0][1]), list[str]()
+        for channel, place in self._places.values():
+            untils[channel] = min(place, untils[channel])
+        for channel, until in untils.items():
             of = self._segments[channel]
             gone = bisect_right(of, until, key=lambda each: each.stop)
             for segment in of[:gone]:
@@ -127,23 +134,42 @@ class Retained:
         """The place behind the last frame of a channel."""
         return self._ends[channel]
 
-    # Reading: one place after the other on each channel, until `leave`.
+    def behind(self, channel: int, batch: int) -> int:
+        """The place behind the border of a batch, or of the last one before it; 0 if no such border is kept."""
+        for segment in reversed(self._segments[channel]):
+            at = bisect_right(segment.borders, batch, key=lambda border: border[0])
+            if at:
+                return segment.borders[at - 1][1]
+        return 0
 
-    def read(self, channel: int, place: int) -> Frame | None:
+    # Reading: each reader reads one channel, one place after the other, until it leaves. What it has yet to read stays.
+
+    def begin(self, reader: Hashable, channel: int, place: int) -> None:
+        """Somebody will read on from this place."""
+        self._places[reader] = channel, place
+
+    def read(self, reader: Hashable, channel: int, place: int) -> Frame | None:
         """The frame at a place; None if it is to be read back first, after which it is there."""
+        self._places[reader] = channel, place
         of = self._segments[channel]
         segment = of[bisect_right(of, place, key=lambda each: each.first) - 1]
-        if self._read.get(channel) is not segment:
-            self.leave(channel)
-            self._read[channel] = segment
+        if self._read.get(reader) is not segment:
+            self._close(reader)
+            self._read[reader] = segment
             if segment.frames is None and segment.key is not None:
                 self._effects.append(Fetch(segment.key))
         return None if segment.frames is None else segment.frames[place - segment.first]
 
-    def leave(self, channel: int) -> None:
-        """Nobody reads this channel any more."""
-        segment = self._read.pop(channel, None)
-        if segment is not None and segment.stored:
+    def leave(self, reader: Hashable) -> None:
+        """Who reads does not go on."""
+        self._close(reader)
+        if self._places.pop(reader, None) is not None:
+            self._let_go()
+
+    def _close(self, reader: Hashable) -> None:
+        """Somebody has done with a segment."""
+        segment = self._read.pop(reader, None)
+        if segment is not None and segment.stored and not self._is_read(segment):
             segment.frames = None
 
     # What the store answers. What it says of an earlier life is of no use.
@@ -156,7 +182,7 @@ class Retained:
         segment = self._in_store.get(key)
         if segment is not None:
             self._count_stored(segment)
-            if self._read.get(segment.channel) is not segment:
+            if not self._is_read(segment):
                 segment.frames = None
         self._spill()
 
@@ -176,7 +202,7 @@ class Retained:
     def on_fetched(self, key: str, frames: Sequence[Frame]) -> int | None:
         """What was read back; returns the channel that can be read on, if one can."""
         segment = self._in_store.get(key)
-        if segment is None or self._read.get(segment.channel) is not segment:
+        if segment is None or not self._is_read(segment):
             return None
         segment.frames = list(frames)
         return segment.channel
@@ -193,10 +219,13 @@ class Retained:
         of = self._segments[channel]
         segment = of[bisect_left(of, True, key=lambda each: each.key is None)]
         self._spilled += 1
-        segment.closed, segment.key = True, self._stem.format(self._spilled)
+        segment.closed, segment.key = True, self.stem.format(self._spilled)
         self._in_store[segment.key] = segment
         self._under_way = segment.key
         self._effects.append(Spill(segment.key, partial(log_parts, tuple(segment.frames or ()))))
+
+    def _is_read(self, segment: Segment) -> bool:
+        return any(each is segment for each in self._read.values())
 
     def _count_stored(self, segment: Segment) -> None:
         """The memory of this segment does not count any more."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from testbed.core.frames import Frame
+from testbed.core.by_batch.cutting import border_of
+from testbed.core.frames import Frame, FrameKind
 
 FRAME_BYTES, COLUMN_BYTES = 500, 500  # what Python and Arrow need beside the values, as measured: a record has few
 
@@ -22,6 +23,7 @@ class Segment:
     stop     the place behind its last one
     size     about how much memory its frames take up [bytes]
     frames   None while they are only in the store
+    borders  of each border the batch that it ends, and the place behind it
     closed   whether no frame is added any more
     key      of the object in the store or on its way there; None if there is none
     stored   whether the object is there, or nothing of the segment is needed any more
@@ -32,6 +34,7 @@ class Segment:
     stop: int = -1
     size: int = 0
     frames: list[Frame] | None = field(default_factory=list)
+    borders: list[tuple[int, int]] = field(default_factory=list)
     closed: bool = False
     key: str | None = None
     stored: bool = False
@@ -49,5 +52,7 @@ class Segment:
         size = held_bytes(frame)
         self.frames.append(frame)
         self.stop += 1
+        if frame.kind is FrameKind.BORDER:
+            self.borders.append((border_of(frame), self.stop))
         self.size += size
         return size

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from testbed.core.by_batch.backlog import Backlog
+from testbed.core.by_batch.copy_links import CopyLinks
 from testbed.core.by_batch.cutting import BORDER
 from testbed.core.by_batch.retained import Retained
-from testbed.core.effects import Send
+from testbed.core.effects import Grant, Send
 from testbed.core.frames import Frame, FrameKind
 from testbed.core.layout import PartitionLayout
 from testbed.core.links import OutputLink
 from testbed.core.sending import Sending
 
 _TENTATIVE = {FrameKind.DATA: FrameKind.TENTATIVE, FrameKind.BORDER: FrameKind.TENTATIVE_BORDER}
-
-
-@dataclass
-class _Backlog:
-    """What a channel that began anew has yet to send of what is retained.
-
-    next    the place of the first frame that has not been sent
-    until   the frames before this place do not hold the partition up; None until all are ready to go on
-    """
-
-    next: int
-    until: int | None = None
-
-    @property
-    def holds_up(self) -> bool:
-        return self.until is not None and self.next >= self.until
 
 
 class BatchSending(Sending):
@@ -43,6 +28,8 @@ class BatchSending(Sending):
     partition up, so that the other receivers go on; what is sent after it does.
 
     retained    what is kept
+    copies      the links to copies of receivers; what is tentative is not for them
+    muted       whether the partition is a copy itself: what it would send is only retained
     tentative   whether what is sent misses input: then it is not numbered, nor retained
     """
 
@@ -53,15 +40,36 @@ class BatchSending(Sending):
         self._name = layout.name
         self.retained = Retained(self._links, 0)
         self._down: frozenset[int] = frozenset()
-        self._backlogs: dict[int, _Backlog] = {}
+        self._backlogs: dict[int, Backlog] = {}
+        self.copies, self.muted = CopyLinks(self._effects, self._frames_in_flight), False
         self.tentative = False
 
-    def restore_at(self, epoch: int, sent: Mapping[int, int], number: int) -> None:
+    def restore_at(self, epoch: int, sent: Mapping[int, int], number: int, muted: bool = False) -> None:
         """Go on in this epoch at the checkpoint with this number."""
         super().restore(epoch, sent, ())
+        self.muted = muted
+        self.copies.clear()
         stem, most_bytes = f"{self._name}/sent-{{}}-{epoch}", self._retained_bytes or 0
         self.retained = Retained(self._links, number, stem, most_bytes, self._effects)
         self._down, self._backlogs, self.tentative = frozenset(), {}, False
+
+    def start(self) -> None:
+        super().start()
+        self.copies.start()
+
+    def on_credit(self, grant: Grant) -> None:
+        super().on_credit(grant)
+        self.copies.on_credit(grant)
+
+    def attach(self, epoch: int, channels: Iterable[int], number: int) -> None:
+        """The receivers of these channels have copies, at the checkpoint with this number or behind it."""
+        for channel in channels:
+            self.copies.attach(self._links[channel].channel, epoch, self.retained, number)
+
+    def promote(self, epoch: int) -> None:
+        """This copy is the primary from now on: all that it retains waits for `go_on`."""
+        self.muted = False
+        self.rejoin(epoch, self._links, self.retained.number)
 
     def end_batch(self, batch: int) -> None:
         """All of a batch has been sent."""
@@ -95,15 +103,16 @@ class BatchSending(Sending):
             link = self._links[channel]
             link.restore(epoch, link.sent, self._frames_in_flight)
             self._end_backlog(channel)
-            self._backlogs[channel] = _Backlog(self.retained.since(channel, number))
+            self._backlogs[channel] = Backlog(self.retained, link, self.retained.since(channel, number))
+        self.copies.detach(found)
         self._down -= found
 
-    def go_on(self, epoch: int) -> None:
-        """Send on the channels that began anew in this epoch."""
+    def go_on(self, epoch: int, arrived: Mapping[int, int] | None = None) -> None:
+        """Send on the channels that began anew in this epoch; their receivers have these batches already."""
         for channel in self.awaiting_go:
             link = self._links[channel]
             if link.epoch == epoch:
-                self._backlogs[channel].until = self.retained.end(channel)
+                self._backlogs[channel].release((arrived or {}).get(channel))
                 if self._started:
                     self._flush(link)
 
@@ -112,19 +121,22 @@ class BatchSending(Sending):
         channel = self.retained.on_fetched(key, frames)
         if channel is not None and self._started:
             self._flush(self._links[channel])
+            self.copies.flush(channel)
 
     @property
     def congested(self) -> bool:
         """Whether something waits for credit that is no backlog, or more is retained than the store takes in."""
+        if self.retained.overfull or self.copies.congested:
+            return True
         if not self._backlogs:
-            return self.retained.overfull or super().congested
+            return super().congested
         late = any(each.holds_up for each in self._backlogs.values())
-        waits = any(link.waiting for channel, link in self._links.items() if channel not in self._backlogs)
-        return self.retained.overfull or late or waits
+        return late or any(link.waiting for channel, link in self._links.items() if channel not in self._backlogs)
 
     @property
     def empty(self) -> bool:
-        return not self._backlogs and super().empty
+        pending = any(each.pending for each in self._backlogs.values())
+        return not pending and super().empty and self.copies.empty
 
     @property
     def replaying(self) -> bool:
@@ -133,7 +145,7 @@ class BatchSending(Sending):
     @property
     def awaiting_go(self) -> frozenset[int]:
         """The channels that have begun anew and send nothing yet."""
-        return frozenset(channel for channel, each in self._backlogs.items() if each.until is None)
+        return frozenset(channel for channel, each in self._backlogs.items() if each.held)
 
     @property
     def unheard(self) -> frozenset[int]:
@@ -159,32 +171,22 @@ class BatchSending(Sending):
         channel = link.channel.id
         if not self.tentative and self._retained_bytes is not None:
             self.retained.add(frame)
-        if channel in self._down or (channel in self._backlogs and not self.tentative):
+            self.copies.post(frame)
+        if channel in self._down or self.muted or (channel in self._backlogs and not self.tentative):
             self._tally.protocol_bytes += frame.protocol_bytes()
         else:
             super()._post(link, frame)
 
     def _flush(self, link: OutputLink) -> None:
         channel = link.channel.id
-        if channel in self._backlogs:
-            self._send_backlog(link, self._backlogs[channel])
+        if (backlog := self._backlogs.get(channel)) is not None:
+            for frame in backlog.take():
+                self._effects.append(Send(frame))
+            if backlog.over:
+                self._end_backlog(channel)
         if channel not in self._backlogs:
             super()._flush(link)
 
-    def _send_backlog(self, link: OutputLink, backlog: _Backlog) -> None:
-        """Send what is retained, as far as there is credit and it is in memory."""
-        channel = link.channel.id
-        if backlog.until is None:
-            return
-        while backlog.next < self.retained.end(channel):
-            frame = self.retained.read(channel, backlog.next) if link.credit > 0 else None
-            if frame is None:
-                return
-            link.credit -= 1
-            backlog.next += 1
-            self._effects.append(Send(replace(frame, epoch=link.epoch)))
-        self._end_backlog(channel)
-
     def _end_backlog(self, channel: int) -> None:
-        if self._backlogs.pop(channel, None) is not None:
-            self.retained.leave(channel)
+        if (backlog := self._backlogs.pop(channel, None)) is not None:
+            backlog.close()

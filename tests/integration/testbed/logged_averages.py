@@ -27,7 +27,7 @@ def prices() -> pa.RecordBatch:
 
 
 def average() -> tuple[CountWindows, pa.Schema]:
-    operator = CountWindows("item", "price", "at_ns", 7)
+    operator = CountWindows("item", "price", 7, ("at_ns",))
     rows = operator.schema(SCHEMA)
     operator.open()
     return operator, rows

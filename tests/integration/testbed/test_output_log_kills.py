@@ -11,7 +11,7 @@ from tests.integration.testbed.logged_averages import average, prices
 
 def expected():
     operator, _ = average()
-    return [f"{row['item']} {row['closed_ns']} {row['average']}" for row in operator.process(0, prices()).to_pylist()]
+    return [f"{row['item']} {row['at_ns']} {row['average']}" for row in operator.process(0, prices()).to_pylist()]
 
 
 def lived(root, arrived, kill_after):

@@ -78,7 +78,11 @@ def test_the_testbed_has_defaults_of_its_own():
         ("engine.protocol=hope", "engine.protocol", "'none', 'coordinated', 'uncoordinated'"),
         ("engine.records_per_message=0", "engine.records_per_message", "1 or more"),
         ("workload.query=q5", "workload.query", "q1, q3, q8, q12 with engine dataflow"),
-        ("workload={}", "workload.name", "nexmark, reachability, window-tree, top-100, incidents or hashtags with"),
+        (
+            "workload={}",
+            "workload.name",
+            "nexmark, reachability, window-tree, top-100, incidents, hashtags or cec-prices with",
+        ),
         ("workload={name: reachability}", "engine.protocol", "uncoordinated, .* would wait for itself"),
         ("engine.batch_length_s=0.5", "engine.batch_length_s", "left out unless engine.protocol is batch-aligned"),
         (f"engine={BATCHED}, batch_length_s: 60}}", "engine.batch_length_s", "at most the checkpoint interval, 8"),
@@ -125,6 +129,9 @@ def test_the_testbed_has_defaults_of_its_own():
         ("workload={name: hashtags, window_s: 3}", "workload.window_s", "at least 4 times slide_s: each of 4 windows"),
         ("workload={name: hashtags, window_s: 5.5}", "workload.window_s", "a multiple of slide_s, 1"),
         ("workload={name: hashtags, hashtags: 1}", "workload.hashtags", "2 or more"),
+        ("workload={name: cec-prices, items: 1}", "workload.items", "at least 2, the partitions: each has all"),
+        ("workload={name: cec-prices, window_records: 0}", "workload.window_records", "1 or more"),
+        ("workload={name: cec-prices, least_price: 1001}", "workload.least_price", "1000 or less"),
         ("engine.store=/tmp/x", "engine.store", "s3://"),
         ("engine.store_endpoint=http://127.0.0.1:9000", "engine.store_endpoint", "left out without engine.store"),
         ("engine.partitions=1", "engine.partitions", "at least 2 with engine dataflow"),
@@ -162,7 +169,7 @@ def test_what_does_not_fit_is_named_in_one_line(override, field, allowed):
     assert "\n" not in str(mistake.value)
 
 
-@pytest.mark.parametrize("workload", ["reachability", "window-tree", "top-100", "incidents", "hashtags"])
+@pytest.mark.parametrize("workload", ["reachability", "window-tree", "top-100", "incidents", "hashtags", "cec-prices"])
 def test_structured_streaming_refuses_what_only_the_testbed_has(workload):
     with pytest.raises(BadInput, match="wordcount, nexmark or own-job with engine structured-streaming") as mistake:
         spec.load("wordcount", [f"workload={{name: {workload}}}"])

@@ -68,3 +68,13 @@ def test_what_a_store_does_not_list_or_delete_is_tried_again_and_told(tmp_path):
     janitor.close()
     assert store.keys() == ["out.0/state-3-1", "out.0/state-4-2"]
     assert [each["error"] for each in raw_entries(journal)] == ["keys refused; wait", "delete refused; wait"]
+
+
+def test_what_a_copy_has_spilled_is_left_when_it_is_promoted(tmp_path):
+    store = MemoryStore()
+    for key in ("out.0/state-1-1", "out.0/sent-1-2", "in.0/sent-1-2"):
+        store.put(key, [b"content"])
+    janitor = Janitor(store, Journal(tmp_path / "journal.jsonl"))
+    janitor.sweep(Sweep(3, frozenset(), frozenset({"out.0", "in.0"}), frozenset({"out.0"})))
+    janitor.close()
+    assert store.keys() == ["out.0/sent-1-2"]

@@ -59,7 +59,7 @@ def say(slot, *words):
 
 
 def test_a_recovery_begins_though_all_of_its_slots_are_gone_by_now(server, tmp_path):
-    server._begin_epoch(Sweep(1, frozenset(), frozenset()))
+    server._begin_recovery(Sweep(1, frozenset(), frozenset()))
     assert [each["epoch"] for each in events_in(tmp_path, "recovering")] == [1]
 
 
@@ -159,6 +159,15 @@ def test_a_run_ends_where_the_furthest_source_is_once_all_have_caught_up_and_sto
         say(first, SlotStatus(1, positions={sources[0]: 12}, caught_up=True, holding=True))
         say(second, SlotStatus(1, positions={sources[1]: 7, sources[2]: 8}, caught_up=True, holding=True))
         serve_until(server, lambda: heard.has(Drain({0: 12, 1: 7, 2: 8})))
+
+
+def test_a_recovery_that_begins_as_the_last_slot_dies_is_told_to_nobody(server):
+    for name in ("one", "two"):
+        server._coordinator.on_joined(name)
+    for name in ("one", "two"):
+        server._coordinator.on_lost(name)
+    assert not server._coordinator.placement.hosts
+    server._carry_out()
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def recoveries(journal: Iterable[Entry]) -> Iterator[Recovery]:
         elif entry["event"] == "recovering":
             begun_ns = begun_ns or entry["at_ns"]
         elif entry["event"] == "ready":
-            if lost_ns:
+            if lost_ns and begun_ns:  # a lost worker may have hosted nothing, or copies only
                 executor_s = (up_ns - lost_ns) / NS if up_ns else None
                 yield Recovery((begun_ns - lost_ns) / NS, executor_s, (entry["at_ns"] - begun_ns) / NS)
             lost_ns = up_ns = begun_ns = 0

@@ -54,7 +54,11 @@ HASHTAGS = {
 }
 
 
-@pytest.mark.parametrize("document", [{}, RICH, NEXMARK, REACHABILITY, WINDOW_TREE, TOP_100, INCIDENTS, HASHTAGS])
+CEC_PRICES = {"workload": {"name": "cec-prices", "items": 7, "least_price": 300}, "engine": {"name": "dataflow"}}
+DATAFLOWS = [NEXMARK, REACHABILITY, WINDOW_TREE, TOP_100, INCIDENTS, HASHTAGS, CEC_PRICES]
+
+
+@pytest.mark.parametrize("document", [{}, RICH, *DATAFLOWS])
 def test_an_experiment_survives_flattening_and_folding(document):
     experiment = spec.validate(document)
     assert spec.validate(trigger_form.fold(trigger_form.flatten(experiment))) == experiment
@@ -138,8 +142,8 @@ def test_the_run_id_is_no_part_of_the_experiment():
 
 def test_the_form_has_the_fields_of_every_workload_and_the_chosen_one_keeps_its_own():
     fields = trigger_form.fields(spec.validate(NEXMARK))
-    names = ["wordcount", "nexmark", "reachability", "window-tree", "top-100", "incidents", "hashtags", "own-job"]
-    assert fields["workload.name"]["enum"] == names
+    names = ["wordcount", "nexmark", "reachability", "window-tree", "top-100", "incidents", "hashtags", "cec-prices"]
+    assert fields["workload.name"]["enum"] == [*names, "own-job"]
     assert (fields["workload.query"]["default"], fields["workload.depth"]["default"]) == ("q5", 1)
     filled = {name: field["default"] for name, field in fields.items()}
     assert spec.validate(trigger_form.fold(filled)) == spec.validate(NEXMARK)

@@ -23,7 +23,7 @@ def filled():
 
 def numbers(retained, channel, checkpoint):
     places = range(retained.since(channel, checkpoint), retained.end(channel))
-    return [retained.read(channel, place).sequence for place in places]
+    return [retained.read(None, channel, place).sequence for place in places]
 
 
 def test_what_follows_a_checkpoint_is_there_until_it_is_let_go():

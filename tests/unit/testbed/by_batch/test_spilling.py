@@ -81,11 +81,11 @@ def test_all_that_was_sent_comes_back_with_little_of_it_in_memory():
     for channel in (0, 1):
         found = []
         for place in range(retained.since(channel, 0), retained.end(channel)):
-            if retained.read(channel, place) is None:
+            if retained.read("receiver", channel, place) is None:
                 store.answer()
-            found.append(retained.read(channel, place))
+            found.append(retained.read("receiver", channel, place))
             most = max(most, buffer_bytes(retained))
-        retained.leave(channel)
+        retained.leave("receiver")
         assert found == [frame(channel, each) for each in range(1, 300) if each % 2 == channel]
     assert most <= BOUND * 5 / 4
 
@@ -118,7 +118,7 @@ def test_a_partition_waits_for_a_store_that_refuses_and_goes_on_once_it_takes():
     retained.retry()
     store.answer()
     assert not retained.overfull
-    assert retained.read(0, 0) is None
+    assert retained.read("receiver", 0, 0) is None
 
 
 @pytest.mark.parametrize(("flow", "strategy"), [*((flow, "passive") for flow in SHUFFLED), ("joined", "blocking")])
@@ -166,8 +166,8 @@ def test_no_memory_at_all_is_refused():
         PartitionLimits(retained_bytes=0)
 
 
-def one_place_on(retained, channel, place, real=Retained.read):
-    return real(retained, channel, min(place + 1, retained.end(channel) - 1))
+def one_place_on(retained, reader, channel, place, real=Retained.read):
+    return real(retained, reader, channel, min(place + 1, retained.end(channel) - 1))
 
 
 def dropped_before_it_is_stored(retained, real=Retained._spill):
@@ -191,8 +191,8 @@ def nothing_discarded(retained, number, real=Retained.trim):
     retained._effects[:] = [each for each in retained._effects if not isinstance(each, Discard)]
 
 
-def read_on_for_ever(retained, channel):
-    retained._read.pop(channel, None)
+def read_on_for_ever(retained, reader):
+    retained._read.pop(reader, None)
 
 
 def retained_by_all(sending, link, frame, real=BatchSending._post):
@@ -207,7 +207,7 @@ PLANTS = {
     "spilled frames stay in memory": (Retained, "on_spilled", kept_in_memory, "bytes of retained output in memory"),
     "a full memory holds nobody up": (Retained, "overfull", property(never_full), "bytes of retained output in memory"),
     "what is trimmed stays in the store": (Retained, "trim", nothing_discarded, "and needs"),
-    "segments that were read stay": (Retained, "leave", read_on_for_ever, "more than one segment"),
+    "segments that were read stay": (Retained, "_close", read_on_for_ever, "more than one segment"),
 }
 
 

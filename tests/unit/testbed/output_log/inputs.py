@@ -69,7 +69,7 @@ def _made(operator: Parted, *inputs: pa.Schema) -> tuple[Parted, pa.Schema]:
 
 
 def _count(size: int) -> Case:
-    return Case(lambda: _made(CountWindows("item", "price", "at_ns", size), PRICES), (PRICES,))
+    return Case(lambda: _made(CountWindows("item", "price", size, ("at_ns",)), PRICES), (PRICES,))
 
 
 def _aggregate(schema: pa.Schema, *arguments: object) -> Case:
