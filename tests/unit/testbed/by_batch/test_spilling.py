@@ -172,8 +172,8 @@ def one_place_on(retained, reader, channel, place, real=Retained.read):
 
 def dropped_before_it_is_stored(retained, real=Retained._spill):
     real(retained)
-    if retained._under_way is not None:
-        retained._in_store[retained._under_way].frames = []
+    if (segment := retained._in_store.get(retained._under_way)) is not None:
+        segment.frames = None
 
 
 def kept_in_memory(retained, key):
@@ -203,7 +203,7 @@ def retained_by_all(sending, link, frame, real=BatchSending._post):
 
 PLANTS = {
     "a frame is left out of what is read back": (Retained, "read", one_place_on, "ChannelGap"),
-    "frames go before the store has them": (Retained, "_spill", dropped_before_it_is_stored, "ChannelGap|IndexError"),
+    "frames go before the store has them": (Retained, "_spill", dropped_before_it_is_stored, "Stuck|IndexError"),
     "spilled frames stay in memory": (Retained, "on_spilled", kept_in_memory, "bytes of retained output in memory"),
     "a full memory holds nobody up": (Retained, "overfull", property(never_full), "bytes of retained output in memory"),
     "what is trimmed stays in the store": (Retained, "trim", nothing_discarded, "and needs"),
@@ -216,7 +216,7 @@ def notice(seed, strategy="passive", **options):
     flow = ("tiny", "chain", "joined")[seed % 3]
     limits = replace(LITTLE, retained_bytes=1 + 3000 * (seed % 3))
     try:
-        outcome = simulated(flow, strategy, seed, limits=limits, returns=AWAY, **options).run()
+        outcome = simulated(flow, strategy, seed, limits=limits, returns=AWAY, refusals=0.1, **options).run()
     except (AftershockError, IndexError) as error:
         return repr(error)
     return None if outcome.published == oracle(flow) else "other output than without faults"
