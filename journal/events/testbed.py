@@ -97,6 +97,27 @@ class Copied(Event, name="copied"):
 
 
 @dataclass(frozen=True)
+class FellBack(Event, name="fell-back"):
+    """The run goes on in another way than the experiment says: what is done instead, and why."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class QueriesWaiting(Event, name="queries-waiting"):
+    """From now on these queries wait for room, those of the highest priority first; none if all were restored."""
+
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CostsMeasured(Event, name="costs-measured"):
+    """By which costs lost partitions are planned now: the cores that each partition takes."""
+
+    cores: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class PartitionLoaded(Event, name="partition-loaded"):
     """A restored partition has its state again: how long reading and rebuilding it took [s], and what was read."""
 
@@ -268,6 +289,9 @@ TESTBED: Vocabulary[Event] = Vocabulary(
     SlotFailed,
     Recovering,
     Copied,
+    FellBack,
+    QueriesWaiting,
+    CostsMeasured,
     PartitionLoaded,
     PartitionReached,
     PartitionsAbsent,

@@ -57,8 +57,9 @@ def _cold(
 def _warm_ups(source: MeasuredProcess) -> dict[int, float]:
     """The warm-up of each fault whose batch nothing else struck, as so much longer an absence of its hosts [s]."""
     hosts, found = source.experiment.cluster.workers, dict[int, float]()
-    for strike, outage in source.clean:
-        if source.stops_all(strike):
+    for recovery in source.recoveries:
+        strike, outage = recovery.strikes[-1], recovery.outage
+        if source.stops_all(strike) or len(recovery.strikes) > 1:
             continue
         begin_s, end_s = source.warm_up_batches.get(strike.fault, (outage.end_s, outage.end_s))
         if any(begin_s <= other.struck_s < end_s for other in source.strikes):

@@ -38,11 +38,6 @@ class StruckFault:
         """How many it struck."""
         return len(self.targets)
 
-    @property
-    def away_s(self) -> float:
-        """For how long its hosts were away."""
-        return self.back_s - self.struck_s
-
 
 @dataclass(frozen=True)
 class LedgerOutage:
@@ -60,6 +55,39 @@ class LedgerOutage:
     def ready_s(self) -> float:
         """When detection and restart were over."""
         return self.start_s + self.down_s
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """An outage that led to useful work, and the faults that struck in it; each begins the recovery anew."""
+
+    strikes: tuple[StruckFault, ...]
+    outage: LedgerOutage
+
+    @property
+    def kind(self) -> str:
+        """The kind of the last fault."""
+        return self.strikes[-1].kind
+
+    @property
+    def extended_s(self) -> float:
+        """From the first fault to the last."""
+        return max(0.0, self.strikes[-1].struck_s - self.outage.start_s) if len(self.strikes) > 1 else 0.0
+
+    @property
+    def restart_s(self) -> float:
+        """Detection and restart, from the last fault on."""
+        return self.outage.down_s - self.extended_s
+
+    @property
+    def back_s(self) -> float:
+        """When the last of its hosts was healed."""
+        return max(strike.back_s for strike in self.strikes)
+
+    @property
+    def away_s(self) -> float:
+        """For how long hosts were away from the last fault on."""
+        return self.back_s - self.strikes[-1].struck_s
 
 
 class MeasuredProcess:
@@ -207,15 +235,20 @@ class MeasuredProcess:
         return [s for s in self.strikes if s.fault == outage.fault or outage.start_s <= s.struck_s < outage.end_s]
 
     @cached_property
-    def clean(self) -> list[tuple[StruckFault, LedgerOutage]]:
-        """The outages that one fault made and that led to useful work: what a recovery takes is known from them."""
-        found = [(self.strikes_in(outage), outage) for outage in self.outages if outage.is_whole]
-        return [(strikes[0], outage) for strikes, outage in found if len(strikes) == 1]
+    def recoveries(self) -> list[Recovery]:
+        """The outages by which it is known what a recovery takes: those of one fault that led to useful work.
+
+        If faults come in bursts there may be too few. Then all that led to useful work, from their last fault on.
+        """
+        whole = [(tuple(self.strikes_in(outage)), outage) for outage in self.outages if outage.is_whole]
+        found = [Recovery(strikes, outage) for strikes, outage in whole if strikes]
+        single = [each for each in found if len(each.strikes) == 1]
+        return single if len(single) >= FEWEST_RECOVERIES else found
 
     @property
     def recoveries_s(self) -> list[float]:
         """R as eq. 10 means it: from the fault until work goes on at its usual pace."""
-        return [outage.down_s + outage.warm_up_s for _, outage in self.clean]
+        return [each.restart_s + each.outage.warm_up_s for each in self.recoveries]
 
     @property
     def struck_rate(self) -> float:
@@ -225,7 +258,7 @@ class MeasuredProcess:
     @property
     def waits_for_hosts(self) -> bool:
         """Whether no recovery was over before the hosts were back that it had lost."""
-        return all(strike.struck_s + outage.down_s >= strike.back_s for strike, outage in self.clean)
+        return all(each.strikes[0].struck_s + each.outage.down_s >= each.back_s for each in self.recoveries)
 
     @property
     def works_in_batches(self) -> bool:

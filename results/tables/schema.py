@@ -198,7 +198,7 @@ RUN_TABLES: dict[str, Table] = {
         ),
     ),
     "query_recoveries": Table(
-        "a query of the testbed in a burst of losses, under recovery `query-centric`",
+        "a query of the testbed in a burst of losses, under recovery `query-centric` or `blocking`",
         (
             may(WHOLE, "fault", "the fault that took its first partition; null if none is known", bounds=SIGNED),
             must(TEXT, "query", "the query, by its output partition"),

@@ -116,6 +116,7 @@ class Logs:
 
     @cached_property
     def faults(self) -> list[Row]:
+        """The rows of the table `faults`, one for each planned fault."""
         executors = registered(self._spark_events({ADDED}), host_names(self.raw))
         return rows.faults(self.plan, self.journal("injector", INJECTOR), executors)
 

@@ -28,11 +28,12 @@ from pyspark.sql import SparkSession
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.waiting import poll_while
 from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost, Failed
-from journal.events.testbed import ExecutorsUp, Undeleted
+from journal.events.testbed import ExecutorsUp, FellBack, Undeleted
 from journal.reader import raw_entries
 from journal.writer import Journal
 from spark_jobs.streaming.job import EXECUTOR_OPTIONS, live_executors
 from spark_jobs.testbed.calibration import calibrate
+from testbed.runtime.fallback import settled
 from testbed.runtime.job import Job
 from testbed.runtime.secret import RunSecret
 from testbed.runtime.server import Server
@@ -146,6 +147,9 @@ def main() -> None:
         journal.record(Failed("the coordinator died, and all that it knew of checkpoints with it"))
         sys.exit(EnvironmentFailure.exit_code)
     journal.record(DriverStarted())
+    job, changed = settled(job)
+    if changed is not None:
+        journal.record(FellBack(changed))
     asked = Asked(job_path.with_suffix(".drain"))
     signal.signal(signal.SIGTERM, asked.stop)
     spark = _session(job)

@@ -18,10 +18,10 @@ from testbed.core.recovery import Global, Recovery
 from testbed.operators import Delivery
 from testbed.protocols import Protocol, by_name
 from testbed.queries import TestbedWorkload, dataflow
-from testbed.recovery import PartiallyActive, QueryCentric
+from testbed.recovery import Blocking, PartiallyActive, QueryCentric
 from testbed.recovery import by_name as strategy_by_name
 from testbed.recovery.partially_active import standby_needed
-from testbed.recovery.query_centric import BEST_DENSITY
+from testbed.recovery.query_centric import BEST_DENSITY, PLANNING_S
 from testbed.stores.store import DirectoryStore, ObjectStore
 from workloads.topics import INPUT, OUTPUT, TENTATIVE_OUTPUT
 
@@ -91,6 +91,8 @@ class Job(TypedJson):
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
     tentative               whether partitions go on without the input of those that are down
     planner, capacity       of recovery query-centric: `testbed.recovery.query_centric`
+    planner_limit_s         and
+    cpu_limit               its limit_s and cores
     spare_lines             so many older lines are kept, in case objects of newer ones can't be read
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
@@ -115,7 +117,9 @@ class Job(TypedJson):
     recovery: str = Global.name
     tentative: bool = False
     planner: str = BEST_DENSITY
+    planner_limit_s: float = PLANNING_S
     capacity: int | None = None
+    cpu_limit: float | None = None
     spare_lines: int = 1
     chaining: bool = True
     batch_length_s: float = 0.25
@@ -129,7 +133,7 @@ class Job(TypedJson):
         for name in ("slots", "parallelism", "checkpoint_interval_s", "batch_length_s", "silence_limit_s"):
             if getattr(self, name) <= 0:
                 raise BadInput(name, getattr(self, name), "more than 0")
-        if self.parallelism < self.slots and self.strategy is not QueryCentric:
+        if self.parallelism < self.slots and self.strategy not in (Blocking, QueryCentric):
             raise BadInput("parallelism", self.parallelism, f"{self.slots} or more, so that every slot has work")
         if self.standby < 0:
             raise BadInput("standby", self.standby, "0 or more")
@@ -169,9 +173,11 @@ class Job(TypedJson):
         """The recovery strategy with its parameters; raises `BadInput`."""
         if self.strategy is PartiallyActive:
             return PartiallyActive(self.replication_ratio, self.replication_planner)
+        if self.strategy is Blocking:
+            return Blocking(by_room=self.parallelism < self.slots)
         if self.strategy is QueryCentric:
             priorities = self.workload.query_priorities if isinstance(self.workload, HashtagsSpec) else {}
-            return QueryCentric(self.capacity, self.planner, priorities)
+            return QueryCentric(self.capacity, self.planner, priorities, self.planner_limit_s, self.cpu_limit)
         return self.strategy()
 
     def _check_capacity(self, partitions: int) -> None:

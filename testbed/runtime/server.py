@@ -10,32 +10,29 @@ from dataclasses import dataclass
 
 from experiments.errors import EnvironmentFailure
 from journal.events.testbed import (
-    Committed,
-    Copied,
     Draining,
-    EpochReady,
     Finished,
     GuestRefused,
     Recovering,
     Report,
-    RoundStarted,
-    RoundStored,
     RunPhase,
     SlotFailed,
     WorkerJoined,
     WorkerLost,
 )
 from journal.writer import Journal
-from testbed.core.checkpoints import Line
-from testbed.core.control import Go, Restore, Round, Stored, decode_message, encode_message
+from testbed.core.control import Stored, decode_message, encode_message
 from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.effects import Delete, Order, Placed, Sweep
 from testbed.core.shapes import UnknownMessage
-from testbed.operators import Sink, Source
+from testbed.operators import Sink
+from testbed.recovery import QueryCentric
+from testbed.runtime.course import Course
 from testbed.runtime.entrance import Entrance, Fields
 from testbed.runtime.guest import Guest
 from testbed.runtime.janitor import Janitor
 from testbed.runtime.job import Job
+from testbed.runtime.measured_costs import MeasuredCosts
 from testbed.runtime.messages import (
     SLOT,
     Broken,
@@ -53,6 +50,7 @@ from testbed.runtime.missing_input import MissingInput
 from testbed.runtime.source_ends import SourceEnds
 from testbed.runtime.stillness import Stillness
 from testbed.runtime.vetting import Vetting
+from testbed.runtime.waiting_queries import WaitingQueries
 from testbed.runtime.wire import NO_PARTITION, Address, block, turn
 
 PROGRESS_S, TURN_S = 0.5, 0.02
@@ -82,6 +80,7 @@ class Server:
     partition-loaded, -reached   a restored partition has its state again; it is as far as it was
     partitions-absent            others go on without the input of these; a partition does so from this batch
     and partition-tentative      until it is restored
+    queries-waiting, fell-back   queries that wait for room; a planner that left a plan to another
     ready                        whoever takes part in a recovery is ready, and goes on
     round-started, round-stored  of coordinated checkpoints
     slot-failed                  a slot's last words, when it ends by its own fault
@@ -107,16 +106,18 @@ class Server:
         self._entrance = Entrance(self.selector, host, SLOT, token, self._on_guest)
         self.address: Address = self._entrance.address
         self._guests: dict[str, Guest] = {}
-        self._named = self._ready_epoch = self._failures = 0
+        self._named = self._failures = 0
         self._broken: dict[Guest, _Break] = {}
         self._stillness = Stillness()
-        self._committed = self._coordinator.history.stable
+        self._course = Course(self._layout, self._coordinator, journal, self._tasks)
         self._milestones = Milestones(self._layout, journal)
+        self._costs = MeasuredCosts()
+        if isinstance(strategy, QueryCentric):
+            strategy.measured = self._costs.cores
+        self._waiting_queries = WaitingQueries(self._layout, self._coordinator, strategy, journal)
         self._missing_input = MissingInput(self._layout, self._coordinator, journal)
         self._draining = SourceEnds(self._layout, self._coordinator, self._guests)
-        self._round: tuple[int, set[int]] = (0, set())
         self._next_round_s = self._next_progress_s = 0.0
-        self._sources = {each.number for each in self._layout.partitions if isinstance(each.element, Source)}
         self._sinks = {each.number for each in self._layout.partitions if isinstance(each.element, Sink)}
 
     def serve(self, stopping: Callable[[], bool]) -> bool:
@@ -171,10 +172,10 @@ class Server:
                 is_progress = self._job.strategy.partial or self._coordinator.phase is Phase.RUNNING
                 if is_progress and is_current:
                     self._failures = 0  # what others stored while one failed is no progress if all wait for it
-                self._note_stored(message)
+                self._course.stored(message)
             self._missing_input.hear(message)
             self._coordinator.on_message(message)
-            self._note_committed()
+            self._course.look()
         else:
             self._on_slot_message(guest, decode(content))
 
@@ -193,6 +194,7 @@ class Server:
         if guest.hello is not None:
             had = tuple(self._name(number) for number in sorted(self._coordinator.placement.partitions_of(guest.name)))
             self._journal.record(WorkerLost(guest.name, guest.hello.task, why, had))
+            self._costs.forget(guest.name)
             self._coordinator.on_lost(guest.name)
 
     def _on_slot_message(self, guest: Guest, message: SlotMessage) -> None:
@@ -206,6 +208,7 @@ class Server:
             self._vetting.status(message)
             guest.status = message
             self._milestones.note(message)
+            self._costs.note(guest.name, message, guest.heard_s)
         elif isinstance(message, Broken) and message.epoch == self._coordinator.epoch:
             self._note_broken(guest, message)
 
@@ -274,10 +277,11 @@ class Server:
 
     def _carry_out(self) -> None:
         self._missing_input.look()
+        self._waiting_queries.look()
         for effect in self._coordinator.take_effects():
             match effect:
                 case Order(worker, partition, message):
-                    self._note_order(message)
+                    self._course.order(message)
                     if worker in self._guests:
                         self._guests[worker].link.send(block(partition, encode_message(message)))
                 case Delete(keys):
@@ -285,7 +289,7 @@ class Server:
                 case Sweep():
                     self._begin_recovery(effect)
                 case Placed(epoch):
-                    self._note_copies(epoch)
+                    self._course.placed(epoch)
                     self._begin_epoch(epoch, (), {})
 
     def _begin_recovery(self, sweep: Sweep) -> None:
@@ -295,7 +299,7 @@ class Server:
         back = tuple(each.number for each in self._layout.partitions if each.name in restored)
         reached = self._milestones.reached(back)
         named = {self._name(number): {str(c): at for c, at in by.items()} for number, by in reached.items()}
-        positions = self._sources_at(line)
+        positions = self._course.sources_at(line)
         self._journal.record(Recovering(sweep.epoch, numbers, positions, tuple(sorted(restored)), promoted, named))
         self._janitor.sweep(sweep)
         self._begin_epoch(sweep.epoch, back, reached)
@@ -315,38 +319,10 @@ class Server:
                 worker.say(Peers(epoch, addresses, serials, seat, back, placement.moved, copied, reached))
         self._draining.on_epoch()
 
-    # What the journal gets.
+    # What slots have told.
 
-    def _note_order(self, message: object) -> None:
-        if isinstance(message, Go) and message.epoch != self._ready_epoch:
-            self._ready_epoch = message.epoch
-            executors = [guest.hello.task for guest in self._guests.values() if guest.hello is not None]
-            self._journal.record(EpochReady(message.epoch, tuple(sorted(executors))))
-        elif isinstance(message, Round) and message.number != self._round[0]:
-            self._round = (message.number, {each.number for each in self._layout.partitions})
-            self._journal.record(RoundStarted(message.epoch, message.number))
-        elif isinstance(message, Restore):
-            self._round = (self._round[0], set())
-
-    def _note_copies(self, epoch: int) -> None:
-        copies = self._coordinator.copies.of
-        self._journal.record(Copied(epoch, {self._name(number): each.worker for number, each in copies.items()}))
-
-    def _note_stored(self, message: Stored) -> None:
-        number, awaited = self._round
-        if message.checkpoint.number == number and message.epoch == self._coordinator.epoch and awaited:
-            awaited.discard(message.checkpoint.partition)
-            if not awaited:
-                self._journal.record(RoundStored(message.epoch, number))
-
-    def _note_committed(self) -> None:
-        history = self._coordinator.history
-        if history.stable is not self._committed and history.is_published:
-            self._committed = history.stable
-            self._journal.record(Committed(self._sources_at(history.stable)))
-
-    def _sources_at(self, line: Line) -> dict[str, int]:
-        return {self._name(at.partition): at.position for at in line if at.partition in self._sources}
+    def _tasks(self) -> list[int]:
+        return [guest.hello.task for guest in self._guests.values() if guest.hello is not None]
 
     def _positions(self) -> dict[str, int]:
         """Where the sources are."""
