@@ -30,6 +30,7 @@ SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchD
 RECORDS_PER_MESSAGE = 1024
 BATCH_LENGTH_S = 0.25
 REPLICATION_RATIO = 0.5
+SPARE_LINES = 1
 PLANNER_LIMIT_S = 1.0
 BUCKET = Spelling(
     r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
@@ -53,7 +54,7 @@ OF_THE_TESTBED = (
         "replication_ratio",
         "replication_planner",
     ),
-    *("store", "store_endpoint"),
+    *("spare_lines", "store", "store_endpoint"),
 )
 
 
@@ -158,6 +159,15 @@ class EngineSpec(Spec):
             " cost what was measured; by default each costs 1 of engine.capacity",
         ),
     ] = None
+    spare_lines: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=10,
+            description="dataflow, protocol coordinated: so many older lines are kept, in case objects of newer ones"
+            " can't be read; output waits until as many lines follow; 1",
+        ),
+    ] = None
     store: Annotated[
         Annotated[str, BUCKET] | None,
         Field(description="dataflow: s3://BUCKET/PREFIX for checkpoints; by default a directory of the cluster"),
@@ -193,6 +203,11 @@ class EngineSpec(Spec):
         return self.standby or 0
 
     @property
+    def spare_lines_run(self) -> int:
+        """How many older lines of checkpoints the testbed keeps, given or by default."""
+        return SPARE_LINES if self.spare_lines is None else self.spare_lines
+
+    @property
     def planner_limit_run_s(self) -> float:
         """How long planner `exact` may look for a better plan, given or by default."""
         return self.planner_limit_s or PLANNER_LIMIT_S
@@ -226,7 +241,14 @@ class EngineSpec(Spec):
 
     @property
     def takes_checkpoints(self) -> bool:
-        """Whether the query is ever checkpointed, and with that its output committed; protocol `none` does neither."""
+        """Whether the query is ever checkpointed, and with that its output committed: not with protocol `none`, nor if
+        what is lost is made again from the sources."""
+        never = self.protocol_run is ProtocolName.NONE or self.recovery_run is RecoveryMode.SOURCE_REPLAY
+        return self.works_in_batches or not never
+
+    @property
+    def puts_out_once(self) -> bool:
+        """Whether a failure duplicates no output: not with protocol `none`, whose output has no numbers."""
         return self.works_in_batches or self.protocol_run is not ProtocolName.NONE
 
     @property
@@ -311,6 +333,11 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
     if engine.tentative_run and not engine.recovers_in_parts:
         allowed = f"left out unless engine.recovery is {names(PARTIAL)}: only then do survivors go on"
         raise Misfit("engine.tentative", engine.tentative_run, allowed)
+    if engine.tentative_run and mode is RecoveryMode.SOURCE_REPLAY:
+        allowed = "left out with engine.recovery source-replay: whoever missed input has no checkpoint to go back to"
+        raise Misfit("engine.tentative", engine.tentative_run, allowed)
+    if engine.store and mode is RecoveryMode.SOURCE_REPLAY:
+        raise Misfit("engine.store", engine.store, "left out with engine.recovery source-replay: nothing is stored")
     if engine.planner_limit_s is not None and engine.planner is not RecoveryPlanner.EXACT:
         allowed = "left out unless engine.planner is exact: the others need no limit"
         raise Misfit("engine.planner_limit_s", engine.planner_limit_s, allowed)
@@ -322,6 +349,8 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
         for name in fields:
             if mode is not only and (value := getattr(engine, name)) is not None:
                 raise Misfit(f"engine.{name}", str(value), f"left out unless engine.recovery is {only}")
+    if engine.spare_lines is not None and engine.protocol_run is not ProtocolName.COORDINATED:
+        raise Misfit("engine.spare_lines", engine.spare_lines, "left out unless engine.protocol is coordinated")
     if engine.standby_run >= cores:
         allowed = f"at most {cores - 1}: of workers x worker_cores slots, one at least must host partitions"
         raise Misfit("engine.standby", engine.standby_run, allowed)

@@ -19,6 +19,7 @@ class RecoveryMode(StrEnum):
     PASSIVE = "passive"  # each lost partition goes back as soon as it can
     PARTIALLY_ACTIVE = "partially-active"  # what has an active copy goes on with that; the others as under `passive`
     QUERY_CENTRIC = "query-centric"  # lost partitions go back query by query, as slots come that have room for them
+    SOURCE_REPLAY = "source-replay"  # the lost partitions and all upstream of them begin anew; nobody takes checkpoints
 
 
 OF_STRUCTURED_STREAMING = (RecoveryMode.QUERY, RecoveryMode.TASK)

@@ -72,8 +72,8 @@ class Coordinator:
         self._strategy = recovery or Global()
         if (why := self._strategy.check(protocol)) is not None:
             raise BadInput("recovery", self._strategy.name, why)
-        if tentative and not self._strategy.partial:
-            raise BadInput("tentative", tentative, f"off with recovery {self._strategy.name}: nobody goes on meanwhile")
+        if tentative and (why := self._strategy.why_not_tentative()) is not None:
+            raise BadInput("tentative", tentative, why)
         self.epoch, self.lives = 0, [0] * len(layout.partitions)
         self.history = History(layout, protocol.find_line, spare_lines)
         self.placement = Placement(layout.partitions, slots)

@@ -67,6 +67,29 @@ class PublishTentative:
 
 
 @dataclass(frozen=True)
+class Spill:
+    """Write an object with output that is kept for others, after what was asked before; then `on_spilled` or
+    `on_spill_refused`. `content` makes its bytes as in `Store`."""
+
+    key: str
+    content: Callable[[], Iterable[Piece]]
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Read back what was spilled; then `on_fetched` or `on_unreadable`."""
+
+    key: str
+
+
+@dataclass(frozen=True)
+class Discard:
+    """Delete what was spilled: nobody needs it any more. What the store refuses to delete is left."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Tell:
     """A message to the coordinator."""
 
@@ -99,6 +122,12 @@ class Sweep:
     partitions: frozenset[str]
     promoted: frozenset[str] = frozenset()
 
+    def takes(self, key: str) -> bool:
+        """Whether an object is deleted if it is of an earlier epoch. What a copy has spilled outlives its promotion."""
+        owner, _, name = key.partition("/")
+        spilled_by_copy = owner in self.promoted and name.startswith("sent-")
+        return owner in self.partitions and key not in self.keep and not spilled_by_copy
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -107,5 +136,5 @@ class Placed:
     epoch: int
 
 
-PartitionEffect = Send | Grant | Store | Write | Publish | PublishTentative | Tell
+PartitionEffect = Send | Grant | Store | Spill | Fetch | Discard | Write | Publish | PublishTentative | Tell
 CoordinatorEffect = Order | Delete | Sweep | Placed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -64,6 +65,16 @@ class Layout:
     partitions: tuple[PartitionLayout, ...]
     channels: tuple[Channel, ...]
     cyclic: bool
+
+    def with_upstream(self, numbers: Iterable[int]) -> frozenset[int]:
+        """These partitions, and every one on whose output one of them depends."""
+        found = set(numbers)
+        pending = list(found)
+        while pending:
+            new = {channel.sender for channel in self.partitions[pending.pop()].inputs} - found
+            found |= new
+            pending += new
+        return frozenset(found)
 
 
 def lay_out(flow: Dataflow) -> Layout:

@@ -39,16 +39,21 @@ class PartitionLimits:
     frames_in_flight      the credit of a channel: frames sent and not yet processed
     records_per_message   more rows than that are sent as several frames
     changes_per_full      a checkpoint is a full copy of the state after so many with changes only
+    retained_bytes        by batches: so much output is kept in memory for others that may go back, and more in the
+                          store; None: none is kept, since nobody goes back alone
     """
 
     frames_in_flight: int = 32
     records_per_message: int = 1024
     changes_per_full: int = 10
+    retained_bytes: int | None = 64 << 20
 
     def __post_init__(self) -> None:
         for name in ("frames_in_flight", "records_per_message"):
             if getattr(self, name) < 1:
                 raise BadInput(name, getattr(self, name), "1 or more")
+        if self.retained_bytes is not None and self.retained_bytes < 1:
+            raise BadInput("retained_bytes", self.retained_bytes, "1 or more")
 
 
 class Partition(Runtime):

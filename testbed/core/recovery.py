@@ -48,10 +48,13 @@ class Recovery(ABC):
     name       in experiments
     partial    whether partitions that were not lost go on meanwhile. What they send must then be the same in every
                run, so the protocol has to work by batches, and they keep their output for those that come back
+    from_sources  whether all that is lost is made again from the input of the dataflow: then nobody takes
+               checkpoints, nor keeps output for others
     """
 
     name: ClassVar[str]
     partial: ClassVar[bool] = False
+    from_sources: ClassVar[bool] = False
 
     @classmethod
     def check(cls, protocol: type[Protocol]) -> str | None:
@@ -59,6 +62,20 @@ class Recovery(ABC):
         if cls.partial and not protocol.by_batch:
             return "survivors go on, so what was sent under a number must not depend on timing: protocol batch-aligned"
         return None
+
+    @classmethod
+    def why_not_tentative(cls) -> str | None:
+        """Why survivors can't go on without the input of lost partitions; None if they can."""
+        if not cls.partial:
+            return f"off with recovery {cls.name}: nobody goes on meanwhile"
+        if cls.from_sources:
+            return f"off with recovery {cls.name}: whoever missed input has no checkpoint to go back to"
+        return None
+
+    @classmethod
+    def keeps_output(cls) -> bool:
+        """Whether survivors send again to those that come back."""
+        return cls.partial and not cls.from_sources
 
     def copied(self, layout: Layout) -> frozenset[int]:
         """The partitions that shall have an active copy, wherever there is a worker for it; asked once."""

@@ -182,12 +182,15 @@ class Snapshots:
         return [Stored(epoch, pending.checkpoint)]
 
     def on_store_failed(self, epoch: int, number: int) -> list[NotStored]:
-        """What was taken since builds on this one, so it is lost too; the next holds a full copy and all their logs."""
+        """What was taken since builds on this one, so it is lost too; the next holds a full copy and all their logs.
+
+        What builds on one that was lost already is lost already. The full copy after that does not build on it.
+        """
         failed = self._pending.pop(number)
-        later = [each for each in self._pending.values() if not each.lost]
-        for each in later:
-            each.lost = True
         if not failed.lost:
+            later = [each for each in self._pending.values() if not each.lost]
+            for each in later:
+                each.lost = True
             self._log = sum((each.log for each in later), start=failed.log) + self._log
             self._chain = ()
         return [NotStored(self._layout.number, epoch, number)]

@@ -8,10 +8,10 @@ from experiments.errors import BadInput
 from testbed.core.recovery import Global, Recovery, World
 from testbed.recovery.partially_active import PartiallyActive
 from testbed.recovery.query_centric import QueryCentric
-from testbed.recovery.strategies import Blocking, Passive
+from testbed.recovery.strategies import Blocking, Passive, SourceReplay
 
 STRATEGIES: dict[str, type[Recovery]] = {
-    each.name: each for each in (Global, Blocking, Passive, PartiallyActive, QueryCentric)
+    each.name: each for each in (Global, Blocking, Passive, PartiallyActive, QueryCentric, SourceReplay)
 }
 
 
@@ -30,6 +30,7 @@ __all__ = [
     "Passive",
     "QueryCentric",
     "Recovery",
+    "SourceReplay",
     "World",
     "by_name",
 ]

@@ -60,7 +60,7 @@ class Hosted:
     def make(self, number: int) -> Partition:
         """A new partition, which has yet to be restored."""
         job = self._job
-        common = self._layouts[number], len(self._layouts), self._schemas, job.protocol_class, job.limits
+        common = self._layouts[number], len(self._layouts), self._schemas, job.protocol_class, job.partition_limits
         by_batch = job.protocol_class.by_batch
         partition = TimedBatchedPartition(*common, job.batching) if by_batch else TimedPartition(*common)
         partition.on_checkpoint_time = self._add_checkpoint_time

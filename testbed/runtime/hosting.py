@@ -6,7 +6,19 @@ import time
 from collections.abc import Callable, Mapping
 
 from testbed.core.control import Dismiss, Go, Promote, Restore, Stored, ToCoordinator, ToPartition
-from testbed.core.effects import Grant, PartitionEffect, Publish, PublishTentative, Send, Store, Tell, Write
+from testbed.core.effects import (
+    Discard,
+    Fetch,
+    Grant,
+    PartitionEffect,
+    Publish,
+    PublishTentative,
+    Send,
+    Spill,
+    Store,
+    Tell,
+    Write,
+)
 from testbed.core.frames import Frame
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition
@@ -22,6 +34,7 @@ from testbed.runtime.messages import Peers, SlotStatus
 from testbed.runtime.outputs import Outputs
 from testbed.runtime.reporting import Reporting
 from testbed.runtime.restoring import ReadBack, Restoring
+from testbed.runtime.spilling import Spilling
 from testbed.runtime.storing import Storing
 from testbed.runtime.timers import Timers
 from testbed.stores.store import ObjectStore
@@ -50,6 +63,7 @@ class Hosting:
         self._exchange = Exchange(layout, job.slots, mesh, self._at)
         self._inputs, self._outputs = Inputs(job), Outputs(job, writing, self._at, self._hosted.wake)
         self._storing = Storing(store, storing, self._at)
+        self._spilling = Spilling(store, storing, self._storing, self._at)
         self._restoring = Restoring(store, storing, self._hosted, tell, self._restore)
         self._catching_up = CatchingUp()
         parts = self._hosted, self._exchange, self._inputs, self._outputs, self._storing, self._catching_up
@@ -216,6 +230,8 @@ class Hosting:
                 self._exchange.grant(effect)
             case Store():
                 self._storing.store(number, effect)
+            case Spill() | Fetch() | Discard():
+                self._spilling.do(number, effect)
             case Write(batch):
                 self._outputs.write(number, batch)
             case PublishTentative():

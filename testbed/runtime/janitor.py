@@ -12,7 +12,7 @@ from journal.writer import Journal
 from testbed.core.effects import Sweep
 from testbed.stores.store import ObjectStore
 
-OBJECT = re.compile(r"(?:state|log)-\d+-(?P<epoch>\d+)$")  # as `snapshots` names them, whole or not
+OBJECT = re.compile(r"(?:state|log|sent)-\d+-(?P<epoch>\d+)$")  # as partitions name them, whole or not
 
 
 class Janitor:
@@ -57,6 +57,5 @@ class Janitor:
 
 
 def _leftovers(stored: list[str], sweep: Sweep) -> list[str]:
-    found = {key: OBJECT.search(key) for key in stored if key not in sweep.keep}
-    old = (key for key, named in found.items() if named and int(named["epoch"]) < sweep.epoch)
-    return [key for key in old if key.partition("/")[0] in sweep.partitions]
+    found = {key: OBJECT.search(key) for key in stored if sweep.takes(key)}
+    return [key for key, named in found.items() if named and int(named["epoch"]) < sweep.epoch]

@@ -93,6 +93,7 @@ class Job(TypedJson):
     planner, capacity       of recovery query-centric: `testbed.recovery.query_centric`
     planner_limit_s         and
     cpu_limit               its limit_s and cores
+    spare_lines             so many older lines are kept, in case objects of newer ones can't be read
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
     batch_length_s          by batches: what a batch covers of the time at which records were due
@@ -119,6 +120,7 @@ class Job(TypedJson):
     planner_limit_s: float = PLANNING_S
     capacity: int | None = None
     cpu_limit: float | None = None
+    spare_lines: int = 1
     chaining: bool = True
     batch_length_s: float = 0.25
     checkpoint_interval_s: float = 5.0
@@ -140,8 +142,8 @@ class Job(TypedJson):
             raise BadInput("batch_length_s", self.batch_length_s, allowed)
         if (why := self.strategy.check(self.protocol_class)) is not None:
             raise BadInput("recovery", self.recovery, why)
-        if self.tentative and not self.strategy.partial:
-            raise BadInput("tentative", self.tentative, f"off with recovery {self.recovery}: nobody goes on meanwhile")
+        if self.tentative and (why := self.strategy.why_not_tentative()) is not None:
+            raise BadInput("tentative", self.tentative, why)
         if self.input.rate <= 0:
             raise BadInput("input.rate", self.input.rate, "more than 0")
         layout = self.layout()
@@ -185,9 +187,15 @@ class Job(TypedJson):
             raise BadInput("capacity", self.capacity, f"{least} or more, to start {partitions} partitions")
 
     @property
+    def partition_limits(self) -> PartitionLimits:
+        """Output is kept for others only if they may go back alone."""
+        return self.limits if self.strategy.keeps_output() else replace(self.limits, retained_bytes=None)
+
+    @property
     def batching(self) -> Batching:
         """How partitions that work by batches cut them, and take checkpoints at their borders."""
-        return Batching(round(self.batch_length_s * 1e9), round(self.checkpoint_interval_s / self.batch_length_s))
+        batches = round(self.checkpoint_interval_s / self.batch_length_s)
+        return Batching(round(self.batch_length_s * 1e9), None if self.strategy.from_sources else batches)
 
     def layout(self) -> Layout:
         """The same on every host."""

@@ -100,7 +100,7 @@ class Server:
         self._vetting = Vetting(self._layout)
         strategy = job.brought_back_by()
         self._coordinator = Coordinator(
-            self._layout, job.protocol_class, job.slots, recovery=strategy, tentative=job.tentative
+            self._layout, job.protocol_class, job.slots, job.spare_lines, strategy, tentative=job.tentative
         )
         self._janitor = Janitor(job.object_store(), journal)
         self._entrance = Entrance(self.selector, host, SLOT, token, self._on_guest)

@@ -47,6 +47,10 @@ class Storing:
         """Forget all partitions."""
         self._unstored = {}
 
+    def life(self, number: int) -> object:
+        """What is the same until a partition goes back or is forgotten."""
+        return self._unstored.get(number)
+
     def is_busy(self, number: int) -> bool:
         """Whether the store has yet to answer for a checkpoint of this partition."""
         return number in self._unstored and self._unstored[number].under_way > 0

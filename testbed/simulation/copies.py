@@ -50,7 +50,7 @@ class CopyInvariants:
                 raise CopyInvariantBroken(f"the copy of {copied.layout.name} is tentative")
             if not copied.muted:
                 raise CopyInvariantBroken(f"the copy of {copied.layout.name} is not muted")
-            kept, stable = copied.retained_from, self._coordinator.history.stable[number].number
+            kept, stable = copied.retained.number, self._coordinator.history.stable[number].number
             if kept > max(stable, worker.restored[number]):
                 raise CopyInvariantBroken(
                     f"the copy of {copied.layout.name} retains from {kept}, and {stable} is stable"

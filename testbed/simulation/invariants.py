@@ -11,7 +11,9 @@ from testbed.core.checkpoints import Checkpoint
 from testbed.core.control import Absent, Rejoin, Restore, decode_message
 from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.layout import Channel, Layout
+from testbed.core.partition import PartitionLimits
 from testbed.simulation.network import Network
+from testbed.simulation.retained import RetainedMemory
 from testbed.simulation.tentative import TentativeChecks
 from testbed.simulation.workers import Worker
 
@@ -24,11 +26,17 @@ class Invariants:
     """Looks at the workers that the coordinator listens to. Everything raises `InvariantBroken`."""
 
     def __init__(
-        self, layout: Layout, coordinator: Coordinator, network: Network, workers: Sequence[Worker], credit: int
+        self,
+        layout: Layout,
+        coordinator: Coordinator,
+        network: Network,
+        workers: Sequence[Worker],
+        limits: PartitionLimits,
     ) -> None:
-        """`workers`: those that the coordinator listens to, at any time; `credit`: the limit of each channel."""
+        """`workers`: those that the coordinator listens to, at any time."""
         self._layout, self._coordinator, self._network = layout, coordinator, network
-        self._workers, self._credit = workers, credit
+        self._workers, self._credit = workers, limits.frames_in_flight
+        self.memory = RetainedMemory(limits)
         self.tentative = TentativeChecks(layout)
 
     def check(self) -> None:
@@ -42,6 +50,7 @@ class Invariants:
         tentative = {number for number, (_, partition) in placed.items() if partition.tentative}
         for worker, partition in placed.values():
             self._check_partition(worker, partition)
+            self.memory.check(partition)
             if partition.tentative:
                 orders = [decode_message(data) for number, data in worker.orders if number == partition.number]
                 informed = not any(isinstance(each, Absent | Rejoin | Restore) for each in orders)
@@ -52,7 +61,7 @@ class Invariants:
 
     def _check_partition(self, worker: Worker, partition: BatchedPartition) -> None:
         """Retained is what lies after the stable line; who fails is known to those who send to it."""
-        name, kept = partition.layout.name, partition.retained_from
+        name, kept = partition.layout.name, partition.retained.number
         stable = self._coordinator.history.stable[partition.number].number
         if kept > max(stable, worker.restored[partition.number]):
             raise InvariantBroken(f"{name} retains what is after checkpoint {kept}, and {stable} is stable")
@@ -90,10 +99,15 @@ class Invariants:
         if waiting:
             raise InvariantBroken(f"checkpoint {checkpoint.number} is stored before output {waiting} is out")
 
-    def check_restored(self, worker: Worker, number: int) -> None:
+    def check_restored(self, worker: Worker, number: int, feeding: frozenset[int]) -> None:
         """A strategy that restores parts leaves exact survivors alone, unless something could not be read. A copy is
-        none, be it that it could not be made."""
+        none, be it that it could not be made.
+
+        `feeding`: but for those that lost partitions get their input from, where nothing else has it.
+        """
         there = worker.partitions.get(number)
+        if number in feeding:
+            return
         if isinstance(there, BatchedPartition) and there.epoch >= 0 and not there.muted and not there.tentative:
             raise InvariantBroken(f"{self._layout.partitions[number].name} is restored and was not lost")
 

@@ -34,7 +34,8 @@ class SimulationResult:
     both what was tentative.
 
     recoveries   all of them; `resumed` those that did not go back to the beginning
-    fallbacks    how often a partition could not read what it was to go back to
+    fallbacks    how often a partition could not read what it was to go back to, or what it had kept for others
+    spilled      objects with retained output that were stored; `fetched` those that were read back
     restored     how many partitions were restored after their first start, and how many copies `promoted`
     """
 
@@ -47,6 +48,8 @@ class SimulationResult:
     recoveries: int = 0
     resumed: int = 0
     fallbacks: int = 0
+    spilled: int = 0
+    fetched: int = 0
     restored: int = 0
     promoted: int = 0
     steps: int = 0

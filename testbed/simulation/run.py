@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 
 import pyarrow as pa
@@ -30,12 +31,15 @@ from testbed.core.control import (
 from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.effects import (
     Delete,
+    Discard,
+    Fetch,
     Grant,
     Order,
     Placed,
     Publish,
     PublishTentative,
     Send,
+    Spill,
     Store,
     Sweep,
     Tell,
@@ -90,13 +94,18 @@ class Simulation:
         self.store = MemoryStore()
         self.coordinator = Coordinator(layout, protocol, slots, spare_lines, recovery, tentative)
         self._batching = batching or Batching(10, 2)
+        if recovery is not None and recovery.from_sources:
+            self._batching = replace(self._batching, per_checkpoint=None)
         self._expected, self._away = expected, 0
         self._inputs, self._limits = inputs, limits or PartitionLimits()
+        if recovery is None or not recovery.keeps_output():
+            self._limits = replace(self._limits, retained_bytes=None)
         self._refusals, self._timers, self._returns = refusals, timers, returns
         self._observer = observer or Observer()
         self._random = Random(seed)
         self._faults = FaultSchedule(faults)
         self._partial = recovery is not None and recovery.partial
+        self._from_sources, self._fed = recovery is not None and recovery.from_sources, frozenset[int]()
         self._schemas = [channel.schema for channel in layout.channels]
         self.network = Network(layout, protocol.by_batch, self._random)
         self._lost: deque[str] = deque()
@@ -105,8 +114,8 @@ class Simulation:
         self._committed: dict[int, int] = {}
         self.workers: list[Worker] = []
         self._isolated: list[Worker] = []
+        self._invariants = Invariants(layout, self.coordinator, self.network, self.workers, self._limits)
         credit = self._limits.frames_in_flight
-        self._invariants = Invariants(layout, self.coordinator, self.network, self.workers, credit)
         self.copy_invariants = CopyInvariants(layout, self.coordinator, self.network, self.workers, credit)
         self._has_copies = bool(self.coordinator.copies.wanted)
         self._goes_on_without_input = tentative and self._has_copies
@@ -136,6 +145,7 @@ class Simulation:
             for partition in worker.partitions.values():
                 if isinstance(partition, BatchedPartition) and not partition.muted:
                     self._invariants.tentative.check_corrected(partition)
+                    self._invariants.memory.check_left(partition, self.store.keys())
         return self.outcome
 
     def _possible(self) -> list[tuple]:
@@ -236,14 +246,36 @@ class Simulation:
         return Partition(layout, count, self._schemas, self.protocol, self._limits)
 
     def _stored(self, worker: Worker) -> None:
+        """The store does what a partition has asked for."""
         number, effect = worker.storing.popleft()
-        checkpoint = effect.checkpoint
-        if self._random.random() < self._refusals:
-            self._at(worker, number, Partition.on_store_failed, checkpoint.epoch, checkpoint.number)
-            return
-        for key, content in effect.objects.items():
-            self.store.put(key, content())
-        self._at(worker, number, Partition.on_stored, checkpoint.epoch, checkpoint.number)
+        refused = self._random.random() < self._refusals
+        match effect:
+            case Store(of) if refused:
+                self._at(worker, number, Partition.on_store_failed, of.epoch, of.number)
+            case Store(of):
+                for key, content in effect.objects.items():
+                    self.store.put(key, content())
+                self._at(worker, number, Partition.on_stored, of.epoch, of.number)
+            case Spill(key) if refused:
+                self._at(worker, number, BatchedPartition.on_spill_refused, key)
+            case Spill(key, content):
+                self.outcome.spilled += 1
+                self.store.put(key, content())
+                self._at(worker, number, BatchedPartition.on_spilled, key)
+            case Fetch(key):
+                self._fetch(worker, number, key)
+            case Discard(keys):
+                for key in keys:
+                    self.store.delete(key)
+
+    def _fetch(self, worker: Worker, number: int, key: str) -> None:
+        try:
+            data = self.store.get(key)
+        except UnreadableObject:
+            self._at(worker, number, BatchedPartition.on_unreadable, key)
+        else:
+            self.outcome.fetched += 1
+            self._at(worker, number, BatchedPartition.on_fetched, key, data)
 
     def _publish(self, worker: Worker) -> None:
         number, effect = worker.publishing.popleft()
@@ -333,10 +365,12 @@ class Simulation:
                     grants.append((self.layout.channels[channel].sender, effect))
                 case Store(checkpoint):
                     if self.protocol.by_batch:
-                        last = checkpoint.number * self._batching.per_checkpoint - 1
+                        last = self._batching.first_behind(checkpoint.number) - 1
                         out = self._committed.get(partition.number, 0)
                         self._invariants.check_stored(worker, checkpoint, last, out)
                         self._invariants.tentative.check_checkpoint(partition, checkpoint, last)
+                    worker.storing.append((partition.number, effect))
+                case Spill() | Fetch() | Discard():
                     worker.storing.append((partition.number, effect))
                 case Write(batch):
                     add_rows(self.outcome.written, batch)
@@ -362,7 +396,7 @@ class Simulation:
                     found = [worker for worker in self.workers if worker.name == name]
                     for worker in found:
                         if self._partial and isinstance(message, Restore) and message.epoch != self._fallback_epoch:
-                            self._invariants.check_restored(worker, partition)
+                            self._invariants.check_restored(worker, partition, self._fed)
                         if isinstance(message, Restore) and self.coordinator.epoch > 1 and not message.muted:
                             self.outcome.restored += 1
                         self.outcome.promoted += isinstance(message, Promote)
@@ -372,21 +406,30 @@ class Simulation:
                         self.store.delete(key)
                 case Placed():
                     continue
-                case Sweep(epoch, keep, partitions):
+                case Sweep(epoch, _, partitions):
                     if self._falls_back:
                         self._fallback_epoch, self._falls_back = epoch, False
                     line = self.coordinator.history.line
                     self.outcome.recoveries += epoch > 1
                     self.outcome.resumed += any(each.number for each in line)
                     self._observer.recovering(epoch, line)
-                    for key in set(self.store.keys()) - keep:
-                        if key.partition("/")[0] in partitions:
-                            self.store.delete(key)
+                    self._fed = self._feeding(partitions)
+                    for key in filter(effect.takes, self.store.keys()):
+                        self.store.delete(key)
                     if self._spoiling:
                         needed = self.coordinator.history.needed_by_stable()
                         self._spoiling = not spoil(self.store, needed, self._random)
 
     # Looking around.
+
+    def _feeding(self, restored: frozenset[str]) -> frozenset[int]:
+        """Those of whom a strategy that replays from the sources needs that they begin anew: what nobody has of what is
+        restored, and all upstream of that."""
+        if not self._from_sources:
+            return frozenset()
+        there = {number for worker in self.workers for number in worker.partitions}
+        lost = {each.number for each in self.layout.partitions if each.name in restored} - there
+        return self.layout.with_upstream(lost)
 
     def _everyone(self) -> list[Worker]:
         return self.workers + self._isolated

@@ -7,6 +7,7 @@ from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.checkpoints import Checkpoint
 from testbed.core.control import TurnedTentative
 from testbed.core.effects import PublishTentative
+from testbed.core.frames import FrameKind
 from testbed.core.layout import Layout
 
 
@@ -35,7 +36,7 @@ class TentativeChecks:
 
         `informed`: whether no order is under way to it about that. Otherwise what it missed may be back.
         """
-        if partition.retains_tentative:
+        if partition.retained.has_other_than(FrameKind.DATA, FrameKind.BORDER):
             raise TentativeBroken(f"{partition.layout.name} retains what is tentative")
         life = partition.number, partition.epoch
         if life in self._seen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from testbed.core.effects import Publish, Store
+from testbed.core.effects import Discard, Fetch, Publish, Spill, Store
 from testbed.core.partition import Partition
 
 
@@ -18,7 +18,7 @@ class Worker:
     ready        by number what the partition can do by itself
     orders       from the coordinator, by number of the partition, encoded
     messages     to the coordinator, encoded
-    storing      checkpoints on their way to the store, by number of the partition
+    storing      what is asked of the store, checkpoints and retained output, by number of the partition
     publishing   output on its way out, by number of the partition
     """
 
@@ -28,7 +28,7 @@ class Worker:
     ready: dict[int, list[tuple]] = field(default_factory=dict)
     orders: deque[tuple[int, bytes]] = field(default_factory=deque)
     messages: deque[bytes] = field(default_factory=deque)
-    storing: deque[tuple[int, Store]] = field(default_factory=deque)
+    storing: deque[tuple[int, Store | Spill | Fetch | Discard]] = field(default_factory=deque)
     publishing: deque[tuple[int, Publish]] = field(default_factory=deque)
 
     def dismiss(self, number: int, life: int) -> None:

@@ -91,7 +91,7 @@ VALUES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=5), max_leaves=12
 )
 PATHS = st.lists(st.sampled_from([*NAMES, "0", "1", "²", "-1", "", "<<"]), min_size=1, max_size=5).map(".".join)
-FORM = sorted(trigger_form.fields(spec.Experiment()))
+FORM = sorted(trigger_form.fields())
 
 
 def feed_structures(session: Session) -> None:

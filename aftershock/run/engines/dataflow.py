@@ -131,13 +131,13 @@ def _domains(experiment: Experiment) -> dict[str, tuple[str, ...]]:
 
 
 def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None) -> Job:
-    """Without checkpoints no output is ever safe, so it goes out at once."""
+    """With protocol `none` no output is ever safe, so it goes out at once."""
     from testbed.core.partition import PartitionLimits
     from testbed.operators import Delivery
     from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 
     engine = experiment.engine
-    delivery = Delivery.EXACTLY_ONCE if engine.takes_checkpoints else Delivery.PLAIN
+    delivery = Delivery.EXACTLY_ONCE if engine.puts_out_once else Delivery.PLAIN
     return Job(
         run_id=run_id,
         workload=cast(NexmarkSpec | ReachabilitySpec, experiment.workload),  # the spec refuses others on the testbed
@@ -146,6 +146,7 @@ def _job(experiment: Experiment, run_id: str, store: str, broker: Broker | None)
         standby=engine.standby_run,
         recovery=engine.recovery_run.value,
         tentative=engine.tentative_run,
+        spare_lines=engine.spare_lines_run,
         planner=(engine.planner or RecoveryPlanner.BEST_DENSITY).value,
         planner_limit_s=engine.planner_limit_run_s,
         capacity=engine.capacity,

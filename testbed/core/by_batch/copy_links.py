@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from testbed.core.by_batch.cutting import border_of
+from testbed.core.by_batch.backlog import Backlog
+from testbed.core.by_batch.retained import Retained
 from testbed.core.effects import Grant, PartitionEffect, Send
-from testbed.core.frames import Frame, FrameKind
+from testbed.core.frames import Frame
 from testbed.core.layout import Channel
 from testbed.core.links import OutputLink
 
 
 @dataclass
 class _CopyLink:
-    """A channel to a copy; `held`: whether it waits for the copy to be ready."""
+    """A channel to a copy; it has a backlog until it has caught up."""
 
     link: OutputLink
-    held: bool = True
+    backlog: Backlog | None
+
+    def end_backlog(self) -> None:
+        if self.backlog is not None:
+            self.backlog.close()
+            self.backlog = None
 
 
 class CopyLinks:
@@ -38,24 +44,24 @@ class CopyLinks:
         """The sender is restored: whoever has a copy hears of it anew."""
         self._links, self._started = {}, False
 
-    def attach(self, channel: Channel, epoch: int, frames: Iterable[Frame]) -> None:
-        """A copy takes part, once it is ready, and begins with these frames."""
+    def attach(self, channel: Channel, epoch: int, retained: Retained, number: int) -> None:
+        """A copy takes part, once it is ready, with what was sent since the checkpoint with this number."""
+        self.detach([channel.id])
         link = OutputLink(channel)
         link.restore(epoch, 0, self._frames_in_flight)
-        link.waiting.extend(replace(frame, epoch=epoch) for frame in frames)
-        self._links[channel.id] = _CopyLink(link)
+        self._links[channel.id] = _CopyLink(link, Backlog(retained, link, retained.since(channel.id, number)))
 
     def detach(self, channels: Collection[int]) -> None:
         """There is no copy any more at the end of these channels."""
         for channel in channels:
-            self._links.pop(channel, None)
+            if (each := self._links.pop(channel, None)) is not None:
+                each.end_backlog()
 
     def release(self, epoch: int, arrived: Mapping[int, int]) -> None:
         """The copies of this epoch are ready; they have these batches already, by channel."""
         for channel, each in self._links.items():
-            if each.held and each.link.epoch == epoch:
-                skip(each.link, arrived.get(channel))
-                each.held = False
+            if each.backlog is not None and each.backlog.held and each.link.epoch == epoch:
+                each.backlog.release(arrived.get(channel))
                 self._flush(each)
 
     def start(self) -> None:
@@ -67,9 +73,14 @@ class CopyLinks:
     def post(self, frame: Frame) -> None:
         """Send a frame to the copy, too, if there is one."""
         each = self._links.get(frame.channel)
-        if each is not None:
+        if each is not None and each.backlog is None:
             each.link.waiting.append(replace(frame, epoch=each.link.epoch))
             self._flush(each)
+
+    def flush(self, channel: int) -> None:
+        """More of what is retained on a channel is in memory."""
+        if channel in self._links:
+            self._flush(self._links[channel])
 
     def on_credit(self, grant: Grant) -> None:
         """Maybe it is a copy that can take more."""
@@ -81,7 +92,9 @@ class CopyLinks:
     @property
     def empty(self) -> bool:
         """Whether no frame waits."""
-        return not any(each.link.waiting for each in self._links.values())
+        return not any(
+            each.backlog.pending if each.backlog is not None else each.link.waiting for each in self._links.values()
+        )
 
     @property
     def ends(self) -> dict[int, tuple[int, int]]:
@@ -89,15 +102,14 @@ class CopyLinks:
         return {channel: (each.link.epoch, each.link.credit) for channel, each in self._links.items()}
 
     def _flush(self, each: _CopyLink) -> None:
-        while each.link.waiting and each.link.credit > 0 and self._started and not each.held:
+        if not self._started:
+            return
+        if each.backlog is not None:
+            for frame in each.backlog.take():
+                self._effects.append(Send(frame, to_copy=True))
+            if not each.backlog.over:
+                return
+            each.end_backlog()
+        while each.link.waiting and each.link.credit > 0:
             each.link.credit -= 1
             self._effects.append(Send(each.link.waiting.popleft(), to_copy=True))
-
-
-def skip(link: OutputLink, batch: int | None) -> None:
-    """Of what waits, let go what the receiver has: all up to the border of this batch."""
-    if batch is None:
-        return
-    known = [at for at, each in enumerate(link.waiting) if each.kind is FrameKind.BORDER and border_of(each) <= batch]
-    for _ in range(known[-1] + 1 if known else 0):
-        link.waiting.popleft()

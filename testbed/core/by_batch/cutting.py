@@ -29,21 +29,33 @@ class UnorderedSource(AftershockError):
 
 @dataclass(frozen=True)
 class Batching:
-    """How long batches are [ns], and after how many of them every partition takes a checkpoint."""
+    """How long batches are [ns], and after how many of them every partition takes a checkpoint; None: never."""
 
     length_ns: int
-    per_checkpoint: int
+    per_checkpoint: int | None
 
     def __post_init__(self) -> None:
         """Raises `BadInput`."""
         for name in ("length_ns", "per_checkpoint"):
-            if getattr(self, name) < 1:
-                raise BadInput(name, getattr(self, name), "1 or more")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise BadInput(name, value, "1 or more")
 
     def checkpoint_at(self, batch: int) -> int | None:
         """The number of the checkpoint at the border that ends a batch; None if none is due there."""
+        if self.per_checkpoint is None:
+            return None
         number, rest = divmod(batch + 1, self.per_checkpoint)
         return number if not rest and number > 0 and batch < LAST_BATCH else None
+
+    def first_behind(self, number: int) -> int:
+        """The first batch behind the checkpoint with this number; 0 stands for the beginning.
+
+        Raises `ValueError` if no checkpoint is ever due.
+        """
+        if self.per_checkpoint is None and number:
+            raise ValueError(f"checkpoint {number}, and there should be none")
+        return number * (self.per_checkpoint or 0)
 
     def end_ns(self, batch: int) -> int:
         """The event time at which a batch ends: no record that follows is before it."""

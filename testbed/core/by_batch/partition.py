@@ -11,6 +11,7 @@ import pyarrow as pa
 from testbed.core.by_batch.cutting import Batching, Cut
 from testbed.core.by_batch.muted import Withheld
 from testbed.core.by_batch.processing import BatchProcessing
+from testbed.core.by_batch.retained import Retained
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.by_batch.source import BatchSource
 from testbed.core.by_batch.tentative import TentativeIntake
@@ -30,9 +31,10 @@ from testbed.core.control import (
     Stable,
     ToPartition,
     TurnedTentative,
+    Unreadable,
 )
 from testbed.core.effects import PartitionEffect, Publish, Tell
-from testbed.core.frames import BORDERS, FrameKind
+from testbed.core.frames import BORDERS, FrameKind, decode_log
 from testbed.core.layout import PartitionLayout
 from testbed.core.partition import Partition, PartitionLimits, Rebuilt
 from testbed.core.protocol import Protocol
@@ -93,7 +95,7 @@ class BatchedPartition(Partition):
     @property
     def snapshots_ahead(self) -> int:
         """How many checkpoints after the stable line it is."""
-        return self._snapshots.last - self.retained_from
+        return self._snapshots.last - self.retained.number
 
     @property
     def idle(self) -> bool:
@@ -119,19 +121,14 @@ class BatchedPartition(Partition):
         return 0 in self._unpublished or self.batch + 1 < self._out
 
     @property
-    def retained_frames(self) -> int:
-        """How many frames it keeps for receivers that may go back."""
-        return self._sending.retained_frames
+    def retained(self) -> Retained:
+        """What it keeps for receivers that may go back."""
+        return self._sending.retained
 
     @property
-    def retained_from(self) -> int:
-        """It keeps all that it has sent since its checkpoint with this number."""
-        return self._sending.retained_from
-
-    @property
-    def retains_tentative(self) -> bool:
-        """Whether it keeps what is not exact."""
-        return self._sending.retains_tentative
+    def awaiting_go(self) -> frozenset[int]:
+        """The output channels that have begun anew and wait for `Go`."""
+        return self._sending.awaiting_go
 
     @property
     def unheard(self) -> frozenset[int]:
@@ -193,7 +190,7 @@ class BatchedPartition(Partition):
             self._sending.go_on(message.epoch, dict(message.arrived))
         elif message.epoch == self.epoch and isinstance(message, Stable):
             self._sending.trim(message.number)
-            self._withheld.trim(message.number * self._batching.per_checkpoint)
+            self._withheld.trim(self._batching.first_behind(message.number))
         elif message.epoch == self.epoch and isinstance(message, Absent):
             self._intake.miss([each.id for each in self.inputs if each.sender in message.partitions])
         elif message.epoch == self.epoch:
@@ -232,6 +229,27 @@ class BatchedPartition(Partition):
             self._unpublished.popleft()
         while self._kept_back and (not self._unpublished or self._kept_back[0][0] < self._unpublished[0]):
             self._effects.append(self._kept_back.popleft()[1])
+
+    def on_progress(self) -> None:
+        super().on_progress()
+        self._sending.retained.retry()
+
+    def on_spilled(self, key: str) -> None:
+        """The store has retained output."""
+        self._sending.retained.on_spilled(key)
+
+    def on_spill_refused(self, key: str) -> None:
+        """The store refused retained output."""
+        self._sending.retained.on_refused(key)
+
+    def on_fetched(self, key: str, data: bytes) -> None:
+        """Retained output has been read back."""
+        self._sending.on_fetched(key, decode_log(data, self._schemas))
+
+    def on_unreadable(self, key: str) -> None:
+        """Retained output is lost: whoever needs it can only get it if this partition goes back, too."""
+        if key in self._sending.retained.keys:
+            self._effects.append(Tell(Unreadable(self.number, self.epoch, key)))
 
     def step(self, channel: int) -> None:
         self._intake.begin()
@@ -283,7 +301,7 @@ class BatchedPartition(Partition):
     def _assemble(self, limits: PartitionLimits) -> None:
         layout = self.layout
         common = self._snapshots, self._watermarks, self.tally, self._effects
-        bounds = limits.frames_in_flight, limits.records_per_message
+        bounds = limits.frames_in_flight, limits.records_per_message, limits.retained_bytes
         self._intake = TentativeIntake(layout, self.tally, self._effects)
         self._sending = BatchSending(layout, self._protocol, *common, *bounds)
         self._processing = BatchProcessing(layout, self._sending, *common)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from testbed.core.by_batch.copy_links import CopyLinks, skip
+from testbed.core.by_batch.backlog import Backlog
+from testbed.core.by_batch.copy_links import CopyLinks
 from testbed.core.by_batch.cutting import BORDER
 from testbed.core.by_batch.retained import Retained
-from testbed.core.effects import Grant
+from testbed.core.effects import Grant, Send
 from testbed.core.frames import Frame, FrameKind
+from testbed.core.layout import PartitionLayout
 from testbed.core.links import OutputLink
 from testbed.core.sending import Sending
 
@@ -26,18 +27,20 @@ class BatchSending(Sending):
     restored, the channel begins anew with what was sent since the receiver's checkpoint. That backlog does not hold the
     partition up, so that the other receivers go on; what is sent after it does.
 
+    retained    what is kept
     copies      the links to copies of receivers; what is tentative is not for them
     muted       whether the partition is a copy itself: what it would send is only retained
     tentative   whether what is sent misses input: then it is not numbered, nor retained
     """
 
-    def __init__(self, *parts: Any) -> None:
-        """`parts`: as of `Sending`."""
-        super().__init__(*parts)
-        self._retained = Retained(self._links, 0)
+    def __init__(self, layout: PartitionLayout, *parts: Any) -> None:
+        """`parts`: as of `Sending`; the last is `retained_bytes` of `PartitionLimits`."""
+        *common, self._retained_bytes = parts
+        super().__init__(layout, *common)
+        self._name = layout.name
+        self.retained = Retained(self._links, 0)
         self._down: frozenset[int] = frozenset()
-        self._awaiting_go: frozenset[int] = frozenset()
-        self._backlog: dict[int, int] = {}  # by channel: how many frames of it have yet to be sent
+        self._backlogs: dict[int, Backlog] = {}
         self.copies, self.muted = CopyLinks(self._effects, self._frames_in_flight), False
         self.tentative = False
 
@@ -46,9 +49,9 @@ class BatchSending(Sending):
         super().restore(epoch, sent, ())
         self.muted = muted
         self.copies.clear()
-        self._retained = Retained(self._links, number)
-        self._down = self._awaiting_go = frozenset()
-        self._backlog, self.tentative = {}, False
+        stem, most_bytes = f"{self._name}/sent-{{}}-{epoch}", self._retained_bytes or 0
+        self.retained = Retained(self._links, number, stem, most_bytes, self._effects)
+        self._down, self._backlogs, self.tentative = frozenset(), {}, False
 
     def start(self) -> None:
         super().start()
@@ -61,12 +64,12 @@ class BatchSending(Sending):
     def attach(self, epoch: int, channels: Iterable[int], number: int) -> None:
         """The receivers of these channels have copies, at the checkpoint with this number or behind it."""
         for channel in channels:
-            self.copies.attach(self._links[channel].channel, epoch, self._retained.after(channel, number))
+            self.copies.attach(self._links[channel].channel, epoch, self.retained, number)
 
     def promote(self, epoch: int) -> None:
         """This copy is the primary from now on: all that it retains waits for `go_on`."""
         self.muted = False
-        self.rejoin(epoch, self._links, self._retained.number)
+        self.rejoin(epoch, self._links, self.retained.number)
 
     def end_batch(self, batch: int) -> None:
         """All of a batch has been sent."""
@@ -79,11 +82,11 @@ class BatchSending(Sending):
 
     def mark(self, number: int) -> None:
         """A checkpoint is taken."""
-        self._retained.mark(number)
+        self.retained.mark(number)
 
     def trim(self, number: int) -> None:
         """No recovery will go behind the checkpoint with this number."""
-        self._retained.trim(number)
+        self.retained.trim(number)
 
     def lose(self, receivers: Collection[int]) -> None:
         """These partitions have failed."""
@@ -91,7 +94,7 @@ class BatchSending(Sending):
         self._down |= {link.channel.id for link in lost}
         for link in lost:
             link.waiting.clear()
-            self._backlog.pop(link.channel.id, None)
+            self._end_backlog(link.channel.id)
 
     def rejoin(self, epoch: int, channels: Iterable[int], number: int) -> None:
         """The receivers of these channels are back at their checkpoint with this number; they begin with `go_on`."""
@@ -99,39 +102,50 @@ class BatchSending(Sending):
         for channel in found:
             link = self._links[channel]
             link.restore(epoch, link.sent, self._frames_in_flight)
-            link.waiting.extend(replace(each, epoch=epoch) for each in self._retained.after(channel, number))
+            self._end_backlog(channel)
+            self._backlogs[channel] = Backlog(self.retained, link, self.retained.since(channel, number))
         self.copies.detach(found)
-        self._down, self._awaiting_go = self._down - found, self._awaiting_go | found
+        self._down -= found
 
     def go_on(self, epoch: int, arrived: Mapping[int, int] | None = None) -> None:
         """Send on the channels that began anew in this epoch; their receivers have these batches already."""
-        found = {channel for channel in self._awaiting_go if self._links[channel].epoch == epoch}
-        self._awaiting_go -= found
-        for channel in found:
-            skip(self._links[channel], (arrived or {}).get(channel))
-            self._backlog[channel] = len(self._links[channel].waiting)
-            if self._started:
-                self._flush(self._links[channel])
+        for channel in self.awaiting_go:
+            link = self._links[channel]
+            if link.epoch == epoch:
+                self._backlogs[channel].release((arrived or {}).get(channel))
+                if self._started:
+                    self._flush(link)
+
+    def on_fetched(self, key: str, frames: Sequence[Frame]) -> None:
+        """Retained output is in memory again."""
+        channel = self.retained.on_fetched(key, frames)
+        if channel is not None and self._started:
+            self._flush(self._links[channel])
+            self.copies.flush(channel)
 
     @property
     def congested(self) -> bool:
-        """Whether something waits for credit that is no backlog."""
-        exempt = self._awaiting_go.union(self._backlog)
-        return any(link.waiting for channel, link in self._links.items() if channel not in exempt)
+        """Whether something waits for credit that is no backlog, or more is retained than the store takes in."""
+        if self.retained.overfull:
+            return True
+        if not self._backlogs:
+            return super().congested
+        late = any(each.holds_up for each in self._backlogs.values())
+        return late or any(link.waiting for channel, link in self._links.items() if channel not in self._backlogs)
 
     @property
     def empty(self) -> bool:
-        return super().empty and self.copies.empty
+        pending = any(each.pending for each in self._backlogs.values())
+        return not pending and super().empty and self.copies.empty
 
     @property
-    def retained_frames(self) -> int:
-        """How many frames are retained."""
-        return self._retained.frames
+    def replaying(self) -> bool:
+        return bool(self._backlogs) or super().replaying
 
     @property
-    def retained_from(self) -> int:
-        """The checkpoint since which all is retained."""
-        return self._retained.number
+    def awaiting_go(self) -> frozenset[int]:
+        """The channels that have begun anew and send nothing yet."""
+        return frozenset(channel for channel, each in self._backlogs.items() if each.held)
 
     @property
     def unheard(self) -> frozenset[int]:
@@ -141,11 +155,6 @@ class BatchSending(Sending):
     def credit(self, channel: int) -> int:
         """How many more frames may be sent on a channel."""
         return self._links[channel].credit
-
-    @property
-    def retains_tentative(self) -> bool:
-        """Whether something is retained that is not exact."""
-        return self._retained.has_other_than(FrameKind.DATA, FrameKind.BORDER)
 
     def _kind(self, exact: FrameKind) -> FrameKind:
         return _TENTATIVE[exact] if self.tentative else exact
@@ -158,20 +167,26 @@ class BatchSending(Sending):
         self._post(link, Frame(kind, link.epoch, link.channel.id, link.sent, watermark_ns, b"", batch))
 
     def _post(self, link: OutputLink, frame: Frame) -> None:
-        if not self.tentative:
-            self._retained.add(frame)
+        """While a channel has a backlog, exact frames are sent as part of it; tentative ones wait behind it."""
+        channel = link.channel.id
+        if not self.tentative and self._retained_bytes is not None:
+            self.retained.add(frame)
             self.copies.post(frame)
-        if link.channel.id in self._down or self.muted:
+        if channel in self._down or self.muted or (channel in self._backlogs and not self.tentative):
             self._tally.protocol_bytes += frame.protocol_bytes()
         else:
             super()._post(link, frame)
 
     def _flush(self, link: OutputLink) -> None:
-        channel, before = link.channel.id, len(link.waiting)
-        if channel in self._awaiting_go:
-            return
-        super()._flush(link)
-        if channel in self._backlog:
-            self._backlog[channel] -= before - len(link.waiting)
-            if self._backlog[channel] <= 0:
-                del self._backlog[channel]
+        channel = link.channel.id
+        if (backlog := self._backlogs.get(channel)) is not None:
+            for frame in backlog.take():
+                self._effects.append(Send(frame))
+            if backlog.over:
+                self._end_backlog(channel)
+        if channel not in self._backlogs:
+            super()._flush(link)
+
+    def _end_backlog(self, channel: int) -> None:
+        if (backlog := self._backlogs.pop(channel, None)) is not None:
+            backlog.close()

@@ -46,6 +46,23 @@ def test_the_default_of_recovery_is_that_of_the_engine():
     assert not spec.load(EXAMPLE).engine.recovers_in_parts
 
 
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("engine.tentative=true", "whoever missed input has no checkpoint to go back to"),
+        ("engine.store=s3://bucket/runs", "nothing is stored"),
+    ],
+)
+def test_a_replay_from_the_sources_has_no_checkpoints(setting, why):
+    replaying = ["engine.recovery=source-replay", "engine.protocol=batch-aligned"]
+    engine = spec.load(EXAMPLE, replaying).engine
+    assert (engine.takes_checkpoints, engine.puts_out_once, engine.recovers_in_parts) == (False, True, True)
+    with pytest.raises(BadInput, match=why) as mistake:
+        spec.load(EXAMPLE, [*replaying, setting])
+    assert mistake.value.field == setting.split("=")[0]
+    assert "\n" not in str(mistake.value)
+
+
 def test_a_slot_that_stands_by_needs_no_partition():
     spare = ["cluster.workers=3", "engine.standby=1", "engine.partitions=2"]
     assert spec.load(EXAMPLE, spare).engine.partitions == 2
@@ -147,15 +164,18 @@ def test_the_testbed_has_defaults_of_its_own():
         (
             "engine.recovery=task",
             "engine.recovery",
-            "global, blocking, passive, partially-active, query-centric",
+            "global, blocking, passive, partially-active, query-centric, source-replay with engine dataflow",
         ),
         (
             "engine.recovery=query",
             "engine.recovery",
-            "global, blocking, passive, partially-active, query-centric",
+            "global, blocking, passive, partially-active, query-centric, source-replay with engine dataflow",
         ),
-        ("engine.recovery=hope", "engine.recovery", "'passive', 'partially-active' or 'query-centric'"),
+        ("engine.recovery=source-replay", "engine.recovery", "global unless engine.protocol is batch-aligned"),
+        ("engine.recovery=hope", "engine.recovery", "'partially-active', 'query-centric' or 'source-replay'"),
         ("engine.recovery=passive", "engine.recovery", "global unless engine.protocol is batch-aligned"),
+        ("engine.spare_lines=11", "engine.spare_lines", "10 or less"),
+        ("engine={name: dataflow, protocol: uncoordinated, spare_lines: 0}", "engine.spare_lines", "is coordinated"),
         ("engine.standby=2", "engine.standby", "at most 1: of workers x worker_cores slots, one at least must host"),
         ("engine.standby=-1", "engine.standby", "0 or more"),
         ("faults={events: [{at: 1, kind: driver-kill}]}", "faults", "any other kind with engine dataflow"),

@@ -15,7 +15,7 @@ def test_a_recovery_sweeps_away_what_earlier_epochs_left_whole_or_not(tmp_path, 
     store = DirectoryStore(tmp_path / "store")
     for key in foreign:
         store.put(key, [b"not of this runtime"])
-    for key in ("out.0/state-1-1", "out.0/state-2-1", "out.0/state-2-2"):
+    for key in ("out.0/state-1-1", "out.0/state-2-1", "out.0/state-2-2", "out.0/sent-1-1"):
         store.put(key, [b"content"])
     for name in (".7.state-3-1", ".8.state-3-2"):
         (tmp_path / "store" / "out.0" / name).write_bytes(b"cont")
@@ -68,3 +68,13 @@ def test_what_a_store_does_not_list_or_delete_is_tried_again_and_told(tmp_path):
     janitor.close()
     assert store.keys() == ["out.0/state-3-1", "out.0/state-4-2"]
     assert [each["error"] for each in raw_entries(journal)] == ["keys refused; wait", "delete refused; wait"]
+
+
+def test_what_a_copy_has_spilled_is_left_when_it_is_promoted(tmp_path):
+    store = MemoryStore()
+    for key in ("out.0/state-1-1", "out.0/sent-1-2", "in.0/sent-1-2"):
+        store.put(key, [b"content"])
+    janitor = Janitor(store, Journal(tmp_path / "journal.jsonl"))
+    janitor.sweep(Sweep(3, frozenset(), frozenset({"out.0", "in.0"}), frozenset({"out.0"})))
+    janitor.close()
+    assert store.keys() == ["out.0/sent-1-2"]

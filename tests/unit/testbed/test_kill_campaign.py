@@ -91,8 +91,8 @@ def test_a_recovery_counts_from_the_last_loss_and_the_next_beginning_before_all_
 def test_a_loss_during_the_recovery_of_others_has_a_recovery_of_its_own():
     during = (lost("a", "x"), joined("c"), recovering(x=0), lost("b", "y"), READY, joined("d"), recovering(y=0), READY)
     assert list(recoveries(journal(*BEGUN, *during))) == [
-        Recovery(restart_s=2.0, executor_s=None, restore_s=2.0),
-        Recovery(restart_s=3.0, executor_s=None, restore_s=1.0),
+        RecoveryTimes(restart_s=2.0, executor_s=None, restore_s=2.0),
+        RecoveryTimes(restart_s=3.0, executor_s=None, restore_s=1.0),
     ]
 
 

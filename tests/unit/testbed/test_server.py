@@ -227,3 +227,20 @@ def test_what_a_slot_tells_of_the_past_has_its_moment_in_the_journal(server, thr
     moments_ns = (kept["taken_ns"], loaded["at_ns"], reached["at_ns"])
     assert [(at_ns - now_ns) / 1e9 for at_ns in moments_ns] == pytest.approx([-30, -20, -10], abs=5)
     assert (reached["records"], reached["size_bytes"], loaded["seconds"]) == (400, 800, 0.2)
+
+
+def test_a_recovery_that_begins_when_all_its_workers_have_just_gone_is_journalled(server, tmp_path):
+    server._begin_epoch(Sweep(1, frozenset(), frozenset()))
+    assert events_in(tmp_path, "recovering")[0]["restored"] == []
+
+
+@pytest.mark.parametrize("spare", [0, 1, 2])
+def test_output_may_leave_once_as_many_lines_follow_as_the_job_spares(tmp_path, spare):
+    job = replace(JOB, spare_lines=spare, store=str(tmp_path / "store"))
+    with closing(Server(job, TOKEN, HERE, Journal(tmp_path / "journal.jsonl"))) as server:
+        history, stable = server._coordinator.history, []
+        for number in range(1, 4):
+            for each in history.line:
+                history.add(replace(each, number=number, state_keys=(f"{each.partition}/state-{number}-1",)))
+            stable.append(history.stable[0].number)
+        assert stable == [max(0, number - spare) for number in range(1, 4)]

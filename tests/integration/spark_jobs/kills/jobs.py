@@ -53,8 +53,9 @@ def moments_of(job: Job) -> list[Moment]:
     """Those that the job has and that can be seen.
 
     Only where a partition waits for markers on several channels does one align, and only in a directory does one see
-    who writes.
+    who writes; where all is made again from the sources, nobody does.
     """
     aligns = job.protocol_class.in_rounds and any(len(each.inputs) > 1 for each in job.layout().partitions)
-    seen = {Moment.ALIGNING: aligns, Moment.STORING: Path(job.store).is_absolute()}
+    stores = Path(job.store).is_absolute() and not job.strategy.from_sources
+    seen = {Moment.ALIGNING: aligns, Moment.STORING: stores}
     return [moment for moment in Moment if seen.get(moment, True)]

@@ -163,7 +163,8 @@ def test_a_field_carries_type_bounds_unit_and_section():
 
 def test_a_choice_is_an_enumeration_and_an_optional_number_stays_bounded():
     fields = trigger_form.fields()
-    modes = ["query", "task", "global", "blocking", "passive", "partially-active", "query-centric", None]
+    ours = ["global", "blocking", "passive", "partially-active", "query-centric", "source-replay"]
+    modes = ["query", "task", *ours, None]
     assert fields["engine.recovery"]["enum"] == modes
     assert fields["faults.duration"]["type"] == ["number", "null"]
     assert fields["faults.duration"]["exclusiveMinimum"] == 0

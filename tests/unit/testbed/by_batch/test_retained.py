@@ -22,7 +22,8 @@ def filled():
 
 
 def numbers(retained, channel, checkpoint):
-    return [each.sequence for each in retained.after(channel, checkpoint)]
+    places = range(retained.since(channel, checkpoint), retained.end(channel))
+    return [retained.read(None, channel, place).sequence for place in places]
 
 
 def test_what_follows_a_checkpoint_is_there_until_it_is_let_go():
@@ -31,7 +32,7 @@ def test_what_follows_a_checkpoint_is_there_until_it_is_let_go():
     kept.trim(4)
     assert (kept.frames, numbers(kept, 1, 4), numbers(kept, 0, 6)) == (6, [3, 4, 5], [5])
     with pytest.raises(KeyError):
-        kept.after(0, 3)
+        kept.since(0, 3)
 
 
 def test_a_line_that_this_sender_has_no_checkpoint_of_lets_nothing_more_go():

@@ -24,7 +24,7 @@ class Explored:
         coordinator = Coordinator(layout, PROTOCOLS["batch-aligned"], slots, spare_lines, STRATEGIES[strategy]())
         self.asked = AskedCoordinator(coordinator, layout)
         self._invariants = Invariants(self.asked, most_checkpoints)
-        self._interleavings = Interleavings(self.asked, STRATEGIES[strategy].partial, most_checkpoints)
+        self._interleavings = Interleavings(self.asked, STRATEGIES[strategy], most_checkpoints)
         self._came_from: dict[State, tuple[State | None, str]] = {}
         self._explore(self._interleavings.first(slots, faults, spoilable))
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from testbed.core.control import Go, Rejoin
 from testbed.core.effects import Delete, Order, Sweep
 from testbed.core.layout import Layout
+from testbed.core.recovery import Recovery
 from tests.unit.testbed.recovery.abstract import Life, Wrong, followed, restored
 from tests.unit.testbed.recovery.asked import AskedCoordinator, Back, key_of
 
@@ -56,9 +57,9 @@ class State(NamedTuple):
 class Interleavings:
     """What can follow a state. A step raises `Wrong` if the coordinator asks for what must not be."""
 
-    def __init__(self, asked: AskedCoordinator, partial: bool, most_checkpoints: int) -> None:
-        """`partial`: whether survivors must go on; `most_checkpoints`: of each partition."""
-        self.asked, self._partial, self._most = asked, partial, most_checkpoints
+    def __init__(self, asked: AskedCoordinator, strategy: type[Recovery], most_checkpoints: int) -> None:
+        """`most_checkpoints`: of each partition."""
+        self.asked, self._strategy, self._most = asked, strategy, most_checkpoints
         self.layout: Layout = asked.layout
         self._senders = [{c.sender for c in p.inputs} for p in self.layout.partitions]
 
@@ -183,8 +184,11 @@ class Interleavings:
         hurt = state.hurt | self._hurt(before, event, argument)
         lives = zip(before.lives, self.asked.known[number].lives, strict=True)
         restored = {number for number, (old, new) in enumerate(lives) if old != new}
-        if restored - hurt and (self._partial or not hurt):
-            raise Wrong(f"{sorted(restored)} are restored and only {sorted(hurt)} need it")
+        needed = self.layout.with_upstream(hurt) if self._strategy.from_sources else hurt
+        if restored - needed and (self._strategy.partial or not hurt):
+            raise Wrong(f"{sorted(restored)} are restored and only {sorted(needed)} need it")
+        if self._strategy.from_sources and restored != self.layout.with_upstream(restored):
+            raise Wrong(f"{sorted(restored)} are restored without all that they get their input from")
         told = frozenset(each for each in state.told if each[0] not in hurt | restored)
         state = state._replace(coordinator=number, hurt=hurt - restored, told=told)
         for effect in effects:

@@ -79,10 +79,10 @@ class Twins:
 def facts(real):
     """What a real partition knows of its life and its channels."""
     return (
-        (real.epoch, real._running, real.retained_from),
+        (real.epoch, real._running, real.retained.number),
         [real.receives_in(channel.id) for channel in real.inputs],
         [real.sends_in(channel.id) for channel in real.outputs],
-        (set(real.unheard), set(real._sending._awaiting_go)),
+        (set(real.unheard), set(real.awaiting_go)),
     )
 
 

@@ -188,7 +188,7 @@ def checkpoint_all_the_same(partition, batch, real=BatchedPartition._end_tentati
 
 def retained_too(sending, link, frame, real=BatchSending._post):
     if sending.tentative:
-        sending._retained.add(frame)
+        sending.retained.add(frame)
     real(sending, link, frame)
 
 

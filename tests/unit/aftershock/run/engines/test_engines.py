@@ -18,6 +18,7 @@ from experiments.spec import ClusterSpec, Experiment
 from infra.cluster import Handle
 from infra.services.startup import handle_of
 from journal.events.testbed import Finished
+from testbed.operators import Delivery
 
 ROOT = Path(__file__).parents[5]
 
@@ -85,3 +86,20 @@ def test_fewer_slots_that_stand_by_than_copies_need_are_refused_before_the_run()
     engine_of(spec.load("dataflow-passive", [*copied, "engine.standby=2"])).check()
     with pytest.raises(BadInput, match=r"^engine.standby: 1 is not usable; allowed: 3 or more: .* copies of ratio 1$"):
         engine_of(spec.load("dataflow-passive", [*copied, "engine.standby=1"])).check()
+
+
+def test_a_replay_from_the_sources_puts_out_each_batch_once_and_stores_nothing(handle):
+    job = dataflow.testbed_job(spec.load("dataflow-passive", ["engine.recovery=source-replay"]), handle, Path("s"), "r")
+    assert job.output.delivery is Delivery.EXACTLY_ONCE
+    assert (job.batching.per_checkpoint, job.partition_limits.retained_bytes) == (None, None)
+    passive = dataflow.testbed_job(spec.load("dataflow-passive"), handle, Path("s"), "r")
+    assert passive.batching.per_checkpoint
+    assert passive.partition_limits.retained_bytes
+
+
+def test_how_many_older_lines_are_kept_is_the_experiments_choice(handle):
+    kept = [
+        dataflow.testbed_job(spec.load("dataflow-q12", given), handle, Path("s"), "r").spare_lines
+        for given in ([], ["engine.spare_lines=0"], ["engine.spare_lines=3"])
+    ]
+    assert kept == [1, 0, 3]
