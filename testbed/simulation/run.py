@@ -118,7 +118,6 @@ class Simulation:
         credit = self._limits.frames_in_flight
         self.copy_invariants = CopyInvariants(layout, self.coordinator, self.network, self.workers, credit)
         self._has_copies = bool(self.coordinator.copies.wanted)
-        self._goes_on_without_input = tentative and self._has_copies
         for _ in range(slots + standby):
             self._join()
 
@@ -156,8 +155,6 @@ class Simulation:
             events += [(event, worker) for queue, event in self._queues(worker) if queue]
             for each in worker.ready.values():
                 events += each
-        if self._away and not events and self._goes_on_without_input:
-            self.copy_invariants.check_free()
         if self._away and (not events or self._random.random() < self._returns):
             events.append((self._return,))
         if not events and self._finished():
