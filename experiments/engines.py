@@ -21,12 +21,14 @@ from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec,
 SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
 RECORDS_PER_MESSAGE = 1024
 BATCH_LENGTH_S = 0.25
+CHECK_INTERVAL_S, CHECK_PERIOD_S = 0.005, 0.1
 BUCKET = Spelling(
     r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
 )
 ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, without a user")
 OF_THE_TESTBED = (
     *("protocol", "records_per_message", "batch_length_s", "chaining", "standby", "tentative", "planner", "capacity"),
+    *("log_extent", "log_replay", "check_interval_s", "check_period_s"),
     *("store", "store_endpoint"),
 )
 
@@ -51,9 +53,12 @@ class Protocol(StrEnum):
     UNCOORDINATED = "uncoordinated"
     COMMUNICATION_INDUCED = "communication-induced"
     BATCH_ALIGNED = "batch-aligned"
+    OUTPUT_LOG = "output-log"
 
 
-ACYCLIC_ONLY = (Protocol.COORDINATED, Protocol.BATCH_ALIGNED)
+BY_BATCH = (Protocol.BATCH_ALIGNED, Protocol.OUTPUT_LOG)
+ACYCLIC_ONLY = (Protocol.COORDINATED, *BY_BATCH)
+IN_PARTS = frozenset({NexmarkQuery.Q8, NexmarkQuery.Q12})  # queries whose state has parts
 
 
 class EngineSpec(Spec):
@@ -109,6 +114,32 @@ class EngineSpec(Spec):
             ge=1, le=1000, description="dataflow, recovery query-centric: partitions that a slot takes; an even share"
         ),
     ] = None
+    log_extent: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="dataflow, protocol output-log: a partition saves windows while a recovery would read"
+            " more entries of its log (Q of cec); no target",
+        ),
+    ] = None
+    log_replay: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="dataflow, protocol output-log: a partition saves windows while a recovery would"
+            " replay more records (U of cec); no target",
+        ),
+    ] = None
+    check_interval_s: Annotated[
+        Positive | None,
+        Field(
+            description="dataflow, protocol output-log: so long in every check period a partition saves windows (CI"
+            " of cec); 0.005"
+        ),
+    ] = None
+    check_period_s: Annotated[
+        Positive | None, Field(description="dataflow, protocol output-log: the check period (CP of cec); 0.1")
+    ] = None
     store: Annotated[
         Annotated[str, BUCKET] | None,
         Field(description="dataflow: s3://BUCKET/PREFIX for checkpoints; by default a directory of the cluster"),
@@ -152,6 +183,11 @@ class EngineSpec(Spec):
     def protocol_run(self) -> Protocol:
         """The protocol of the testbed, given or by default."""
         return self.protocol or Protocol.COORDINATED
+
+    @property
+    def check_pace_run_s(self) -> tuple[float, float]:
+        """CI and CP of protocol `output-log`, given or by default."""
+        return self.check_interval_s or CHECK_INTERVAL_S, self.check_period_s or CHECK_PERIOD_S
 
     @property
     def works_in_batches(self) -> bool:
@@ -209,6 +245,7 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
         allowed = f"{others} with reachability: on its cycle an operator would wait for itself"
         raise Misfit("engine.protocol", engine.protocol_run.value, allowed)
     _check_batches(engine)
+    _check_output_log(engine, workload)
     if isinstance(workload, NexmarkSpec) and workload.query not in TESTBED:
         queries = ", ".join(query.value for query in NexmarkQuery if query in TESTBED)
         raise Misfit("workload.query", workload.query.value, f"{queries} with engine dataflow")
@@ -238,9 +275,9 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
     mode = engine.recovery_run
     if mode not in STRATEGIES:
         raise Misfit("engine.recovery", mode.value, f"{names(STRATEGIES)} with engine dataflow")
-    if engine.recovers_in_parts and engine.protocol_run is not Protocol.BATCH_ALIGNED:
+    if engine.recovers_in_parts and engine.protocol_run not in BY_BATCH:
         reason = "what survivors send must not depend on timing"
-        allowed = f"{RecoveryMode.GLOBAL.value} unless engine.protocol is batch-aligned: {reason}"
+        allowed = f"{RecoveryMode.GLOBAL.value} unless engine.protocol is batch-aligned or output-log: {reason}"
         raise Misfit("engine.recovery", mode.value, allowed)
     if engine.tentative_run and not engine.recovers_in_parts:
         allowed = f"left out unless engine.recovery is {names(PARTIAL)}: only then do survivors go on"
@@ -256,11 +293,30 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
 def _check_batches(engine: EngineSpec) -> None:
     if engine.batch_length_s is None:
         return
-    if engine.protocol_run is not Protocol.BATCH_ALIGNED:
-        raise Misfit("engine.batch_length_s", engine.batch_length_s, "left out unless engine.protocol is batch-aligned")
+    if engine.protocol_run not in BY_BATCH:
+        allowed = "left out unless engine.protocol is batch-aligned or output-log"
+        raise Misfit("engine.batch_length_s", engine.batch_length_s, allowed)
     if engine.batch_length_s > engine.checkpoint_interval_s:
         allowed = f"at most the checkpoint interval, {engine.checkpoint_interval_s:g}"
         raise Misfit("engine.batch_length_s", engine.batch_length_s, allowed)
+
+
+def _check_output_log(engine: EngineSpec, workload: WorkloadSpec) -> None:
+    if engine.protocol_run is not Protocol.OUTPUT_LOG:
+        for name in ("log_extent", "log_replay", "check_interval_s", "check_period_s"):
+            if (value := getattr(engine, name)) is not None:
+                raise Misfit(f"engine.{name}", value, "left out unless engine.protocol is output-log")
+        return
+    if not (isinstance(workload, CecPricesSpec) or (isinstance(workload, NexmarkSpec) and workload.query in IN_PARTS)):
+        reason = "no operator has a state in parts that could be saved one by one"
+        allowed = f"batch-aligned with {workload.title}: {reason}. cec-prices and nexmark q8 and q12 have"
+        raise Misfit("engine.protocol", engine.protocol_run.value, allowed)
+    if engine.tentative_run:
+        allowed = "left out with protocol output-log: nobody has tried it"
+        raise Misfit("engine.tentative", engine.tentative_run, allowed)
+    interval_s, period_s = engine.check_pace_run_s
+    if interval_s >= period_s:
+        raise Misfit("engine.check_interval_s", interval_s, f"below the check period, {period_s:g} s (CI below CP)")
 
 
 def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, cores: int, *, saturating: bool) -> None:

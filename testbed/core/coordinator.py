@@ -89,7 +89,7 @@ class Coordinator:
         if tentative and not self._strategy.partial:
             raise BadInput("tentative", tentative, f"off with recovery {self._strategy.name}: nobody goes on meanwhile")
         self.epoch, self.lives = 0, [0] * len(layout.partitions)
-        self.history = History(layout, protocol.find_line, spare_lines)
+        self.history = History(layout, protocol.find_line, spare_lines, protocol.by_batch)
         self.placement = Placement(layout.partitions, slots)
         self._layout, self._protocol = layout, protocol
         self._effects: list[CoordinatorEffect] = []

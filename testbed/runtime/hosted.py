@@ -9,6 +9,8 @@ from typing import TypeAlias
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition
+from testbed.output_log.partition import LoggedPartition, keeps_log
+from testbed.runtime.check_budget import PacedBudget
 from testbed.runtime.job import Job
 
 # at(number, event, *arguments): something happens to a partition; nothing if it is not here or was never restored.
@@ -32,6 +34,17 @@ class TimedPartition(Timed, Partition):
 
 class TimedBatchedPartition(Timed, BatchedPartition):
     """A partition that works batch by batch."""
+
+
+class TimedLoggedPartition(Timed, LoggedPartition):
+    """A partition that keeps an output log. `check_s`: the time that it has spent on saving parts [s]."""
+
+    check_s = 0.0
+
+    def save_parts(self) -> None:
+        begun_s = time.perf_counter()
+        super().save_parts()
+        self.check_s += time.perf_counter() - begun_s
 
 
 class Hosted:
@@ -60,8 +73,14 @@ class Hosted:
         """A new partition, which has yet to be restored."""
         job = self._job
         common = self._layouts[number], len(self._layouts), self._schemas, job.protocol_class, job.limits
-        by_batch = job.protocol_class.by_batch
-        partition = TimedBatchedPartition(*common, job.batching) if by_batch else TimedPartition(*common)
+        partition: TimedPartition | TimedBatchedPartition | TimedLoggedPartition
+        if keeps_log(self._layouts[number], job.protocol_class):
+            saving = {"policy": job.saving.policy, "budget": PacedBudget(job.saving.pace)}
+            partition = TimedLoggedPartition(*common, job.batching, **saving)
+        elif job.protocol_class.by_batch:
+            partition = TimedBatchedPartition(*common, job.batching)
+        else:
+            partition = TimedPartition(*common)
         partition.on_checkpoint_time = self._add_checkpoint_time
         self._partitions[number] = partition
         return partition

@@ -358,7 +358,7 @@ class Server:
         history = self._coordinator.history
         if history.stable is not self._committed and history.is_published:
             self._committed = history.stable
-            self._journal.record(Committed(self._sources_at(history.stable)))
+            self._journal.record(Committed(self._sources_at(history.covered(history.stable))))
 
     def _sources_at(self, line: Line) -> dict[str, int]:
         return {self._name(at.partition): at.position for at in line if at.partition in self._sources}

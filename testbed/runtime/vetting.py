@@ -65,6 +65,8 @@ class Vetting:
             or not told.logged.keys() <= {OUTSIDE, *outputs}
         ):
             _refuse(f"a checkpoint of {self._names[told.partition]} with channels of others")
+        if not 0 <= told.input_from <= told.number:
+            _refuse(f"a checkpoint {told.number} that needs input from after it, from {told.input_from} on")
         for key in (*told.state_keys, *(() if told.log_key is None else (told.log_key,))):
             found = KEY.fullmatch(key)
             if found is None or found["owner"] != self._names[told.partition]:

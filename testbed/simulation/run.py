@@ -29,8 +29,12 @@ from testbed.core.progress import Tally
 from testbed.core.protocol import Protocol
 from testbed.core.recovery import Recovery
 from testbed.operators import Source
+from testbed.output_log.partition import LoggedPartition, keeps_log
+from testbed.output_log.policies import OpensOnly, Policy
+from testbed.simulation.budget import DrawnBudget
 from testbed.simulation.faults import CrashMoment, Fault, FaultSchedule, spoil
 from testbed.simulation.invariants import Invariants
+from testbed.simulation.logged import LoggedChecks
 from testbed.simulation.network import Network
 from testbed.simulation.workers import Worker
 from testbed.stores.store import MemoryStore, UnreadableObject
@@ -93,17 +97,19 @@ class Simulation:
         expected: Counter[tuple] | None = None,
         tentative: bool = False,
         returns: float = RETURNS,
+        policy: Policy | None = None,
     ) -> None:
         """`inputs`: for each source and each of its partitions the batches; `refusals`: share of writes
         that the store refuses; `timers`: share of steps at which a timer may fire, too; `expected`: what a run without
         faults publishes, if that is known; `tentative`: whether survivors go on without absent input; `returns`: share
-        of steps at which a worker that is away may come.
+        of steps at which a worker that is away may come; `policy`: of partitions that keep an output log.
         """
         self.layout, self.protocol, self.outcome = layout, protocol, SimulationResult()
         self.store = MemoryStore()
         self.coordinator = Coordinator(layout, protocol, slots, spare_lines, recovery, tentative)
         self._batching = batching or Batching(10, 2)
         self._expected, self._away = expected, 0
+        self._policy = policy or OpensOnly()
         self._inputs, self._limits = inputs, limits or PartitionLimits()
         self._refusals, self._timers, self._returns = refusals, timers, returns
         self._observer = observer or Observer()
@@ -120,6 +126,7 @@ class Simulation:
         self._isolated: list[Worker] = []
         credit = self._limits.frames_in_flight
         self._invariants = Invariants(layout, self.coordinator, self.network, self.workers, credit)
+        self.logged = LoggedChecks()
         for _ in range(slots):
             self._join()
 
@@ -231,6 +238,9 @@ class Simulation:
 
     def _partition(self, number: int) -> Partition:
         layout, count = self.layout.partitions[number], len(self.layout.partitions)
+        if keeps_log(layout, self.protocol):
+            common = layout, count, self._schemas, self.protocol, self._limits, self._batching
+            return LoggedPartition(*common, policy=self._policy, budget=DrawnBudget(self._random))
         if self.protocol.by_batch:
             return BatchedPartition(layout, count, self._schemas, self.protocol, self._limits, self._batching)
         return Partition(layout, count, self._schemas, self.protocol, self._limits)
@@ -330,6 +340,8 @@ class Simulation:
                         out = self._committed.get(partition.number, 0)
                         self._invariants.check_stored(worker, checkpoint, last, out)
                         self._invariants.tentative.check_checkpoint(partition, checkpoint, last)
+                    if isinstance(partition, LoggedPartition):
+                        self.logged.check_checkpoint(partition, checkpoint)
                     worker.storing.append((partition.number, effect))
                 case Write(batch):
                     _add_rows(self.outcome.written, batch)

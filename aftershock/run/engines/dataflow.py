@@ -114,6 +114,7 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
     """The testbed's job, from topic to topic; without checkpoints no output is ever safe, so it goes out at once."""
     from testbed.core.partition import PartitionLimits
     from testbed.operators import Delivery
+    from testbed.output_log.policies import Pace, Saving
     from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
 
     engine = experiment.engine
@@ -137,4 +138,5 @@ def testbed_job(experiment: Experiment, handle: Handle, store: Path, run_id: str
         checkpoint_interval_s=engine.checkpoint_interval_s,
         batch_length_s=engine.batch_length_run_s,
         limits=PartitionLimits(records_per_message=engine.records_per_message_run),
+        saving=Saving(engine.log_extent, engine.log_replay, Pace(*engine.check_pace_run_s)),
     )
