@@ -15,9 +15,8 @@ from testbed.output_log.partition import LoggedPartition
 from testbed.output_log.policies import OpensOnly, Targets
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
-from testbed.simulation import Simulation
+from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed import small_flows
-from tests.unit.testbed.recovery.runs import faults
 from tests.unit.testbed.small_flows import COUNT, EVENTS, events
 
 
@@ -51,11 +50,11 @@ def wanted(name):
 def test_crashes_cost_no_result(name, strategy):
     layout, given = laid_out(name)
     resumed = replayed = 0
-    for seed in range(4):
+    for seed in range(3):
         options = {"batching": Batching(5, 1 + seed % 2), "refusals": 0.1 * (seed % 2), "expected": wanted(name)}
         options |= {"policy": Targets(6, 8) if seed % 2 else OpensOnly(), "recovery": STRATEGIES[strategy]()}
-        crashes = faults("windowed", seed)
-        simulation = Simulation(layout, PROTOCOLS["output-log"], given, seed, faults=crashes, **options)
+        late = [Fault(CrashMoment.ANY, 800 + 200 * seed, late=True), Fault(CrashMoment.RESTORING, 3)]
+        simulation = Simulation(layout, PROTOCOLS["output-log"], given, seed, faults=late, **options)
         outcome = simulation.run()
         assert outcome.published == wanted(name), f"seed {seed}"
         resumed, replayed = resumed + outcome.resumed, replayed + simulation.logged.replayed
