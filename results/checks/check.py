@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
-from experiments.engines import EngineName
+from experiments.engines import EngineName, Protocol
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment, LoadMode
 from results.checks.evidence import Evidence
@@ -69,6 +69,11 @@ def is_tentative(experiment: Experiment) -> bool:
     return is_dataflow(experiment) and experiment.engine.tentative_run
 
 
+def keeps_output_log(experiment: Experiment) -> bool:
+    """Whether operators of the testbed keep an output log."""
+    return is_dataflow(experiment) and experiment.engine.protocol_run is Protocol.OUTPUT_LOG
+
+
 def recovers_by_query(experiment: Experiment) -> bool:
     """Whether lost queries of the testbed are restored one by one."""
     return has_faults(experiment) and experiment.engine.recovery_run is RecoveryMode.QUERY_CENTRIC
@@ -85,6 +90,7 @@ ASKED_OF = {
     is_dataflow: "the testbed",
     is_tentative: "`engine.tentative`",
     recovers_by_query: "`engine.recovery` `query-centric`, and faults",
+    keeps_output_log: "protocol `output-log`",
     takes_checkpoints: "the testbed with a protocol that takes checkpoints",
     searches: "`load.mode` `sustainable`",
     saturates: "`load.mode` `saturating`",

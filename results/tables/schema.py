@@ -15,7 +15,7 @@ from results.tables.columns import FLAG, REAL, SHARE, SIGNED, TEXT, WHOLE, Table
 from results.verdict import Verdict
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
@@ -208,6 +208,22 @@ RUN_TABLES: dict[str, Table] = {
             may(
                 WHOLE, "predicted_ns", "the model has it planned, given which slots came when; null: never, or unknown"
             ),
+        ),
+    ),
+    "output_logs": Table(
+        "a report on the output log of a partition of the testbed, twice a second, under protocol `output-log`",
+        (
+            must(WHOLE, "at_ns", "when it was reported"),
+            must(TEXT, "partition", "the partition"),
+            must(WHOLE, "records", "records that it has taken in since the beginning", "records"),
+            must(WHOLE, "open_windows", "windows that are open", "windows"),
+            must(WHOLE, "opens", "windows that opened since its last restore", "windows"),
+            must(WHOLE, "checks", "open windows saved again since its last restore", "windows"),
+            must(WHOLE, "results", "rows that it has emitted since the beginning", "rows"),
+            must(WHOLE, "extent", "entries of the log that a recovery would read", "entries"),
+            must(WHOLE, "replay", "records that a recovery would replay", "records"),
+            must(WHOLE, "bytes", "size of what went into the log since its last restore"),
+            must(REAL, "check_s", "time for saving windows, since the slot has the partition"),
         ),
     ),
     "checkpoints": Table(

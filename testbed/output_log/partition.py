@@ -42,8 +42,6 @@ class LoggedPartition(BatchedPartition):
 
     After a failure it takes in again what its windows lack. Up to the checkpoint to which it goes back nothing is sent.
     What was sent since then is sent again, since nobody else has it: receivers know its numbers.
-
-    checked   how many parts it has saved since it was made
     """
 
     _snapshots: LogSnapshots
@@ -51,7 +49,7 @@ class LoggedPartition(BatchedPartition):
     def __init__(self, *parts: Any, policy: Policy, budget: Budget) -> None:
         """`parts`: as of `BatchedPartition`; of an operator whose state has parts."""
         self._policy, self._budget = policy, budget
-        self._until = self.checked = 0
+        self._until = 0
         super().__init__(*parts)
 
     def rebuilt(self, message: Restore, objects: Mapping[str, bytes]) -> Rebuilt:
@@ -70,7 +68,7 @@ class LoggedPartition(BatchedPartition):
 
     def save_parts(self) -> None:
         """Save the parts of the oldest windows, as long as the policy and the budget allow."""
-        self.checked += self.recorded.check(self._budget.more)
+        self.recorded.check(self._budget.more)
 
     @property
     def recorded(self) -> RecordedOperator:

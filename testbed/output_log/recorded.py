@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from experiments.errors import AftershockError
 from testbed.operators import START_OF_TIME_NS, Operator
@@ -32,6 +33,7 @@ class RecordedOperator(Operator):
         self._watermark_ns = START_OF_TIME_NS
         self._known_until = self._restored_at = self._results = 0
         self._blocks: list[Block] = []
+        self._opens = self._checks = self._bytes = 0
 
     def load(self, found: EventualCheckpoint) -> None:
         """Go on from here; the records after `found.replay_after` have to come next."""
@@ -96,7 +98,23 @@ class RecordedOperator(Operator):
         if checked:
             at = self.operator.position
             self._append(entries_of((EntryKind.CHECK, at, window, part) for window, part in checked), None)
+            self._checks += len(checked)
         return len(checked)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What the log would cost now, and since the operator was made or restored what went into it: opens, checks and
+        bytes. `records` and `results` are those since the beginning."""
+        return {
+            "records": max(self.operator.position, self._restored_at),
+            "open_windows": len(self.extent),
+            "opens": self._opens,
+            "checks": self._checks,
+            "results": self._results,
+            "extent": self.extent.length,
+            "replay": self.extent.replay,
+            "bytes": self._bytes,
+        }
 
     def take_block(self) -> Block:
         """All that was recorded since the last call, with where the operator is now."""
@@ -109,6 +127,7 @@ class RecordedOperator(Operator):
 
     def _add(self, rows: pa.RecordBatch | None, step: Footprints) -> pa.RecordBatch | None:
         self.extent.add(step, self.operator.position)
+        self._opens += pc.sum(pc.equal(step.entries.column("kind"), EntryKind.OPEN)).as_py() or 0
         if rows is not None:
             self._results += rows.num_rows
         if step.entries.num_rows:
@@ -116,6 +135,7 @@ class RecordedOperator(Operator):
         return rows
 
     def _append(self, entries: pa.RecordBatch, rows: pa.RecordBatch | None) -> None:
+        self._bytes += entries.nbytes + (rows.nbytes if rows is not None else 0)
         self._keep(self._block(entries, rows))
 
     def _keep(self, block: Block) -> None:

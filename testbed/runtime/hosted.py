@@ -46,6 +46,11 @@ class TimedLoggedPartition(Timed, LoggedPartition):
         super().save_parts()
         self.check_s += time.perf_counter() - begun_s
 
+    @property
+    def counts_of_log(self) -> dict[str, float]:
+        """What its log has and costs (`RecordedOperator.counts`), and `check_s`."""
+        return {**self.recorded.counts, "check_s": self.check_s}
+
 
 class Hosted:
     """The partitions of one session. A partition that is woken gets a turn.

@@ -40,7 +40,7 @@ class Vetting:
         if any(not 0 <= each.age_s <= OLDEST_S for each in moments):
             _refuse(f"what was not in the last {OLDEST_S:g} s")
         told = (each.partition for each in moments)
-        for partitions in (status.tallies, status.positions, status.finished, status.progress, told):
+        for partitions in (status.tallies, status.positions, status.finished, status.progress, status.logs, told):
             self._partitions(partitions)
         for number, progress in status.progress.items():
             if not progress.keys() <= (self._inputs[number] or {OUTSIDE}):

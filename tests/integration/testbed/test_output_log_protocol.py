@@ -17,7 +17,7 @@ from tests.unit.testbed.average_prices import exact
 from workloads.cec_prices import prices
 from workloads.schedule import Schedule
 
-EVENTS, RATE, SLOTS = 24_000, 2000.0, 3
+EVENTS, RATE, SLOTS = 60_000, 1000.0, 3
 SPEC = CecPricesSpec(items=600, window_records=10, least_price=200, stream_seed=5)
 
 
@@ -35,6 +35,7 @@ def started(tmp_path: Path):
         recovery="passive",
         chaining=False,
         checkpoint_interval_s=0.5,
+        silence_limit_s=30.0,
         saving=Saving(extent=500, replay=2000, pace=Pace(0.005, 0.02)),
     )
     run = JobRun(job, tmp_path)
@@ -57,7 +58,7 @@ def test_killed_slots_rebuild_their_windows_from_their_logs(started: JobRun) -> 
         known = len(started.told(CheckpointStored))
         started.wait(lambda known=known: len(started.told(CheckpointStored)) > known + 8 * SLOTS)
         started.kill(number)
-        started.wait(lambda number=number: len(started.told(WorkerLost)) == number + 1)
+        started.wait(lambda number=number: len(started.told(WorkerLost)) > number)
         started.come()
     started.wait_for_the_end()
     assert started.is_complete
