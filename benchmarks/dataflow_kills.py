@@ -23,6 +23,7 @@ from pathlib import Path
 
 from experiments.spec import ClusterSpec
 from infra.drivers import driver_of
+from models.replication.planners import PLANNERS
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
@@ -58,6 +59,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--episode", type=int, default=25, help="kills of each run")
     parser.add_argument("--slots", type=int, default=3)
+    parser.add_argument("--standby", type=int, default=0, help="slots to spare")
+    parser.add_argument("--ratio", type=float, default=0.5, help="of partially-active: share of partitions with a copy")
+    parser.add_argument("--planner", choices=PLANNERS, default="structure-aware", help="of partially-active")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--spark", action="store_true", help="slots are Spark tasks, each on a worker of a cluster")
     return parser.parse_args()
@@ -82,7 +86,8 @@ def _rigs(given: argparse.Namespace) -> Iterator[MakeRig]:
 def _episode(given: argparse.Namespace, seed: int, rig_of: MakeRig) -> Episode:
     root = Path(tempfile.mkdtemp(prefix="aftershock-kills-"))
     job = job_of(given.query, given.protocol, seed, root, given.slots, given.episode)
-    job = replace(job, recovery=given.recovery, tentative=given.tentative)
+    copies = {"replication_ratio": given.ratio, "replication_planner": given.planner}
+    job = replace(job, recovery=given.recovery, tentative=given.tentative, standby=given.standby, **copies)
     rig = rig_of(job, root, seed)
     try:
         episode = Campaign(rig, moments_of(job), seed, LIMIT_S).run(given.episode)

@@ -79,6 +79,11 @@ def implied(spec: FaultSpec) -> Toll:
     listed = listed_events(spec)
     strikes += _strikes(listed) / spec.duration_s
     correlated += _strikes(event for event in listed if len(event.targets) > 1) / spec.duration_s
+    for burst in spec.bursts:
+        strikes += burst.hosts / spec.duration_s
+        correlated += burst.hosts / spec.duration_s if burst.hosts > 1 else 0.0
+        down_s = spec.heal_delay(burst).mean_s * burst.hosts / len(spec.hosts)
+        held.update(dict.fromkeys(spec.hosts, down_s / spec.duration_s))
     shares = down_shares(compose(listed), spec.duration_s)
     down = sum(1.0 - (1.0 - shares.get(host, 0.0)) * math.exp(-held[host]) for host in spec.hosts)
     return Toll(spec.failure_rate, strikes, correlated / strikes if strikes else None, down)
@@ -87,6 +92,7 @@ def implied(spec: FaultSpec) -> Toll:
 def drawn(spec: FaultSpec, events: Sequence[FaultEvent]) -> PlanToll:
     """What a plan drawn from the spec holds, over the spec's duration."""
     shared = {clock.cause for clock in clocks(spec) if len(clock.hosts) > 1}
+    shared |= {f"burst {index}" for index, burst in enumerate(spec.bursts) if burst.hosts > 1}
     strikes = _strikes(events)
     correlated = _strikes(event for event in events if len(event.targets) > 1 or event.cause in shared)
     composition = compose(events, spec.max_down)

@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Iterator
 from pathlib import Path
 
+from chaos.bursts import burst_events
 from chaos.clocks import clocks
 from chaos.events import FaultEvent, listed_events
 from experiments import documents
@@ -49,4 +50,4 @@ def draw(spec: FaultSpec, seed: int) -> Iterator[FaultEvent]:
         raise BadInput(misfit.field, misfit.value, str(misfit))
     listed = iter(listed_events(spec))
     drawn = (clock.events(seed, spec.duration_s) for clock in clocks(spec))
-    return heapq.merge(listed, *drawn)
+    return heapq.merge(listed, burst_events(spec, seed), *drawn)

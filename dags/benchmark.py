@@ -4,7 +4,8 @@
 Provision a cluster, run a streaming workload on it, kill its hosts by a random schedule, measure what that cost, and
 hold the measurement against the model's prediction.
 
-The **trigger form** is the experiment: every field is typed, and starts with the value of the example `wordcount`.
+The **trigger form** starts from an experiment: an example, or a file of yours. Fill in only what should be otherwise:
+a field that stays empty is the experiment's.
 
 | step | what happens |
 |---|---|
@@ -28,7 +29,6 @@ from airflow.sdk import DAG, Param, chain, get_current_context, task
 
 from aftershock.airflow import links, tasks, trigger_form
 from aftershock.airflow.observe import Observe
-from experiments import spec
 
 RUN = "{{ ti.xcom_pull(task_ids='begin') }}"
 
@@ -58,7 +58,7 @@ with DAG(
     schedule=None,
     catchup=False,
     max_active_runs=2,
-    params={name: Param(**field) for name, field in trigger_form.fields(spec.load()).items()},
+    params={name: Param(**field) for name, field in trigger_form.fields().items()},
     tags=["aftershock", "benchmark"],
     default_args={"owner": "aftershock", "retries": 0, "on_failure_callback": [tasks.note_error]},
 ) as dag:

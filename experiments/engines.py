@@ -14,7 +14,14 @@ from experiments.field_types import Spelling
 from experiments.hashtags import HashtagsSpec
 from experiments.layered import LayeredSpec
 from experiments.parsing import Misfit, Positive, Spec
-from experiments.recovery_modes import OF_STRUCTURED_STREAMING, PARTIAL, RecoveryMode, RecoveryPlanner, names
+from experiments.recovery_modes import (
+    OF_STRUCTURED_STREAMING,
+    PARTIAL,
+    TELL_QUERIES,
+    RecoveryMode,
+    RecoveryPlanner,
+    names,
+)
 from experiments.recovery_modes import OF_THE_TESTBED as STRATEGIES
 from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
 
@@ -22,12 +29,23 @@ SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchD
 RECORDS_PER_MESSAGE = 1024
 BATCH_LENGTH_S = 0.25
 CHECK_INTERVAL_S, CHECK_PERIOD_S = 0.005, 0.1
+PLANNER_LIMIT_S = 1.0
 BUCKET = Spelling(
     r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
 )
 ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, without a user")
 OF_THE_TESTBED = (
-    *("protocol", "records_per_message", "batch_length_s", "chaining", "standby", "tentative", "planner", "capacity"),
+    *(
+        "protocol",
+        "records_per_message",
+        "batch_length_s",
+        "chaining",
+        "standby",
+        "tentative",
+        "planner",
+        "planner_limit_s",
+        "capacity",
+    ),
     *("log_extent", "log_replay", "check_interval_s", "check_period_s"),
     *("store", "store_endpoint"),
 )
@@ -108,6 +126,10 @@ class EngineSpec(Spec):
         RecoveryPlanner | None,
         Field(description="dataflow, recovery query-centric: what decides which queries go back first; best-density"),
     ] = None
+    planner_limit_s: Annotated[
+        Positive | None,
+        Field(description="dataflow, planner exact: seconds for the proof that a plan is the best; 1", le=5),
+    ] = None
     capacity: Annotated[
         int | None,
         Field(
@@ -139,6 +161,15 @@ class EngineSpec(Spec):
     ] = None
     check_period_s: Annotated[
         Positive | None, Field(description="dataflow, protocol output-log: the check period (CP of cec); 0.1")
+    ] = None
+    cpu_limit: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=1,
+            description="dataflow, recovery query-centric: how much of its core a slot gives to partitions, which then"
+            " cost what was measured; by default each costs 1 of engine.capacity",
+        ),
     ] = None
     store: Annotated[
         Annotated[str, BUCKET] | None,
@@ -173,6 +204,11 @@ class EngineSpec(Spec):
     def standby_run(self) -> int:
         """How many slots of the testbed stand by, given or by default."""
         return self.standby or 0
+
+    @property
+    def planner_limit_run_s(self) -> float:
+        """How long planner `exact` may look for a better plan, given or by default."""
+        return self.planner_limit_s or PLANNER_LIMIT_S
 
     @property
     def tentative_run(self) -> bool:
@@ -262,7 +298,7 @@ def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds
         reason = "each has all purchases of its items"
         raise Misfit("workload.items", workload.items, f"at least {engine.partitions}, the partitions: {reason}")
     hosting = cores - engine.standby_run
-    if engine.partitions < hosting and engine.recovery_run is not RecoveryMode.QUERY_CENTRIC:
+    if engine.partitions < hosting and engine.recovery_run not in TELL_QUERIES:
         spare = " that does not stand by" if engine.standby_run else ""
         reason = f"each of workers x worker_cores slots{spare} needs a partition"
         raise Misfit("engine.partitions", engine.partitions, f"at least {hosting} with engine dataflow: {reason}")
@@ -282,7 +318,14 @@ def _check_recovery(engine: EngineSpec, cores: int) -> None:
     if engine.tentative_run and not engine.recovers_in_parts:
         allowed = f"left out unless engine.recovery is {names(PARTIAL)}: only then do survivors go on"
         raise Misfit("engine.tentative", engine.tentative_run, allowed)
-    for name in ("planner", "capacity"):
+    if engine.planner_limit_s is not None and engine.planner is not RecoveryPlanner.EXACT:
+        allowed = "left out unless engine.planner is exact: the others need no limit"
+        raise Misfit("engine.planner_limit_s", engine.planner_limit_s, allowed)
+    if engine.capacity is not None and engine.cpu_limit is not None:
+        raise Misfit(
+            "engine.cpu_limit", engine.cpu_limit, "left out with engine.capacity: partitions cost one or other"
+        )
+    for name in ("planner", "capacity", "cpu_limit"):
         if mode is not RecoveryMode.QUERY_CENTRIC and (value := getattr(engine, name)) is not None:
             raise Misfit(f"engine.{name}", str(value), "left out unless engine.recovery is query-centric")
     if engine.standby_run >= cores:

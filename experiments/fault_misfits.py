@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from experiments.fault_kinds import GATEWAY
-from experiments.faults import NOT_THE_GATEWAY, FaultAction, FaultProcess, FaultScope, FaultSpec, ListedFault, is_meant
+from experiments.faults import (
+    NOT_THE_GATEWAY,
+    FaultAction,
+    FaultProcess,
+    FaultScope,
+    FaultSpec,
+    HostBurst,
+    ListedFault,
+    is_meant,
+)
 from experiments.parsing import Misfit
 from experiments.repetition import repeated
 
@@ -29,6 +38,9 @@ def misfits(spec: FaultSpec) -> Iterator[Misfit]:
             yield Misfit(f"events.{index}.at", fault.at, f"a time below the duration of {spec.duration:g} s")
         for misfit in listed_misfits(spec, fault):
             yield _within(f"events.{index}", misfit)
+    for index, burst in enumerate(spec.bursts):
+        for misfit in _burst_misfits(spec, burst):
+            yield _within(f"bursts.{index}", misfit)
     expected = spec.failure_rate * (spec.duration or 0.0)
     if expected > MOST_FAULTS:
         allowed = f"rates and a duration that make at most {MOST_FAULTS:,} faults"
@@ -46,6 +58,21 @@ def _too_many_clocks(spec: FaultSpec) -> Iterator[Misfit]:
     if patterns * domains > MOST_CLOCKS:
         allowed = f"at most {MOST_CLOCKS:,}: each pattern is held against each domain"
         yield Misfit("processes", f"{patterns} patterns times {domains} domains", allowed)
+
+
+def _burst_misfits(spec: FaultSpec, burst: HostBurst) -> Iterator[Misfit]:
+    """A burst after the end, or one that takes more than there is."""
+    if spec.duration is not None and burst.at + burst.spread >= spec.duration:
+        yield Misfit("at", burst.at, f"a time that leaves {burst.spread:g} s of the duration of {spec.duration:g} s")
+    if burst.hosts > len(spec.hosts):
+        yield Misfit("hosts", burst.hosts, f"at most {len(spec.hosts)}, as many as there are")
+    if burst.domains is None:
+        return
+    sizes = sorted(map(len, spec.members.values()))
+    if burst.domains > len(sizes):
+        yield Misfit("domains", burst.domains, f"at most {len(sizes)}, as many as the hosts name")
+    elif burst.hosts > (fewest := sum(sizes[: burst.domains])):
+        yield Misfit("hosts", burst.hosts, f"at most {fewest}, which any {burst.domains} domains have")
 
 
 def listed_misfits(spec: FaultSpec, fault: ListedFault) -> Iterator[Misfit]:

@@ -28,6 +28,13 @@ class FaultScope(StrEnum):
     CLUSTER = "cluster"  # one clock takes all hosts
 
 
+class Arrivals(StrEnum):
+    """In which order the hosts that a burst has taken come back."""
+
+    ONE_BY_ONE = "one-by-one"  # each after a delay of its own
+    TOGETHER = "together"  # all when the first of them would: the best case of `incremental`
+
+
 class GapLaw(StrEnum):
     """The law of the times between two ticks of a clock; its mean is 1 / rate."""
 
@@ -144,6 +151,30 @@ class ListedFault(FaultAction):
         return targets
 
 
+class HostBurst(FaultAction):
+    """A correlated failure at a set time: some hosts, drawn by the seed, die one by one within the spread."""
+
+    at: Annotated[NonNegative, Field(description="seconds from the start of the window")]
+    hosts: Annotated[int, Field(ge=1, description="how many hosts are struck")]
+    domains: Annotated[
+        int | None,
+        Field(ge=1, description="of how many failure domains they are, each of one at least; by default any"),
+    ] = None
+    spread: Annotated[NonNegative, Field(description="seconds over which they are struck")] = 0.0
+    arrivals: Annotated[Arrivals, Field(description="whether they return one by one, or all with the first")] = (
+        Arrivals.ONE_BY_ONE
+    )
+
+    @model_validator(mode="after")
+    def _takes_hosts(self) -> HostBurst:
+        if not self.kind.loses_the_host:
+            lose = ", ".join(kind for kind in FaultKind if kind.loses_the_host)
+            raise Misfit("kind", self.kind.value, f"{lose}: new hosts come for those that a burst takes")
+        if self.domains is not None and self.domains > self.hosts:
+            raise Misfit("domains", self.domains, f"at most {self.hosts}, as many as hosts are struck")
+        return self
+
+
 class FaultSpec(Spec):
     """Fault processes and listed faults on hosts (each with all the domains that it is in) over a duration.
 
@@ -159,6 +190,7 @@ class FaultSpec(Spec):
     time_scale: Annotated[Positive, Field(description="seconds of this experiment for one of the cloud")] = 1.0
     processes: Annotated[tuple[FaultProcess, ...], Field(description="random laws of faults")] = ()
     events: Annotated[tuple[ListedFault, ...], Field(description="faults at set times")] = ()
+    bursts: Annotated[tuple[HostBurst, ...], Field(description="correlated failures at set times")] = ()
     trace: Annotated[str | None, Field(description="CSV or JSON file of faults to replay as well")] = None
 
     @property
@@ -171,26 +203,28 @@ class FaultSpec(Spec):
     @property
     def can_fail(self) -> bool:
         """Whether there is anything that a plan could hold."""
-        return bool(self.processes or self.events)
+        return bool(self.processes or self.events or self.bursts)
 
     @property
     def kinds(self) -> set[FaultKind]:
         """The kinds of faults that a plan could hold."""
-        return {fault.kind for fault in (*self.processes, *self.events)}
+        return {fault.kind for fault in (*self.processes, *self.events, *self.bursts)}
 
     @property
     def failure_rate(self) -> float:
-        """Rate of fault events in the cluster [1/s]: the sum over all clocks, and the listed faults by the duration.
+        """Rate of fault events in the cluster [1/s]: the sum over all clocks, and what has a set time by the duration.
 
-        A tick that is spread over time is one event for each host that it takes.
+        A tick that is spread over time is one event for each host that it takes, and so is a burst.
         """
-        listed = len(self.events) / self.duration if self.duration else 0.0
+        at_set_times = len(self.events) + sum(burst.hosts for burst in self.bursts)
+        listed = at_set_times / self.duration if self.duration else 0.0
         return sum(process.rate * self._events_per_tick(process) for process in self.processes) + listed
 
     @property
     def longest_heal_s(self) -> float:
         """The longest delay until what was struck returns."""
-        return max((self.heal_delay(fault).longest_s for fault in (*self.processes, *self.events)), default=0.0)
+        faults = (*self.processes, *self.events, *self.bursts)
+        return max((self.heal_delay(fault).longest_s for fault in faults), default=0.0)
 
     def heal_delay(self, fault: FaultAction) -> HealDelay:
         """Until what a fault struck returns: as it says; else a new machine takes a cloud's time, a service none.
@@ -219,12 +253,18 @@ class FaultSpec(Spec):
             return {host: (host,) for host in self.hosts}
         if process.scope is FaultScope.CLUSTER:
             return {"all": tuple(sorted(self.hosts))}
+        found = self.members
+        wanted = process.domains or ("*",)
+        return {name: tuple(found[name]) for name in sorted(found) if any(is_meant(name, by) for by in wanted)}
+
+    @property
+    def members(self) -> dict[str, list[str]]:
+        """The hosts of each domain."""
         found = defaultdict(list)
         for host in sorted(self.hosts):
             for domain in set(self.hosts[host]):
                 found[domain].append(host)
-        wanted = process.domains or ("*",)
-        return {name: tuple(found[name]) for name in sorted(found) if any(is_meant(name, by) for by in wanted)}
+        return dict(found)
 
     def _events_per_tick(self, process: FaultProcess) -> int:
         """How many events there are when every clock of a process has ticked once."""

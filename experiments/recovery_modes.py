@@ -24,6 +24,8 @@ OF_STRUCTURED_STREAMING = (RecoveryMode.QUERY, RecoveryMode.TASK)
 OF_THE_TESTBED = tuple(each for each in RecoveryMode if each not in OF_STRUCTURED_STREAMING)
 # Partitions that were not lost go on.
 PARTIAL = (RecoveryMode.BLOCKING, RecoveryMode.PASSIVE, RecoveryMode.QUERY_CENTRIC)
+# Lost queries are told one by one: when each was planned and was back. These place partitions where room is, too.
+TELL_QUERIES = (RecoveryMode.BLOCKING, RecoveryMode.QUERY_CENTRIC)
 
 
 class RecoveryPlanner(StrEnum):
@@ -32,6 +34,7 @@ class RecoveryPlanner(StrEnum):
     EXACT = "exact"
     DP = "dp"
     BEST_DENSITY = "best-density"
+    DENSITY_BEAM = "density-beam"
     OPERATOR_CENTRIC = "operator-centric"
 
 

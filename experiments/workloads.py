@@ -219,7 +219,7 @@ class OwnJobSpec(Workload):
 
     @property
     def title(self) -> str:
-        return f"own job {Path(self.program).stem}"
+        return f"own job {Path(self.program).absolute().parent.name}/{Path(self.program).name}"
 
     @property
     def input_topics(self) -> tuple[str, ...]:
@@ -287,13 +287,6 @@ SPECS: dict[WorkloadName, type[Spec]] = {
     WorkloadName.CEC_PRICES: CecPricesSpec,
     WorkloadName.OWN_JOB: OwnJobSpec,
 }
-
-
-def own_fields(document: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a flat form, which offers those of all workloads, that the named workload has."""
-    name = document.get("name")
-    known = SPECS[WorkloadName(name)].model_fields if name in list(WorkloadName) else document
-    return {field: value for field, value in document.items() if field in known}
 
 
 def with_absolute_paths(workload: WorkloadSpec) -> WorkloadSpec:

@@ -14,7 +14,7 @@ from results.runs import store
 from results.runs.state import RunState
 from results.summary import index
 from results.summary.metrics import METRICS
-from results.views import side_by_side
+from results.views import charts, side_by_side
 
 MOST_COMPARED = 12
 
@@ -46,6 +46,7 @@ def compare(request: Request, runs: ComparedRuns) -> HTMLResponse:
         },
         table=side_by_side.metric_table(rows),
         metrics=METRICS,
+        recovered_by_query=any(charts.tells_queries(run) for run in runs),
         pooled=_pooled(runs, rows),
     )
 

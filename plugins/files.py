@@ -122,14 +122,19 @@ class OpenedFile(FileResponse):
             await super().__call__(scope, receive, send)
 
 
+def opened(file: OwnFile) -> BinaryIO:
+    """A file of a run, open to read; 404 if something else has taken its place since it was looked up."""
+    try:
+        return file.open()
+    except (RefusedFile, OSError):
+        raise HTTPException(404, "This run has no such file.") from None
+
+
 def send(file: OwnFile | None) -> OpenedFile:
     """Serve a document of a run; 404 if there is none, or something else has taken its place."""
-    try:
-        if file is not None:
-            return OpenedFile(file.open(), MEDIA_TYPES[file.path.suffix])
-    except (RefusedFile, OSError):
-        pass
-    raise HTTPException(404, "This run has no such file.")
+    if file is None:
+        raise HTTPException(404, "This run has no such file.")
+    return OpenedFile(opened(file), MEDIA_TYPES[file.path.suffix])
 
 
 def send_static(name: str, version: str) -> Response:

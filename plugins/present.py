@@ -15,10 +15,12 @@ from results.runs.store import Run
 from results.summary.index import IndexRow
 from results.tables.columns import MOMENT
 from results.tables.schema import COMPARISON_TABLES, RUN_TABLES
-from results.verdict import WORST_FIRST
+from results.verdict import WORST_FIRST, Verdict
 from results.views import recommended as views
+from results.views.causes import Cause, parts_from_model, seconds_of
 
-ROWS_SHOWN = 50
+ROWS_SHOWN, ROWS_AROUND = 50, 15
+PREDICTION = "utilization.predicted"  # the check of the model's prediction
 MISSING = "\N{EN DASH}"
 TABLES = RUN_TABLES | COMPARISON_TABLES
 OF_THE_STATUS = {"machine": "Machine", "digest": "Experiment's digest"}  # details that are in no table
@@ -27,7 +29,7 @@ DETAILS = (
     *("depth", "seed", "window_s", "checkpoint_interval_s", "failure_rate", "service_rate", "load_rate"),
     *("sustainable_rate", "unsustainable_rate", "search_end", "utilization_by_records", "message_overhead"),
 )
-NOT_OF_THE_TESTBED = ("recovery", "trigger")  # which has a protocol instead
+NOT_OF_THE_TESTBED = ("trigger",)
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,34 @@ def tables(run: Run) -> list[ShownTable]:
     return [_table(run, name) for name in RUN_TABLES if run.has(name)]
 
 
+def rows_around(run: Run, name: str, second: float) -> ShownTable | None:
+    """The rows of a table that are nearest to a second of the window; None for a table without times."""
+    try:
+        rows = run.table(name)
+        moments = seconds_of(run, name, rows)
+    except (Damaged, FileNotFoundError) as error:
+        return ShownTable(name, [], [], 0, str(error))
+    if moments is None:
+        return None
+    nearest = (moments - second).abs().sort_values(kind="stable").index[:ROWS_AROUND]
+    chosen = rows.loc[moments.loc[nearest].sort_values(kind="stable").index]
+    cells = [
+        [cell(column, value) for column, value in zip(chosen.columns, row, strict=True)]
+        for row in chosen.itertuples(index=False, name=None)
+    ]
+    return ShownTable(name, [head(name, column) for column in chosen.columns], cells, len(rows))
+
+
+def causes(run: Run, judged: list[dict[str, Any]]) -> dict[str, Cause]:
+    """For each failed check of a prediction, where the run parts from its model; nothing where that is not known."""
+    failed = [row["check"] for row in judged if row["verdict"] == Verdict.FAIL and row["check"] == PREDICTION]
+    try:
+        found = parts_from_model(run) if failed else None
+    except Damaged:
+        found = None
+    return dict.fromkeys(failed, found) if found else {}
+
+
 def verdicts(run: Run) -> list[dict[str, Any]]:
     """The rows of the verdicts table, the worst first; empty if nothing was checked."""
     if not run.has("verdicts"):
@@ -125,14 +155,17 @@ def number_text(value: float | None, digits: int = 3) -> str:
 
 
 def figure_text(value: float | None, unit: str = "") -> str:
-    """A figure to four digits with its unit, or a dash where nothing was measured."""
-    if value is None:
-        return MISSING
-    return f"{f'{value:,.0f}' if abs(value) >= 1000 else f'{value:.4g}'} {unit}".rstrip()
+    """A figure to three digits with its unit, or a dash where nothing was measured."""
+    return MISSING if value is None else f"{significant(value)} {unit}".rstrip()
+
+
+def significant(value: float) -> str:
+    """A figure to three significant digits; one of a thousand and more to the last digit before the point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def cell(column: str, value: Any) -> ShownCell:
-    """Print one value: times as UTC, reals to six digits (exact value kept), nulls as a dash."""
+    """Print one value: times as UTC, reals to three digits (exact value kept), nulls as a dash."""
     if value is None or value is pd.NA:
         return ShownCell(MISSING, "not measured")
     if isinstance(value, bool):
@@ -140,7 +173,7 @@ def cell(column: str, value: Any) -> ShownCell:
     if column.endswith("_ns"):
         return ShownCell(time_text(value), f"{value} ns")
     if isinstance(value, float):
-        return ShownCell(f"{value:.6g}", repr(value))
+        return ShownCell(significant(value), repr(value))
     return ShownCell(str(value))
 
 

@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingRes
 from starlette.background import BackgroundTask
 
 from plugins import present
-from plugins.files import Folder, OwnFile, data_docs_index, report_file, send, served_files, table_file
+from plugins.files import Folder, OwnFile, data_docs_index, opened, report_file, send, served_files, table_file
 from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results.runs import store
@@ -33,10 +33,12 @@ DRAWN = (
     "utilization",
     "useful_time",
     "timeline",
+    "availability",
     "ledger",
     "recoveries",
     "latency",
 )  # by the charts, which need no image
+MOST_SECONDS = 1e7
 SORT_PATTERN = f"^-?({'|'.join(SORTS)})$"
 
 router = APIRouter()
@@ -51,14 +53,21 @@ FinishedRun = Annotated[store.Run, Depends(the_run)]
 
 
 def narrowed(
-    experiment: str = "", engine: str = "", protocol: str = "", verdict: str = "", since: str = "", until: str = ""
+    experiment: str = "",
+    engine: str = "",
+    protocol: str = "",
+    recovery: str = "",
+    verdict: str = "",
+    since: str = "",
+    until: str = "",
 ) -> Selection:
     """What the form above the list asks for: an empty field is no limit."""
     try:
         days = [date.fromisoformat(day) if day else None for day in (since, until)]
     except ValueError:
         raise HTTPException(400, "A day is written as in 2026-11-20.") from None
-    return Selection(experiment or None, engine or None, protocol or None, verdict or None, *days)
+    names = (experiment, engine, protocol, recovery, verdict)
+    return Selection(*(name or None for name in names), *days)
 
 
 @router.get("/")
@@ -81,6 +90,7 @@ def list_runs(
         count=len(found),
         total=len(every),
         unread=unread_in(every),
+        live=[] if every else store.all_live(),
         page=page,
         last=last,
         sort=sort,
@@ -90,22 +100,35 @@ def list_runs(
 
 
 @router.get("/runs/{run_id}")
-def show_run(request: Request, run: FinishedRun) -> HTMLResponse:
-    """The page of one run; a run that cannot be read is shown with the reason, without charts."""
+def show_run(
+    request: Request,
+    run: FinishedRun,
+    table: str = "",
+    second: Annotated[float, Query(ge=-MOST_SECONDS, le=MOST_SECONDS)] = 0.0,
+) -> HTMLResponse:
+    """The page of one run; a run that cannot be read is shown with the reason, without charts.
+
+    With a table and a second of the window, the rows around it come first.
+    """
     row = index.row_of(run)
     readable = row.state != RunState.UNREADABLE
     plots = [name for name in present.shown_plots(served_files(run, Folder.PLOTS)) if not _is_drawn(name)]
+    judged = present.verdicts(run) if readable else []
     return render(
         request,
         "run.html",
         run=row,
+        around=present.rows_around(run, table, second) if table in TABLES and run.has(table) else None,
+        second=second,
+        causes=present.causes(run, judged),
         details=present.details(row),
         headline=headline(run) if readable else None,
         machine_load=machine_load(run),
-        judged=present.verdicts(run) if readable else [],
+        judged=judged,
         ledger=charts.ledger(run) if readable else None,
         recommended=present.recommended(run) if readable else None,
         drawn=readable and bool(row.facts),
+        recovered_by_query=readable and charts.tells_queries(run),
         plots={name: present.plot_title(name) for name in plots},
         tables=present.tables(run),
         report=report_file(run),
@@ -144,9 +167,10 @@ def check(run: FinishedRun, name: str) -> FileResponse:
 @router.get("/runs/{run_id}/tables/{name}.csv")
 def table_as_csv(run: FinishedRun, name: str) -> Response:
     """Whole on disk before the answer begins, since a table that cannot be read is refused."""
-    with ExitStack() as on_error:
+    file = _table(run, name)
+    with opened(file) as stored, ExitStack() as on_error:
         written = on_error.enter_context(SpooledTemporaryFile(IN_MEMORY_BYTES))
-        for at, piece in enumerate(read_pieces(_table(run, name).path)):
+        for at, piece in enumerate(read_pieces(file.path, stored.fileno())):
             written.write(piece.to_csv(index=False, header=not at).encode())
         written.seek(0)
         on_error.pop_all()

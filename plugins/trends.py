@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
@@ -12,9 +13,12 @@ from plugins import present
 from plugins.known_runs import known_runs, unread_in
 from plugins.rendering import render
 from results.regression import records, wording
+from results.regression.change import Change
 from results.regression.history import Series, series_of
 from results.regression.regress import changes
+from results.runs import store
 from results.summary.metrics import METRICS, Metric
+from results.views.causes import Cause, parts_from_baseline
 
 router = APIRouter()
 
@@ -99,4 +103,37 @@ def show_regression(request: Request, regression_id: str) -> HTMLResponse:
     found = records.recorded(regression_id)
     document = found.document()
     rows = [row | {"effect": wording.effect(row)} for row in found.rows("regression")]
-    return render(request, "regression.html", document=document, rows=rows, changes=found.rows("change_points"))
+    causes = {(each["experiment_digest"], each["machine"]): _causes(each, rows) for each in document["experiments"]}
+    changed = found.rows("change_points")
+    return render(request, "regression.html", document=document, rows=rows, changes=changed, causes=causes)
+
+
+@dataclass(frozen=True)
+class RunCause:
+    """Where one of the judged runs parts from its baseline."""
+
+    run_id: str
+    cause: Cause
+
+
+def _causes(entry: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, RunCause]:
+    """By metric that became worse: the newest judged run for which a cause is found. Runs may be gone meanwhile."""
+    kept = {name: store.finished(name) for part in ("candidates", "baseline") for name in entry[part] if _kept(name)}
+    baseline = [store.ReadOnce.of(kept[name]) for name in entry["baseline"] if name in kept]
+    judged = sorted((kept[name] for name in entry["candidates"] if name in kept), key=_started, reverse=True)
+    own = [row for row in rows if all(row[name] == entry[name] for name in ("experiment_digest", "machine"))]
+    worse = [row["metric"] for row in own if row["verdict"] == Change.WORSE]
+    found: dict[str, RunCause] = {}
+    for run, metric in product(judged if worse else [], worse):
+        cause = None if metric in found else parts_from_baseline(run, baseline, metric)
+        if cause:
+            found[metric] = RunCause(run.run_id, cause)
+    return found
+
+
+def _kept(run_id: str) -> bool:
+    return store.is_finished(run_id)
+
+
+def _started(run: store.Run) -> int:
+    return run.known_status().started_ns

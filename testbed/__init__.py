@@ -12,5 +12,5 @@
     queries      the workloads as dataflows; `reachability` is the cyclic one; `window_tree`, `top_100` and
                  `incidents` are those of `ppa`, `hashtags` those of `incremental`, `cec_prices` that of `cec`
 
-May import `experiments`, `journal`, `workloads` and `infra.broker`. See docs/reference/testbed.md.
+May import `experiments`, `journal`, `workloads`, `models` and `infra.broker`. See docs/reference/testbed.md.
 """

@@ -30,6 +30,16 @@ def topology_of(layout: Layout, rates: Mapping[str, float]) -> Topology:
     )
 
 
+def even_rates(layout: Layout) -> dict[str, float]:
+    """Output of partitions [records/s] if every source partition emits one record a second and nothing is filtered."""
+    rates = [0.0 if each.inputs else 1.0 for each in layout.partitions]
+    for each in layout.partitions:  # senders come before their receivers
+        for route in each.routes:
+            for channel in route.channels:
+                rates[channel.receiver] += rates[each.number] / len(route.channels)
+    return {each.name: rates[each.number] for each in layout.partitions}
+
+
 def _operator(name: str, partitions: list[PartitionLayout], rates: Mapping[str, float]) -> dict[str, object]:
     found = [float(rates.get(each.name, 0)) for each in partitions]
     ports = {channel.port for channel in partitions[0].inputs}
@@ -42,8 +52,9 @@ def _operator(name: str, partitions: list[PartitionLayout], rates: Mapping[str, 
 
 
 def _streams(layout: Layout, partition: PartitionLayout) -> dict[str, Route]:
-    """By receiving operator the route to it; two streams between the same operators are one."""
-    return {layout.partitions[route.channels[0].receiver].operator: route for route in partition.routes}
+    """By receiving operator the route to it; two streams between the same operators are one, by key if either is."""
+    by_key_last = sorted(partition.routes, key=lambda route: route.key is not None)
+    return {layout.partitions[route.channels[0].receiver].operator: route for route in by_key_last}
 
 
 def _partitioning(route: Route, senders: int, receivers: int) -> str:

@@ -19,12 +19,14 @@ from pathlib import Path
 from aftershock.airflow import pool
 from experiments.errors import EnvironmentFailure
 from experiments.locks import locked
-from results.runs import store
+from results.runs.home import home
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 API_PORT = 8080
+PAGES = "plugin/aftershock/aftershock"  # our pages in Airflow's own frame: the external view's route, then its address
 ADMIN = "admin"
 ROLES = {ADMIN: "admin", "viewer": "viewer"}
+LEAST_PROCESSES = 4
 SQLITE_WAIT_S = 120  # how long a writer waits for another one; Airflow's components share one SQLite file
 # A task's request waits for the database, too. If the task gave up earlier (by default after 5 s) and sent the request
 # again, the server would carry out both and refuse the second, and the task would fail.
@@ -35,7 +37,7 @@ DATABASE_VARIABLE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 
 def airflow_home() -> Path:
     """Where Airflow keeps its database, logs and secrets; only its owner may enter."""
-    path = store.home() / "airflow"
+    path = home() / "airflow"
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
@@ -62,7 +64,7 @@ def environment(port: int = API_PORT) -> dict[str, str]:
     }
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     python_path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
-    return {**defaults, **os.environ, "PATH": path, "PYTHONPATH": python_path, "AFTERSHOCK_HOME": str(store.home())}
+    return {**defaults, **os.environ, "PATH": path, "PYTHONPATH": python_path, "AFTERSHOCK_HOME": str(home())}
 
 
 def _core(folder: Path) -> dict[str, str]:
@@ -72,6 +74,7 @@ def _core(folder: Path) -> dict[str, str]:
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__PARALLELISM": str(executor_processes()),
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__CORE__FERNET_KEY": keys["fernet_key"],
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in ROLES.items()),
@@ -82,6 +85,14 @@ def _core(folder: Path) -> dict[str, str]:
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
         "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
     }
+
+
+def executor_processes() -> int:
+    """How many tasks may run at once, each in an idle process until then: one for each core, and no fewer than 4.
+
+    So two runs, a night and a comparison go on at the same time on any machine.
+    """
+    return max(LEAST_PROCESSES, os.cpu_count() or 1)
 
 
 def _api(port: int) -> dict[str, str]:

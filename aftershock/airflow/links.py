@@ -8,7 +8,7 @@ from urllib.parse import quote
 from airflow.sdk import BaseOperatorLink
 from airflow.sdk.configuration import conf
 
-PAGES = "plugin/aftershock/aftershock"  # our pages in Airflow's own frame: the external view's route, then its address
+from aftershock.airflow.environment import PAGES
 
 
 def base_url() -> str:

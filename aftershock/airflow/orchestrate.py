@@ -71,7 +71,7 @@ def run_dag(document: dict[str, Any], run_id: str) -> int:
         _own_database(run_id) as variables,
         log_file(run_id).open("w+", encoding="utf-8") as log,
     ):
-        print(f"starting Airflow, which takes half a minute or more; its full log is {log.name}", file=sys.stderr)
+        print(f"the full log is {log.name}", file=sys.stderr)
         with signals.interrupting():
             child = subprocess.Popen(
                 command,
@@ -83,7 +83,7 @@ def run_dag(document: dict[str, Any], run_id: str) -> int:
                 pass_fds=[held],
             )
             try:
-                _follow(child, log_file(run_id))
+                _follow(child, log_file(run_id), run_id)
             except KeyboardInterrupt:
                 _stop(child, run_id, "interrupted")
                 raise
@@ -135,17 +135,20 @@ def _drop_database(run_id: str) -> None:
     store.discard(_databases() / f"{run_id}.logs")
 
 
-def _follow(child: subprocess.Popen[bytes], path: Path) -> None:
-    """Show what the child writes to its log until it ends; through a file, so that it outlives its reader."""
-    with path.open(encoding="utf-8", errors="replace") as log:
+def _follow(child: subprocess.Popen[bytes], path: Path, run_id: str) -> None:
+    """Show what the child writes to its log until it ends, and how far the run is; it may outlive its reader."""
+    from aftershock.airflow.terminal_progress import TerminalProgress
+
+    with path.open(encoding="utf-8", errors="replace") as log, TerminalProgress(run_id) as progress:
         rest = ""
         while True:
             ended = signals.status_of(child) is not None
             *lines, rest = (rest + log.read()).split("\n")
             for message in filter(None, map(readable, lines)):
-                print(message, file=sys.stderr, flush=True)
+                progress.line(message)
             if ended:
                 return
+            progress.look()
             time.sleep(POLL_S)
 
 

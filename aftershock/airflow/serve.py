@@ -17,15 +17,14 @@ from pathlib import Path
 
 from aftershock.airflow import leftover_files, signals
 from aftershock.airflow.environment import (
-    ADMIN,
     API_PORT,
     admin_password,
     airflow_home,
     airflow_program,
     ensure_database,
     environment,
-    password_file,
 )
+from aftershock.airflow.greeting import greet
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import poll_while, wait_for
 
@@ -58,7 +57,7 @@ def serve(port: int = API_PORT) -> None:
                 print("starting Airflow ...", file=sys.stderr, flush=True)
                 components.start()
                 _wait_until_ready(components, port)
-                print(f"Airflow: http://{HOST}:{port}  user: {ADMIN}  password: in {password_file()}", flush=True)
+                greet(f"http://{HOST}:{port}")
                 while True:
                     components.revive()
                     time.sleep(1)

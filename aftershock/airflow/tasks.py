@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from results.runs.store import Run
 
 log = logging.getLogger(__name__)
-USUAL_S = {"provision": 10, "collect": 30, "tabulate": 25, "validate": 8}  # of steps that tell of no progress, at best
 ERROR = "error"  # the XCom key under which a failed task leaves its one-line reason for the teardown
 
 
@@ -58,7 +57,7 @@ def run_step(name: str, run: str) -> None:
     """
     from aftershock.run import steps
 
-    log.info("%s ...%s", name, f" (usually {USUAL_S[name]} s or more)" if name in USUAL_S else "")
+    log.info("%s ...", name)
     started = time.monotonic()
     with failures_on_one_line():
         getattr(steps, name)(run)

@@ -1,9 +1,7 @@
-"""The trigger form: an experiment's models flattened into one typed Airflow param for each leaf field, and back.
+"""The trigger form: an experiment to start from, and one typed param for each field that may differ from it.
 
-The form has the fields of every workload; those that the chosen one does not have are left out on the way back.
-
-A param is named by its path (`engine.checkpoint_interval_s`) and carries that field's JSON schema, so the form shows
-a number, a switch or a drop-down where a nested object would only be a text box of JSON.
+A param is named by the field's path (`engine.checkpoint_interval_s`). Every param may be empty: then the experiment
+from which the run starts decides. Common faults are plain fields; the fault spec as a whole is one text.
 """
 
 from __future__ import annotations
@@ -11,43 +9,44 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from aftershock.airflow import common_faults, field_help, starting_points
+from aftershock.airflow.param_schemas import FAULTS, YES_OR_NO, bounds, is_switch, leaves, optional, takes_yaml
 from experiments.errors import BadInput
 from experiments.gate import MOST_DEPTH
+from experiments.parsing import parse_value
 from experiments.spec import Experiment
-from experiments.workloads import own_fields
 
-# Airflow checks each schema again for every task whenever it reads the DAG: by this draft in a quarter of the time that
-# jsonschema's default takes. No schema has a keyword that only a later draft knows.
-DRAFT = "http://json-schema.org/draft-07/schema#"
-RUN_ID = {
-    "$schema": DRAFT,
-    "default": None,
-    "type": ["string", "null"],
-    "pattern": "^[a-z0-9][a-z0-9-]{0,127}$",
-    "title": "run id",
-    "description_md": "Name of the run; made from the experiment's name and the time if left empty.",
-    "section": "run",
-}
+RUN_ID = "run_id"
+NO_FIELDS = {RUN_ID, starting_points.EXAMPLE, starting_points.FILE, *common_faults.FIELDS}
+# The form has them only as part of `faults`.
+OF_THE_WHOLE_SPEC = ("faults.hosts", *(f"faults.{part}" for part in common_faults.PARTS))
+OPEN = ("window_s", "seed", "name")  # in the first section, with what says where to start and which faults are common
+PARTS = ("load", "engine", "workload", "cluster", FAULTS, "tolerances")
+EXPERTS = "fault spec in full, for experts"
 
 
-def fields(experiment: Experiment) -> dict[str, dict[str, Any]]:
-    """`{param name: JSON schema with default, title and section}`; the defaults are the given experiment's values."""
-    schema = Experiment.model_json_schema()
-    values = flatten(experiment)
-    leaves = _leaves(schema, schema["$defs"], "")
-    chosen = {path: values.get(path, leaf.get("default")) for path, leaf in leaves.items()}
-    return {path: _field(path, leaf, chosen[path]) for path, leaf in leaves.items()} | {"run_id": RUN_ID}
+def fields() -> dict[str, dict[str, Any]]:
+    """`{param: JSON schema with default, title and description}`, in the order of the form.
+
+    Airflow shows the params without a section first, and opens only those.
+    """
+    known = _schemas()
+    run_id = optional({"type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,127}$"})
+    faults = {name: optional(schema) for name, schema in common_faults.FIELDS.items()}
+    opened = starting_points.fields() | faults | {path: known[path] for path in OPEN} | {RUN_ID: run_id}
+    form = {path: schema | _told(path, schema) for path, schema in opened.items()}
+    for part in PARTS:
+        below = [path for path in known if path.startswith(f"{part}.") and path not in OF_THE_WHOLE_SPEC]
+        form |= {path: known[path] | _told(path, known[path]) | {"section": part} for path in below}
+    return form | {FAULTS: known[FAULTS] | _told(FAULTS, known[FAULTS]) | {"section": EXPERTS}}
 
 
 def flatten(experiment: Experiment) -> dict[str, Any]:
-    """Every leaf of an experiment by its path, as JSON values."""
-    schema = Experiment.model_json_schema()
-    document, flat = experiment.model_dump(mode="json"), {}
-    for path in _leaves(schema, schema["$defs"], ""):
-        *parents, leaf = path.split(".")
-        node = functools.reduce(lambda inner, part: inner[part], parents, document)
-        if leaf in node:  # a field of another workload is not
-            flat[path] = node[leaf]
+    """Every field of an experiment as params; the faults are one, and the run starts from no other experiment."""
+    flat: dict[str, Any] = {starting_points.EXAMPLE: None}
+    for name, value in experiment.model_dump(mode="json").items():
+        below = isinstance(value, dict) and name != FAULTS
+        flat |= {f"{name}.{leaf}": _word(held) for leaf, held in value.items()} if below else {name: value}
     return flat
 
 
@@ -56,13 +55,26 @@ def fold(params: dict[str, Any]) -> dict[str, Any]:
 
     The params of a DAG run are those of the form and whatever else its configuration names.
     """
-    document: dict[str, Any] = {}
-    for path, value in params.items():
-        if path != "run_id":
-            _put(document, path, value)
-    if isinstance(document.get("workload"), dict):
-        document["workload"] = own_fields(document["workload"])
+    given = {path: _value(path, value) for path, value in params.items() if value is not None}
+    asked = {path: value for path, value in given.items() if path not in NO_FIELDS}
+    plain = {name: given[name] for name in common_faults.FIELDS if name in given}
+    _refuse_what_is_said_twice(asked, plain)
+    document = starting_points.document(given)
+    for part in ("workload", "engine"):  # of another one than the example's, what is left empty has its own default
+        if asked.get(f"{part}.name", document[part]["name"]) != document[part]["name"]:
+            document[part] = {}
+    for path, value in asked.items():
+        _put(document, path, value)
+    common_faults.put(document, plain)
     return document
+
+
+def _refuse_what_is_said_twice(asked: dict[str, Any], plain: dict[str, Any]) -> None:
+    for path, value in asked.items():
+        if any(other.startswith(f"{path}.") for other in asked):
+            raise BadInput(path, value, "a field that is given once: by its own param, or by those below it")
+        if plain and path in (FAULTS, *OF_THE_WHOLE_SPEC):
+            raise BadInput(path, value, f"left empty, or {next(iter(plain))} is: both say which faults there are")
 
 
 def _put(document: dict[str, Any], path: str, value: Any) -> None:
@@ -72,84 +84,40 @@ def _put(document: dict[str, Any], path: str, value: Any) -> None:
         node = node.setdefault(parent, {})
         if not isinstance(node, dict):
             raise BadInput(path, value, f"a field below a mapping; {parent} is a value")
-    if leaf in node:
-        raise BadInput(path, value, "a field that is given once: by its own param, or by those below it")
     node[leaf] = value
 
 
-def _leaves(schema: dict[str, Any], definitions: dict[str, Any], prefix: str) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for name, field in schema["properties"].items():
-        path, models = f"{prefix}{name}", _models(field, definitions)
-        if not models:
-            found[path] = _inline(field, definitions)
-        for model in models:
-            for below, leaf in _leaves(model, definitions, f"{path}.").items():
-                found[below] = _either(found[below], leaf) if below in found else leaf
-    return found
+@functools.cache
+def _schemas() -> dict[str, dict[str, Any]]:
+    return {path: optional(leaf) for path, leaf in leaves().items()}
 
 
-def _models(field: dict[str, Any], definitions: dict[str, Any]) -> list[dict[str, Any]]:
-    """The models that a field may have: one, several to choose from by name, or none if it is a leaf."""
-    targets = [definitions.get(form.get("$ref", "").rpartition("/")[2], {}) for form in field.get("oneOf", [field])]
-    return [target for target in targets if "properties" in target]
+def _word(value: Any) -> Any:
+    """A value as the form has it."""
+    words = {value: word for word, value in YES_OR_NO.items()}
+    return words[value] if isinstance(value, bool) else value
 
 
-def _either(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a field that several models have: the names of all, or else what the first one says."""
-    if "const" not in second:
-        return first
-    rest = {key: value for key, value in first.items() if key != "const"}
-    return {**rest, "enum": [*first.get("enum", [first.get("const")]), second["const"]]}
+def _value(path: str, value: Any) -> Any:
+    """What a text stands for in a field that takes no texts."""
+    schema = _schemas().get(path)
+    if schema is None or not isinstance(value, str):
+        return value
+    if takes_yaml(schema):
+        return parse_value(value, path, value)
+    return YES_OR_NO.get(value, value) if is_switch(schema) else value
 
 
-def _inline(schema: Any, definitions: dict[str, Any]) -> Any:
-    """The schema with every reference replaced by what it refers to: a param's schema must stand alone."""
-    if isinstance(schema, list):
-        return [_inline(item, definitions) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    target = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else {}
-    merged = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
-    return {key: _inline(value, definitions) for key, value in merged.items()}
-
-
-def _field(path: str, leaf: dict[str, Any], value: Any) -> dict[str, Any]:
-    section, _, name = path.rpartition(".")
-    field = _one_type({key: item for key, item in leaf.items() if key not in ("default", "description", "title")})
-    if value is None and isinstance(field.get("type"), str):  # required, but by a workload that is not chosen
-        field["type"] = [field["type"], "null"]
-    hints = [leaf.get("description", "").partition("\n")[0], _bounds(field)]
-    return {
-        "$schema": DRAFT,
-        **field,
-        "default": value,
-        "title": _title(name),
-        "description_md": "; ".join(filter(None, [f"`{path}`", *hints])),
-        "section": section or "experiment",
-    }
-
-
-def _one_type(field: dict[str, Any]) -> dict[str, Any]:
-    """Pydantic writes an optional value as `anyOf`; the form shows the right input only for a list of types."""
-    options = field.get("anyOf", [])
-    if not options or any(option["type"] in ("object", "array") for option in options):
-        return field
-    merged = {key: value for option in options for key, value in option.items()}
-    if "enum" in merged and {"type": "null"} in options:  # a choice that may be left open
-        merged["enum"] = [*merged["enum"], None]
-    rest = {key: value for key, value in field.items() if key != "anyOf"}
-    return {**rest, **merged, "type": [option["type"] for option in options]}
+def _told(path: str, schema: dict[str, Any]) -> dict[str, str]:
+    """Title and description of a field: its name and unit, what it does and when to change it, and its bounds."""
+    details = ", ".join(filter(None, [path, bounds(schema)]))
+    sentences = field_help.SENTENCES.get(path, "")  # a field without any is seen by the tests, and costs no form
+    return {"title": _title(path.rpartition(".")[2]), "description_md": f"{sentences} ({details})"}
 
 
 def _title(name: str) -> str:
     """The field's name in words, its unit in brackets."""
     units = {"_s": "s", "_mb": "MB"}
     ending = next((ending for ending in units if name.endswith(ending)), "")
-    unit = units.get(ending) or {"rate": "1/s", "duration": "s"}.get(name)
+    unit = units.get(ending) or {"duration": "s"}.get(name) or ("1/s" if name.endswith("rate") else None)
     return name.removesuffix(ending).replace("_", " ") + (f" [{unit}]" if unit else "")
-
-
-def _bounds(field: dict[str, Any]) -> str:
-    words = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
-    return ", ".join(f"{sign} {field[key]:g}" for key, sign in words.items() if key in field)

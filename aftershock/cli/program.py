@@ -15,6 +15,8 @@ from aftershock.cli import (
     abort,
     benchmark,
     clean,
+    completion,
+    doctor,
     faults,
     fidelity,
     protocols,
@@ -53,6 +55,8 @@ def parser() -> argparse.ArgumentParser:
     abort.add(commands)
     clean.add(commands)
     serve.add(commands)
+    doctor.add(commands)
+    completion.add(commands)
     return top
 
 
@@ -61,7 +65,9 @@ def main(words: list[str] | None = None) -> int:
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     _print_anything()
     try:
-        arguments = parser().parse_args(words)
+        declared = parser()
+        completion.offer(declared)
+        arguments = declared.parse_args(words)
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code

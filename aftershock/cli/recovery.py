@@ -8,7 +8,7 @@ from typing import Any
 from aftershock.cli.declare import PASSED, command, show
 from aftershock.cli.topology import add_failed, add_topology, by_operator, failed_tasks, proof
 
-ALGORITHMS = ("exact", "dp", "best-density", "operator-centric")
+ALGORITHMS = ("exact", "dp", "best-density", "density-beam", "operator-centric")
 
 
 def add(commands: Any) -> None:

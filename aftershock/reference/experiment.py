@@ -31,6 +31,7 @@ SECTIONS = (  # title, path, definition
     ("Faults", "faults", "FaultSpec"),
     ("Fault process", "faults.processes.N", "FaultProcess"),
     ("Listed fault", "faults.events.N", "ListedFault"),
+    ("Burst", "faults.bursts.N", "HostBurst"),
     ("Uniform delay", "heal_after", "UniformDelay"),
     ("Lognormal delay", "heal_after", "LognormalDelay"),
     ("Tolerances", "tolerances", "ToleranceSpec"),

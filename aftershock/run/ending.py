@@ -7,8 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from aftershock.run import step_notes
 from aftershock.run.gathering import gather_logs, remove_strange
 from aftershock.run.live_run import ABORTED, LiveRun
+from aftershock.run.step_progress import learn_from
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.locks import locked
 from infra import leftovers
@@ -45,11 +47,15 @@ def failure_path(run_id: str) -> Path:
 
 
 def _end(live: LiveRun, error: str | None) -> None:
+    step_notes.begin(live.run_id, "teardown")
     damage = _destroy(live)
     if live.began:
         _keep_logs(live)
         _remove_scratch(live.run.root)
-        store.write_json(live.run.root / "status.json", _final_status(live, damage or error).to_json())
+        status = _final_status(live, damage or error)
+        store.write_json(live.run.root / "status.json", status.to_json())
+        if status.state == RunState.DONE:
+            learn_from(live)
         store.publish(live.run)
     live_directory = store.live_directory(live.run_id)
     store.discard(live_directory)

@@ -13,6 +13,7 @@ from functools import cached_property
 from math import isinf
 from pathlib import Path
 
+from aftershock.run import step_notes
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.engines.engine import Engine
 from aftershock.run.run_journals import journals
@@ -129,6 +130,7 @@ class LiveRun:
         """Note within this context that a step is going on; does nothing if the run has no directory."""
         if self.run.root.exists():
             store.write_json(self._step_path, {"step": step})
+            step_notes.begin(self.run_id, step)
         try:
             yield
         finally:
@@ -186,9 +188,15 @@ class LiveRun:
         """Wait until `met()` is true, and log progress. Raises an `AftershockError` if the run is aborted, if one of
         `services` dies, or after `limit_s`.
 
-        what     what is awaited, for log and error
+        what     what is awaited, for log, error and whoever watches
         usual_s  how long this usually takes [s], for the log
         """
+        with step_notes.waiting(self.run_id, what, usual_s):
+            self._wait(what, met, services, limit_s, usual_s)
+
+    def _wait(
+        self, what: str, met: Callable[[], bool], services: set[str], limit_s: float, usual_s: float | None
+    ) -> None:
         started = last_line = time.monotonic()
         while not met():
             if failure := self.aborted or self.dead_service(services):

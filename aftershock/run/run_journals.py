@@ -15,6 +15,7 @@ from threading import Lock
 from aftershock.run.engines.choice import engine_of
 from aftershock.run.engines.engine import Engine
 from aftershock.run.fault_state import FaultState
+from aftershock.run.partition_states import PartitionStates
 from experiments import spec
 from journal.event import Event
 from journal.events.injector import INJECTOR
@@ -57,17 +58,19 @@ def _cores(before: Sample | None, at_ns: int, cpu_s: float) -> float | None:
 
 
 class Query:
-    """The query's journal: which kinds of events it has, when something was committed, how far the query is."""
+    """The query's journal: which kinds of events it has, when something was committed, how far the query is, and how
+    its partitions are."""
 
     def __init__(self, engine: Engine) -> None:
         self.kinds: set[type[Event]] = set()
-        self.commits, self.pace = engine.commits(), engine.pace()
+        self.commits, self.pace, self.partitions = engine.commits(), engine.pace(), PartitionStates()
 
     def take(self, event: Event) -> None:
         """Take in the next event of the query's journal."""
         self.kinds.add(type(event))
         self.commits.take(event)
         self.pace.take(event)
+        self.partitions.take(event)
 
 
 class RunJournals:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -11,6 +11,7 @@ from aftershock.run.engines.engine import Pace
 from aftershock.run.fault_state import FaultState
 from aftershock.run.live_run import LiveRun
 from aftershock.run.run_journals import JournalStates, Sample, journals
+from aftershock.run.step_progress import run_progress
 from aftershock.watch.abort import abort
 from chaos.fault_plan import FaultPlan
 from experiments.errors import AftershockError, BadInput
@@ -58,8 +59,11 @@ def state_of(run_id: str) -> dict[str, Any]:
     """A live run as a JSON document; raises `BadInput` if there is none of that id.
 
     run_id, experiment, started_ns, aborted, phase ("setting up", "measuring", "winding up"), hosts (`LiveHost`);
-    elapsed_s, window_s, left_s; faults (planned, injected, healed); next_fault (in_s, kind, targets) or None;
-    lag_records, committed_records, records_per_s (None where nothing was committed yet), doing (of `Pace`).
+    elapsed_s, window_s, left_s; progress (`RunProgress`: every step, what is awaited, what is left);
+    faults (planned, injected, healed); next_fault (in_s, kind, targets) or None;
+    lag_records, committed_records, records_per_s (None where nothing was committed yet), doing (of `Pace`);
+    partitions (the state of each by its name, in the order of the dataflow; only the testbed tells),
+    copied (the worker that has a copy, by the name of the partition).
     """
     live = LiveRun(run_id)
     if run_id not in store.all_live():
@@ -72,9 +76,12 @@ def state_of(run_id: str) -> dict[str, Any]:
             "aborted": live.aborted is not None,
             "hosts": [vars(host) for host in _hosts(live, seen, now_ns)],
             **_clock(plan, live.experiment.window_s, now_ns),
+            "progress": asdict(run_progress(live, now_ns)),
             "faults": _faults(plan, seen.faults),
             "next_fault": _next(plan, now_ns),
             **_query(live, seen.query.pace, min(now_ns, plan.window_end_ns) if plan else now_ns),
+            "partitions": seen.query.partitions.states(),
+            "copied": seen.query.partitions.copied,
         }
 
 

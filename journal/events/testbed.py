@@ -75,6 +75,7 @@ class Recovering(Event, name="recovering"):
     """A recovery begins from a line of checkpoints: their numbers by partition, and where that has the sources.
 
     restored   the partitions that go back; the others go on
+    promoted   those that do not go back, because a copy takes their place
     reached    by partition that goes back how far it has ever been, by its reports: by input channel the number of the
                last data; of a source its position, on channel -1
     """
@@ -83,7 +84,37 @@ class Recovering(Event, name="recovering"):
     line: Mapping[str, int]
     positions: Positions
     restored: tuple[str, ...] = ()
+    promoted: tuple[str, ...] = ()
     reached: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Copied(Event, name="copied"):
+    """Which partitions have a copy now, and the worker that has it."""
+
+    epoch: int
+    workers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FellBack(Event, name="fell-back"):
+    """The run goes on in another way than the experiment says: what is done instead, and why."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class QueriesWaiting(Event, name="queries-waiting"):
+    """From now on these queries wait for room, those of the highest priority first; none if all were restored."""
+
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CostsMeasured(Event, name="costs-measured"):
+    """By which costs lost partitions are planned now: the cores that each partition takes."""
+
+    cores: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -259,6 +290,10 @@ TESTBED: Vocabulary[Event] = Vocabulary(
     GuestRefused,
     SlotFailed,
     Recovering,
+    Copied,
+    FellBack,
+    QueriesWaiting,
+    CostsMeasured,
     PartitionLoaded,
     PartitionReached,
     PartitionsAbsent,

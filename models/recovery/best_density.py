@@ -41,7 +41,7 @@ def best_density(problem: RecoveryProblem) -> RecoveryPlan:
     empty = Candidates.empty(of, problem.limit)
     value, recovered = empty.at([0]).best()
     initial = _initial(of, empty)
-    if initial.any() and value + _grain(of.priorities) * (1 - MARGIN) < _ceiling(of, problem.limit):
+    if initial.any() and value + _grain(of.priorities) * (1 - MARGIN) < ceiling(of, problem.limit):
         value, recovered = _over_pairs(of, empty, initial, value, recovered)
     complete = ~np.r_[~recovered, False][of.needs].any(axis=1)
     return problem.plan(problem.union(complete), optimal=False)
@@ -109,7 +109,7 @@ def _grain(priorities: Floats) -> float:
     return unit * float(np.gcd.reduce(parts.astype(int)))
 
 
-def _ceiling(of: Blocks, room: float) -> float:
+def ceiling(of: Blocks, room: float) -> float:
     """What no plan is worth more than, by the linear relaxation: a query is worth its least recovered block."""
     queries, needed = of.incidence().nonzero()
     pairs, places = queries.size, np.arange(queries.size)

@@ -35,7 +35,9 @@ def profit_density(priorities: Floats, weights: Floats, queries: Indices) -> Flo
 
 @dataclass(frozen=True)
 class Blocks:
-    """Failed partitions that exactly the same queries share, merged into blocks; those that cost nothing left out.
+    """Failed partitions that exactly the same queries share, merged into blocks.
+
+    Those that cost nothing and those that no failed query needs are left out.
 
     needs       (queries, blocks) as rows of block numbers, filled up with the number of blocks
     users       the queries of each block, one after the other, and where each block's begin
@@ -82,7 +84,8 @@ def blocks(problem: RecoveryProblem) -> Blocks:
     merged: dict[bytes, list[int]] = {}
     for k in np.flatnonzero(problem.costs > 0).tolist():
         users = by_partition.indices[by_partition.indptr[k] : by_partition.indptr[k + 1]]
-        merged.setdefault(users.tobytes(), []).append(k)
+        if users.size:
+            merged.setdefault(users.tobytes(), []).append(k)
     firsts = [partitions[0] for partitions in merged.values()]
     shared = by_partition[:, firsts]
     sizes = np.diff(shared.indptr)

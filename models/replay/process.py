@@ -44,7 +44,7 @@ class ReplayResult:
     utilizations  (runs,)
     down_s        (runs, faults), from the fault until the system was ready
     warm_up_s     (runs, faults)
-    lost_s        (runs, faults), work that the faults of the outage took back
+    lost_s        (runs, faults), work that the faults of the outage took back, or that hosts did not do that were away
     spans         how useful the time was
     """
 
@@ -116,6 +116,8 @@ class _Outages:
         self._charge(self._warm_up_s, self.ready_s, warm_until_s)
         for span in spell.spans:
             self._spans.append(Span(self._inside(span.start_s), self._inside(span.end_s), span.share))
+        for span in spell.missing:
+            self._lose(span.start_s, span.end_s, span.share * (span.end_s - span.start_s))
 
     def _lose(self, since_s: Array, struck_s: Array, lost_s: Array, *, was_useful: bool = True) -> None:
         """Charge lost work, as far as it was done in the window; what counted as useful meanwhile does so no more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -27,11 +27,13 @@ class Spell:
     spans    useful if no fault takes it back
     lost_s   work that the fault takes back
     since_s  when the first of that work was done
+    missing  the share of the time in which nothing was done, since hosts were away; it is part of `spans`
     """
 
     spans: list[Span]
     lost_s: Array
     since_s: Array
+    missing: list[Span] = field(default_factory=list)
 
 
 class Work(Protocol):

@@ -2,10 +2,11 @@
 // ECharts is in the window (vendor/); its tooltips are drawn on the canvas, since the page's policy forbids inline styles.
 
 const FONT = 'system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif';
-const figures = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+const small = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const large = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const NARROW_PX = 620;
 
-export const number = (value, unit = "") => (value == null ? "–" : `${figures.format(value)}${unit && ` ${unit}`}`);
+export const number = (value, unit = "") => (value == null ? "–" : `${(Math.abs(value) < 1000 ? small : large).format(value)}${unit && ` ${unit}`}`);
 
 /** A colour of the style sheet by its variable's name, as the present theme has it; a chart asks for dozens. */
 function colour(name) {

@@ -44,4 +44,25 @@ const utilizations = (data) => ({ colour, narrow }) => {
   };
 };
 
-drawAll({ ledgers, utilizations });
+const SHADES = ["green", "blue", "orange", "red", "text"];
+
+/** The share of lost queries that are available, of each run since its first loss. */
+const availabilities = (data) => ({ colour }) => {
+  const points = data.names.flatMap((name, i) => data.at_s[i].map((at, k) => [name, at, data.shares[i][k]]));
+  const say = (i) => `${points[i][0]}\n${number(points[i][1], "s")} after the first loss: ${(100 * points[i][2]).toFixed(0)} %`;
+  return {
+    count: points.length, say,
+    option: {
+      grid: { left: 56, right: 20, top: 40, bottom: 46 }, legend: legend(),
+      tooltip: tooltip({ trigger: "item", formatter: ({ seriesName }) => seriesName }),
+      xAxis: axis({ name: "time since the first loss [s]", nameGap: 28, max: "dataMax" }),
+      yAxis: axis({ name: "queries available [%]", nameGap: 38, min: 0, max: 100 }),
+      series: data.names.map((name, i) => ({
+        name, type: "line", step: "end", symbolSize: 5, data: data.at_s[i].map((at, k) => [at, 100 * data.shares[i][k]]),
+        lineStyle: { width: 2 }, itemStyle: { color: colour(SHADES[i % SHADES.length]) },
+      })),
+    },
+  };
+};
+
+drawAll({ ledgers, utilizations, availabilities });

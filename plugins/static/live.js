@@ -18,7 +18,38 @@ function hostElement({ name, role, domains, state, cpu_cores: cores, rss_bytes: 
   return element;
 }
 
+/** The partitions that are in one state, or have a copy, with their number. */
+function partitionsElement([state, names]) {
+  const element = document.createElement("div");
+  const term = document.createElement("dt");
+  term.append(Object.assign(document.createElement("span"), { className: `badge ${state}`, textContent: state }), ` ${names.length}`);
+  element.append(term, Object.assign(document.createElement("dd"), { textContent: names.join(", ") }));
+  return element;
+}
+
+function showPartitions({ partitions: states, copied }) {
+  const byState = new Map();
+  for (const [name, state] of Object.entries(states)) byState.set(state, [...(byState.get(state) ?? []), name]);
+  const section = document.getElementById("partitions");
+  section.hidden = byState.size === 0;
+  const copies = Object.entries(copied).map(([name, worker]) => `${name} on ${worker}`);
+  const rows = [...[...byState].sort(), ...(copies.length ? [["copied", copies]] : [])];
+  section.querySelector("dl").replaceChildren(...rows.map(partitionsElement));
+}
+
+function stepElement({ name, does, state, took_s: took, usual_s: usual }) {
+  const clock = took == null ? `about ${whole(usual, "s")}` : state === "done" ? whole(took, "s") : `${whole(took)} s of about ${whole(usual, "s")}`;
+  const element = Object.assign(document.createElement("li"), { className: state.replace(" ", "-") });
+  const small = Object.assign(document.createElement("small"), { className: "muted", textContent: clock });
+  element.append(Object.assign(document.createElement("strong"), { textContent: name }), ` ${does} `, small);
+  return element;
+}
+
 function show(state) {
+  const { steps, awaited, awaited_s: since, left_s: left } = state.progress;
+  say("whole-left", `about ${whole(left, "s")} left`);
+  say("awaited", awaited ? `waiting for ${awaited} (${whole(since, "s")})` : "");
+  document.getElementById("steps").replaceChildren(...steps.map(stepElement));
   const { next_fault: next, faults } = state;
   say("phase", state.aborted ? "aborted" : state.phase);
   say("clock", `${whole(state.elapsed_s)} of ${whole(state.window_s, "s")}`);
@@ -34,6 +65,7 @@ function show(state) {
   say("doing", state.doing);
   const byDomain = [...state.hosts].sort((a, b) => `${a.domains}`.localeCompare(`${b.domains}`));
   if (byDomain.length) document.getElementById("domains").replaceChildren(...byDomain.map(hostElement));
+  showPartitions(state);
 }
 
 async function look() {

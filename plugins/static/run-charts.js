@@ -57,11 +57,36 @@ function happenings({ faults, outages, checkpoints }) {
   };
 }
 
-/** Throughput, latency and lag by second on one axis of time, and below them what happened. */
+const TENTATIVE = ["accuracy", "accuracy, lacked the same only in part", "output fidelity predicted"];
+
+/** The accuracy of each window with tentative output at its end, beside what is predicted for it. */
+function tentativeSeries({ windows, spans }, panel, colour) {
+  const points = (values, wanted = () => true) => windows.end_s.map((end, i) => [end, values[i], i]).filter(([, , i]) => wanted(i));
+  const scatter = (name, data, shade, rest) => ({ name, type: "scatter", xAxisIndex: panel, yAxisIndex: panel, data, itemStyle: { color: colour(shade) }, ...rest });
+  const hollow = { color: colour("card"), borderColor: colour("red"), borderWidth: 1.5 };
+  return [
+    scatter(TENTATIVE[0], points(windows.accuracy, (i) => windows.throughout[i]), "red", { symbol: "diamond", symbolSize: 9, markArea: tentativeArea(spans, colour) }),
+    scatter(TENTATIVE[1], points(windows.accuracy, (i) => !windows.throughout[i]), "red", { symbol: "diamond", symbolSize: 9, itemStyle: hollow }),
+    scatter(TENTATIVE[2], points(windows.predicted), "blue", { symbol: "rect", symbolSize: [9, 3] }),
+  ];
+}
+
+const tentativeArea = (spans, colour) => ({ silent: true, itemStyle: { color: colour("pink"), opacity: 0.25 }, data: spans.map(([from, to]) => [{ xAxis: from }, { xAxis: to }]) });
+
+/** The windows with tentative output that end from this second on, before another. */
+function tentativeTexts({ windows }, from, to) {
+  const at = windows.end_s.flatMap((end, i) => (end >= from && end < to ? [i] : []));
+  return at.map((i) => `accuracy ${number(windows.accuracy[i])} of ${number(windows.exact[i], "results")}, predicted ${number(windows.predicted[i])}; corrected ${windows.corrected_s[i] == null ? "never" : `at ${number(windows.corrected_s[i], "s")}`}`);
+}
+
+/** Throughput, latency and lag by second on one axis of time, what tentative output was worth, and what happened. */
 const timeline = (data) => ({ colour, narrow }) => {
   const events = happenings(data);
   const left = narrow ? 58 : 84;
-  const grids = [[40, 170], [242, 110], [384, 110], [526, 84]];
+  const { tentative } = data;
+  const panels = ["records/s", "latency [s]", "lag [records]", ...(tentative ? ["accuracy"] : [])];
+  const last = panels.length;
+  const grids = [[40, 170], [242, 110], [384, 110], ...(tentative ? [[526, 110]] : []), [tentative ? 668 : 526, 84]];
   const column = (values, seconds = data.second) => seconds.map((second, i) => [second, values[i]]);
   const line = (name, panel, values, shade, rest = {}) => ({
     name, type: "line", xAxisIndex: panel, yAxisIndex: panel, data: values, showSymbol: false, lineStyle: { width: 1.5 }, itemStyle: { color: colour(shade) }, ...rest,
@@ -84,24 +109,24 @@ const timeline = (data) => ({ colour, narrow }) => {
       `lag ${number(data.lag[i], "records")}`,
       ...(wait === undefined ? [] : [`latency p50 ${number(latency.p50_s[wait], "s")}, p99 ${number(latency.p99_s[wait], "s")}, p99.9 ${number(latency.p999_s[wait], "s")}`]),
       ...near.slice(0, 6).map(([, text]) => text),
+      ...(tentative ? tentativeTexts(tentative, second, second + step) : []),
     ].join("\n");
   };
   const nearest = (moment) => {
     const after = data.second.findIndex((second) => second > moment);
     return after < 0 ? data.second.length - 1 : Math.max(after - 1, 0);
   };
-  const panels = ["records/s", "latency [s]", "lag [records]"];
   return {
     count: data.second.length, say,
     option: {
       grid: grids.map(([top, height]) => ({ left, right: 20, top, height })),
-      legend: legend({ data: ["committed", "due", "p50", "p99", "p99.9", "lag", ...EVENTS.map(({ name }) => name)] }),
+      legend: legend({ data: ["committed", "due", "p50", "p99", "p99.9", "lag", ...(tentative ? TENTATIVE : []), ...EVENTS.map(({ name }) => name)] }),
       axisPointer: { link: [{ xAxisIndex: "all" }], lineStyle: { color: colour("muted") } },
       tooltip: tooltip({ trigger: "axis", formatter: (found) => say(nearest(found[0].axisValue)) }),
-      xAxis: grids.map((_, i) => axis({ gridIndex: i, min: 0, max: data.window_s, splitLine: { show: false }, axisLabel: { ...axis({}).axisLabel, show: i === 3 }, axisTick: { show: i === 3 }, ...(i === 3 ? { name: "time in the window [s]", nameGap: 28 } : {}) })),
+      xAxis: grids.map((_, i) => axis({ gridIndex: i, min: 0, max: data.window_s, splitLine: { show: false }, axisLabel: { ...axis({}).axisLabel, show: i === last }, axisTick: { show: i === last }, ...(i === last ? { name: "time in the window [s]", nameGap: 28 } : {}) })),
       yAxis: [
-        ...panels.map((name, i) => axis({ gridIndex: i, name, nameGap: left - 18, min: 0, splitNumber: 3, axisLabel: { ...axis({}).axisLabel, formatter: (value) => compact.format(value) } })),
-        axis({ gridIndex: 3, type: "category", data: EVENTS.map(({ name }) => name), axisLabel: { ...axis({}).axisLabel, fontSize: narrow ? 9 : 12, interval: 0 }, splitLine: { show: false } }),
+        ...panels.map((name, i) => axis({ gridIndex: i, name, nameGap: left - 18, min: 0, ...(i === 3 ? { max: 1 } : {}), splitNumber: 3, axisLabel: { ...axis({}).axisLabel, formatter: (value) => compact.format(value) } })),
+        axis({ gridIndex: last, type: "category", data: EVENTS.map(({ name }) => name), axisLabel: { ...axis({}).axisLabel, fontSize: narrow ? 9 : 12, interval: 0 }, splitLine: { show: false } }),
       ],
       dataZoom: [
         { type: "slider", xAxisIndex: "all", bottom: 6, height: 22, borderColor: colour("line"), fillerColor: colour("line"), textStyle: { color: colour("muted") }, labelFormatter: (value) => number(Math.round(value), "s") },
@@ -114,8 +139,9 @@ const timeline = (data) => ({ colour, narrow }) => {
         line("p99", 1, column(latency.p99_s, latency.second), "orange"),
         line("p99.9", 1, column(latency.p999_s, latency.second), "red"),
         line("lag", 2, column(data.lag), "text", marks),
+        ...(tentative ? tentativeSeries(tentative, 3, colour) : []),
         ...EVENTS.map(({ name, shade, symbol, size }) => ({
-          name, type: "scatter", xAxisIndex: 3, yAxisIndex: 3, symbol, symbolSize: size, itemStyle: { color: colour(shade) }, data: events[name].map(([moment]) => [moment, name]),
+          name, type: "scatter", xAxisIndex: last, yAxisIndex: last, symbol, symbolSize: size, itemStyle: { color: colour(shade) }, data: events[name].map(([moment]) => [moment, name]),
         })),
       ],
     },
@@ -197,4 +223,27 @@ const recoveries = (data) => ({ colour, narrow }) => {
   };
 };
 
-drawAll({ utilization, useful_time, timeline, ledger, recoveries });
+const AVAILABILITY = { available: ["measured", "green", "solid"], planned: ["told to go back", "blue", "dashed"], predicted: ["planned by the model", "text", "dotted"] };
+
+/** The share of lost queries that are available, step by step: planned beside measured. */
+const availability = (data) => ({ colour }) => {
+  const drawn = Object.keys(AVAILABILITY).filter((name) => data[name]);
+  const percent = (share) => `${(100 * share).toFixed(0)} %`;
+  const say = (i) => [`${number(data.at_s[i], "s")}`, ...drawn.map((name) => `${AVAILABILITY[name][0]} ${percent(data[name][i])} of ${data.queries} queries`), ...(data.never_back.length ? [`not available by the end: ${data.never_back.join(", ")}`] : [])].join("\n");
+  return {
+    count: data.at_s.length, say,
+    option: {
+      grid: { left: 56, right: 20, top: 40, bottom: 46 },
+      legend: legend(),
+      tooltip: tooltip({ trigger: "axis", formatter: (found) => say(found[0].dataIndex) }),
+      xAxis: axis({ name: "time in the window [s]", nameGap: 28, max: "dataMax" }),
+      yAxis: axis({ name: "queries available [%]", nameGap: 38, min: 0, max: 100 }),
+      series: drawn.map((name) => ({
+        name: AVAILABILITY[name][0], type: "line", step: "end", showSymbol: false, data: data.at_s.map((at, i) => [at, 100 * data[name][i]]),
+        lineStyle: { width: 2, type: AVAILABILITY[name][2] }, itemStyle: { color: colour(AVAILABILITY[name][1]) },
+      })),
+    },
+  };
+};
+
+drawAll({ utilization, useful_time, timeline, ledger, recoveries, availability });

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 from experiments.engines import EngineName, Protocol
-from experiments.recovery_modes import RecoveryMode
+from experiments.recovery_modes import TELL_QUERIES
 from experiments.spec import Experiment, LoadMode
 from results.checks.evidence import Evidence
 from results.checks.rules import TableCheck
@@ -75,8 +75,8 @@ def keeps_output_log(experiment: Experiment) -> bool:
 
 
 def recovers_by_query(experiment: Experiment) -> bool:
-    """Whether lost queries of the testbed are restored one by one."""
-    return has_faults(experiment) and experiment.engine.recovery_run is RecoveryMode.QUERY_CENTRIC
+    """Whether the testbed tells when each lost query was restored."""
+    return has_faults(experiment) and experiment.engine.recovery_run in TELL_QUERIES
 
 
 def has_oracle(experiment: Experiment) -> bool:
@@ -89,7 +89,7 @@ ASKED_OF = {
     has_oracle: "an oracle",
     is_dataflow: "the testbed",
     is_tentative: "`engine.tentative`",
-    recovers_by_query: "`engine.recovery` `query-centric`, and faults",
+    recovers_by_query: "`engine.recovery` `query-centric` or `blocking`, and faults",
     keeps_output_log: "protocol `output-log`",
     takes_checkpoints: "the testbed with a protocol that takes checkpoints",
     searches: "`load.mode` `sustainable`",

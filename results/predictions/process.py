@@ -15,6 +15,11 @@ from results.summary.findings import measured_row, took_effect
 
 DOWN, AT_WORK = ("detect", "restart", "warm-up"), ("useful", "idle", "checkpoint")
 ROUND = "round"  # stands for all partitions in the table of their checkpoints
+FEWEST_RECOVERIES = 2  # that were seen undisturbed, to say what one should take
+
+
+class Unreplayable(Exception):
+    """The tables lack an input of the replay; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +28,15 @@ class StruckFault:
 
     fault: int
     kind: str
-    hosts: int
+    targets: tuple[str, ...]
     struck_s: float
     back_s: float  # when its last host was healed; struck_s if none ever was
+    executors_s: float | None = None  # when its last host had a Spark executor again
 
     @property
-    def away_s(self) -> float:
-        """For how long its hosts were away."""
-        return self.back_s - self.struck_s
+    def hosts(self) -> int:
+        """How many it struck."""
+        return len(self.targets)
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,39 @@ class LedgerOutage:
     def ready_s(self) -> float:
         """When detection and restart were over."""
         return self.start_s + self.down_s
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """An outage that led to useful work, and the faults that struck in it; each begins the recovery anew."""
+
+    strikes: tuple[StruckFault, ...]
+    outage: LedgerOutage
+
+    @property
+    def kind(self) -> str:
+        """The kind of the last fault."""
+        return self.strikes[-1].kind
+
+    @property
+    def extended_s(self) -> float:
+        """From the first fault to the last."""
+        return max(0.0, self.strikes[-1].struck_s - self.outage.start_s) if len(self.strikes) > 1 else 0.0
+
+    @property
+    def restart_s(self) -> float:
+        """Detection and restart, from the last fault on."""
+        return self.outage.down_s - self.extended_s
+
+    @property
+    def back_s(self) -> float:
+        """When the last of its hosts was healed."""
+        return max(strike.back_s for strike in self.strikes)
+
+    @property
+    def away_s(self) -> float:
+        """For how long hosts were away from the last fault on."""
+        return self.back_s - self.strikes[-1].struck_s
 
 
 class MeasuredProcess:
@@ -142,7 +181,11 @@ class MeasuredProcess:
     def _strike(self, row: pd.Series) -> StruckFault:
         struck_s = self._seconds(row["actual_ns"])
         back_s = struck_s if pd.isna(row["healed_ns"]) else max(struck_s, self._seconds(row["healed_ns"]))
-        return StruckFault(int(row["fault"]), row["kind"], row["targets"].count(",") + 1, struck_s, back_s)
+        up_ns = row.get("executors_ns")  # tables of an older version lack it
+        executors_s = None if pd.isna(up_ns) else self._seconds(up_ns)
+        return StruckFault(
+            int(row["fault"]), row["kind"], tuple(row["targets"].split(",")), struck_s, back_s, executors_s
+        )
 
     @cached_property
     def outages(self) -> list[LedgerOutage]:
@@ -192,15 +235,20 @@ class MeasuredProcess:
         return [s for s in self.strikes if s.fault == outage.fault or outage.start_s <= s.struck_s < outage.end_s]
 
     @cached_property
-    def clean(self) -> list[tuple[StruckFault, LedgerOutage]]:
-        """The outages that one fault made and that led to useful work: what a recovery takes is known from them."""
-        found = [(self.strikes_in(outage), outage) for outage in self.outages if outage.is_whole]
-        return [(strikes[0], outage) for strikes, outage in found if len(strikes) == 1]
+    def recoveries(self) -> list[Recovery]:
+        """The outages by which it is known what a recovery takes: those of one fault that led to useful work.
+
+        If faults come in bursts there may be too few. Then all that led to useful work, from their last fault on.
+        """
+        whole = [(tuple(self.strikes_in(outage)), outage) for outage in self.outages if outage.is_whole]
+        found = [Recovery(strikes, outage) for strikes, outage in whole if strikes]
+        single = [each for each in found if len(each.strikes) == 1]
+        return single if len(single) >= FEWEST_RECOVERIES else found
 
     @property
     def recoveries_s(self) -> list[float]:
         """R as eq. 10 means it: from the fault until work goes on at its usual pace."""
-        return [outage.down_s + outage.warm_up_s for _, outage in self.clean]
+        return [each.restart_s + each.outage.warm_up_s for each in self.recoveries]
 
     @property
     def struck_rate(self) -> float:
@@ -210,20 +258,30 @@ class MeasuredProcess:
     @property
     def waits_for_hosts(self) -> bool:
         """Whether no recovery was over before the hosts were back that it had lost."""
-        return all(strike.struck_s + outage.down_s >= strike.back_s for strike, outage in self.clean)
+        return all(each.strikes[0].struck_s + each.outage.down_s >= each.back_s for each in self.recoveries)
 
     @property
     def works_in_batches(self) -> bool:
         """Whether the engine reads its input batch by batch."""
         return self.experiment.engine.works_in_batches
 
+    def stops_all(self, strike: StruckFault) -> bool:
+        """Whether a fault stops the whole query; in mode task the hosts that are left go on."""
+        return self.experiment.engine.recovery_run is not RecoveryMode.TASK or strike.kind == FaultKind.DRIVER_KILL
+
     @property
     def lost_shares(self) -> list[float]:
         """How much each fault takes of the work since the last checkpoint: in mode task what its hosts held of it."""
-        if self.experiment.engine.recovery_run is not RecoveryMode.TASK:
-            return [1.0] * len(self.strikes)
         workers = self.experiment.cluster.workers
-        return [1.0 if s.kind == FaultKind.DRIVER_KILL else min(1.0, s.hosts / workers) for s in self.strikes]
+        return [1.0 if self.stops_all(each) else min(1.0, each.hosts / workers) for each in self.strikes]
+
+    @cached_property
+    def warm_up_batches(self) -> dict[int, tuple[float, float]]:
+        """When the first batch after each outage began and was committed, by the fault that began the outage [s]."""
+        warm_up = self._ledger[self._ledger["class"] == "warm-up"].dropna(subset=["batch", "fault"])
+        of = warm_up[["batch", "fault"]].merge(self._run.table("checkpoints"), on="batch")
+        found = zip(of["fault"], of["started_ns"].map(self._seconds), of["duration_s"], strict=True)
+        return {int(fault): (start_s, start_s + float(length_s)) for fault, start_s, length_s in found}
 
     def _seconds(self, at_ns: float) -> float:
         return (int(at_ns) - self.start_ns) / 1e9

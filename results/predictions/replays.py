@@ -15,16 +15,13 @@ from models.replay.micro_batches import MicroBatches
 from models.replay.periods import Periods, Rounds
 from models.replay.process import Faults, ReplayResult, replay
 from models.replay.work import Array, Work
-from results.predictions.process import MeasuredProcess, StruckFault
+from results.predictions.absences import absences
+from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, Recovery, StruckFault, Unreplayable
 
 RUNS, SEED = 1000, 20_190
 PERCENTILES = (2.5, 97.5)
-FEWEST_FAULTS, FEWEST_COSTS, FEWEST_RECOVERIES = 3, 3, 2
+FEWEST_FAULTS, FEWEST_COSTS = 3, 3
 MOST_IDLE = 0.05  # of the window, under a load that saturates
-
-
-class Unreplayable(Exception):
-    """The tables lack an input of the replay; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +72,8 @@ def replay_run(struck: MeasuredProcess, costs: MeasuredProcess | None = None) ->
         raise Unreplayable(f"{len(struck.strikes)} faults took effect; at least {FEWEST_FAULTS} are needed")
     if len(source.costs_s) < FEWEST_COSTS:
         raise Unreplayable(f"{len(source.costs_s)} checkpoints were measured; at least {FEWEST_COSTS} are needed")
-    if len(source.clean) < FEWEST_RECOVERIES:
-        seen = f"{len(source.clean)} recoveries were seen to their end without a further fault"
+    if len(source.recoveries) < FEWEST_RECOVERIES:
+        seen = f"{len(source.recoveries)} recoveries were seen to their end"
         raise Unreplayable(f"{seen}; at least {FEWEST_RECOVERIES} are needed")
     if struck.failed_by_itself:
         raise Unreplayable("the query was down once without a fault, which a replay of faults cannot know")
@@ -90,11 +87,12 @@ def _as_they_went(struck: MeasuredProcess) -> Faults:
     """The faults that struck, with the recoveries as long as they were.
 
     If a fault cut off the first batch after a recovery, the system was never at its usual pace: the warm-up lasts on.
+    In mode task the system goes on at once, with hosts that are absent.
     """
     ends = {strike.fault: outage for outage in struck.outages for strike in struck.strikes_in(outage)}
     columns = []
     for strike in struck.strikes:
-        outage = ends.get(strike.fault)
+        outage = ends.get(strike.fault) if struck.stops_all(strike) else None
         struck_s = strike.struck_s
         if outage and outage.fault == strike.fault:
             struck_s = max(struck_s, outage.start_s)  # a batch that is being committed ends before that
@@ -107,30 +105,33 @@ def _as_they_went(struck: MeasuredProcess) -> Faults:
 def _predicted(
     struck: MeasuredProcess, source: MeasuredProcess, timed: ReplayResult, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Detection + restart, and warm-up, of every outage that one fault made and that the window saw the end of.
+    """Detection + restart, and warm-up, of the outages by which it is known what a recovery takes.
 
     Each is drawn from the outages of other faults, of its own kind if there are any; what it took itself is never used.
+    The faults of a burst strike when they did, and the recovery is from the last of them.
     """
     waits = source.waits_for_hosts
-    weights = rng.exponential(size=(RUNS, len(source.clean)))
+    weights = rng.exponential(size=(RUNS, len(source.recoveries)))
+    restarts_s = np.array([each.restart_s - (each.away_s if waits else 0.0) for each in source.recoveries])
+    warm_ups_s = np.array([each.outage.warm_up_s for each in source.recoveries])
     down_s, warm_up_s = timed.down_s.copy(), timed.warm_up_s.copy()
-    clean = {strike.fault for strike, _ in struck.clean}
-    for column, strike in enumerate(struck.strikes):
-        if strike.fault not in clean:
+    columns = {strike.fault: column for column, strike in enumerate(struck.strikes)}
+    for recovery in struck.recoveries:
+        if not struck.stops_all(recovery.strikes[0]):
             continue
-        pool = _others(strike, source, own=source is struck)
+        column, pool = columns[recovery.outage.fault], _others(recovery, source, own=source is struck)
         drawn = draw(rng, weights[:, pool])
-        outages = [source.clean[index] for index in pool]
-        restarts_s = np.array([o.down_s - (s.away_s if waits else 0.0) for s, o in outages])
-        down_s[:, column] = restarts_s[drawn] + (strike.away_s if waits else 0.0)
-        warm_up_s[:, column] = np.array([o.warm_up_s for _, o in outages])[drawn]
+        known_s = recovery.extended_s + (recovery.away_s if waits else 0.0)
+        down_s[:, column] = restarts_s[pool][drawn] + known_s
+        warm_up_s[:, column] = warm_ups_s[pool][drawn]
     return down_s, warm_up_s
 
 
-def _others(strike: StruckFault, source: MeasuredProcess, *, own: bool) -> list[int]:
-    """The outages that may stand for that of a fault: not its own one; of the same kind rather than of another."""
-    found = [i for i, (other, _) in enumerate(source.clean) if not (own and other.fault == strike.fault)]
-    return [i for i in found if source.clean[i][0].kind == strike.kind] or found
+def _others(recovery: Recovery, source: MeasuredProcess, *, own: bool) -> list[int]:
+    """The outages that may stand for one: not itself; of the same kind rather than of another."""
+    given = list(enumerate(source.recoveries))
+    found = [index for index, other in given if not (own and other.outage.fault == recovery.outage.fault)]
+    return [index for index in found if source.recoveries[index].kind == recovery.kind] or found
 
 
 def _work(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Generator) -> tuple[Work, Array]:
@@ -156,6 +157,7 @@ def _work(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Gener
         trigger_s=-(struck.start_ns / 1e9 % engine.checkpoint_interval_s),
         commits_s=batches["commit_s"].to_numpy(),
         lost_shares=struck.lost_shares,
+        absences=absences(struck, source, rng, RUNS),
     )
     return work, np.full(RUNS, min(0.0, float(batches["start_s"].iloc[0])))
 

@@ -12,8 +12,8 @@ from models.uncertainty import Prediction, predict_run
 from results.damage import Damaged
 from results.predictions import long_run
 from results.predictions.described import not_described
-from results.predictions.process import MeasuredProcess, mean
-from results.predictions.replays import RunReplay, Unreplayable, replay_run
+from results.predictions.process import MeasuredProcess, Unreplayable, mean
+from results.predictions.replays import RunReplay, replay_run
 from results.runs import store
 from results.runs.machine import experiment_digest
 from results.runs.state import RunState

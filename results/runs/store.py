@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError
 from experiments.errors import BadInput
 from results.damage import Damaged
 from results.runs.exchange import exchange
+from results.runs.home import home as home
 from results.runs.json_files import Document, Name, Real, Whole, Words, read_document
 from results.runs.json_files import read_json as read_json  # all that a run has of JSON is read and written by these
 from results.runs.json_files import write_json as write_json
@@ -36,11 +37,6 @@ from results.tables.schema import SCHEMA_VERSION, TABLES, VERSION_KEY, WORDS
 WRITTEN_STATES = (RunState.RUNNING, RunState.DONE, RunState.FAILED)
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 SCRATCH = re.compile(r"\..+\.json\.[0-9]+\.[0-9]+")  # left by a killed `write_json`: process, thread
-
-
-def home() -> Path:
-    """Where Aftershock keeps its state: $AFTERSHOCK_HOME, or `.aftershock` beside the code."""
-    return Path(os.environ.get("AFTERSHOCK_HOME") or Path(__file__).parents[2] / ".aftershock").resolve()
 
 
 def check_run_id(run_id: str) -> str:

@@ -82,8 +82,13 @@ class IndexRow:
 
     @property
     def protocol(self) -> str | None:
+        """How the testbed takes checkpoints; None for another engine."""
+        return self.facts.get("protocol")
+
+    @property
+    def recovery(self) -> str | None:
         """How its engine comes back after a fault."""
-        return self.facts.get("protocol") or self.facts.get("recovery")
+        return self.facts.get("recovery")
 
 
 def rows(limit_s: float = math.inf) -> list[IndexRow]:

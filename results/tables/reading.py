@@ -63,13 +63,15 @@ def read_head(
     return _frame(_fitted(path, _joined(path, heads).slice(0, rows), schema, words)), count
 
 
-def read_pieces(path: Path) -> Iterator[pd.DataFrame]:
-    """The table a piece at a time, of which the first may be empty; raises as `read_table` does."""
-    for file in _files(path):
-        with _opened(path, file) as opened:
-            yield _frame(_table(opened, []))
-            for batch in _batches(path, opened):
-                yield _frame(pa.Table.from_batches([batch]))
+def read_pieces(path: Path, descriptor: int) -> Iterator[pd.DataFrame]:
+    """The table of one open file a piece at a time, of which the first has no rows.
+
+    `path` is only what an error names. Raises `Damaged` as `read_table` does.
+    """
+    with _read(path, descriptor) as opened:
+        yield _frame(_table(opened, []))
+        for batch in _batches(path, opened):
+            yield _frame(pa.Table.from_batches([batch]))
 
 
 def _files(path: Path) -> list[Path]:
@@ -86,30 +88,34 @@ def _part(path: Path, file: Path) -> pa.Table:
 
 @contextmanager
 def _opened(path: Path, file: Path) -> Iterator[pq.ParquetFile]:
+    """A file of a table, open, so that what was checked is what is read; a link is none, since it can lead anywhere."""
     try:
-        with _descriptor(file) as descriptor:
-            if os.fstat(descriptor).st_size > MOST_BYTES:
-                raise _damaged(path, f"it has more than {MOST_BYTES:,} bytes")
-            same = f"/proc/self/fd/{descriptor}"  # whatever has the file's name by now
-            texts = _texts(path, pq.read_schema(same))
-            # a text is read as its dictionary: a file of a few bytes can repeat a long one a million times
-            with pq.ParquetFile(same, read_dictionary=texts) as opened:
-                _check(path, opened.metadata)
-                yield opened
+        descriptor = open_plain(file)
     except RefusedFile:
         raise _damaged(path, "it is no regular file") from None
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise _damaged(path, str(error).partition("\n")[0]) from None
+    except OSError as error:
+        raise _damaged(path, str(error)) from None
+    try:
+        with _read(path, descriptor) as opened:
+            yield opened
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
-def _descriptor(file: Path) -> Iterator[int]:
-    """The file, open, so that what was checked is what is read; a link is none, since it can lead anywhere."""
-    descriptor = open_plain(file)
+def _read(path: Path, descriptor: int) -> Iterator[pq.ParquetFile]:
+    """What an open file holds, whatever has its name by now."""
     try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        if os.fstat(descriptor).st_size > MOST_BYTES:
+            raise _damaged(path, f"it has more than {MOST_BYTES:,} bytes")
+        same = f"/proc/self/fd/{descriptor}"
+        texts = _texts(path, pq.read_schema(same))
+        # a text is read as its dictionary: a file of a few bytes can repeat a long one a million times
+        with pq.ParquetFile(same, read_dictionary=texts) as opened:
+            _check(path, opened.metadata)
+            yield opened
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _damaged(path, str(error).partition("\n")[0]) from None
 
 
 def _texts(path: Path, schema: pa.Schema) -> list[str]:

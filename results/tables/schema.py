@@ -137,6 +137,7 @@ RUN_TABLES: dict[str, Table] = {
                 "time at which the last host was healed, or at which a stronger fault replaced this one",
             ),
             may(WHOLE, "joined_ns", "time at which the last host was part of the cluster again"),
+            may(WHOLE, "executors_ns", "time at which the last host had a Spark executor again"),
             may(REAL, "lateness_s", "actual minus planned time of the strike that was furthest off", bounds=SIGNED),
             must(TEXT, "outcome", "`injected`, `withheld`, `absorbed` or `missing`"),
             may(TEXT, "proof", "what the strikes did, and what they left"),
@@ -197,7 +198,7 @@ RUN_TABLES: dict[str, Table] = {
         ),
     ),
     "query_recoveries": Table(
-        "a query of the testbed in a burst of losses, under recovery `query-centric`",
+        "a query of the testbed in a burst of losses, under recovery `query-centric` or `blocking`",
         (
             may(WHOLE, "fault", "the fault that took its first partition; null if none is known", bounds=SIGNED),
             must(TEXT, "query", "the query, by its output partition"),

@@ -14,6 +14,7 @@ import pandas as pd
 
 from results.damage import Damaged
 from results.runs.store import Run
+from results.summary.availability import availability
 from results.summary.findings import (
     EXECUTOR,
     PHASES,
@@ -29,6 +30,7 @@ from results.summary.findings import (
     utilizations,
 )
 from results.tables.schema import LEDGER_CLASSES
+from results.views.tentative import tentative_spans, tentative_windows
 
 MOST_POINTS = 1200  # per line: more cannot be told apart on a page
 CURVE_POINTS = 400
@@ -44,6 +46,7 @@ def charts(run: Run) -> dict[str, Any]:
         "timeline": timeline,
         "ledger": ledger,
         "recoveries": recoveries,
+        "availability": available_queries,
     }
     return {name: _unless_damaged(draw, run) for name, draw in drawn.items()}
 
@@ -78,7 +81,7 @@ def intervals_s(inputs: ModelInputs, optimal_interval_s: float | None) -> np.nda
 
 
 def timeline(run: Run) -> dict[str, Any] | None:
-    """Throughput, lag and latency by second, with faults, outages and checkpoints."""
+    """Throughput, lag and latency by second, with faults, outages and checkpoints, and with tentative output if any."""
     throughput, latency, facts = table_or_empty(run, "throughput"), table_or_empty(run, "latency"), the_run(run)
     if throughput.empty or facts is None:
         return None
@@ -91,6 +94,7 @@ def timeline(run: Run) -> dict[str, Any] | None:
         "faults": _faults(run),
         "outages": _outages(run, int(facts["window_start_ns"])),
         "checkpoints": _checkpoints(run, int(facts["window_start_ns"])),
+        "tentative": _tentative(run, float(facts["window_s"])),
     }
 
 
@@ -125,6 +129,30 @@ def recoveries(run: Run) -> dict[str, Any] | None:
     }
 
 
+def available_queries(run: Run) -> dict[str, Any] | None:
+    """The share of lost queries that are available at each moment when it changes: measured, planned, by the model.
+
+    A share holds from its moment to the next one.
+    """
+    found, facts = availability(run), the_run(run)
+    if found is None or facts is None:
+        return None
+    begun_s = (found.first_ns - int(facts["window_start_ns"])) / 1e9
+    window_s = float(facts["window_s"])
+    moments_s = np.r_[-begun_s, found.turns_s, max(window_s - begun_s, found.turns_s[-1])]
+    return {
+        "queries": found.count,
+        "at_s": _listed(moments_s + begun_s),
+        "never_back": list(found.never_back),
+        **{name: _listed(found.share(moments_s, name)) for name in found.back_s},
+    }
+
+
+def tells_queries(run: Run) -> bool:
+    """Whether there is a chart of available queries."""
+    return _unless_damaged(available_queries, run) is not None
+
+
 def thinned(rows: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
     """The numbers of rows by second, with several seconds in one row where there are more than a chart can show."""
     if rows.empty:
@@ -152,6 +180,18 @@ def _outages(run: Run, start_ns: int) -> list[dict[str, float | None]]:
 def _checkpoints(run: Run, start_ns: int) -> dict[str, list[float | None]]:
     table = table_or_empty(run, "checkpoints").sort_values("completed_ns")
     return {"at_s": _listed(seconds_from(start_ns, table["completed_ns"])), "took_s": _listed(table["checkpoint_s"])}
+
+
+def _tentative(run: Run, window_s: float) -> dict[str, Any] | None:
+    windows = tentative_windows(run)
+    if not windows["accuracy"].notna().any():
+        return None
+    numbers = ("end_s", "first_s", "corrected_s", "accuracy", "predicted", "exact")
+    return {
+        "spans": [list(span) for span in tentative_spans(windows, window_s)],
+        "windows": {name: _listed(windows[name]) for name in numbers}
+        | {name: windows[name].tolist() for name in ("throughout", "absent")},
+    }
 
 
 def _listed(values: pd.Series | np.ndarray) -> list[float | None]:

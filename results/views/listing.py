@@ -24,6 +24,7 @@ def entry(row: IndexRow) -> dict[str, Any]:
         "error": row.error,
         "engine": row.engine,
         "protocol": row.protocol,
+        "recovery": row.recovery,
         "utilization": {name: used[name] for name in ("measured", "predicted", "low", "high")},
         "verdict": row.verdict.value,
     }
@@ -76,6 +77,16 @@ COLUMNS: dict[str, Callable[[IndexRow], str]] = {
     "experiment": lambda row: row.experiment or "-",
     "engine": lambda row: row.engine or "-",
     "protocol": lambda row: row.protocol or "-",
+    "recovery": lambda row: row.recovery or "-",
     "run": lambda row: row.run_id,
 }
-LEAST_WANTED_FIRST = ("engine", "experiment", "protocol", "U (predicted)", "state", "verdict", "started (UTC)")
+LEAST_WANTED_FIRST = (
+    "engine",
+    "experiment",
+    "recovery",
+    "protocol",
+    "U (predicted)",
+    "state",
+    "verdict",
+    "started (UTC)",
+)

@@ -29,7 +29,7 @@ from results.summary.findings import (
     utilizations,
 )
 from results.tables.schema import LEDGER_CLASSES
-from results.views.charts import intervals_s, thinned
+from results.views.charts import available_queries, intervals_s, thinned
 from results.views.style import (
     BLUE,
     GREEN,
@@ -45,8 +45,10 @@ from results.views.style import (
     new_figure,
     write_figure,
 )
+from results.views.tentative import tentative_spans, tentative_windows
 
 CLASS_COLOURS = dict(zip(LEDGER_CLASSES, (GREEN, SKY, RED, ORANGE, PINK, YELLOW, GREY), strict=True))
+AVAILABILITY = {"available": "measured", "planned": "told to go back", "predicted": "planned by the model"}
 PHASE_COLOURS = dict(zip(PHASES, (ORANGE, PINK, BLUE, GREY), strict=True))
 
 
@@ -120,25 +122,44 @@ def useful_time(run: Run) -> Figure | None:
 
 
 def timeline(run: Run) -> Figure | None:
-    """Throughput and lag by second, with kills, recoveries and checkpoints."""
-    throughput = thinned(table_or_empty(run, "throughput"))
+    """Throughput and lag by second, with kills, recoveries and checkpoints; below, what tentative output was worth."""
+    throughput, tentative = thinned(table_or_empty(run, "throughput")), tentative_windows(run)
     if throughput.empty:
         return None
-    figure = Figure(figsize=(WIDTH_IN, 5.0), layout="constrained")
-    rate, lag = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    seconds = throughput["second"]
+    is_tentative = tentative["accuracy"].notna().any()
+    heights = (3, 2, 2) if is_tentative else (3, 2)
+    figure = Figure(figsize=(WIDTH_IN, sum(heights)), layout="constrained")
+    panels = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
+    rate, lag, *_ = panels
+    seconds, window_s = throughput["second"], _window_s(run, throughput)
     rate.fill_between(seconds, throughput["committed_records"], step="post", color=BLUE, alpha=0.35, lw=0)
     rate.step(seconds, throughput["committed_records"], where="post", color=BLUE, lw=1, label="committed")
     rate.plot(seconds, throughput["due_records"], color=INK, ls="--", lw=1.2, label="due")
     lag.plot(seconds, throughput["lag_records"], color=INK)
     for axes in (rate, lag):
-        _mark_events(axes, run)
+        _mark_events(axes, run, legend=axes is rate)
         _scale_thousands(axes)
         axes.set_ylim(bottom=0)
     rate.set_ylabel("records per second")
-    lag.set(ylabel="lag [records]", xlabel="time in the window [s]", xlim=(0, _window_s(run, throughput)))
+    lag.set(ylabel="lag [records]", xlim=(0, window_s))
+    if is_tentative:
+        _draw_tentative(panels[-1], run, tentative, window_s)
+    panels[-1].set_xlabel("time in the window [s]")
     rate.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5)
     return figure
+
+
+def _draw_tentative(axes: Axes, run: Run, windows: pd.DataFrame, window_s: float) -> None:
+    """The accuracy of each window at its end, beside what is predicted for it, in the spans of tentative output."""
+    for i, (begin_s, end_s) in enumerate(tentative_spans(windows, window_s)):
+        axes.axvspan(begin_s, end_s, color=PINK, alpha=0.25, lw=0, label=None if i else "tentative, not yet corrected")
+    axes.plot(windows["end_s"], windows["predicted"], "_", color=BLUE, ms=9, mew=2, label="output fidelity predicted")
+    for lacked, fill in ((windows["throughout"], RED), (~windows["throughout"], PAPER)):
+        label = "accuracy of a window" + ("" if fill is RED else " that lacked the same only in part")
+        axes.plot(windows["end_s"][lacked], windows["accuracy"][lacked], "D", color=RED, mfc=fill, ms=4, label=label)
+    _mark_kills(axes, run, None)
+    axes.set(ylabel="accuracy", ylim=(0, 1.02))
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, columnspacing=1.2)
 
 
 def latency(run: Run) -> Figure | None:
@@ -201,12 +222,30 @@ def host_cpu(run: Run) -> Figure | None:
     return figure
 
 
+def availability_over_time(run: Run) -> Figure | None:
+    """The share of lost queries that are available, as in figure 12 of `incremental`: planned beside measured."""
+    found = available_queries(run)
+    if found is None:
+        return None
+    figure, axes = new_figure(3.2)
+    drawn = {"predicted": (GREY, ":"), "planned": (BLUE, "--"), "available": (GREEN, "-")}
+    for name, (colour, dashes) in drawn.items():
+        if name in found:
+            shares = [100 * share for share in found[name]]
+            axes.step(found["at_s"], shares, where="post", color=colour, ls=dashes, label=AVAILABILITY[name])
+    _mark_kills(axes, run, None)
+    axes.set(xlabel="time in the window [s]; red lines are faults", ylabel="queries available [%]", ylim=(-2, 102))
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    return figure
+
+
 PLOTS: dict[str, tuple[str, Callable[[Run], Figure | None]]] = {
     "ledger": ("Where the time went", ledger),
     "utilization": ("Utilization over the checkpoint interval", utilization_over_interval),
     "useful_time": ("Useful time, measured and replayed", useful_time),
     "timeline": ("Timeline: throughput, lag, faults", timeline),
     "recoveries": ("Recovery of every fault", recoveries),
+    "availability": ("Queries that are available, of those that faults took", availability_over_time),
     "latency": ("Latency (under a saturating load it grows without bound, by construction)", latency),
     "hosts": ("CPU of the hosts", host_cpu),
 }

@@ -17,6 +17,7 @@ SORTS: dict[str, Callable[[IndexRow], Any]] = {
     "experiment": lambda row: row.experiment,
     "engine": lambda row: row.engine,
     "protocol": lambda row: row.protocol,
+    "recovery": lambda row: row.recovery,
     "utilization": lambda row: row.utilization.measured,
     "predicted": lambda row: row.utilization.predicted,
     "faults": lambda row: row.facts.get("faults"),
@@ -32,6 +33,7 @@ class Selection:
     experiment: str | None = None
     engine: str | None = None
     protocol: str | None = None
+    recovery: str | None = None
     verdict: str | None = None
     since: date | None = None
     until: date | None = None
@@ -41,7 +43,7 @@ class Selection:
         started = datetime.fromtimestamp(row.started_ns / 1e9, UTC).date()
         if (self.since and started < self.since) or (self.until and started > self.until):
             return False
-        names = ("experiment", "engine", "protocol", "verdict")
+        names = ("experiment", "engine", "protocol", "recovery", "verdict")
         return all(getattr(self, name) in (None, getattr(row, name)) for name in names)
 
 
@@ -56,7 +58,7 @@ def select(rows: Iterable[IndexRow], wanted: Selection, sort: str = NEWEST_FIRST
 
 def choices(rows: Iterable[IndexRow]) -> dict[str, list[str]]:
     """The values that the runs have of each field by which a list is narrowed to one."""
-    found: dict[str, set[str]] = {"experiment": set(), "engine": set(), "protocol": set()}
+    found: dict[str, set[str]] = {"experiment": set(), "engine": set(), "protocol": set(), "recovery": set()}
     for row in rows:
         for name, values in found.items():
             values.add(getattr(row, name))

@@ -9,8 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from results.regression.change import Change
 from results.runs.store import Run
+from results.summary.availability import availability
 from results.summary.index import IndexRow
 from results.summary.metrics import METRICS, Better, Metric, Scale
 from results.views.charts import ledger
@@ -63,7 +66,7 @@ def _fact(row: IndexRow, name: str) -> Any:
 
 
 def charts(runs: Sequence[Run], rows: Sequence[IndexRow]) -> dict[str, Any]:
-    """What the comparison's charts show: shares of the ledgers [%] by class, measured and predicted utilization."""
+    """What the comparison's charts show: shares of the ledgers [%] by class, utilizations, and available queries."""
     ledgers = {run.run_id: ledger(run) for run in runs}
     known = {run_id: each for run_id, each in ledgers.items() if each}
     classes = list(next(iter(known.values()))["seconds"]) if known else []
@@ -72,5 +75,20 @@ def charts(runs: Sequence[Run], rows: Sequence[IndexRow]) -> dict[str, Any]:
     utilization = {name: [getattr(each, name) for each in found] for name in ("measured", "predicted", "low", "high")}
     return {
         "ledgers": {"names": list(known), "shares": shares} if known else None,
+        "availabilities": _availabilities(runs),
         "utilizations": {"names": [row.run_id for row in rows], **utilization},
+    }
+
+
+def _availabilities(runs: Sequence[Run]) -> dict[str, Any] | None:
+    """The share of available queries of each run that lost some, by seconds since its first loss."""
+    found = {run.run_id: each for run in runs if (each := availability(run))}
+    if not found:
+        return None
+    end_s = max(each.turns_s[-1] for each in found.values())
+    moments_s = {name: np.r_[0.0, each.turns_s, end_s] for name, each in found.items()}
+    return {
+        "names": list(found),
+        "at_s": [moments_s[name].tolist() for name in found],
+        "shares": [each.share(moments_s[name]).tolist() for name, each in found.items()],
     }

@@ -9,6 +9,7 @@ import pandas as pd
 from experiments.wording import on_one_line
 from results.predictions.described import REASONS
 from results.runs.store import Run
+from results.summary.availability import availability
 from results.summary.findings import (
     EXECUTOR,
     FAILURE_CLASSES,
@@ -34,6 +35,7 @@ from results.verdict import Verdict
 NOT_COMPARED = "Output: not compared, since the experiment names nothing exact to compare it with"
 WIDTH = 92
 BAR = 30
+QUERY_MOMENTS = ("death", "planned", "predicted", "available")
 MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?"}
 PROBES, FAULTS, RECOVERIES = (RUN_TABLES[name].by_name for name in ("probes", "faults", "recoveries"))
 PHASE_COLUMNS = [RECOVERIES[f"{phase}_s"] for phase in ("detect", "restart", EXECUTOR, "restore", "catch_up")]
@@ -63,7 +65,7 @@ def summary(run: Run) -> str:
         _utilization(run),
         _advice(run),
     ]
-    parts += [_kills(run), _quality(run), textwrap.wrap(machine_load(run) or "", WIDTH), _verdicts(run)]
+    parts += [_kills(run), _queries(run), _quality(run), textwrap.wrap(machine_load(run) or "", WIDTH), _verdicts(run)]
     return "\n\n".join("\n".join(map(on_one_line, part)) for part in parts if part) + "\n"
 
 
@@ -184,6 +186,22 @@ def _kill(row: pd.Series) -> str:
 def _seconds(value: float | None) -> str:
     known = number(value)
     return "-" if known is None else f"{known:.2f}"
+
+
+def _queries(run: Run) -> list[str]:
+    """When each lost query was back, those of the highest priority first; nothing where nobody told of queries."""
+    rows, found = table_or_empty(run, "query_recoveries"), availability(run)
+    if found is None:
+        return []
+    head = f"{'priority':>8}{'lost':>8}{'planned':>9}{'by model':>10}{'available':>11}  query"
+    lines = [f"Queries [s] since the first of {found.count} was lost; - is not known, or never", head]
+    rows = rows.assign(**{f"{name}_s": (rows[f"{name}_ns"] - found.first_ns) / 1e9 for name in QUERY_MOMENTS})
+    for _, row in rows.sort_values(["priority", "planned_s"], ascending=[False, True]).iterrows():
+        lost, planned, model, back = (_seconds(row[f"{name}_s"]) for name in QUERY_MOMENTS)
+        lines.append(f"{row['priority']:8g}{lost:>8}{planned:>9}{model:>10}{back:>11}  {row['query']}")
+    if found.never_back:
+        lines += textwrap.wrap(f"Not available by the end: {', '.join(found.never_back)}", WIDTH)
+    return lines
 
 
 def _quality(run: Run) -> list[str]:

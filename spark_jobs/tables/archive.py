@@ -58,13 +58,13 @@ def archive(spark: SparkSession, raw: Path, broker: Broker, workload: WorkloadSp
     records = _topics(spark, broker, list(ends), json.dumps(ends))
     due = records.select("topic", "partition", "offset", F.unix_millis("timestamp").alias("due_ms"))
     due.write.parquet(str(raw / "input.parquet"))
-    own = isinstance(workload, OwnJobSpec)
+    own = workload if isinstance(workload, OwnJobSpec) else None
     if workload.has_oracle:
         exact = own_job.applied(raw / own_job.ORACLE, "exact", records) if own else oracle(records, workload)
         exact.write.parquet(str(raw / "oracle.parquet"))
     if workload.output_topic:
         written = _topics(spark, broker, [workload.output_topic], "latest")
-        sink = _own_sink(written, workload, raw) if own else collected(_sink(written), workload)
+        sink = _own_sink(written, own, raw) if own else collected(_sink(written), workload)
         sink.write.parquet(str(raw / "sink.parquet"))
     if engine.tentative_run:
         tentative = _sink(_topics(spark, broker, [TENTATIVE_OUTPUT], "latest"), f"{SCHEMA}, batch LONG")

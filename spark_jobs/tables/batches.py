@@ -34,6 +34,7 @@ class Batch:
 
     @property
     def processing_ns(self) -> int:
+        """The time that the batch took, without that for checkpoints [ns]."""
         return self.ended_ns - self.started_ns - self.checkpoint_ns
 
 

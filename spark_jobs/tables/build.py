@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,7 @@ from spark_jobs.streaming.progress import micro_batches
 from spark_jobs.tables import partial_ledger, rows, testbed_tables
 from spark_jobs.tables.archive import committed_offsets
 from spark_jobs.tables.batches import Batch, batches, chains
+from spark_jobs.tables.executors import ADDED, registered
 from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import Segment, UndisturbedPace, ledger, pace, steady
 from spark_jobs.tables.losses import Loss, as_query_journal, host_names, losses, that_took_something
@@ -48,7 +49,7 @@ from spark_jobs.tables.tentative import WINDOW, tentative, totals
 
 EVENTS = "spark-events"  # of raw
 LONGEST_LINE = 2**26  # characters of one event; those of a large query have some millions
-LOGGED = {"SparkListenerJobStart", "SparkListenerStageCompleted"}
+CHAINED = {"SparkListenerJobStart", "SparkListenerStageCompleted"}
 
 
 @dataclass(frozen=True)
@@ -60,25 +61,31 @@ class Logs:
 
     @property
     def raw(self) -> Path:
+        """The folder of raw logs."""
         return self.result / "raw"
 
     @property
     def run(self) -> Run:
+        """The run that the logs are of, with its tables as far as they are written."""
         return Run(self.result.parent.name, self.result)
 
     @cached_property
     def experiment(self) -> Experiment:
+        """The experiment as it ran. Raises pydantic's `ValidationError` if its file is damaged."""
         return Experiment.model_validate_json(self.run.experiment_path.read_text(encoding="utf-8"))
 
     @cached_property
     def plan(self) -> FaultPlan:
+        """The fault plan that the injector was given; raises as `FaultPlan.read` does."""
         return FaultPlan.read(self.raw / PLAN_FILE)
 
     @property
     def window(self) -> tuple[int, int]:
+        """Start and end of the measurement window [UTC ns]."""
         return self.plan.window_start_ns, self.plan.window_end_ns
 
     def journal(self, name: str, vocabulary: Vocabulary[EventT]) -> list[EventT]:
+        """The events of `NAME.jsonl` that the vocabulary has, in order; none if there is no such journal."""
         return list(events(self.raw / f"{name}.jsonl", vocabulary))
 
     @cached_property
@@ -93,19 +100,28 @@ class Logs:
 
     @property
     def saturating(self) -> bool:
+        """Whether the load was as high as the query could take."""
         return self.experiment.load.mode is LoadMode.SATURATING
 
     @property
     def real_time(self) -> bool:
+        """Whether the query ran in Spark's real-time mode, whose batches have a set length."""
         return self.experiment.engine.trigger is TriggerMode.REAL_TIME
 
     @cached_property
     def batches(self) -> list[Batch]:
+        """Every committed batch of the query, in order."""
         reported = list(micro_batches(self.query))
-        found = chains(self._spark_events(), reported[0].id) if reported else {}
+        found = chains(self._spark_events(CHAINED), reported[0].id) if reported else {}
         return batches(reported, found, min(self.experiment.cores, self.experiment.engine.partitions))
 
-    def _spark_events(self) -> Iterable[dict[str, Any]]:
+    @cached_property
+    def faults(self) -> list[Row]:
+        """The rows of the table `faults`, one for each planned fault."""
+        executors = registered(self._spark_events({ADDED}), host_names(self.raw))
+        return rows.faults(self.plan, self.journal("injector", INJECTOR), executors)
+
+    def _spark_events(self, kinds: Container[str]) -> Iterable[dict[str, Any]]:
         """Of every driver in turn: each life of it numbers its stages from 0, and has a log named by its start.
 
         A driver's host may have put anything there: only regular files of the run's user are read. Files may have a
@@ -120,10 +136,11 @@ class Logs:
                 print(refusal, file=sys.stderr)
                 continue
             with open(log, encoding="utf-8") as file:
-                yield from (json.loads(line) for line in _lines(file, f"{EVENTS}/{name}") if _event(line) in LOGGED)
+                yield from (json.loads(line) for line in _lines(file, f"{EVENTS}/{name}") if _event(line) in kinds)
 
     @cached_property
     def outages(self) -> list[Outage]:
+        """The outages that began before the window ended, in order."""
         return self._outages(self.query, self.journal("injector", INJECTOR))
 
     def _outages(self, query: Iterable[Event], injector: Iterable[Event]) -> list[Outage]:
@@ -141,10 +158,12 @@ class Logs:
 
     @cached_property
     def pace(self) -> UndisturbedPace | None:
+        """How fast the undisturbed batches processed; None if there are too few of them."""
         return pace(self.undisturbed, self.real_time)
 
     @cached_property
     def segments(self) -> list[Segment]:
+        """The ledger: segments that cover the window without a gap, in order."""
         interval_ns = round(self.experiment.engine.checkpoint_interval_s * 1e9)
         return ledger(self.window, self.batches, self.outages, self.pace, interval_ns)
 
@@ -154,14 +173,17 @@ class Logs:
 
     @property
     def partition_checkpoints(self) -> list[Row]:
+        """One row for each checkpoint of a partition; none, since the query has no partitions of the testbed."""
         return []
 
     @property
     def partition_recoveries(self) -> list[PartitionRecovery]:
+        """How single partitions were restored; nothing, since Spark restores the query as a whole."""
         return []
 
     @property
     def query_recoveries(self) -> list[Row]:
+        """One row for each query that was restored by itself; none, since Spark runs one query."""
         return []
 
     @property
@@ -170,6 +192,7 @@ class Logs:
 
     @property
     def message_overhead(self) -> float | None:
+        """Bytes of the protocol relative to those of data; None of a query without messages of a protocol."""
         return None
 
     @property
@@ -221,6 +244,7 @@ class TestbedLogs(Logs):
 
     @cached_property
     def batches(self) -> list[Batch]:
+        """One batch for what was committed at once; without checkpoints, for what was read in an interval."""
         interval_ns = round(self.experiment.engine.checkpoint_interval_s * 1e9)
         return testbed_tables.batches(self.query, interval_ns, commits=self.commits)
 
@@ -236,6 +260,7 @@ class TestbedLogs(Logs):
 
     @property
     def query_recoveries(self) -> list[Row]:
+        """One row for each query that was restored."""
         return query_recoveries(self.experiment, self.query, self.losses, self.partition_recoveries)
 
     @property
@@ -252,10 +277,12 @@ class TestbedLogs(Logs):
 
     @cached_property
     def pace(self) -> UndisturbedPace | None:
+        """How fast undisturbed batches were read in useful time; None if there are too few of them."""
         return testbed_tables.pace(self.undisturbed, self.segments)
 
     @cached_property
     def segments(self) -> list[Segment]:
+        """The ledger of the window: of the dataflow as a whole, or of each partition's time if survivors went on."""
         if self.experiment.engine.recovers_in_parts:
             return partial_ledger.ledger(self.window, self.query, self.partition_recoveries)
         return testbed_tables.ledger(self.window, self.query, self.outages)
@@ -267,10 +294,12 @@ class TestbedLogs(Logs):
 
     @property
     def partition_checkpoints(self) -> list[Row]:
+        """One row for each checkpoint of a partition that was stored in the window."""
         return testbed_tables.partition_checkpoints(self.query, self.window)
 
     @property
     def message_overhead(self) -> float | None:
+        """Bytes of the protocol relative to those of data, up to the end of the run; None without data."""
         return testbed_tables.message_overhead(self.query)
 
     @property
@@ -306,11 +335,10 @@ def logs_of(spark: SparkSession, result: Path) -> Logs:
 
 def build(logs: Logs) -> None:
     """Write every table that the raw logs allow."""
-    injector = logs.journal("injector", INJECTOR)
     lag = logs.lag if logs.schedule and not logs.saturating else None
     followed = recoveries(logs.outages, logs.follow, logs.batches, logs.undisturbed, lag)
-    _write(logs, "faults", rows.faults(logs.plan, injector))
-    _write(logs, "fault_fit", rows.fault_fit(logs.experiment, logs.plan, injector))
+    _write(logs, "faults", logs.faults)
+    _write(logs, "fault_fit", rows.fault_fit(logs.experiment, logs.plan, logs.journal("injector", INJECTOR)))
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
     _write(logs, "partition_recoveries", [each.row() for each in logs.partition_recoveries])
     _write(logs, "query_recoveries", logs.query_recoveries)

@@ -38,6 +38,10 @@ LAST = "build"
 
 
 def main() -> None:
+    """Carry out the orders that come in the folder `argv[2]` on the result `argv[1]`, until the last stage is done.
+
+    Exits with one line for an `AftershockError`, and if no order comes for `ORDER_LIMIT_S`.
+    """
     result, orders = Path(sys.argv[1]), Orders(Path(sys.argv[2]))
     spark = SparkSession.builder.appName("aftershock-tables").getOrCreate()
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import median
 
 from spark_jobs.tables.batches import Batch
@@ -15,6 +16,8 @@ FEWEST_STEADY = 2
 
 @dataclass(frozen=True)
 class Segment:
+    """A part of the window [UTC ns] that belongs to one class, and the batch or fault that it is due to, if any."""
+
     start_ns: int
     end_ns: int
     kind: str  # one of results.tables.schema.LEDGER_CLASSES
@@ -69,21 +72,28 @@ def ledger(
 
     Between outages, batches alternate with idle time. The batch that an outage cut off is lost from its start to the
     death. The first batch after a restart runs on cold executors: what it takes beyond the usual pace is warm-up. In
-    a batch that outlived the death of a host (recovery by task), the excess is work done again: lost.
+    a batch that outlived the death of a host (recovery by task), the excess is lost: work done again, and work that
+    the absent host did not do. It comes after the death, evenly over the rest of the batch.
     """
-    timeline = _Timeline(batches, outages, usual, interval_ns)
-    clipped = (clip(segment, window) for segment in timeline.segments(window))
+    timeline = _Timeline(window, batches, outages, usual, interval_ns)
+    clipped = (clip(segment, window) for segment in timeline.segments())
     return [segment for segment in clipped if segment.end_ns > segment.start_ns]
 
 
 class _Timeline:
     def __init__(
-        self, batches: list[Batch], outages: list[Outage], usual: UndisturbedPace | None, interval_ns: int
+        self,
+        window: tuple[int, int],
+        batches: list[Batch],
+        outages: list[Outage],
+        usual: UndisturbedPace | None,
+        interval_ns: int,
     ) -> None:
-        self.batches = sorted(batches, key=lambda b: b.started_ns)
+        self.window, self.batches = window, sorted(batches, key=lambda b: b.started_ns)
         self.outages, self.usual, self.interval_ns = outages, usual, interval_ns
 
-    def segments(self, window: tuple[int, int]) -> Iterator[Segment]:
+    def segments(self) -> Iterator[Segment]:
+        window = self.window
         cursor, before = min([window[0], *(b.started_ns for b in self.batches)]), None
         for outage in self.outages:
             for segment in self._running(cursor, outage.death_ns, before, outage):
@@ -102,7 +112,7 @@ class _Timeline:
             if start_ns < batch.ended_ns and batch.started_ns < until_ns:
                 gap = "restart" if before and last is None else "idle"
                 begin = max(batch.started_ns, cursor)
-                yield Segment(cursor, begin, gap, fault=before.fault if gap == "restart" else None)
+                yield Segment(cursor, begin, gap, fault=before.fault if before and gap == "restart" else None)
                 yield from self._batch(batch, begin, before if last is None else None, after)
                 cursor, last = batch.ended_ns, batch
         if cursor < until_ns:
@@ -110,14 +120,32 @@ class _Timeline:
 
     def _batch(self, batch: Batch, begin: int, before: Outage | None, after: Outage | None) -> Iterator[Segment]:
         checkpoint_from = max(begin, batch.ended_ns - batch.checkpoint_ns)
-        survived = after is not None and after.death_ns < batch.ended_ns
+        survived = after if after is not None and after.death_ns < batch.ended_ns else None
         extra_ns = self.usual.excess_ns(batch) if self.usual and (before or survived) else 0
-        useful_from = min(begin + extra_ns, checkpoint_from)
-        extra, outage = ("warm-up", before) if before else ("lost", after)
-        if useful_from > begin:
-            yield Segment(begin, useful_from, extra, batch.batch, outage.fault)
-        yield Segment(useful_from, checkpoint_from, "useful", batch.batch)
+        if survived and not before:
+            yield from self._survived(batch, begin, checkpoint_from, extra_ns, survived)
+        else:
+            useful_from = min(begin + extra_ns, checkpoint_from)
+            if useful_from > begin:
+                yield Segment(begin, useful_from, "warm-up", batch.batch, before.fault if before else None)
+            yield Segment(useful_from, checkpoint_from, "useful", batch.batch)
         yield Segment(checkpoint_from, batch.ended_ns, "checkpoint", batch.batch)
+
+    def _survived(self, batch: Batch, begin: int, until: int, extra_ns: int, outage: Outage) -> Iterator[Segment]:
+        """The work of a batch that went on after the death of a host, which took so much longer for it.
+
+        Where the window cuts the batch, it has its part of the excess.
+        """
+        death = min(max(begin, outage.death_ns), until)
+        before_ns = min(death - begin, max(0, extra_ns - (until - death)))  # if it was slow before the death, too
+        yield Segment(begin, begin + before_ns, "lost", batch.batch, outage.fault)
+        yield Segment(begin + before_ns, death, "useful", batch.batch)
+        share = min(1.0, extra_ns / (until - death)) if until > death else 0.0
+        edges = [death, *(edge for edge in self.window if death < edge < until), until]
+        for start, end in pairwise(edges):
+            lost_until = start + round(share * (end - start))
+            yield Segment(start, lost_until, "lost", batch.batch, outage.fault)
+            yield Segment(lost_until, end, "useful", batch.batch)
 
     def _tail(self, cursor: int, until_ns: int, last: Batch | None, after: Outage | None) -> Iterator[Segment]:
         """After the last committed batch: idle until the next was due, and that one lost if a fault cut it off."""

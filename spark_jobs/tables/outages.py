@@ -39,6 +39,8 @@ class MomentKind(IntEnum):
 
 @dataclass(frozen=True)
 class Moment:
+    """Something that happened to the query [UTC ns]; `fault` is the number of the fault that caused it, if one did."""
+
     at_ns: int
     kind: MomentKind
     fault: int | None = None
@@ -98,8 +100,10 @@ def _of_fault(event: Event) -> Moment | None:
 class _OutageCauses:
     """Faults that lose no work by themselves but may make the query fail, and when the query last committed."""
 
-    until: dict[int, int | None] = field(default_factory=dict)  # by fault: when its aftermath ends, None: in force
-    since: dict[int, int] = field(default_factory=dict)
+    until: dict[int | None, int | None] = field(
+        default_factory=dict
+    )  # by fault: when its aftermath ends, None: in force
+    since: dict[int | None, int] = field(default_factory=dict)
     committed_ns: int = 0
 
     def begin(self, moment: Moment) -> None:
@@ -132,14 +136,14 @@ def outages(events: list[Moment]) -> list[Outage]:
                 causes.end(moment)
             case MomentKind.COMMIT:
                 causes.committed_ns = moment.at_ns
-            case MomentKind.DEATH if current is None:
-                current = Outage(moment.fault, 1, moment.at_ns)
-            case MomentKind.DEATH:
+            case MomentKind.DEATH if current is not None:
                 current = replace(current, faults=current.faults + 1)
-            case MomentKind.NOTICE if current is None:
+            case MomentKind.DEATH:
+                current = Outage(moment.fault, 1, moment.at_ns)
+            case MomentKind.NOTICE if current is not None:
+                current = current if current.notice_ns is not None else replace(current, notice_ns=moment.at_ns)
+            case MomentKind.NOTICE:
                 current = causes.outage(moment.at_ns)
-            case MomentKind.NOTICE if current.notice_ns is None:
-                current = replace(current, notice_ns=moment.at_ns)
             case MomentKind.READY if current is not None and current.notice_ns is not None:
                 closed.append(replace(current, ready_ns=moment.at_ns))
                 current, causes.committed_ns = None, moment.at_ns

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from journal.event import Event
 from journal.events.testbed import Report
-from spark_jobs.tables.rows import Row
+from results.tables.columns import Row
 
 
 def output_logs(journal: Sequence[Event], window: tuple[int, int]) -> list[Row]:
@@ -19,5 +19,5 @@ def output_logs(journal: Sequence[Event], window: tuple[int, int]) -> list[Row]:
     ]
 
 
-def _whole(counts: dict[str, float]) -> Row:
+def _whole(counts: Mapping[str, float]) -> Row:
     return {name: int(value) for name, value in counts.items() if name != "check_s"}

@@ -29,7 +29,8 @@ def committed_until_ms(records: DataFrame) -> int:
     Where a query has no watermark this stands for it: each partition is read in the order in which records were due.
     """
     last = records.groupBy("topic", "partition").agg(F.max("due_ms").alias("due_ms"))
-    return last.agg(F.min("due_ms")).first()[0] or 0
+    (until,) = last.agg(F.min("due_ms")).collect()
+    return until[0] or 0
 
 
 def quality(sink: DataFrame, oracle: DataFrame, final: Column, *, by_second: bool = False) -> DataFrame:

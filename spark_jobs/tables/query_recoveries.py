@@ -10,21 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
-from experiments.recovery_modes import RecoveryMode, RecoveryPlanner
+from experiments.hashtags import HashtagsSpec
+from experiments.recovery_modes import TELL_QUERIES, RecoveryMode, RecoveryPlanner
 from experiments.spec import Experiment
-from experiments.workloads import HashtagsSpec
 from journal.event import Event
-from journal.events.testbed import PartitionReached, Recovering, WorkerJoined, WorkerLost
+from journal.events.testbed import CostsMeasured, PartitionReached, Recovering, WorkerJoined, WorkerLost
 from models.recovery.planners import PLANNERS
-from models.recovery.schedule import Arrival, incremental_schedule
+from models.recovery.schedule import Arrival, blocking_schedule, incremental_schedule
 from results.tables.columns import Row
 from spark_jobs.tables.losses import Loss
 from spark_jobs.tables.partition_recoveries import PartitionRecovery
 from testbed.core.chaining import chained
 from testbed.core.layout import Layout, lay_out
 from testbed.operators import Delivery
-from testbed.queries import dataflow
+from testbed.queries import TestbedWorkload, dataflow
 from testbed.recovery.query_partitions import priority_of, problem_of, queries_of
 
 
@@ -40,6 +41,7 @@ class _Burst:
     slots        that are there after the last loss
     left         what is missing then
     arrivals_ns  when slots came after the last loss
+    costs        the cores that partitions take, if they are planned by that
     is_one       whether no slot came between the losses: the model knows only bursts that are over at once
     """
 
@@ -51,6 +53,7 @@ class _Burst:
     slots: int = 0
     left: frozenset[str] = frozenset()
     arrivals_ns: list[int] = field(default_factory=list)
+    costs: Mapping[str, float] = field(default_factory=dict)
     is_one: bool = True
 
     def lose(self, loss: Loss, slots: int) -> None:
@@ -74,15 +77,16 @@ class _Burst:
 def layout_of(experiment: Experiment) -> Layout:
     """The dataflow of an experiment on the testbed, as its slots have it."""
     engine = experiment.engine
-    flow = dataflow(experiment.workload, engine.partitions, Delivery.EXACTLY_ONCE)
+    workload = cast(TestbedWorkload, experiment.workload)  # the spec refuses others
+    flow = dataflow(workload, engine.partitions, Delivery.EXACTLY_ONCE)
     return lay_out(chained(flow) if engine.chaining_run else flow)
 
 
 def query_recoveries(
     experiment: Experiment, journal: Iterable[Event], lost: Sequence[Loss], recoveries: Sequence[PartitionRecovery]
 ) -> list[Row]:
-    """A row for each query that a burst has hit, in the order of bursts; none unless queries come back one by one."""
-    if experiment.engine.recovery_run is not RecoveryMode.QUERY_CENTRIC:
+    """A row for each query that a burst has hit, in the order of bursts; none unless the strategy knows when."""
+    if experiment.engine.recovery_run not in TELL_QUERIES:
         return []
     layout, workload = layout_of(experiment), experiment.workload
     priorities = workload.query_priorities if isinstance(workload, HashtagsSpec) else {}
@@ -108,6 +112,8 @@ def _bursts(journal: Iterable[Event], lost: Sequence[Loss]) -> list[_Burst]:
                     burst.lose(next(coming), slots)
             case Recovering():
                 burst.restore(event)
+            case CostsMeasured():
+                burst.costs = event.cores
             case PartitionReached():
                 burst.behind -= {event.partition} - burst.down
                 if burst.lost and not burst.behind:
@@ -154,12 +160,19 @@ def _predicted_ns(
     if not burst.is_one or not burst.left:
         return {}
     slots = experiment.cores - engine.standby_run
-    capacity = engine.capacity or -(-len(layout.partitions) // slots)
+    by_cpu = engine.cpu_limit if burst.costs else None
+    capacity = by_cpu or engine.capacity or -(-len(layout.partitions) // slots)
+    costs = {each.number: burst.costs[each.name] if by_cpu else 1.0 for each in layout.partitions}
     failed = [each.number for each in layout.partitions if each.name in burst.left]
-    room = burst.slots * capacity - (len(layout.partitions) - len(failed))
+    room = burst.slots * capacity - (math.fsum(costs.values()) - math.fsum(costs[number] for number in failed))
     start_ns = min(burst.arrivals_ns, default=0)
     arrivals = [Arrival((at_ns - start_ns) / 1e9, float(capacity)) for at_ns in burst.arrivals_ns]
     planner = PLANNERS[(engine.planner or RecoveryPlanner.BEST_DENSITY).value]
-    problem = problem_of(layout, failed, float(max(room, 0)), priorities)
-    times = incremental_schedule(problem, arrivals, planner).recovered_at_s
+    problem = problem_of(layout, failed, max(room, 0.0), priorities, costs)
+    if engine.recovery_run is RecoveryMode.BLOCKING:
+        if burst.slots + len(arrivals) < slots:
+            return {}
+        times = blocking_schedule(problem, arrivals[: slots - burst.slots]).recovered_at_s
+    else:
+        times = incremental_schedule(problem, arrivals, planner).recovered_at_s
     return {query: start_ns + round(at_s * 1e9) for query, at_s in times.items() if math.isfinite(at_s)}

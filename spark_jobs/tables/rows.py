@@ -18,6 +18,7 @@ from results.tables.columns import Row
 from results.tables.schema import FaultOutcome
 from spark_jobs.streaming.progress import MicroBatch
 from spark_jobs.tables.batches import Batch
+from spark_jobs.tables.executors import Registered, all_back_ns
 from spark_jobs.tables.ledger import NS, Segment
 
 PROBE_COLUMNS = ("probe", "rate", "started_ns", "watched_ns", "ended_ns", "lag_begin", "lag_end", "growth", "why")
@@ -41,30 +42,33 @@ class Bracket(NamedTuple):
 UNSEARCHED = Bracket(None, None, None)
 
 
-def faults(plan: FaultPlan, injector: Iterable[Event]) -> list[Row]:
-    """One row per planned fault: when it came, and the proof that it did."""
+def faults(plan: FaultPlan, injector: Iterable[Event], executors: Registered | None = None) -> list[Row]:
+    """One row per planned fault: when it came, the proof that it did, and when its hosts had `executors` again."""
     by_fault: dict[int, list[OnHost]] = defaultdict(list)
     for event in injector:
         if isinstance(event, OnHost):
             by_fault[event.fault].append(event)
-    return [_fault(number, event, plan.due_ns(event), by_fault[number]) for number, event in enumerate(plan.events)]
+    up = executors or {}
+    return [_fault(number, event, plan.due_ns(event), by_fault[number], up) for number, event in enumerate(plan.events)]
 
 
-def _fault(number: int, event: FaultEvent, planned_ns: int, told: list[OnHost]) -> Row:
+def _fault(number: int, event: FaultEvent, planned_ns: int, told: list[OnHost], up: Registered) -> Row:
     struck = [each for each in told if isinstance(each, Injected)]
     healed = [each for each in told if isinstance(each, Healed)]
     ends = {each.host: each.at_ns for each in told if isinstance(each, Healed | Ended)}
     joined = {each.host: each.at_ns for each in told if isinstance(each, Joined)}
+    actual_ns = min((each.fired_ns for each in struck), default=None)
     return {
         "fault": number,
         "kind": event.kind.value,
         "targets": ",".join(event.targets),
         "cause": event.cause,
         "planned_ns": planned_ns,
-        "actual_ns": min((each.fired_ns for each in struck), default=None),
+        "actual_ns": actual_ns,
         "proved_ns": max((each.proved_ns for each in struck), default=None),
         "healed_ns": max(ends.values()) if ends and len(ends) == len(struck) else None,
         "joined_ns": max(joined.values()) if joined and len(joined) == len(struck) else None,
+        "executors_ns": all_back_ns(event.targets, actual_ns, up),
         "lateness_s": max(((each.fired_ns - planned_ns) / NS for each in struck), key=abs, default=None),
         "outcome": _outcome(told).value,
         "proof": _proof(struck),

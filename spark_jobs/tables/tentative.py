@@ -87,7 +87,7 @@ def layout_of(experiment: Experiment) -> Layout:
     return lay_out(chained(flow) if engine.chaining_run else flow)
 
 
-def totals(rows: Sequence[Row]) -> Row:
+def totals(rows: Sequence[Row]) -> dict[str, float | None]:
     """Accuracy and predicted output fidelity of all windows with exact results together; None without any."""
     frame = pd.DataFrame(rows, columns=["exact", "both", "output_fidelity"])
     exact = float(frame["exact"].sum())

@@ -51,6 +51,7 @@ class Piece:
     checkpoint: float = 0.0
 
     def read_at(self, at_ns: int) -> float:
+        """How many events were read by a moment [UTC ns], if they are read evenly."""
         passed = (at_ns - self.start_ns) / (self.end_ns - self.start_ns) if self.end_ns > self.start_ns else 0.0
         return self.read_from + passed * (self.read_to - self.read_from)
 
@@ -89,8 +90,8 @@ def piece(before: Report, after: Report) -> Piece:
     spent_s = (after.at_ns - before.at_ns) / NS * max(after.slots, 1)
     idle = min(1.0, max(0.0, after.idle_s - before.idle_s) / spent_s)
     checkpoint = min(1.0 - idle, max(0.0, after.checkpoint_s - before.checkpoint_s) / spent_s)
-    read = (events_read(report.positions) for report in (before, after))
-    return Piece(before.at_ns, after.at_ns, *read, idle, checkpoint)
+    read_from, read_to = events_read(before.positions), events_read(after.positions)
+    return Piece(before.at_ns, after.at_ns, read_from, read_to, idle, checkpoint)
 
 
 def batches(journal: Sequence[Event], interval_ns: int, *, commits: bool) -> list[Batch]:
@@ -158,10 +159,10 @@ def ledger(window: tuple[int, int], journal: Sequence[Event], outages: list[Outa
         for work in chain.from_iterable(spans[: number + 1]):
             work.roll_back(line, outage)
     segments: list[Segment] = []
-    for span, outage in zip(spans, [*outages, None], strict=True):
+    for span, ending in zip(spans, [*outages, None], strict=True):
         segments += chain.from_iterable(work.segments() for work in span)
-        if outage is not None:
-            segments += outage_segments(outage, max(outage.death_ns, segments[-1].end_ns if segments else 0), window[1])
+        if ending is not None:
+            segments += outage_segments(ending, max(ending.death_ns, segments[-1].end_ns if segments else 0), window[1])
     clipped = (clip(segment, window) for segment in segments)
     return merged(segment for segment in clipped if segment.end_ns > segment.start_ns)
 
@@ -189,10 +190,10 @@ class _Work:
 
 def _spans(window: tuple[int, int], work: list[Piece], outages: list[Outage]) -> list[list[Piece]]:
     """The work before each outage and after the last, without gaps: what no report covers is like what is beside it."""
-    edges = [(min([window[0], *(piece.start_ns for piece in work)]), None)]
-    edges += [(outage.ready_ns or max(window[1], outage.death_ns), outage.death_ns) for outage in outages]
-    ends = [*(death_ns for _, death_ns in edges[1:]), window[1]]
-    return [_without_gaps(work, start, end) for (start, _), end in zip(edges, ends, strict=True)]
+    starts = [min([window[0], *(piece.start_ns for piece in work)])]
+    starts += [outage.ready_ns or max(window[1], outage.death_ns) for outage in outages]
+    ends = [*(outage.death_ns for outage in outages), window[1]]
+    return [_without_gaps(work, start, end) for start, end in zip(starts, ends, strict=True)]
 
 
 def _without_gaps(work: list[Piece], start_ns: int, end_ns: int) -> list[Piece]:
@@ -201,7 +202,7 @@ def _without_gaps(work: list[Piece], start_ns: int, end_ns: int) -> list[Piece]:
         return []
     if not inside:
         return [Piece(start_ns, end_ns, 0.0, 0.0)]
-    found, cursor = [], start_ns
+    found, cursor = list[Piece](), start_ns
     for piece in inside:
         found.append(piece.part(cursor, piece.end_ns) if cursor < piece.start_ns and not found else piece)
         if found[:-1] and found[-2].end_ns < piece.start_ns:
@@ -256,8 +257,11 @@ def follow(outage: Outage, journal: Sequence[Event], segments: list[Segment]) ->
     work = pieces(journal)
     before = [piece for piece in work if piece.start_ns < outage.death_ns]
     reached = before[-1].read_at(min(outage.death_ns, before[-1].end_ns)) if before else 0.0
-    after = [p for p in work if outage.ready_ns and p.start_ns >= outage.ready_ns and p.read_to >= reached]
-    restored_ns = max(after[0].when(reached), outage.ready_ns) if after else None
+    ready_ns = outage.ready_ns
+    restored = (
+        max(p.when(reached), ready_ns) for p in work if ready_ns and p.start_ns >= ready_ns and p.read_to >= reached
+    )
+    restored_ns = next(restored, None)
     return _recovery(outage, journal, segments, restored_ns)
 
 
@@ -267,8 +271,9 @@ def follow_parts(
     """An outage of some partitions until each of them is as far as it was."""
     until_ns = outage.ready_ns or float("inf")
     own = (each for each in recoveries if outage.death_ns <= each.loss.notice_ns <= until_ns)
-    reached = [each.reached_ns for each in {each.partition: each for each in own}.values()]  # of each its last life
-    restored_ns = None if None in reached else max(reached, default=None)
+    last_lives = {each.partition: each for each in own}.values()
+    reached = [each.reached_ns for each in last_lives if each.reached_ns is not None]
+    restored_ns = max(reached, default=None) if len(reached) == len(last_lives) else None
     return _recovery(outage, journal, segments, restored_ns)
 
 

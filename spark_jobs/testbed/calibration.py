@@ -23,29 +23,39 @@ from workloads.schedule import Schedule
 from workloads.topics import CALIBRATION_OUTPUT, FULL, WARM
 
 WARM_EVENTS, WARM_RATE = 30_000, 10_000.0
-FULL_S = 10.0  # as many events as the warm run would take so long for
+FULL_S = 10.0  # as many events as the part before would take so long for
+LEAST_S = 2.0  # so long a part must be watched while it reads
+MORE, MOST_EVENTS = 10, 2_000_000  # so many times as many events after a part that was over too soon to be watched
 LOAD_FACTOR = 1.25  # a saturating source is this much faster than the dataflow
 FEWEST_STEPS = 2
 
 RunJob = Callable[[Job, Journal], None]
+Step = tuple[int, int, float]
 
 
 def calibrate(job: Job, run: RunJob, journal: Journal, log: Path) -> Calibration:
     """Run the job on topics filled beforehand, briefly, then for some ten seconds.
 
+    A fast job reads the events of the brief part before it can be watched. That part then takes as long as it takes to
+    begin and to end, which says nothing of the job's pace: the next one gets more events, until one lasts.
     Raises `ValueError` for a job that does not read from Kafka, and `EnvironmentFailure` if the broker refuses events.
     """
     if job.input.broker is None:
         raise ValueError("only a job whose input is in Kafka can be calibrated")
     count, rate = WARM_EVENTS, WARM_RATE
-    for topic in (WARM, FULL[0]):
+    for topic in (WARM, *FULL):
         part = _part(job, topic, count, rate)
         _fill(job.input.broker, part, count)
         own = log.with_name(f"{log.stem}-{topic}{log.suffix}")
         run(part, Journal(own))
-        found = _figures(part, count, list(events(own, TESTBED)))
+        told = list(events(own, TESTBED))
+        steps = list(_steps(told))
+        found = _figures(part, count, told, steps)
         journal.record(PartMeasured(topic, count, found.service_rate, found.overhead_s, found.load_rate))
-        count, rate = max(WARM_EVENTS, round(found.service_rate * FULL_S)), found.service_rate
+        if topic != WARM and (_watched_s(steps) >= LEAST_S or count == MOST_EVENTS):
+            break
+        rate = found.service_rate
+        count = min(MOST_EVENTS, max(WARM_EVENTS, round(rate * FULL_S)) if _is_seen(steps) else MORE * count)
     journal.record(TestbedCalibrated(found.service_rate, found.overhead_s, found.load_rate))
     return found
 
@@ -69,10 +79,9 @@ def _fill(broker: Broker, job: Job, count: int) -> None:
         raise EnvironmentFailure(f"the broker refused {feed.failed} events of the calibration", "look at its log")
 
 
-def _figures(job: Job, count: int, journal: Sequence[Event]) -> Calibration:
+def _figures(job: Job, count: int, journal: Sequence[Event], steps: Sequence[Step]) -> Calibration:
     """From the middle of the run: after the first events were read, and before the last. The overhead is a slot's."""
-    steps = list(_steps(journal))
-    if len(steps) < FEWEST_STEPS:
+    if not _is_seen(steps):
         ready_ns = next(event.at_ns for event in journal if isinstance(event, EpochReady))
         end_ns = next(event.at_ns for event in journal if isinstance(event, Finished))
         rate, share = count / (end_ns - ready_ns) * 1e9, 0.0
@@ -83,7 +92,16 @@ def _figures(job: Job, count: int, journal: Sequence[Event]) -> Calibration:
     return Calibration(rate, share * job.checkpoint_interval_s, LOAD_FACTOR * rate)
 
 
-def _steps(journal: Iterable[Event]) -> Iterator[tuple[int, int, float]]:
+def _is_seen(steps: Sequence[Step]) -> bool:
+    return len(steps) >= FEWEST_STEPS
+
+
+def _watched_s(steps: Sequence[Step]) -> float:
+    """From the first to the last report while there were events to read."""
+    return (steps[-1][0] - steps[0][0]) / 1e9 if steps else 0.0
+
+
+def _steps(journal: Iterable[Event]) -> Iterator[Step]:
     """Moment, events read and time spent on checkpoints, of every report while there were events to read."""
     reports = [event for event in journal if isinstance(event, Report) and event.positions]
     for report, following in pairwise(reports):

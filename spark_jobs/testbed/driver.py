@@ -11,6 +11,7 @@ checkpoints.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -27,11 +28,12 @@ from pyspark.sql import SparkSession
 from experiments.errors import AftershockError, EnvironmentFailure
 from experiments.waiting import poll_while
 from journal.events.common import DriverStarted, DriverStopped, ExecutorsLost, Failed
-from journal.events.testbed import ExecutorsUp, Undeleted
+from journal.events.testbed import ExecutorsUp, FellBack, Undeleted
 from journal.reader import raw_entries
 from journal.writer import Journal
 from spark_jobs.streaming.job import EXECUTOR_OPTIONS, live_executors
 from spark_jobs.testbed.calibration import calibrate
+from testbed.runtime.fallback import settled
 from testbed.runtime.job import Job
 from testbed.runtime.secret import RunSecret
 from testbed.runtime.server import Server
@@ -109,11 +111,22 @@ class ExecutorWatch:
 class Asked:
     """What the program was asked: to stop, by a signal, or to let everything come out first, by a file.
 
-    A signal could not ask for that: it reaches Spark, too, which ends at once.
+    A signal could not ask for that: it reaches Spark, too, which ends at once. It may even reach Spark alone, since
+    spark-submit is the program that was started, and this one is its child. So the end of Spark asks to stop, too.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self.to_stop = path, False
+        self._path, self._signalled, self._spark = path, False, os.getppid()
+
+    @property
+    def to_stop(self) -> bool:
+        """Whether the program shall end."""
+        return self._signalled or not self.has_spark
+
+    @property
+    def has_spark(self) -> bool:
+        """Whether spark-submit, which started this program, still runs."""
+        return os.getppid() == self._spark
 
     @property
     def to_drain(self) -> bool:
@@ -122,7 +135,7 @@ class Asked:
 
     def stop(self, *_: object) -> None:
         """Note that the program shall end; takes what a signal handler is given."""
-        self.to_stop = True
+        self._signalled = True
 
 
 def main() -> None:
@@ -134,6 +147,9 @@ def main() -> None:
         journal.record(Failed("the coordinator died, and all that it knew of checkpoints with it"))
         sys.exit(EnvironmentFailure.exit_code)
     journal.record(DriverStarted())
+    job, changed = settled(job)
+    if changed is not None:
+        journal.record(FellBack(changed))
     asked = Asked(job_path.with_suffix(".drain"))
     signal.signal(signal.SIGTERM, asked.stop)
     spark = _session(job)
@@ -150,7 +166,8 @@ def main() -> None:
     journal.record(DriverStopped())
     # A supervisor would start a program again that ends.
     poll_while(lambda: asked.to_drain and not asked.to_stop, interval_s=WATCH_S)
-    spark.stop()
+    if asked.has_spark:
+        spark.stop()
     sys.exit(exit_code)
 
 

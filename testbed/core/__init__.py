@@ -5,7 +5,8 @@ Pure: events go in, effects come out. No module here touches a clock, a thread, 
 `graph` declares a dataflow, `layout` makes operator partitions and channels of it, `partitioning` says which channel a
 record takes, `drawing` draws it, `chaining` fuses operators. `frames` travel on channels, `control` messages between
 partitions and coordinator, read by `shapes`. `protocol` is the interface of protocols, `recovery` that of recovery
-strategies; `checkpoints` and `history` have what the coordinator knows of checkpoints.
+strategies; `checkpoints` and `history` have what the coordinator knows of checkpoints, `placement` where partitions
+are, and `copies` where their copies are.
 
 `partition` joins the parts of an operator partition: `intake` (frames in), `source_input` (what a source reads),
 `processing` (the operator), `sending` (frames out), `links` (the two ends of a channel), `progress` (counts and event

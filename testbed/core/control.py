@@ -16,6 +16,7 @@ class Restore:
 
     published   the last checkpoint whose output this sink is known to have published
     arrived     the last number that the receivers of its channels have where they go back to
+    muted       whether it is a copy, whose output stays inside
     """
 
     epoch: int
@@ -23,6 +24,52 @@ class Restore:
     log_keys: tuple[str, ...]
     published: int
     arrived: dict[int, int] = field(default_factory=dict)
+    muted: bool = False
+
+
+@dataclass(frozen=True)
+class Promote:
+    """The primary of this copy is lost. The copy takes its place and begins a life in this epoch, with what it has.
+
+    Say what has arrived; nothing is sent before `Go`.
+    """
+
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Attach:
+    """The receivers of these channels have copies, which get all that was sent since the checkpoint with this number.
+
+    They begin with `Attached`, in an epoch that no other link of these channels has.
+    """
+
+    epoch: int
+    number: int
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Attached:
+    """The copies that take part since this epoch are ready; by channel, the last batch that they have whole."""
+
+    epoch: int
+    arrived: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Detach:
+    """The receivers of these channels have no copies any more."""
+
+    epoch: int
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Dismiss:
+    """This copy is of no more use; goes to the worker that has it."""
+
+    epoch: int
 
 
 @dataclass(frozen=True)
@@ -30,10 +77,12 @@ class Go:
     """All that take part in this recovery are ready: begin, or go on on the channels that began anew.
 
     reached   of a restored partition: the last batch that some receiver has whole from an earlier life of it
+    arrived   by output channel that begins anew, the last batch that its receiver has whole
     """
 
     epoch: int
     reached: int = NO_BATCH
+    arrived: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,8 +192,17 @@ class Published:
     number: int
 
 
-ToPartition = Restore | Rejoin | Go | Round | Failure | Absent | Stable
-ToCoordinator = Ready | Unreadable | Stored | NotStored | TurnedTentative | Published
+@dataclass(frozen=True)
+class Passed:
+    """A copy has passed the border at which its primary takes the checkpoint with this number."""
+
+    partition: int
+    epoch: int
+    number: int
+
+
+ToPartition = Restore | Promote | Rejoin | Attach | Attached | Detach | Dismiss | Go | Round | Failure | Absent | Stable
+ToCoordinator = Ready | Unreadable | Stored | NotStored | TurnedTentative | Published | Passed
 _KINDS: dict[str, type[ToPartition | ToCoordinator]] = {
     kind.__name__: kind for kind in (*get_args(ToPartition), *get_args(ToCoordinator))
 }

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 
 from experiments.errors import BadInput
 from testbed.core.by_batch.absence import Absence
-from testbed.core.checkpoints import NO_BATCH
 from testbed.core.control import (
     Absent,
     Failure,
-    Go,
+    Passed,
+    Promote,
     Published,
     Ready,
     Rejoin,
@@ -25,12 +24,15 @@ from testbed.core.control import (
     TurnedTentative,
     Unreadable,
 )
+from testbed.core.copies import Copies
+from testbed.core.copying import Copying
 from testbed.core.effects import CoordinatorEffect, Delete, Order, Sweep
 from testbed.core.history import History
 from testbed.core.layout import Layout
 from testbed.core.placement import Placement, Worker
 from testbed.core.protocol import Protocol
 from testbed.core.recovery import Global, Recovery, World
+from testbed.core.underway import Underway
 from testbed.operators import Delivery, Sink, Source
 
 
@@ -42,31 +44,15 @@ class Phase(Enum):
     RUNNING = "running"
 
 
-@dataclass
-class _Underway:
-    """A recovery that has begun.
-
-    taking_part   who is restored, and who rejoins them
-    awaited       those that have yet to say that they are ready
-    reached       by restored partition the last batch that a neighbour has whole from an earlier life of it
-    """
-
-    taking_part: set[int]
-    awaited: set[int]
-    reached: dict[int, int] = field(default_factory=dict)
-
-    def lose(self, partitions: set[int]) -> None:
-        """These take no part any more: they will be restored by a later recovery."""
-        self.taking_part -= partitions
-        self.awaited -= partitions
-
-
 class Coordinator:
     """Keeps a dataflow going on workers that come and go.
 
     Each recovery has an epoch, one more than the last. The life of a partition is the epoch of the recovery that
-    restored it last; what an earlier life of it says is void. Raises `BadInput` for a protocol that can't protect the
-    dataflow, and for a strategy that does not go with the protocol.
+    restored it last; what an earlier life of it says is void. If a lost partition has a copy, the copy is promoted: it
+    begins a life as if it had been restored, with all that it has.
+
+    Raises `BadInput` for a protocol that can't protect the dataflow, and for a strategy that does not go with the
+    protocol.
     """
 
     def __init__(
@@ -95,9 +81,12 @@ class Coordinator:
         self._effects: list[CoordinatorEffect] = []
         self._down = set(range(len(layout.partitions)))
         self._lost = set(self._down)
-        self._underway: dict[int, _Underway] = {}
+        self._underway: dict[int, Underway] = {}
         self._round, self._unreported = 0, set[int]()
         self._absence = Absence(layout) if tentative else None
+        self.copies = Copies(layout, self._strategy.copied(layout), slots)
+        shared = self.history, self.placement, self._down, self._effects
+        self._copying = Copying(layout, self.copies, *shared, self._begin_epoch, self._restore_in)
         self._sinks = [p.number for p in layout.partitions if p.element == Sink(Delivery.EXACTLY_ONCE)]
         self._sources = [p.number for p in layout.partitions if isinstance(p.element, Source)]
 
@@ -120,32 +109,43 @@ class Coordinator:
 
     def take_effects(self) -> list[CoordinatorEffect]:
         """The effects since the last call, to be carried out in this order."""
-        effects, self._effects = self._effects, []
+        effects = self._effects.copy()
+        self._effects.clear()
         return effects
 
     def on_joined(self, worker: str, host: str = "", domain: str = "") -> None:
         """A worker comes; its host and failure domain are empty if they are not known."""
         self.placement.join(Worker(worker, host, domain))
         self._restore_what_can_be()
+        self._make_copies()
 
     def on_lost(self, worker: str) -> None:
         """A worker is gone, or out of reach, which comes to the same: nobody will listen to it any more."""
         lost = set(self.placement.lose(worker))
+        self._copying.drop(self.copies.at(worker))
+        promoted = self._copying.promotable(lost - self._down)
+        for number in promoted:
+            self.placement.move(number, self.copies.of[number].worker)
+        lost -= promoted
+        self._copying.drop(lost)
         self.placement.fill()
-        if not lost:
+        if not lost and not promoted:
             return
         new = tuple(sorted(lost - self._down))
         self._down |= lost
         self._lost |= lost
         if new:
-            self._order(self._up(), lambda number: Failure(self.lives[number], new))
-        self._tell_absent(lost)
+            self._order(self._up() - promoted, lambda number: Failure(self.lives[number], new))
+        self._tell_absent(lost, promoted)
         if not self._strategy.partial:
             self._underway.clear()
         for epoch, recovery in list(self._underway.items()):
-            recovery.lose(lost)
+            recovery.lose(lost | promoted)
             self._go_if_ready(epoch)
+        if promoted:
+            self._recover(frozenset(), promoted)
         self._restore_what_can_be()
+        self._make_copies()
 
     def on_round_due(self) -> None:
         """The interval of coordinated checkpoints is over. A round waits for the reports on the one before."""
@@ -160,11 +160,13 @@ class Coordinator:
             self._delete(self.history.publish(message.partition, message.number))
         elif isinstance(message, Ready):
             self._on_ready(message)
+        elif isinstance(message, Passed):
+            self.copies.on_passed(message.partition, message.epoch, message.number)
         elif isinstance(message, Stored):
             if message.epoch == self.lives[message.checkpoint.partition]:
                 self._on_stored(message)
         elif message.epoch != self.lives[message.partition]:
-            return
+            self._copying.drop_unreadable(message.partition, message.epoch)
         elif isinstance(message, Unreadable):
             self._on_unreadable(message)
         elif isinstance(message, TurnedTentative):
@@ -173,25 +175,25 @@ class Coordinator:
             self._report(message.partition, message.number)
 
     def _on_ready(self, message: Ready) -> None:
-        if message.epoch in self._underway:
-            recovery = self._underway[message.epoch]
-            recovery.awaited.discard(message.partition)
-            for channel, batch in message.arrived.items():
-                sender = self._layout.channels[channel].sender
-                recovery.reached[sender] = max(batch, recovery.reached.get(sender, NO_BATCH))
+        if message.epoch in self.copies.attachments:
+            self._copying.on_ready(message)
+        elif message.epoch in self._underway:
+            self._underway[message.epoch].on_ready(message, self._layout)
             self._go_if_ready(message.epoch)
 
     def _go_if_ready(self, epoch: int) -> None:
         if not self._underway[epoch].awaited:
             recovery = self._underway.pop(epoch)
-            going = sorted(recovery.taking_part)
-            self._order(going, lambda number: Go(epoch, recovery.reached.get(number, NO_BATCH)))
+            going, layouts = sorted(recovery.taking_part), self._layout.partitions
+            self._order(going, lambda number: recovery.go(layouts[number], epoch))
             self._announce_stable()
+            self._make_copies()
 
     def _on_unreadable(self, message: Unreadable) -> None:
         """The line lies further back now, maybe behind what survivors have let go: everybody goes there."""
         self.history.drop_unreadable(message.partition, message.key)
-        self._down = set(range(len(self._layout.partitions)))
+        self._down |= set(range(len(self._layout.partitions)))
+        self._copying.drop(self._down)
         self._underway.clear()
         self._tell_absent(self._down)
         self._restore_what_can_be()
@@ -202,11 +204,12 @@ class Coordinator:
             self._absence.turned(message.partition)
             self._restore_what_can_be()
 
-    def _tell_absent(self, forgotten: Iterable[int]) -> None:
-        """Who is down or restored has been told nothing; everybody else hears which of its inputs are absent now."""
+    def _tell_absent(self, forgotten: Iterable[int], promoted: Collection[int] = ()) -> None:
+        """Who is down or restored has been told nothing; everybody else hears which of its inputs are absent now, but
+        for those whose copies are about to be promoted: they hear it then."""
         if self._absence is not None:
             self._absence.forget(forgotten)
-            news = self._absence.news(self._up(), self._down)
+            news = self._absence.news(self._up().difference(promoted), self._down)
             self._order(sorted(news), lambda number: Absent(self.lives[number], news[number]))
 
     def _on_stored(self, message: Stored) -> None:
@@ -215,6 +218,7 @@ class Coordinator:
         self._report(message.checkpoint.partition, message.checkpoint.number)
         if self.history.stable != before:
             self._announce_stable()
+            self._make_copies()
 
     def _report(self, partition: int, number: int) -> None:
         """A partition's checkpoint of this round is stored, or won't be."""
@@ -246,33 +250,55 @@ class Coordinator:
             slots=self.placement.slots,
         )
 
-    def _recover(self, restored: frozenset[int]) -> None:
-        """Bring these partitions back to the line; their neighbours rejoin them, nobody else notices."""
-        self.epoch += 1
+    def _recover(self, restored: frozenset[int], promoted: frozenset[int] = frozenset()) -> None:
+        """Bring these partitions back to the line, or let their copies take their place; their neighbours rejoin them,
+        nobody else notices."""
+        back = restored | promoted
+        self._copying.drop(restored)
+        self._begin_epoch()
         self._down -= restored
         self._lost -= restored
         self._unreported = set()
-        self._delete(self.history.recover(restored))
-        names = frozenset(self._layout.partitions[number].name for number in restored)
-        self._effects.append(Sweep(self.epoch, frozenset(self.history.keys()), names))
-        rejoins = self._rejoins(restored)
+        self._delete(self.history.recover(back))
+        names, of_copies = self._names(back), self._names(promoted)
+        self._effects.append(Sweep(self.epoch, frozenset(self.history.keys()), names, of_copies))
+        rejoins = self._rejoins(back)
         if len(restored) == len(self._layout.partitions):
             self._underway.clear()
-        self._underway[self.epoch] = _Underway({*restored, *rejoins}, {*restored, *rejoins})
-        for number in sorted(restored):
+        self._underway[self.epoch] = Underway({*back, *rejoins}, {*back, *rejoins})
+        for number in sorted(back):
             self.lives[number] = self.epoch
-            self._order([number], self._restore)
+            self._order([number], self._promote if number in promoted else self._restore)
             if self._down:
                 self._order([number], lambda _: Failure(self.epoch, tuple(sorted(self._down))))
         self._order(sorted(rejoins), lambda number: rejoins[number])
-        self._tell_absent(restored)
+        self._tell_absent(back)
+        self._copying.attach({}, back)
+
+    def _begin_epoch(self) -> int:
+        self.epoch += 1
+        return self.epoch
+
+    def _promote(self, number: int) -> Promote:
+        self.copies.drop(number)
+        return Promote(self.epoch)
+
+    def _names(self, partitions: frozenset[int]) -> frozenset[str]:
+        return frozenset(self._layout.partitions[number].name for number in partitions)
+
+    def _make_copies(self) -> None:
+        if self.phase is Phase.RUNNING:
+            self._copying.make()
 
     def _restore(self, number: int) -> Restore:
+        return self._restore_in(number, self.epoch)
+
+    def _restore_in(self, number: int, epoch: int) -> Restore:
         at = self.history.line[number]
         logs, published = self.history.replayed_logs(number), self.history.published(number)
         outputs = self._layout.partitions[number].outputs
         arrived = {c.id: self.history.line[c.receiver].received[c.id] for c in outputs}
-        return Restore(self.epoch, at, logs, published, arrived)
+        return Restore(epoch, at, logs, published, arrived)
 
     def _rejoins(self, restored: frozenset[int]) -> dict[int, Rejoin]:
         """What the neighbours of restored partitions hear that are not restored themselves."""
@@ -289,6 +315,7 @@ class Coordinator:
         """Sinks publish what a stable line covers; whoever keeps output for others lets go what lies before it."""
         told = self._up() if self._protocol.by_batch else self._sinks
         self._order(told, lambda number: Stable(self.lives[number], self.history.stable[number].number))
+        self._copying.announce_stable()
 
     def _up(self) -> set[int]:
         return {each.number for each in self._layout.partitions} - self._down

@@ -15,9 +15,10 @@ from testbed.core.seal import Piece
 
 @dataclass(frozen=True)
 class Send:
-    """Put a frame on its channel."""
+    """Put a frame on its channel, to the receiver or to its copy."""
 
     frame: Frame
+    to_copy: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,20 @@ class Delete:
 @dataclass(frozen=True)
 class Sweep:
     """Delete the objects of these partitions, by name, from epochs before this one but for those to keep: what was
-    written and never heard of."""
+    written and never heard of. A recovery begins: they go back, but for those that copies take the place of."""
 
     epoch: int
     keep: frozenset[str]
     partitions: frozenset[str]
+    promoted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Copies have come or gone, in this epoch: workers must know where everybody is before the orders that follow."""
+
+    epoch: int
 
 
 PartitionEffect = Send | Grant | Store | Write | Publish | PublishTentative | Tell
-CoordinatorEffect = Order | Delete | Sweep
+CoordinatorEffect = Order | Delete | Sweep | Placed

@@ -67,6 +67,7 @@ class Frame:
 
     @property
     def rows(self) -> int:
+        """How many records it carries."""
         return self.batch.num_rows if self.batch is not None else 0
 
     def protocol_bytes(self) -> int:
@@ -80,6 +81,7 @@ def data_bytes(frame: Frame) -> int:
 
 
 def encode(frame: Frame) -> bytes:
+    """The bytes of a frame, as `FrameReader` reads them."""
     return b"".join(parts(frame))
 
 

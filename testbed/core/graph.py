@@ -108,9 +108,14 @@ class Stream:
     schema: pa.Schema
 
     def map(self, name: str, function: Transform, parallelism: int | None = None) -> Stream:
+        """Pass each batch of this stream through a function; raises `BadInput` for a name that is taken.
+
+        The parallelism is by default that of this stream, here and in the other methods.
+        """
         return self.flow.operator(name, Map(function), self, parallelism=parallelism)
 
     def filter(self, name: str, predicate: Predicate, parallelism: int | None = None) -> Stream:
+        """Keep the records for which the predicate is true; raises `BadInput` for a name that is taken."""
         return self.flow.operator(name, Filter(predicate), self, parallelism=parallelism)
 
     def aggregate(
@@ -122,6 +127,7 @@ class Stream:
         emit: Emit = Emit.RUNNING,
         parallelism: int | None = None,
     ) -> Stream:
+        """Aggregate by key, over windows if there are any; raises `BadInput` for a name that is taken."""
         return self.flow.operator(name, Aggregate(key, aggregations, windows, emit), self, parallelism=parallelism)
 
     def join(
@@ -132,9 +138,14 @@ class Stream:
         windows: tuple[Windows, Windows] | None = None,
         parallelism: int | None = None,
     ) -> Stream:
+        """Join with another stream on `keys` (this stream's column, the other's), within windows if there are any.
+
+        Raises `BadInput` for a name that is taken.
+        """
         return self.flow.operator(name, Join(*keys, windows), self, other, parallelism=parallelism)
 
     def sink(self, name: str, delivery: Delivery = Delivery.EXACTLY_ONCE, parallelism: int | None = None) -> None:
+        """End the stream in a sink; raises `BadInput` for a name that is taken."""
         self.flow._add(name, Sink(delivery), parallelism or self.flow.nodes[self.name].parallelism)
         self.flow._connect(self, name, 0, None)
 

@@ -32,6 +32,7 @@ class History:
 
     @property
     def stable(self) -> Line:
+        """The oldest line that is kept."""
         return self._lines[0]
 
     @property

@@ -43,6 +43,7 @@ class PartitionLayout:
 
     @property
     def name(self) -> str:
+        """Its name, `operator.index`."""
         return f"{self.operator}.{self.index}"
 
     def slot(self, slots: int) -> int:
@@ -51,6 +52,7 @@ class PartitionLayout:
 
     @property
     def outputs(self) -> tuple[Channel, ...]:
+        """The channels of all of its routes, in their order."""
         return tuple(channel for route in self.routes for channel in route.channels)
 
 

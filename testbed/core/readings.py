@@ -76,6 +76,7 @@ class Rereading:
 
     @property
     def first(self) -> Reading:
+        """The reading to be sent next; raises `IndexError` if none is left."""
         return self._readings[0]
 
     @property

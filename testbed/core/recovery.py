@@ -38,6 +38,7 @@ class World:
 
     @property
     def everyone(self) -> frozenset[int]:
+        """The numbers of all partitions."""
         return frozenset(range(self.partitions))
 
 
@@ -58,6 +59,10 @@ class Recovery(ABC):
         if cls.partial and not protocol.by_batch:
             return "survivors go on, so what was sent under a number must not depend on timing: protocol batch-aligned"
         return None
+
+    def copied(self, layout: Layout) -> frozenset[int]:
+        """The partitions that shall have an active copy, wherever there is a worker for it; asked once."""
+        return frozenset()
 
     @abstractmethod
     def restored_now(self, world: World) -> frozenset[int]:

@@ -32,11 +32,13 @@ class Seal:
         self._sum = Poly1305(blake2b(name, digest_size=32, key=store_key, person=PURPOSE).digest())
 
     def add(self, piece: Piece) -> None:
+        """Take the next piece of the object into the sum."""
         view = memoryview(piece).cast("B") if len(piece) else b""
         for start in range(0, len(view), SLICE):
             self._sum.update(view[start : start + SLICE])
 
     def end(self) -> bytes:
+        """The seal, `SEAL_BYTES` long. Nothing can be added after that."""
         return self._drawn + self._sum.finalize()
 
 

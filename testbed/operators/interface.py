@@ -21,11 +21,13 @@ class Operator(ABC):
     keys       for each input port the column that its stream is partitioned by, None for a stream that is not
     joins      whether a record of one input is worth nothing without one of the other: the papers' correlated inputs
     windowed   whether it waits for the watermark, which doesn't move behind a cycle
+    deterministic   whether the same input in the same order always gives the same output in the same order
     """
 
     keys: tuple[str | None, ...] = (None,)
     joins: bool = False
     windowed: bool = False
+    deterministic: bool = True
 
     @abstractmethod
     def schema(self, *inputs: pa.Schema) -> pa.Schema:

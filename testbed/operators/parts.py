@@ -105,6 +105,7 @@ class Known:
         self._last = max(at, self._last)
 
     def add_all(self, windows: Sequence[bytes], at: Sequence[int]) -> None:
+        """Each window has its records up to the position at the same index."""
         self._until.update(zip(windows, at, strict=True))
         self._last = max(self._last, *at)
 
@@ -135,6 +136,7 @@ class Recorder:
         self.begin()
 
     def opened(self, window: bytes, at: int, part: bytes) -> None:
+        """A window was opened at a position; `part` is what it holds."""
         self._left[window] = len(self._rows)
         self._rows.append((EntryKind.OPEN, at, window, part))
 

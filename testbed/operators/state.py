@@ -64,6 +64,7 @@ class KeyedState(State, Generic[BucketT, KeyT, ValueT]):
         return [values.get(key) for key in keys]
 
     def put(self, bucket: BucketT, key: KeyT, value: ValueT) -> None:
+        """Give a key its value."""
         self.put_all(bucket, [key], [value])
 
     def put_all(self, bucket: BucketT, keys: Sequence[KeyT], values: Sequence[ValueT]) -> None:
@@ -87,6 +88,7 @@ class KeyedState(State, Generic[BucketT, KeyT, ValueT]):
         return self._buckets.pop(bucket, {})
 
     def buckets(self) -> list[BucketT]:
+        """Every bucket that something was put into and that was not dropped."""
         return list(self._buckets)
 
     def changes(self) -> Changes[BucketT, KeyT, ValueT]:

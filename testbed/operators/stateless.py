@@ -16,8 +16,8 @@ Predicate = Callable[[pa.RecordBatch], pa.Array]
 class Map(Operator):
     """Each batch through a function; its schema is found by trying the function on an empty batch."""
 
-    def __init__(self, function: Transform) -> None:
-        self._function = function
+    def __init__(self, function: Transform, deterministic: bool = True) -> None:
+        self._function, self.deterministic = function, deterministic
 
     def schema(self, *inputs: pa.Schema) -> pa.Schema:
         return _tried(self._function, inputs[0], pa.RecordBatch).schema
@@ -29,8 +29,8 @@ class Map(Operator):
 class Filter(Operator):
     """The rows for which a function of the batch is true, (rows,) booleans; null counts as false."""
 
-    def __init__(self, predicate: Predicate) -> None:
-        self._predicate = predicate
+    def __init__(self, predicate: Predicate, deterministic: bool = True) -> None:
+        self._predicate, self.deterministic = predicate, deterministic
 
     def schema(self, *inputs: pa.Schema) -> pa.Schema:
         found = _tried(self._predicate, inputs[0], pa.Array)

@@ -38,6 +38,7 @@ class Windows:
         return np.repeat(np.arange(times_ns.size), count), starts
 
     def closed_by(self, start_ns: int, watermark_ns: int) -> bool:
+        """Whether a watermark [ns] closes the window that starts there [ns]."""
         return start_ns + self.size_ns <= watermark_ns
 
 

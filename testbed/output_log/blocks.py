@@ -47,6 +47,7 @@ class Block:
 
     @property
     def results_before(self) -> int:
+        """How many rows the operator had emitted before the first step of the block."""
         return self.results - (self.rows.num_rows if self.rows is not None else 0)
 
     def rows_after(self, number: int) -> pa.RecordBatch | None:
@@ -84,6 +85,7 @@ class Segment:
         return self.begins + entries
 
     def pieces(self) -> Iterable[Piece]:
+        """The bytes of the object in pieces, one after the other, as `decode_segment` reads them."""
         block = self.block
         entries, rows = block.entries.serialize(), block.rows.serialize() if block.rows is not None else b""
         numbers = block.position, block.watermark_ns, block.open_windows, block.results

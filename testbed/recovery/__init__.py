@@ -6,10 +6,13 @@ knows no strategy by name; `by_name` is for whoever reads an experiment.
 
 from experiments.errors import BadInput
 from testbed.core.recovery import Global, Recovery, World
+from testbed.recovery.partially_active import PartiallyActive
 from testbed.recovery.query_centric import QueryCentric
 from testbed.recovery.strategies import Blocking, Passive
 
-STRATEGIES: dict[str, type[Recovery]] = {each.name: each for each in (Global, Blocking, Passive, QueryCentric)}
+STRATEGIES: dict[str, type[Recovery]] = {
+    each.name: each for each in (Global, Blocking, Passive, PartiallyActive, QueryCentric)
+}
 
 
 def by_name(name: str) -> type[Recovery]:
@@ -19,4 +22,14 @@ def by_name(name: str) -> type[Recovery]:
     return STRATEGIES[name]
 
 
-__all__ = ["STRATEGIES", "Blocking", "Global", "Passive", "QueryCentric", "Recovery", "World", "by_name"]
+__all__ = [
+    "STRATEGIES",
+    "Blocking",
+    "Global",
+    "PartiallyActive",
+    "Passive",
+    "QueryCentric",
+    "Recovery",
+    "World",
+    "by_name",
+]

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 
 from experiments.errors import BadInput
+from models.recovery.density_beam import density_beam
+from models.recovery.exact import exact
 from models.recovery.planners import PLANNERS
+from models.recovery.problem import RecoveryPlan, RecoveryProblem
 from testbed.core.recovery import Recovery, World
 from testbed.recovery.query_partitions import problem_of
+from testbed.recovery.seating import Costs, even_share, room_of, seated, seated_by_cost
 
-BEST_DENSITY = "best-density"
+BEST_DENSITY, EXACT, FALLBACK = "best-density", "exact", "density-beam"
+LEAST_COST = 1e-3  # cores: also what has nothing to do just now takes some
+LESS = 0.95
+PLANNING_S = 1.0  # slots that hear nothing for longer would be given up
 
 
 class QueryCentric(Recovery):
     """At each arrival of a worker, those lost partitions go back that fit and that complete the best queries.
 
-    A worker takes at most `capacity` partitions. What is restored stays, and what does not fit waits for the next
-    worker: if none comes, the queries with the highest priorities are the ones that give output.
+    A worker takes at most `capacity` partitions, or those that take so many cores of it. What is restored stays, and
+    what does not fit waits for the next worker: if none comes, those queries give output that are worth most together.
 
     Survivors never roll back. The paper has them roll back once in a burst, because they keep output for others only
     from then on; with batches every partition keeps it at all times.
@@ -33,11 +41,15 @@ class QueryCentric(Recovery):
         capacity: int | None = None,
         planner: str = BEST_DENSITY,
         priorities: Mapping[str, float] | None = None,
+        limit_s: float = PLANNING_S,
+        cores: float | None = None,
     ) -> None:
         """
         capacity     partitions for each worker; by default as many as they need to have all at the start
         planner      one of `models.recovery.planners`
         priorities   of queries by name; of others, 1
+        cores        what partitions may take of each worker, which is then what they cost; by default each costs 1
+        limit_s      after so long planner `exact` stops to look for a better plan
 
         Raises `BadInput`.
         """
@@ -45,7 +57,21 @@ class QueryCentric(Recovery):
             raise BadInput("capacity", capacity, "1 or more partitions for each worker")
         if planner not in PLANNERS:
             raise BadInput("planner", planner, ", ".join(PLANNERS))
-        self._capacity, self._planner, self._priorities = capacity, PLANNERS[planner], priorities or {}
+        if limit_s <= 0:
+            raise BadInput("planner_limit_s", limit_s, "more than 0")
+        if cores is not None and cores <= 0:
+            raise BadInput("cpu_limit", cores, "more than 0")
+        self._capacity, self._planner, self._limit_s, self.priorities = capacity, planner, limit_s, priorities or {}
+        self._cores = cores
+        self._notes: list[str] = []
+        self._noted: set[str] = set()
+        self.measured: Costs = {}  # the cores that partitions take, by their numbers; whoever measures sets it
+        self.used: Costs = {}  # those by which it planned last
+
+    def take_notes(self) -> list[str]:
+        """One line for each plan since the last call that the planner left to another."""
+        notes, self._notes = self._notes, []
+        return notes
 
     def restored_now(self, world: World) -> frozenset[int]:
         return frozenset(self.plan(world))
@@ -58,24 +84,56 @@ class QueryCentric(Recovery):
         back: dict[int, str | None] = {number: world.hosts[number] for number in world.down & world.hosts.keys()}
         lost = sorted(world.down - world.hosts.keys())
         room = self._room(world)
-        if not lost or not sum(room.values()):
+        if not lost or not any(each > 0 for each in room.values()):
             return back
-        problem = problem_of(world.layout, lost, float(sum(room.values())), self._priorities)
-        chosen = np.flatnonzero(self._planner(problem).partitions).tolist()
-        return back | self._seated(chosen, room)
+        return back | self._restored(world, lost, room)
 
-    def _room(self, world: World) -> Counter[str]:
-        """How many more partitions each worker can take."""
-        capacity = self._capacity or -(-world.partitions // world.slots)
-        room = Counter(dict.fromkeys(sorted(world.workers), capacity))
-        room.subtract(world.hosts.values())
-        return room
+    def _restored(self, world: World, lost: list[int], room: Mapping[str, float]) -> dict[int, str | None]:
+        """What is planned, and where it fits. Costs that differ may leave room that no partition fits: then less is
+        planned."""
+        capacity, costs = math.fsum(each for each in room.values() if each > 0), self._costs_in(world)
+        while True:
+            problem = problem_of(world.layout, lost, capacity, self.priorities, costs)
+            chosen = np.flatnonzero(self._plan(problem).partitions).tolist()
+            seats = seated(chosen, room) if costs is None else seated_by_cost(chosen, room, costs)
+            if seats is not None:
+                return seats
+            capacity *= LESS
 
-    def _seated(self, partitions: list[int], room: Counter[str]) -> dict[int, str | None]:
-        """Each goes to the worker with the most room (section 5), of several to the first by name."""
-        seats: dict[int, str | None] = {}
-        for number in partitions:
-            worker = max(room, key=room.__getitem__)
-            room[worker] -= 1
-            seats[number] = worker
-        return seats
+    def _plan(self, problem: RecoveryProblem) -> RecoveryPlan:
+        """The planner's plan; where it refuses, or has no proof in time, a quick planner plans as well."""
+        try:
+            plan = exact(problem, self._limit_s) if self._planner == EXACT else PLANNERS[self._planner](problem)
+        except BadInput as refusal:
+            self._notes.append(f"planner {FALLBACK} instead of {self._planner}: {refusal.value}, {refusal.allowed}")
+            return density_beam(problem)
+        if self._planner != EXACT or plan.optimal:
+            return plan
+        why = f"no proof within {self._limit_s:g} s"
+        self._notes.append(f"the better plan of {self._planner} and {FALLBACK}: {self._planner} had {why}")
+        return max(plan, density_beam(problem), key=lambda each: each.priority)
+
+    def _room(self, world: World) -> dict[str, float]:
+        """How much more each worker can take: partitions, or cores if costs are measured."""
+        costs = self._costs_in(world)
+        if costs is None:
+            return room_of(world, self._capacity or even_share(world))
+        return room_of(world, cast(float, self._cores), costs)
+
+    def _costs_in(self, world: World) -> Costs | None:
+        """The cores that each partition takes; None before any is measured, and if each is to cost the same."""
+        if self._cores is None or not self.measured:
+            return None
+        usual = max(math.fsum(self.measured.values()) / len(self.measured), LEAST_COST)
+        known = {number: self.measured.get(number, usual) for number in range(world.partitions)}
+        for number, cost in known.items():
+            if cost > self._cores:
+                name = world.layout.partitions[number].name
+                self._note(f"{name} takes {cost:.2g} cores and a slot may take {self._cores:g}: it has one to itself")
+        self.used = {number: min(max(cost, LEAST_COST), self._cores) for number, cost in known.items()}
+        return self.used
+
+    def _note(self, line: str) -> None:
+        if line not in self._noted:
+            self._noted.add(line)
+            self._notes.append(line)

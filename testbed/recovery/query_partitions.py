@@ -37,10 +37,15 @@ def available(layout: Layout, down: Collection[int]) -> frozenset[str]:
 
 
 def problem_of(
-    layout: Layout, failed: Collection[int], capacity: float, priorities: Mapping[str, float]
+    layout: Layout,
+    failed: Collection[int],
+    capacity: float,
+    priorities: Mapping[str, float],
+    costs: Mapping[int, float] | None = None,
 ) -> RecoveryProblem:
-    """Which of the failed partitions to restore, as a problem for the planners; each costs 1.
+    """Which of the failed partitions to restore, as a problem for the planners.
 
+    costs        of partitions, in the unit of the capacity; by default each costs 1
     priorities   of queries by the name of their sink or of their output partition; of the others, 1
     """
     mask = np.zeros(len(layout.partitions), dtype=bool)
@@ -55,7 +60,7 @@ def problem_of(
         failed=mask,
         queries=tuple(hit),
         needs=sparse.csr_array((np.ones(rows.size), (rows, columns)), (len(hit), len(failed))),
-        costs=np.ones(len(failed)),
+        costs=np.array([1.0 if costs is None else costs[number] for number in np.flatnonzero(mask).tolist()]),
         priorities=np.array([priority_of(name, priorities) for name in hit], dtype=float),
         feeds=sparse.csr_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape),
         capacity=capacity,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from testbed.core.recovery import Recovery, World
+from testbed.recovery.seating import even_share, room_of, seated
 
 
 class Blocking(Recovery):
@@ -11,6 +14,21 @@ class Blocking(Recovery):
 
     name = "blocking"
     partial = True
+
+    def __init__(self, by_room: bool = False) -> None:
+        """`by_room`: partitions go where room is, as under `query-centric`, and wait until as many workers are there
+        as at the start. Otherwise each goes to its own slot, which takes partitions of every operator."""
+        self._by_room = by_room
+
+    def plan(self, world: World) -> Mapping[int, str | None]:
+        if not self._by_room:
+            return super().plan(world)
+        if len(world.workers) < world.slots:
+            return {}
+        # After an object could not be read, those that are alive go back, too: where they are.
+        back: dict[int, str | None] = {number: world.hosts[number] for number in world.down & world.hosts.keys()}
+        back |= seated(sorted(world.down - world.hosts.keys()), room_of(world, even_share(world)))
+        return back
 
     def restored_now(self, world: World) -> frozenset[int]:
         return world.down if world.down <= world.placed else frozenset()

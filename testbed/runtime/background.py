@@ -18,14 +18,15 @@ class Results:
     """What threads have done, to be dealt with in the slot's own thread, which it wakes."""
 
     def __init__(self, selector: selectors.BaseSelector) -> None:
-        self._done: queue.SimpleQueue[tuple[Future, Then]] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[Future[Any], Then]] = queue.SimpleQueue()
         self._selector = selector
         self._bell, self._heard = socket.socketpair()
         self._heard.setblocking(False)
         self._bell.setblocking(False)
         selector.register(self._heard, selectors.EVENT_READ, self._on_bell)
 
-    def put(self, done: Future, then: Then) -> None:
+    def put(self, done: Future[Any], then: Then) -> None:
+        """Hand over what a thread has done; called in any thread. `then` is called in the slot's own."""
         self._done.put((done, then))
         self._ring()
 
@@ -60,6 +61,7 @@ class Background:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
 
     def submit(self, job: Job, then: Then) -> None:
+        """Do a job after those before it, and call `then` with what it returns in the slot's thread."""
         self._pool.submit(job).add_done_callback(lambda done: self._results.put(done, then))
 
     def close(self) -> None:

@@ -32,6 +32,7 @@ class Greeting:
         self.size = self._layout.size
 
     def of(self, token: bytes, *numbers: int) -> bytes:
+        """The bytes of the greeting; raises `struct.error` for numbers that do not fit their formats."""
         return self._layout.pack(self._whom, token, *numbers)
 
     def may_begin_with(self, data: bytes) -> bool:
@@ -88,6 +89,7 @@ class Entrance:
             self._see_off(stranger)
 
     def close(self) -> None:
+        """End all connections that have not been handed on, and stop listening."""
         for stranger in list(self._strangers):
             self.leave(stranger).close()
         if self._resume_s is None:
@@ -126,6 +128,7 @@ class Entrance:
         return stranger.connection
 
     def knows(self, stranger: _Stranger) -> bool:
+        """Whether a stranger is still here."""
         return stranger in self._strangers
 
     def _receive(self, connection: socket.socket) -> None:

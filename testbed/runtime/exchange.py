@@ -51,10 +51,12 @@ class Exchange:
         """Credit has arrived for a partition that is here."""
         self._at(self._layout.channels[grant.channel].sender, Partition.on_credit, grant)
 
-    def send(self, frame: Frame) -> None:
-        """A partition sends a frame."""
+    def send(self, frame: Frame, to_copy: bool = False) -> None:
+        """A partition sends a frame, to the receiver or to its copy, if it still has one."""
         receiver = self._layout.channels[frame.channel].receiver
-        slot = self._seat_of(receiver)
+        slot = self._peers.copies.get(receiver) if to_copy else self._seat_of(receiver)
+        if slot is None:
+            return
         if slot == self._peers.mine:
             self._at(receiver, Partition.on_frame, frame)
         else:

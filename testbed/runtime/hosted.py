@@ -17,18 +17,19 @@ from testbed.runtime.job import Job
 At: TypeAlias = Callable[..., None]
 
 
-class Timed:
+class Timed(Partition):
     """Of a partition: reports the duration of each of its checkpoints [s] to `on_checkpoint_time`."""
 
     on_checkpoint_time: Callable[[float], None]
 
     def checkpoint(self, number: int | None = None, forced: bool = False) -> None:
+        """Take a checkpoint, as the partition does, and report how long that took."""
         begun_s = time.perf_counter()
         super().checkpoint(number, forced)
         self.on_checkpoint_time(time.perf_counter() - begun_s)
 
 
-class TimedPartition(Timed, Partition):
+class TimedPartition(Timed):
     """A partition that processes messages as they come."""
 
 
@@ -80,8 +81,8 @@ class Hosted:
         common = self._layouts[number], len(self._layouts), self._schemas, job.protocol_class, job.limits
         partition: TimedPartition | TimedBatchedPartition | TimedLoggedPartition
         if keeps_log(self._layouts[number], job.protocol_class):
-            saving = {"policy": job.saving.policy, "budget": PacedBudget(job.saving.pace)}
-            partition = TimedLoggedPartition(*common, job.batching, **saving)
+            budget = PacedBudget(job.saving.pace)
+            partition = TimedLoggedPartition(*common, job.batching, policy=job.saving.policy, budget=budget)
         elif job.protocol_class.by_batch:
             partition = TimedBatchedPartition(*common, job.batching)
         else:
@@ -89,6 +90,11 @@ class Hosted:
         partition.on_checkpoint_time = self._add_checkpoint_time
         self._partitions[number] = partition
         return partition
+
+    def remove(self, number: int) -> None:
+        """A copy is of no more use."""
+        self._partitions.pop(number, None)
+        self._awake.pop(number, None)
 
     def restored(self, number: int) -> Partition | None:
         """The partition if it is here and was restored once; None otherwise."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from testbed.core.control import Go, Restore, Stored, ToCoordinator, ToPartition
+from testbed.core.control import Dismiss, Go, Promote, Restore, Stored, ToCoordinator, ToPartition
 from testbed.core.effects import Grant, PartitionEffect, Publish, PublishTentative, Send, Store, Tell, Write
 from testbed.core.frames import Frame
 from testbed.core.layout import Layout
@@ -72,9 +72,13 @@ class Hosting:
         if isinstance(message, Restore):
             partition = self._hosted[number] if number in self._hosted else self._host(number)
             self._restoring.begin(partition, message)
+        elif isinstance(message, Dismiss):
+            self._dismiss(number)
         elif number in self._hosted and not self._restoring.put_off(number, message):
             if isinstance(message, Go) and self._on_own_time:
                 self._timers.start(time.monotonic())
+            if isinstance(message, Promote):
+                self._open_output(self._hosted[number])
             self._at(number, Partition.on_order, message)
 
     def on_frame(self, frame: Frame) -> None:
@@ -133,6 +137,16 @@ class Hosting:
         self._hosted.clear()
         self._exchange.end()
 
+    def _dismiss(self, number: int) -> None:
+        """A copy is of no more use; a partition that takes its place here will be restored."""
+        self._restoring.cancel([number])
+        self._inputs.close_one(number)
+        self._hosted.remove(number)
+
+    def _open_output(self, partition: Partition) -> None:
+        if isinstance(partition.layout.element, Sink):
+            self._outputs.open(partition.layout)
+
     def _host(self, number: int) -> Partition:
         partition = self._hosted.make(number)
         if isinstance(partition.layout.element, Source):
@@ -176,10 +190,10 @@ class Hosting:
 
     def _restore(self, partition: Partition, message: Restore, found: ReadBack, since: list[ToPartition]) -> None:
         self._storing.restart(partition.number)
-        if isinstance(partition.layout.element, Sink):
-            self._outputs.open(partition.layout)
         partition.restore(message, found.objects, found.rebuilt)
-        self._catching_up.begin(partition, found)
+        if not message.muted:
+            self._open_output(partition)
+            self._catching_up.begin(partition, found)
         self._carry_out(partition)
         self._hosted.wake(partition.number)
         for each in since:
@@ -194,8 +208,8 @@ class Hosting:
     def _do(self, partition: Partition, effect: PartitionEffect) -> None:
         number = partition.number
         match effect:
-            case Send(frame):
-                self._exchange.send(frame)
+            case Send(frame, to_copy):
+                self._exchange.send(frame, to_copy)
             case Grant():
                 self._exchange.grant(effect)
             case Store():

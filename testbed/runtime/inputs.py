@@ -27,6 +27,13 @@ class Inputs:
         self._sources[source.number] = source
         self._feeds[source.number] = feed_of(self._job, source.layout)
 
+    def close_one(self, number: int) -> None:
+        """This source is not hosted any more; nothing happens if it never was."""
+        feed = self._feeds.pop(number, None)
+        self._sources.pop(number, None)
+        if feed is not None:
+            feed.close()
+
     def read(self, source: Partition) -> Read | None:
         """The next input of a source; None if there is nothing yet."""
         position, until = source.next_input

@@ -27,6 +27,7 @@ class Janitor:
         self._sweeps: deque[Sweep] = deque()
 
     def delete(self, keys: tuple[str, ...]) -> None:
+        """Delete the objects with these keys; returns at once."""
         self._thread.submit(self._clean, keys, None)
 
     def sweep(self, sweep: Sweep) -> None:

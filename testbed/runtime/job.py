@@ -20,9 +20,10 @@ from testbed.output_log.in_parts import in_parts
 from testbed.output_log.policies import Saving
 from testbed.protocols import Protocol, by_name
 from testbed.queries import TestbedWorkload, dataflow
-from testbed.recovery import QueryCentric
+from testbed.recovery import Blocking, PartiallyActive, QueryCentric
 from testbed.recovery import by_name as strategy_by_name
-from testbed.recovery.query_centric import BEST_DENSITY
+from testbed.recovery.partially_active import standby_needed
+from testbed.recovery.query_centric import BEST_DENSITY, PLANNING_S
 from testbed.stores.store import DirectoryStore, ObjectStore
 from workloads.topics import INPUT, OUTPUT, TENTATIVE_OUTPUT
 
@@ -86,10 +87,14 @@ class Job(TypedJson):
     slots                   tasks that host partitions
     standby                 tasks more, which take the place of those that are lost
     parallelism             partitions of the input, so of each source, and of each operator unless the workload says it
+    replication_ratio       of `partially-active`: the share of partitions that have an active copy
+    replication_planner     and what chooses them (`models/replication`)
     domains                 the failure domains of hosts, by their addresses, as far as they are known
     recovery                the strategy by which lost partitions are brought back (`testbed.recovery`)
     tentative               whether partitions go on without the input of those that are down
     planner, capacity       of recovery query-centric: `testbed.recovery.query_centric`
+    planner_limit_s         and
+    cpu_limit               its limit_s and cores
     chaining                whether sources do what maps and filters behind them would do
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
     batch_length_s          by batches: what a batch covers of the time at which records were due
@@ -108,11 +113,15 @@ class Job(TypedJson):
     output: OutputSpec
     store: str
     standby: int = 0
+    replication_ratio: float = 0.5
+    replication_planner: str = "structure-aware"
     domains: dict[str, str] = field(default_factory=dict)
     recovery: str = Global.name
     tentative: bool = False
     planner: str = BEST_DENSITY
+    planner_limit_s: float = PLANNING_S
     capacity: int | None = None
+    cpu_limit: float | None = None
     chaining: bool = True
     batch_length_s: float = 0.25
     checkpoint_interval_s: float = 5.0
@@ -126,7 +135,7 @@ class Job(TypedJson):
         for name in ("slots", "parallelism", "checkpoint_interval_s", "batch_length_s", "silence_limit_s"):
             if getattr(self, name) <= 0:
                 raise BadInput(name, getattr(self, name), "more than 0")
-        if self.parallelism < self.slots and self.strategy is not QueryCentric:
+        if self.parallelism < self.slots and self.strategy not in (Blocking, QueryCentric):
             raise BadInput("parallelism", self.parallelism, f"{self.slots} or more, so that every slot has work")
         if self.standby < 0:
             raise BadInput("standby", self.standby, "0 or more")
@@ -141,11 +150,20 @@ class Job(TypedJson):
             raise BadInput("input.rate", self.input.rate, "more than 0")
         layout = self.layout()
         self.protocol_class.check(layout)
+        strategy = self.brought_back_by()
         if self.strategy is QueryCentric:
             self._check_capacity(len(layout.partitions))
+        self._require_standby(layout, len(strategy.copied(layout)))
+
+    def _require_standby(self, layout: Layout, copies: int) -> None:
+        needed = standby_needed(layout, self.slots, copies)
+        if self.standby < needed:
+            allowed = f"{needed} or more: so many slots take the copies of ratio {self.replication_ratio:g}"
+            raise BadInput("standby", self.standby, allowed)
 
     @property
     def protocol_class(self) -> type[Protocol]:
+        """The class of the protocol; raises `BadInput` for an unknown name."""
         return by_name(self.protocol)
 
     @property
@@ -154,15 +172,18 @@ class Job(TypedJson):
         return strategy_by_name(self.recovery)
 
     def brought_back_by(self) -> Recovery:
-        """The recovery strategy with its parameters."""
-        if self.strategy is not QueryCentric:
-            return self.strategy()
-        priorities = self.workload.query_priorities if isinstance(self.workload, HashtagsSpec) else {}
-        return QueryCentric(self.capacity, self.planner, priorities)
+        """The recovery strategy with its parameters; raises `BadInput`."""
+        if self.strategy is PartiallyActive:
+            return PartiallyActive(self.replication_ratio, self.replication_planner)
+        if self.strategy is Blocking:
+            return Blocking(by_room=self.parallelism < self.slots)
+        if self.strategy is QueryCentric:
+            priorities = self.workload.query_priorities if isinstance(self.workload, HashtagsSpec) else {}
+            return QueryCentric(self.capacity, self.planner, priorities, self.planner_limit_s, self.cpu_limit)
+        return self.strategy()
 
     def _check_capacity(self, partitions: int) -> None:
         """Raises `BadInput` if the dataflow could not even start whole."""
-        self.brought_back_by()
         if self.capacity is not None and self.capacity * self.slots < partitions:
             least = -(-partitions // self.slots)
             raise BadInput("capacity", self.capacity, f"{least} or more, to start {partitions} partitions")

@@ -13,7 +13,7 @@ from testbed.core.effects import Grant
 from testbed.core.frames import Frame, FrameReader
 from testbed.runtime.entrance import Entrance, Fields, Greeting
 from testbed.runtime.messages import NOBODY, Peers
-from testbed.runtime.wire import Link, WireError, begin_connecting
+from testbed.runtime.wire import Address, Link, WireError, begin_connecting
 
 PEER = Greeting(b"AS-PEER\n", "II")  # the worker that speaks, and its slot
 CREDIT = struct.Struct("<III")
@@ -66,18 +66,21 @@ class Mesh:
         self._peers = NOBODY
 
     def on_clock(self, now_s: float) -> None:
+        """End the connections of strangers whose time is over [s, monotonic]."""
         self._entrance.on_clock(now_s)
 
     def close(self) -> None:
+        """End all connections and stop listening."""
         self.drop()
         self._entrance.close()
 
     def send(self, slot: int, data: bytes) -> None:
         """A frame for a partition of another slot; leaves with the next `flush`, or never if nobody has that slot."""
-        if self._peers.addresses[slot] is None:
+        address = self._peers.addresses[slot]
+        if address is None:
             return
         self.sent_bytes += len(data)
-        (self._sending.get(slot) or self._connect(slot)).send(data)
+        (self._sending.get(slot) or self._connect(slot, address)).send(data)
 
     def grant(self, slot: int, grant: Grant) -> None:
         """Credit for a channel from another slot; nothing happens if that is gone."""
@@ -85,14 +88,15 @@ class Mesh:
             self._receiving[slot].send(CREDIT.pack(grant.channel, grant.epoch, grant.frames))
 
     def flush(self) -> None:
+        """Send what the connections take now."""
         for link in (*self._sending.values(), *self._receiving.values()):
             link.flush()
 
     def _is_new(self, peers: Peers, slot: int) -> bool:
         return slot >= len(peers.workers) or peers.workers[slot] != self._peers.workers[slot]
 
-    def _connect(self, slot: int) -> Link:
-        connection = begin_connecting(self._peers.addresses[slot], self._host)
+    def _connect(self, slot: int, address: Address) -> Link:
+        connection = begin_connecting(address, self._host)
         credit = _CreditReader(self._on_grant, len(self._schemas))
         link = Link(self._selector, connection, credit.feed, lambda: self._on_broken(slot))
         link.send(PEER.of(self._token, self._peers.workers[self._peers.mine], self._peers.mine))

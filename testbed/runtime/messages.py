@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import get_args
 
 from testbed.core.shapes import decode_as
 from testbed.runtime.entrance import Greeting
@@ -31,6 +32,7 @@ class Peers:
     mine       which seat is yours; -1 for one that has none
     restored   the partitions that go back; the others go on
     moved      the seats of the partitions that are not in their slot
+    copies     the seats of the copies, by partition
     reached    by partition that goes back how far it has ever been (`Partition.progress`), as far as that is known
     """
 
@@ -40,6 +42,7 @@ class Peers:
     mine: int
     restored: tuple[int, ...]
     moved: dict[int, int] = field(default_factory=dict)
+    copies: dict[int, int] = field(default_factory=dict)
     reached: dict[int, dict[int, int]] = field(default_factory=dict)
 
 
@@ -119,6 +122,7 @@ class SlotStatus:
 
     tallies    by partition the counts of `progress.Tally`
     positions  of sources: where they read on
+    copied     of copies of sources: where they read on
     finished   the sinks that hold nothing back, and have seen the end of everything unless a cycle hides it
     ended      whether its sources have read everything
     caught_up  whether its partitions are where they were before they were restored
@@ -148,6 +152,7 @@ class SlotStatus:
     caught_up: bool = False
     holding: bool = False
     counts: Counts = field(default_factory=Counts)
+    copied: dict[int, int] = field(default_factory=dict)
     progress: dict[int, dict[int, int]] = field(default_factory=dict)
     loaded: tuple[Loaded, ...] = ()
     reached: tuple[Reached, ...] = ()
@@ -162,10 +167,11 @@ class Failed:
 
 
 SlotMessage = Hello | Peers | Broken | Stop | Drain | Count | SlotStatus | Failed
-_KINDS = {kind.__name__: kind for kind in SlotMessage.__args__}
+_KINDS: dict[str, type[SlotMessage]] = {kind.__name__: kind for kind in get_args(SlotMessage)}
 
 
 def encode(message: SlotMessage) -> bytes:
+    """The message in JSON, as `decode` reads it."""
     return json.dumps([type(message).__name__, vars(message)], separators=(",", ":"), default=vars).encode()
 
 

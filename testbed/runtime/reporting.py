@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from testbed.core.by_batch.partition import is_muted
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition
 from testbed.operators import Sink, Source
@@ -41,11 +42,13 @@ class Reporting:
 
     def status(self, idle_s: float) -> SlotStatus:
         """What there is to tell now; what was stored is told once."""
-        here = [each for each in self._hosted if each.epoch >= 0]
+        restored = [each for each in self._hosted if each.epoch >= 0]
+        here = [each for each in restored if not is_muted(each)]
         return SlotStatus(
             epoch=self._exchange.epoch,
             tallies={each.number: vars(each.tally) for each in here},
             positions={each.number: each.position for each in here if isinstance(each.layout.element, Source)},
+            copied={e.number: e.position for e in restored if is_muted(e) and isinstance(e.layout.element, Source)},
             finished=tuple(each.number for each in here if self._is_finished(each)),
             kept=self._storing.take_kept(),
             sent_bytes=self._exchange.sent_bytes,

@@ -23,4 +23,5 @@ class RunSecret:
 
     @classmethod
     def draw(cls) -> RunSecret:
+        """A new secret, from the system's random numbers."""
         return cls(secrets.token_bytes(TOKEN_BYTES), secrets.token_bytes(KEY_BYTES))

@@ -7,39 +7,36 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from experiments.errors import EnvironmentFailure
 from journal.events.testbed import (
-    Committed,
     Draining,
-    EpochReady,
     Finished,
     GuestRefused,
     Recovering,
     Report,
-    RoundStarted,
-    RoundStored,
     RunPhase,
     SlotFailed,
     WorkerJoined,
     WorkerLost,
 )
 from journal.writer import Journal
-from testbed.core.checkpoints import Line
-from testbed.core.control import Go, Restore, Round, Stored, decode_message, encode_message
+from testbed.core.control import Stored, decode_message, encode_message
 from testbed.core.coordinator import Coordinator, Phase
-from testbed.core.effects import Delete, Order, Sweep
+from testbed.core.effects import Delete, Order, Placed, Sweep
 from testbed.core.shapes import UnknownMessage
-from testbed.operators import Sink, Source
+from testbed.operators import Sink
+from testbed.recovery import QueryCentric
+from testbed.runtime.course import Course
 from testbed.runtime.entrance import Entrance, Fields
+from testbed.runtime.guest import Guest
 from testbed.runtime.janitor import Janitor
 from testbed.runtime.job import Job
+from testbed.runtime.measured_costs import MeasuredCosts
 from testbed.runtime.messages import (
     SLOT,
     Broken,
     Count,
-    Drain,
     Failed,
     Hello,
     Peers,
@@ -47,13 +44,14 @@ from testbed.runtime.messages import (
     SlotStatus,
     Stop,
     decode,
-    encode,
 )
 from testbed.runtime.milestones import Milestones
 from testbed.runtime.missing_input import MissingInput
+from testbed.runtime.source_ends import SourceEnds
 from testbed.runtime.stillness import Stillness
 from testbed.runtime.vetting import Vetting
-from testbed.runtime.wire import NO_PARTITION, Address, BlockReader, Link, WireError, block, turn
+from testbed.runtime.waiting_queries import WaitingQueries
+from testbed.runtime.wire import NO_PARTITION, Address, block, turn
 
 PROGRESS_S, TURN_S = 0.5, 0.02
 DRAINING_ROUND_S = 0.25
@@ -71,27 +69,6 @@ class _Break:
     worker: str
 
 
-class Guest:
-    """A connection that gave the greeting of the run, and the slot at its other end once it has said hello."""
-
-    def __init__(self, server: Server, connection: socket.socket, serial: int) -> None:
-        self.name, self.serial, self.hello, self.status = f"slot-{serial}", serial, None, SlotStatus(-1)
-        self.heard_s = time.monotonic()
-        self._server, self._blocks = server, BlockReader()
-        self.link = Link(server.selector, connection, self._on_bytes, partial(server.lose, self, "connection ended"))
-
-    def say(self, message: SlotMessage) -> None:
-        self.link.send(block(NO_PARTITION, encode(message)))
-
-    def _on_bytes(self, data: bytes) -> None:
-        self.heard_s = time.monotonic()
-        try:
-            for partition, content in self._blocks.feed(data):
-                self._server.hear(self, partition, content)
-        except (WireError, UnknownMessage) as error:
-            self._server.refuse(self, str(error))
-
-
 class Server:
     """Runs a `Coordinator` for slots that connect to `address` and greet with the run's token; the journal gets
 
@@ -103,6 +80,7 @@ class Server:
     partition-loaded, -reached   a restored partition has its state again; it is as far as it was
     partitions-absent            others go on without the input of these; a partition does so from this batch
     and partition-tentative      until it is restored
+    queries-waiting, fell-back   queries that wait for room; a planner that left a plan to another
     ready                        whoever takes part in a recovery is ready, and goes on
     round-started, round-stored  of coordinated checkpoints
     slot-failed                  a slot's last words, when it ends by its own fault
@@ -128,16 +106,18 @@ class Server:
         self._entrance = Entrance(self.selector, host, SLOT, token, self._on_guest)
         self.address: Address = self._entrance.address
         self._guests: dict[str, Guest] = {}
-        self._named = self._ready_epoch = self._failures = 0
+        self._named = self._failures = 0
         self._broken: dict[Guest, _Break] = {}
         self._stillness = Stillness()
-        self._committed = self._coordinator.history.stable
+        self._course = Course(self._layout, self._coordinator, journal, self._tasks)
         self._milestones = Milestones(self._layout, journal)
+        self._costs = MeasuredCosts()
+        if isinstance(strategy, QueryCentric):
+            strategy.measured = self._costs.cores
+        self._waiting_queries = WaitingQueries(self._layout, self._coordinator, strategy, journal)
         self._missing_input = MissingInput(self._layout, self._coordinator, journal)
-        self._draining, self._held, self._ends = False, set[int](), dict[int, int]()
-        self._round: tuple[int, set[int]] = (0, set())
+        self._draining = SourceEnds(self._layout, self._coordinator, self._guests)
         self._next_round_s = self._next_progress_s = 0.0
-        self._sources = {each.number for each in self._layout.partitions if isinstance(each.element, Source)}
         self._sinks = {each.number for each in self._layout.partitions if isinstance(each.element, Sink)}
 
     def serve(self, stopping: Callable[[], bool]) -> bool:
@@ -149,8 +129,7 @@ class Server:
             turn(self.selector, TURN_S)
             self._on_clock(time.monotonic())
             self._carry_out()
-            if self._draining and not self._ends and self._coordinator.phase is Phase.RUNNING:
-                self._hold_sources()
+            self._draining.look()
             if self._layout.cyclic and self._coordinator.phase is Phase.RUNNING:
                 self._look_for_stillness()
             for guest in list(self._guests.values()):
@@ -162,13 +141,9 @@ class Server:
         return False
 
     def drain(self) -> None:
-        """Let the sources end where they are, so that the output becomes complete.
-
-        First all of them stop, once everything that ever was out has been made again. Those of one partition of the
-        input then end where the furthest of them is, also if they are restored in the meantime.
-        """
+        """Let the sources end where they are, so that the output becomes complete."""
         self._journal.record(Draining())
-        self._draining = True
+        self._draining.ask()
 
     def close(self) -> None:
         """Tell all slots that the run is over."""
@@ -183,7 +158,7 @@ class Server:
 
     def _on_guest(self, connection: socket.socket, numbers: Fields) -> None:
         self._named += 1
-        guest = Guest(self, connection, self._named)
+        guest = Guest(self.selector, connection, self._named, self)
         self._guests[guest.name] = guest
 
     def hear(self, guest: Guest, partition: int, content: bytes) -> None:
@@ -191,17 +166,16 @@ class Server:
         if partition != NO_PARTITION:
             if guest.hello is None:
                 raise UnknownMessage("a partition's message from somebody who has not said hello")
-            message = decode_message(content)
-            self._vetting.report(message)
+            message = self._vetting.report(decode_message(content))
             if isinstance(message, Stored):
                 is_current = message.epoch == self._coordinator.lives[message.checkpoint.partition]
                 is_progress = self._job.strategy.partial or self._coordinator.phase is Phase.RUNNING
                 if is_progress and is_current:
                     self._failures = 0  # what others stored while one failed is no progress if all wait for it
-                self._note_stored(message)
+                self._course.stored(message)
             self._missing_input.hear(message)
             self._coordinator.on_message(message)
-            self._note_committed()
+            self._course.look()
         else:
             self._on_slot_message(guest, decode(content))
 
@@ -220,6 +194,7 @@ class Server:
         if guest.hello is not None:
             had = tuple(self._name(number) for number in sorted(self._coordinator.placement.partitions_of(guest.name)))
             self._journal.record(WorkerLost(guest.name, guest.hello.task, why, had))
+            self._costs.forget(guest.name)
             self._coordinator.on_lost(guest.name)
 
     def _on_slot_message(self, guest: Guest, message: SlotMessage) -> None:
@@ -233,6 +208,7 @@ class Server:
             self._vetting.status(message)
             guest.status = message
             self._milestones.note(message)
+            self._costs.note(guest.name, message, guest.heard_s)
         elif isinstance(message, Broken) and message.epoch == self._coordinator.epoch:
             self._note_broken(guest, message)
 
@@ -273,7 +249,7 @@ class Server:
                     self.lose(guest, "its connection to another slot broke")
         if now_s >= self._next_round_s:
             interval_s = self._job.checkpoint_interval_s
-            self._next_round_s = now_s + (min(interval_s, DRAINING_ROUND_S) if self._draining else interval_s)
+            self._next_round_s = now_s + (min(interval_s, DRAINING_ROUND_S) if self._draining.asked else interval_s)
             self._coordinator.on_round_due()
         if now_s >= self._next_progress_s:
             self._next_progress_s = now_s + PROGRESS_S
@@ -301,93 +277,57 @@ class Server:
 
     def _carry_out(self) -> None:
         self._missing_input.look()
+        self._waiting_queries.look()
         for effect in self._coordinator.take_effects():
             match effect:
                 case Order(worker, partition, message):
-                    self._note_order(message)
+                    self._course.order(message)
                     if worker in self._guests:
                         self._guests[worker].link.send(block(partition, encode_message(message)))
                 case Delete(keys):
                     self._janitor.delete(keys)
                 case Sweep():
-                    self._begin_epoch(effect)
+                    self._begin_recovery(effect)
+                case Placed(epoch):
+                    self._course.placed(epoch)
+                    self._begin_epoch(epoch, (), {})
 
-    def _begin_epoch(self, sweep: Sweep) -> None:
+    def _begin_recovery(self, sweep: Sweep) -> None:
         line = self._coordinator.history.line
         numbers = {self._name(at.partition): at.number for at in line}
-        restored = tuple(sorted(sweep.partitions))
-        back = tuple(each.number for each in self._layout.partitions if each.name in sweep.partitions)
+        restored, promoted = sweep.partitions - sweep.promoted, tuple(sorted(sweep.promoted))
+        back = tuple(each.number for each in self._layout.partitions if each.name in restored)
         reached = self._milestones.reached(back)
         named = {self._name(number): {str(c): at for c, at in by.items()} for number, by in reached.items()}
-        self._journal.record(Recovering(sweep.epoch, numbers, self._sources_at(line), restored, named))
+        positions = self._course.sources_at(line)
+        self._journal.record(Recovering(sweep.epoch, numbers, positions, tuple(sorted(restored)), promoted, named))
         self._janitor.sweep(sweep)
-        hosts = self._coordinator.placement.hosts
-        seats = max(self._job.slots - 1, *hosts, 0) + 1  # there may be no host left by now
-        workers = [self._guests[hosts[seat]] if seat in hosts else None for seat in range(seats)]
-        addresses = tuple(None if each is None else each.hello.address for each in workers)
+        self._begin_epoch(sweep.epoch, back, reached)
+
+    def _begin_epoch(self, epoch: int, back: tuple[int, ...], reached: dict[int, dict[int, int]]) -> None:
+        """Tell the workers where everybody is, before the orders of this epoch; these partitions go back, and how far
+        they were."""
+        placement, copies = self._coordinator.placement, self._coordinator.copies
+        seats_of = {name: seat for seat, name in placement.hosts.items()}
+        copied = {number: seats_of[each.worker] for number, each in copies.of.items()}
+        seats = max(self._job.slots - 1, *placement.hosts, 0) + 1  # there may be no host left by now
+        workers = [self._guests[placement.hosts[seat]] if seat in placement.hosts else None for seat in range(seats)]
+        addresses = tuple(None if each is None or each.hello is None else each.hello.address for each in workers)
         serials = tuple(0 if each is None else each.serial for each in workers)
-        moved = self._coordinator.placement.moved
         for seat, worker in enumerate(workers):
             if worker is not None:
-                worker.say(Peers(sweep.epoch, addresses, serials, seat, back, moved, reached))
-        self._held.clear()
-        if self._ends:  # before any source goes on
-            self._tell_all_to_drain()
+                worker.say(Peers(epoch, addresses, serials, seat, back, placement.moved, copied, reached))
+        self._draining.on_epoch()
 
-    # What the journal gets.
+    # What slots have told.
 
-    def _note_order(self, message: object) -> None:
-        if isinstance(message, Go) and message.epoch != self._ready_epoch:
-            self._ready_epoch = message.epoch
-            executors = [guest.hello.task for guest in self._guests.values() if guest.hello is not None]
-            self._journal.record(EpochReady(message.epoch, tuple(sorted(executors))))
-        elif isinstance(message, Round) and message.number != self._round[0]:
-            self._round = (message.number, {each.number for each in self._layout.partitions})
-            self._journal.record(RoundStarted(message.epoch, message.number))
-        elif isinstance(message, Restore):
-            self._round = (self._round[0], set())
-
-    def _note_stored(self, message: Stored) -> None:
-        number, awaited = self._round
-        if message.checkpoint.number == number and message.epoch == self._coordinator.epoch and awaited:
-            awaited.discard(message.checkpoint.partition)
-            if not awaited:
-                self._journal.record(RoundStored(message.epoch, number))
-
-    def _note_committed(self) -> None:
-        history = self._coordinator.history
-        if history.stable is not self._committed and history.is_published:
-            self._committed = history.stable
-            self._journal.record(Committed(self._sources_at(history.covered(history.stable))))
-
-    def _sources_at(self, line: Line) -> dict[str, int]:
-        return {self._name(at.partition): at.position for at in line if at.partition in self._sources}
+    def _tasks(self) -> list[int]:
+        return [guest.hello.task for guest in self._guests.values() if guest.hello is not None]
 
     def _positions(self) -> dict[str, int]:
         """Where the sources are."""
         statuses = [guest.status for guest in self._hosting_guests()]
         return {self._name(number): at for each in statuses for number, at in each.positions.items()}
-
-    def _tell_all_to_drain(self) -> None:
-        for guest in self._guests.values():
-            guest.say(Drain(self._ends))
-
-    def _hold_sources(self) -> None:
-        """Tell the slots to stop their sources; once all have, decide where they end."""
-        guests = self._hosting_guests()
-        if not all(each.status.epoch == self._coordinator.epoch and each.status.caught_up for each in guests):
-            return
-        if not all(each.status.holding for each in guests):
-            for guest in guests:
-                if guest.serial not in self._held:
-                    self._held.add(guest.serial)
-                    guest.say(Drain({}))
-            return
-        for guest in guests:
-            for number, at in guest.status.positions.items():
-                index = self._layout.partitions[number].index
-                self._ends[index] = max(at, self._ends.get(index, at))
-        self._tell_all_to_drain()
 
     def _tell_progress(self) -> None:
         statuses = [guest.status for guest in self._hosting_guests()]

@@ -86,8 +86,8 @@ class Files(Outlet):
         with scratch.open("wb") as file, pa.ipc.new_stream(file, batches[0].schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
-        with scratch.open("rb") as file:
-            os.fsync(file.fileno())
+        with scratch.open("rb") as written:
+            os.fsync(written.fileno())
         scratch.replace(path)
 
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from experiments.errors import EnvironmentFailure
 from experiments.waiting import retry
-from testbed.core.control import ToCoordinator, decode_message, encode_message
+from testbed.core.control import ToCoordinator, ToPartition, decode_message, encode_message
 from testbed.core.frames import CorruptFrame
 from testbed.core.shapes import UnknownMessage
 from testbed.runtime.background import Background, Results
@@ -46,7 +46,7 @@ class Slot:
         host = own_address(coordinator)
         self._selector = selectors.DefaultSelector()
         self._results = Results(self._selector)
-        self._threads = [Background(self._results, "store"), Background(self._results, "outlet")]
+        self._threads = (Background(self._results, "store"), Background(self._results, "outlet"))
         self._session, self._coordinator = SessionState.CUT_OFF, coordinator
         layout = job.layout()
         schemas = [channel.schema for channel in layout.channels]
@@ -108,8 +108,10 @@ class Slot:
         for partition, content in self._blocks.feed(data):
             if partition == NO_PARTITION:
                 self._on_message(decode(content))
+            elif isinstance(message := decode_message(content), ToPartition):
+                self._hosting.order(partition, message)
             else:
-                self._hosting.order(partition, decode_message(content))
+                raise UnknownMessage(f"a {type(message).__name__}, which only a partition says")
 
     def _on_message(self, message: SlotMessage) -> None:
         if isinstance(message, Stop):
@@ -166,4 +168,5 @@ def own_address(coordinator: Address) -> str:
     if "SPARK_LOCAL_IP" in os.environ:
         return os.environ["SPARK_LOCAL_IP"]
     with socket.create_connection(coordinator, CONNECT_S) as connection:
-        return connection.getsockname()[0]
+        address: str = connection.getsockname()[0]
+        return address

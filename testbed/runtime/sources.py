@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from experiments.ppa_queries import IncidentsSpec, Top100Spec
 from experiments.window_tree import WindowTreeSpec
 from experiments.workloads import NexmarkSpec, ReachabilitySpec
 from testbed.core.layout import PartitionLayout
+from testbed.operators import Source
 from testbed.queries import TestbedWorkload
 from testbed.runtime.job import InputKind, Job
 from workloads.cec_prices import prices
@@ -86,7 +87,7 @@ class Generated(Feed):
 
 def maker_of(spec: TestbedWorkload, schedule: Schedule, layout: PartitionLayout) -> Make:
     """What makes the batch of a source from the events at positions `start` to before `stop`."""
-    kind, schema = layout.operator, layout.element.output
+    kind, schema = layout.operator, cast(Source, layout.element).output
     if isinstance(spec, ReachabilitySpec):
         return lambda start, stop: graph_events(spec, kind, start, stop)
     if isinstance(spec, WindowTreeSpec):

@@ -7,15 +7,18 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from typing import Protocol, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.json as pj
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from experiments.errors import AftershockError, EnvironmentFailure
+from experiments.errors import AftershockError, BadInput, EnvironmentFailure
 from experiments.waiting import Deadline
+from infra.broker import Broker
 from testbed.core.layout import PartitionLayout
+from testbed.operators import Source
 from testbed.queries import as_messages
 from testbed.runtime.job import Job, JobInput
 from testbed.runtime.sinks import Outlet, Superseded
@@ -34,6 +37,19 @@ HOPELESS = (KafkaError.MSG_SIZE_TOO_LARGE,)
 FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 
 
+class Received(Protocol):
+    """A message that was read without an error: librdkafka's type allows for messages that lack all of this."""
+
+    def offset(self) -> int:
+        """Its place in the partition of the topic."""
+
+    def timestamp(self) -> tuple[int, int]:
+        """The kind of its time, and the time [ms]."""
+
+    def value(self) -> bytes:
+        """What it says."""
+
+
 class KafkaEvents(Feed):
     """Events of one kind in a partition of the topic; the position is the offset. A thread reads ahead, but not far.
 
@@ -42,10 +58,13 @@ class KafkaEvents(Feed):
 
     def __init__(self, job: Job, layout: PartitionLayout) -> None:
         self._input, self._partition, self._partitions = job.input, layout.index, job.parallelism
-        self._schema, self._opening = layout.element.output, opening(layout.operator.removesuffix("s")).encode()
+        self._schema, self._opening = (
+            cast(Source, layout.element).output,
+            opening(layout.operator.removesuffix("s")).encode(),
+        )
         events = job.input.events
         self._end = None if events is None else (events - layout.index + job.parallelism - 1) // job.parallelism
-        self._following, self._left = -1, list[Message]()
+        self._following, self._left = -1, list[Received]()
         self._reader: _Reader | None = None
 
     def read(self, position: int, until: int | None = None) -> Read | None:
@@ -60,7 +79,10 @@ class KafkaEvents(Feed):
             return None
         here = [each for each in found if until is None or each.offset() < until]
         self._left = found[len(here) :]
-        self._following = here[-1].offset() + 1 if here else until
+        if here:
+            self._following = here[-1].offset() + 1
+        elif until is not None:
+            self._following = until
         if self._following <= position:
             return None
         messages = [each for each in here if each.offset() >= position]
@@ -71,7 +93,7 @@ class KafkaEvents(Feed):
             self._reader.close()
             self._reader, self._left = None, []
 
-    def _batch(self, messages: list[Message]) -> pa.RecordBatch | None:
+    def _batch(self, messages: list[Received]) -> pa.RecordBatch | None:
         wanted = [each for each in messages if each.value().startswith(self._opening)]
         if not wanted:
             return None
@@ -93,13 +115,13 @@ class _Reader(threading.Thread):
 
     def __init__(self, topic: JobInput, partition: int, offset: int, end: int | None) -> None:
         super().__init__(name=f"input-{partition}", daemon=True)
-        self._consumer = Consumer({**topic.broker.for_librdkafka(), "group.id": "aftershock-dataflow", **READING})
+        self._consumer = Consumer({**_reach(topic.broker), "group.id": "aftershock-dataflow", **READING})
         self._consumer.assign([TopicPartition(topic.topic, partition, offset)])
-        self._ready: queue.Queue[list[Message] | EnvironmentFailure] = queue.Queue(MOST_WAITING)
+        self._ready: queue.Queue[list[Received] | EnvironmentFailure] = queue.Queue(MOST_WAITING)
         self._topic, self._end, self._closing = topic.topic, end, threading.Event()
         self.start()
 
-    def take(self) -> list[Message] | None:
+    def take(self) -> list[Received] | None:
         """Messages in order; None if there are none yet. Raises `EnvironmentFailure` if there can't be any."""
         try:
             found = self._ready.get_nowait()
@@ -115,8 +137,8 @@ class _Reader(threading.Thread):
     def run(self) -> None:
         while not self._closing.is_set():
             found = self._consumer.consume(MOST_MESSAGES, POLL_S)
-            errors = [each.error() for each in found if each.error() is not None]
-            messages = [each for each in found if each.error() is None]
+            errors = [error for each in found if (error := each.error()) is not None]
+            messages = cast(list[Received], [each for each in found if each.error() is None])
             if self._end is not None:
                 messages = [each for each in messages if each.offset() < self._end]
             if messages:
@@ -126,7 +148,7 @@ class _Reader(threading.Thread):
                     self._put(EnvironmentFailure(f"the topic {self._topic}: {error}", "look at the broker"))
         self._consumer.close()
 
-    def _put(self, what: list[Message] | EnvironmentFailure) -> None:
+    def _put(self, what: list[Received] | EnvironmentFailure) -> None:
         while not self._closing.is_set():
             try:
                 self._ready.put(what, timeout=POLL_S)
@@ -179,25 +201,25 @@ class KafkaResults(Outlet):
     def _attempt(self, number: int, batches: Sequence[pa.RecordBatch]) -> KafkaError | None:
         """What failed; then the producer is gone, and what became of its transaction is found out by opening anew."""
         try:
-            if self._producer is None:
-                self._open()
+            producer = self._producer or self._open()
             if number > self._out:
-                self._transact(number, batches)
+                self._transact(producer, number, batches)
         except KafkaException as error:
             self._producer = None
-            return error.args[0]
+            refusal: KafkaError = error.args[0]
+            return refusal
         return None
 
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         if self._producer is None:
             place = {
-                **self._job.output.broker.for_librdkafka(),
+                **_reach(self._job.output.broker),
                 "enable.idempotence": True,
                 "delivery.report.only.error": True,
             }
             self._producer = Producer({**place, **WRITING, "on_delivery": self._on_refused})
         try:
-            self._send(batches)
+            self._send(self._producer, batches)
         except KafkaException as error:
             raise self._failure(error.args[0]) from error
         self._producer.flush()
@@ -210,8 +232,8 @@ class KafkaResults(Outlet):
     def _failure(self, cause: KafkaError) -> EnvironmentFailure:
         return EnvironmentFailure(f"the topic {self._topic}: {cause}", "look at the broker")
 
-    def _open(self) -> None:
-        place = self._job.output.broker.for_librdkafka()
+    def _open(self) -> Producer:
+        place = _reach(self._job.output.broker)
         own = {"transactional.id": self._name, "transaction.timeout.ms": round(LONGEST_TRANSACTION_S * 1000)}
         producer = Producer({**place, **WRITING, **own})
         producer.init_transactions(ANSWER_S)
@@ -220,28 +242,36 @@ class KafkaResults(Outlet):
         self._out, self._group = max(found.offset, 0), consumer.consumer_group_metadata()
         consumer.close()
         self._producer = producer
+        return producer
 
-    def _transact(self, number: int, batches: Sequence[pa.RecordBatch]) -> None:
-        self._producer.begin_transaction()
+    def _transact(self, producer: Producer, number: int, batches: Sequence[pa.RecordBatch]) -> None:
+        producer.begin_transaction()
         try:
-            self._send(batches)
+            self._send(producer, batches)
         except KafkaException:
-            self._producer.abort_transaction(ANSWER_S)  # says so if another has the sink: a record's error does not
+            producer.abort_transaction(ANSWER_S)  # says so if another has the sink: a record's error does not
             raise
         place = TopicPartition(self._topic, self._partition, number)
-        self._producer.send_offsets_to_transaction([place], self._group, ANSWER_S)
-        self._producer.commit_transaction(ANSWER_S)
+        producer.send_offsets_to_transaction([place], self._group, ANSWER_S)
+        producer.commit_transaction(ANSWER_S)
         self._out = number
 
-    def _send(self, batches: Sequence[pa.RecordBatch]) -> None:
+    def _send(self, producer: Producer, batches: Sequence[pa.RecordBatch]) -> None:
         for batch in batches:
             for key, value in as_messages(self._job.workload, batch, self._job.parallelism):
-                self._produce(key, value)
+                self._produce(producer, key, value)
 
-    def _produce(self, key: str, value: str) -> None:
+    def _produce(self, producer: Producer, key: str, value: str) -> None:
         while True:
             try:
-                self._producer.produce(self._topic, value, key, partition=self._partition)
+                producer.produce(self._topic, value, key, partition=self._partition)
                 return
             except BufferError:
-                self._producer.poll(POLL_S)
+                producer.poll(POLL_S)
+
+
+def _reach(broker: Broker | None) -> dict[str, str]:
+    """What librdkafka needs to reach the broker of a job; raises `BadInput` for a job without one."""
+    if broker is None:
+        raise BadInput("broker", None, "a broker, where events or results are those of a topic")
+    return broker.for_librdkafka()

@@ -11,7 +11,7 @@ from testbed.core.checkpoints import OUTSIDE, Checkpoint
 from testbed.core.control import Ready, Stored, ToCoordinator, ToPartition
 from testbed.core.layout import Layout
 from testbed.core.shapes import UnknownMessage
-from testbed.runtime.messages import Hello, SlotStatus
+from testbed.runtime.messages import Hello, Kept, Loaded, Reached, SlotStatus
 
 KEY = re.compile(r"(?P<owner>.+)/(?:state|log)-\d+-\d+")  # as `snapshots` names objects
 MOST_NUMBERED = 1 << 16
@@ -27,6 +27,7 @@ class Vetting:
         self._outputs = [{channel.id for channel in each.outputs} for each in layout.partitions]
 
     def hello(self, hello: Hello) -> None:
+        """Hold the address against IPv4 and the range of ports."""
         host, port = hello.address
         try:
             IPv4Address(host)
@@ -36,17 +37,20 @@ class Vetting:
             _refuse(f"the port {port}")
 
     def status(self, status: SlotStatus) -> None:
-        moments = (*status.kept, *status.loaded, *status.reached)
+        """Hold partitions, channels and ages against the dataflow."""
+        moments: tuple[Kept | Loaded | Reached, ...] = (*status.kept, *status.loaded, *status.reached)
         if any(not 0 <= each.age_s <= OLDEST_S for each in moments):
             _refuse(f"what was not in the last {OLDEST_S:g} s")
         told = (each.partition for each in moments)
-        for partitions in (status.tallies, status.positions, status.finished, status.progress, status.logs, told):
+        sources = status.positions, status.copied
+        for partitions in (status.tallies, *sources, status.finished, status.progress, status.logs, told):
             self._partitions(partitions)
         for number, progress in status.progress.items():
             if not progress.keys() <= (self._inputs[number] or {OUTSIDE}):
                 _refuse(f"the progress of {self._names[number]} on channels of others")
 
-    def report(self, message: ToCoordinator | ToPartition) -> None:
+    def report(self, message: ToCoordinator | ToPartition) -> ToCoordinator:
+        """The message, if its partitions, channels and objects are those of the dataflow."""
         if not isinstance(message, ToCoordinator):
             _refuse(f"a {type(message).__name__}, which only the coordinator says")
         if isinstance(message, Stored):
@@ -55,6 +59,7 @@ class Vetting:
             self._partitions([message.partition])
         if isinstance(message, Ready) and not message.arrived.keys() <= self._inputs[message.partition]:
             _refuse(f"what arrived at {self._names[message.partition]} on channels of others")
+        return message
 
     def _checkpoint(self, told: Checkpoint) -> None:
         self._partitions([told.partition])

@@ -47,6 +47,7 @@ class Link:
         selector.register(connection, selectors.EVENT_READ, self.on_event)
 
     def send(self, data: bytes) -> None:
+        """Queue bytes for the next `flush`; those for a connection that has ended are dropped."""
         if not self.closed:
             self._waiting.append(memoryview(data))
 

@@ -330,10 +330,12 @@ class Cluster:
     # What partitions ask of the world.
 
     def is_remote(self, channel: int) -> bool:
+        """Whether the ends of a channel are on two workers."""
         ends = self.layout.channels[channel]
         return self.nodes[ends.sender].layout.index != self.nodes[ends.receiver].layout.index
 
     def post(self, sender: _Node, message: MessageGroup) -> None:
+        """Send messages to the receiver of their channel, which gets them a hop later if it is on another worker."""
         channel = message.frame.channel
         receiver = self.nodes[self.layout.channels[channel].receiver]
         if self.is_remote(channel):
@@ -342,6 +344,7 @@ class Cluster:
             self._arrive(receiver, message)
 
     def give_credit(self, channel: int) -> None:
+        """Let the sender of a channel send one message more."""
         sender = self.nodes[self.layout.channels[channel].sender]
         sender.credit[channel] += 1
         sender.post(channel)

@@ -7,7 +7,8 @@
 from testbed.simulation.faults import CrashMoment, Fault
 from testbed.simulation.invariants import InvariantBroken
 from testbed.simulation.network import ContentChanged
-from testbed.simulation.run import Observer, Simulation, SimulationResult, Stuck
+from testbed.simulation.outcome import Observer, SimulationResult, Stuck
+from testbed.simulation.run import Simulation
 
 __all__ = [
     "ContentChanged",

@@ -91,9 +91,10 @@ class Invariants:
             raise InvariantBroken(f"checkpoint {checkpoint.number} is stored before output {waiting} is out")
 
     def check_restored(self, worker: Worker, number: int) -> None:
-        """A strategy that restores parts leaves exact survivors alone, unless something could not be read."""
-        partition = worker.partitions.get(number)
-        if partition is not None and not (isinstance(partition, BatchedPartition) and partition.tentative):
+        """A strategy that restores parts leaves exact survivors alone, unless something could not be read. A copy is
+        none, be it that it could not be made."""
+        there = worker.partitions.get(number)
+        if isinstance(there, BatchedPartition) and there.epoch >= 0 and not there.muted and not there.tentative:
             raise InvariantBroken(f"{self._layout.partitions[number].name} is restored and was not lost")
 
     def check_published(self, published: Counter[tuple], expected: Counter[tuple]) -> None:

@@ -17,7 +17,7 @@ class ContentChanged(AftershockError):
 
 
 class Network:
-    """Channels keep their order and delay as they like.
+    """Channels keep their order and delay as they like. One to a copy is a channel of its own.
 
     numbered   how many numbers of frames are known; with batches each names one content
     """
@@ -25,27 +25,28 @@ class Network:
     def __init__(self, layout: Layout, by_batch: bool, random: Random) -> None:
         self._by_batch, self._random = by_batch, random
         self._schemas = [channel.schema for channel in layout.channels]
-        self._frames: list[deque[Frame]] = [deque() for _ in layout.channels]
+        self._frames: list[deque[Frame]] = [deque() for _ in range(2 * len(layout.channels))]
         self._contents: dict[tuple[int, FrameKind, int], Frame] = {}
 
     @property
     def busy(self) -> list[int]:
-        """The channels on which something is under way."""
+        """Where something is under way: channels by their numbers, those to copies by numbers above all these."""
         return [channel for channel, frames in enumerate(self._frames) if frames]
 
     @property
     def numbered(self) -> int:
+        """How many numbers of frames are known."""
         return len(self._contents)
 
     def under_way(self, channel: int, epoch: int) -> int:
         """How many frames of an epoch are under way."""
-        return sum(frame.epoch == epoch for frame in self._frames[channel])
+        return sum(frame.epoch == epoch for frames in self._both(channel) for frame in frames)
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: Frame, to_copy: bool = False) -> None:
         """Raises `ContentChanged`."""
         if self._by_batch:
             self._compare(frame)
-        self._frames[frame.channel].append(self._through_the_wire(frame))
+        self._both(frame.channel)[to_copy].append(self._through_the_wire(frame))
 
     def deliver(self, channel: int) -> Frame:
         """The next frame of a channel arrives."""
@@ -53,10 +54,15 @@ class Network:
 
     def lose(self, channel: int, epoch: int) -> None:
         """The sender has crashed: of what it had sent in this epoch, the last frames may not have got out."""
-        frames = self._frames[channel]
+        sent = [frames for frames in self._both(channel) if any(frame.epoch == epoch for frame in frames)]
+        frames = sent[0] if sent else deque()
         for _ in range(self._random.randint(0, self.under_way(channel, epoch))):
             if frames[-1].epoch == epoch:
                 frames.pop()
+
+    def _both(self, channel: int) -> tuple[deque[Frame], deque[Frame]]:
+        """What is under way on a channel, and what to a copy of its receiver."""
+        return self._frames[channel], self._frames[channel + len(self._schemas)]
 
     def _compare(self, frame: Frame) -> None:
         """With batches a number names a content, in every life of the sender; what is tentative has no number."""

@@ -11,69 +11,55 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from random import Random
 
 import pyarrow as pa
 
-from experiments.errors import AftershockError
 from testbed.core.by_batch.cutting import Batching
-from testbed.core.by_batch.partition import BatchedPartition
-from testbed.core.checkpoints import Checkpoint, Line
-from testbed.core.control import Restore, Stored, TurnedTentative, Unreadable, decode_message, encode_message
+from testbed.core.by_batch.partition import BatchedPartition, is_muted
+from testbed.core.control import (
+    Dismiss,
+    Promote,
+    Restore,
+    Stored,
+    TurnedTentative,
+    Unreadable,
+    decode_message,
+    encode_message,
+)
 from testbed.core.coordinator import Coordinator, Phase
-from testbed.core.effects import Delete, Grant, Order, Publish, PublishTentative, Send, Store, Sweep, Tell, Write
+from testbed.core.effects import (
+    Delete,
+    Grant,
+    Order,
+    Placed,
+    Publish,
+    PublishTentative,
+    Send,
+    Store,
+    Sweep,
+    Tell,
+    Write,
+)
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition, PartitionLimits
-from testbed.core.progress import Tally
 from testbed.core.protocol import Protocol
 from testbed.core.recovery import Recovery
 from testbed.operators import Source
 from testbed.output_log.partition import LoggedPartition, keeps_log
 from testbed.output_log.policies import OpensOnly, Policy
 from testbed.simulation.budget import DrawnBudget
+from testbed.simulation.copies import CopyInvariants
 from testbed.simulation.faults import CrashMoment, Fault, FaultSchedule, spoil
 from testbed.simulation.invariants import Invariants
 from testbed.simulation.logged import LoggedChecks
 from testbed.simulation.network import Network
+from testbed.simulation.outcome import Observer, SimulationResult, Stuck, add_rows
 from testbed.simulation.workers import Worker
 from testbed.stores.store import MemoryStore, UnreadableObject
 
 RETURNS = 0.05  # share of steps at which a worker that is away may come, so that others go on for a while without it
 Inputs = Mapping[str, Sequence[Sequence[pa.RecordBatch]]]
-
-
-class Stuck(AftershockError):
-    """The dataflow has not finished after so many steps."""
-
-
-class Observer:
-    """Told of what the coordinator learns and decides."""
-
-    def known(self, checkpoint: Checkpoint) -> None: ...
-
-    def recovering(self, epoch: int, line: Line) -> None: ...
-
-
-@dataclass
-class SimulationResult:
-    """What came out: of the exactly-once sinks what was published, of the plain ones what was written, row by row; of
-    both what was tentative.
-
-    recoveries   all of them; `resumed` those that did not go back to the beginning
-    fallbacks    how often a partition could not read what it was to go back to
-    """
-
-    published: Counter[tuple] = field(default_factory=Counter)
-    written: Counter[tuple] = field(default_factory=Counter)
-    tentative: Counter[tuple] = field(default_factory=Counter)
-    tally: Tally = field(default_factory=Tally)
-    crashes: int = 0
-    joined: int = 0
-    recoveries: int = 0
-    resumed: int = 0
-    fallbacks: int = 0
-    steps: int = 0
 
 
 class Simulation:
@@ -95,14 +81,16 @@ class Simulation:
         recovery: Recovery | None = None,
         batching: Batching | None = None,
         expected: Counter[tuple] | None = None,
+        standby: int = 0,
         tentative: bool = False,
         returns: float = RETURNS,
         policy: Policy | None = None,
     ) -> None:
         """`inputs`: for each source and each of its partitions the batches; `refusals`: share of writes
         that the store refuses; `timers`: share of steps at which a timer may fire, too; `expected`: what a run without
-        faults publishes, if that is known; `tentative`: whether survivors go on without absent input; `returns`: share
-        of steps at which a worker that is away may come; `policy`: of partitions that keep an output log.
+        faults publishes, if that is known; `standby`: workers beyond the slots; `tentative`: whether survivors go on
+        without absent input; `returns`: share of steps at which a worker that is away may come;
+        `policy`: of partitions that keep an output log.
         """
         self.layout, self.protocol, self.outcome = layout, protocol, SimulationResult()
         self.store = MemoryStore()
@@ -126,8 +114,10 @@ class Simulation:
         self._isolated: list[Worker] = []
         credit = self._limits.frames_in_flight
         self._invariants = Invariants(layout, self.coordinator, self.network, self.workers, credit)
+        self.copy_invariants = CopyInvariants(layout, self.coordinator, self.network, self.workers, credit)
+        self._has_copies = bool(self.coordinator.copies.wanted)
         self.logged = LoggedChecks()
-        for _ in range(slots):
+        for _ in range(slots + standby):
             self._join()
 
     def run(self, most_steps: int = 20_000) -> SimulationResult:
@@ -144,10 +134,15 @@ class Simulation:
                 event(*arguments)
             if self.protocol.by_batch:
                 self._invariants.check()
+            if self._has_copies:
+                self.copy_invariants.check()
+        if self._has_copies:
+            self.copy_invariants.check_end()
         for worker in self.workers:
-            self._count_all(worker)
-            for partition in worker.partitions.values() if self.protocol.by_batch else ():
-                self._invariants.tentative.check_corrected(partition)
+            self.outcome.count(worker.partitions.values())
+            for partition in worker.partitions.values():
+                if isinstance(partition, BatchedPartition) and not partition.muted:
+                    self._invariants.tentative.check_corrected(partition)
         return self.outcome
 
     def _possible(self) -> list[tuple]:
@@ -187,7 +182,7 @@ class Simulation:
     def _deliver(self, channel: int) -> None:
         frame = self.network.deliver(channel)
         for worker in self._everyone():
-            self._at(worker, self.layout.channels[channel].receiver, Partition.on_frame, frame)
+            self._at(worker, self.layout.channels[frame.channel].receiver, Partition.on_frame, frame)
 
     def _step(self, worker: Worker, partition: Partition, channel: int) -> None:
         self._at(worker, partition.number, Partition.step, channel)
@@ -222,6 +217,9 @@ class Simulation:
     def _order(self, worker: Worker) -> None:
         number, data = worker.orders.popleft()
         message = decode_message(data)
+        if isinstance(message, Dismiss):
+            worker.dismiss(number, message.epoch)
+            return
         if not isinstance(message, Restore):
             self._at(worker, number, Partition.on_order, message)
             return
@@ -260,7 +258,7 @@ class Simulation:
         if effect.number > self._committed.get(number, 0):
             self._committed[number] = effect.number
             for batch in effect.batches:
-                _add_rows(self.outcome.published, batch)
+                add_rows(self.outcome.published, batch)
             if self._expected is not None:
                 self._invariants.check_published(self.outcome.published, self._expected)
         self._at(worker, number, Partition.on_published, self._committed.get(number, 0))
@@ -275,7 +273,7 @@ class Simulation:
         worker = self._random.choice(self.workers)
         self.workers.remove(worker)
         self.outcome.crashes += 1
-        self._count_all(worker)
+        self.outcome.count(worker.partitions.values())
         if fault.suspicion:
             self._isolated.append(worker)
             self.coordinator.on_lost(worker.name)
@@ -307,8 +305,11 @@ class Simulation:
 
     def _lose_frames(self, worker: Worker) -> None:
         for channel in self.layout.channels:
-            if channel.sender in worker.partitions:
-                self.network.lose(channel.id, worker.partitions[channel.sender].sends_in(channel.id))
+            if channel.sender in worker.partitions and not is_muted(worker.partitions[channel.sender]):
+                sender = worker.partitions[channel.sender]
+                self.network.lose(channel.id, sender.sends_in(channel.id))
+                if isinstance(sender, BatchedPartition) and channel.id in sender.copy_ends:
+                    self.network.lose(channel.id, sender.copy_ends[channel.id][0])
 
     def _join(self) -> None:
         worker = Worker(f"worker-{self.outcome.joined}")
@@ -324,14 +325,18 @@ class Simulation:
         partition = worker.partitions.get(number)
         if partition is not None:
             getattr(partition, event.__name__)(*arguments)
+            if self._has_copies and isinstance(partition, BatchedPartition) and partition.epoch >= 0:
+                self.copy_invariants.check_state(partition)
             self._carry_out(worker, partition)
 
     def _carry_out(self, worker: Worker, partition: Partition) -> None:
         grants: list[tuple[int, Grant]] = []
         for effect in partition.take_effects():
+            if isinstance(partition, BatchedPartition):
+                self.copy_invariants.check_effect(partition, effect)
             match effect:
-                case Send(frame):
-                    self.network.send(frame)
+                case Send(frame, to_copy):
+                    self.network.send(frame, to_copy)
                 case Grant(channel):
                     grants.append((self.layout.channels[channel].sender, effect))
                 case Store(checkpoint):
@@ -344,13 +349,13 @@ class Simulation:
                         self.logged.check_checkpoint(partition, checkpoint)
                     worker.storing.append((partition.number, effect))
                 case Write(batch):
-                    _add_rows(self.outcome.written, batch)
+                    add_rows(self.outcome.written, batch)
                 case Publish():
                     worker.publishing.append((partition.number, effect))
                 case PublishTentative(_, batches):
                     self._invariants.tentative.check_output(partition, effect)
                     for batch in batches:
-                        _add_rows(self.outcome.tentative, batch)
+                        add_rows(self.outcome.tentative, batch)
                 case Tell(message):
                     if isinstance(message, TurnedTentative):
                         self._invariants.tentative.on_turned(message)
@@ -368,10 +373,15 @@ class Simulation:
                     for worker in found:
                         if self._partial and isinstance(message, Restore) and message.epoch != self._fallback_epoch:
                             self._invariants.check_restored(worker, partition)
+                        if isinstance(message, Restore) and self.coordinator.epoch > 1 and not message.muted:
+                            self.outcome.restored += 1
+                        self.outcome.promoted += isinstance(message, Promote)
                         worker.orders.append((partition, encode_message(message)))
                 case Delete(keys):
                     for key in keys:
                         self.store.delete(key)
+                case Placed():
+                    continue
                 case Sweep(epoch, keep, partitions):
                     if self._falls_back:
                         self._fallback_epoch, self._falls_back = epoch, False
@@ -396,17 +406,8 @@ class Simulation:
         if self.coordinator.phase is not Phase.RUNNING or away or not all(worker.quiet for worker in self.workers):
             return False
         return all(
-            partition.idle and (partition.ended or not isinstance(partition.layout.element, Source))
+            is_muted(partition)
+            or (partition.idle and (partition.ended or not isinstance(partition.layout.element, Source)))
             for worker in self.workers
             for partition in worker.partitions.values()
         )
-
-    def _count_all(self, worker: Worker) -> None:
-        total = self.outcome.tally
-        for partition in worker.partitions.values():
-            for name, value in vars(partition.tally).items():
-                setattr(total, name, getattr(total, name) + value)
-
-
-def _add_rows(counter: Counter[tuple], batch: pa.RecordBatch) -> None:
-    counter.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))

@@ -31,6 +31,11 @@ class Worker:
     storing: deque[tuple[int, Store]] = field(default_factory=deque)
     publishing: deque[tuple[int, Publish]] = field(default_factory=deque)
 
+    def dismiss(self, number: int, life: int) -> None:
+        """The copy that was made in this life, or could not be, is of no more use."""
+        if number in self.partitions and self.partitions[number].epoch in (-1, life):
+            del self.partitions[number], self.ready[number]
+
     @property
     def quiet(self) -> bool:
         """Whether nothing is under way to it or from it."""

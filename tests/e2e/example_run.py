@@ -20,6 +20,7 @@ from infra.cluster import Handle, Host
 from journal.events.injector import Injected, Striking
 from journal.events.query import BatchCommitted
 from journal.events.services import HostSample
+from journal.events.testbed import Copied, EpochReady, PartitionsAbsent, PartitionTentative, Recovering, WorkerLost
 from journal.writer import Journal
 from results.regression import records
 from results.runs import store
@@ -173,6 +174,35 @@ def write_live_run(run_id: str = LIVE) -> store.Run:
     return run
 
 
+def write_live_testbed_run(run_id: str) -> store.Run:
+    """A run of the testbed, some of whose partitions are lost while others go on without them."""
+    run = write_live_run(run_id)
+    store.write_json(run.root / "experiment.json", spec.load("ppa-top100").model_dump(mode="json"))
+    (run.raw / "query.jsonl").unlink()
+    journal = Journal(run.raw / "query.jsonl")
+    widths = {"requests": 8, "slices": 4, "merged": 2, "top": 1, "out": 1}
+    names = [f"{name}.{index}" for name, width in widths.items() for index in range(width)]
+    lost = ("requests.0", "requests.4", "slices.0")
+    journal.record(Recovering(1, dict.fromkeys(names, 0), {}, tuple(names)))
+    journal.record(EpochReady(1, (0, 1, 2, 3)))
+    journal.record(Copied(1, {"merged.1": "slot-5"}))
+    journal.record(WorkerLost("slot-1", 0, "connection ended", lost))
+    journal.record(PartitionsAbsent(lost))
+    for name in ("merged.0", "top.0"):
+        journal.record(PartitionTentative(name, 1, 7))
+    return run
+
+
+def write_tentative_run(run_id: str) -> store.Run:
+    """A complete run whose second recovery came late, so that 20 windows had tentative output, all of it corrected."""
+    run = write_run(run_id)
+    accuracies = [0.25 + 0.01 * (number % 3) if number > 4 else 0.9 - 0.13 * number for number in range(20)]
+    write_table(run, "tentative", [_tentative(100.0 + number, value) for number, value in enumerate(accuracies)])
+    worth = {"tentative_accuracy": 0.26, "tentative_fidelity": 0.25}
+    write_table(run, "runs", [_run_row(run_id) | worth])
+    return run
+
+
 def write_failed_run(run_id: str, error: str, started_ns: int = START_NS) -> store.Run:
     """Put a run into the store that failed before it had any result."""
     run = _empty_run(run_id)
@@ -240,7 +270,8 @@ def _fault(fault: int, at_s: float) -> dict[str, Any]:
     return {
         "fault": fault, "kind": "kill", "targets": f"worker-{fault + 1}", "cause": "process 0 of host",
         "planned_ns": _at(at_s), "actual_ns": _at(at_s + 0.004), "proved_ns": _at(at_s + 0.02), "healed_ns": None,
-        "joined_ns": None, "lateness_s": 0.004, "outcome": "injected", "violations": 0, "heal_violations": None,
+        "joined_ns": None, "executors_ns": None, "lateness_s": 0.004,
+        "outcome": "injected", "violations": 0, "heal_violations": None,
         "proof": "4 processes killed; 0 survivors, 0 open ports",
     }  # fmt: skip
 
@@ -250,6 +281,16 @@ def _recovery(recovery: int, at_s: float) -> dict[str, Any]:
         "recovery": recovery, "fault": recovery, "faults": 1, "death_ns": _at(at_s), "notice_ns": _at(at_s + 1.5),
         "ready_ns": _at(at_s + 6), "restored_ns": _at(at_s + 11), "normal_ns": None, "detect_s": 1.5,
         "restart_s": 4.5, "restore_s": 9.5, "catch_up_s": None, "lost_s": 4.0, "executor_s": 3.5,
+    }  # fmt: skip
+
+
+def _tentative(end_s: float, accuracy: float) -> dict[str, Any]:
+    """A window of ten seconds that ended after the fault at 98.5 s."""
+    return {
+        "window_start_ns": _at(end_s - 10), "window_end_ns": _at(end_s), "exact": 100, "emitted": 100,
+        "both": round(100 * accuracy), "accuracy": accuracy, "absent": "requests.2,requests.3",
+        "throughout": end_s > 108.5, "output_fidelity": 0.25, "internal_completeness": 0.3,
+        "first_ns": _at(end_s + 0.4), "corrected_ns": _at(124.0), "leaked": 0,
     }  # fmt: skip
 
 

@@ -27,7 +27,8 @@ def is_as_its_schema_has_it(stored: Stored, path: Path) -> str:
         if not run.has(path.stem):
             return "missing"
         found = run.table(path.stem)
-        list(reading.read_pieces(path))
+        with path.open("rb") as file:
+            list(reading.read_pieces(path, file.fileno()))
     except Damaged as damage:
         return in_one_line(damage)
     for field in TABLES[path.stem]:

@@ -24,6 +24,7 @@ EMPTY = {
     "tuple[BatchTiming, ...]": (),
     "dict[str, Any]": {},
     "Mapping[str, int]": {},
+    "Mapping[str, str]": {},
     "Mapping[str, Mapping[str, int]]": {},
     "Positions": {},
 }  # by the type of a field

@@ -22,7 +22,7 @@ def recoveries(evidence: Evidence) -> pd.DataFrame:
     struck       whether the fault took effect
     ledger_off_s how far the row is from what the ledger books under this fault, at most
     parts_off_s  how far `difference_s` is from what it is the difference of
-    mean_off_s   how far detection, restart and warm-up of the outages that one fault made are from R, on average; R is
+    mean_off_s   how far detection, restart and warm-up of the outages by which R is known are from R, on average; R is
                  what the prediction says that it was
     """
     rows = evidence.rows("replayed_recoveries", _lack(evidence)).set_index("fault")
@@ -31,7 +31,8 @@ def recoveries(evidence: Evidence) -> pd.DataFrame:
     struck = rows.index.isin(faults)
     booked = booked.reindex(rows.index, fill_value=0.0)
     differences = [rows[name] - rows[f"replayed_{name}"] for name in CLASSES]
-    recovery_s = rows.loc[rows.index.intersection(_clean(evidence)), ["down_s", "warm_up_s"]].sum(axis=1).mean()
+    extended_s = pd.Series({each.outage.fault: each.extended_s for each in evidence.process.recoveries}, dtype=float)
+    recovery_s = (rows[["down_s", "warm_up_s"]].sum(axis=1) - extended_s).mean()
     return rows.assign(
         struck=struck,
         ledger_off_s=(rows[list(CLASSES)] - booked).abs().max(axis=1),
@@ -95,11 +96,12 @@ def _ends(evidence: Evidence) -> tuple[float, float]:
     """Useful time in the window, measured and replayed [s].
 
     The replayed curve has the recoveries as long as they were; in the prediction they are as long as recoveries from
-    other faults say.
+    other faults say. Where the hosts that are left go on, there is none to predict.
     """
     window_s, row = float(evidence.the_run()["window_s"]), _prediction(evidence)
-    rows = evidence.table("replayed_recoveries").set_index("fault")
-    rows = rows.loc[rows.index.intersection(_clean(evidence))]
+    rows, process = evidence.table("replayed_recoveries").set_index("fault"), evidence.process
+    predicted = [each.outage.fault for each in process.recoveries if process.stops_all(each.strikes[0])]
+    rows = rows.loc[rows.index.intersection(predicted)]
     longer_s = sum((rows[f"replayed_{name}"] - rows[name]).sum() for name in ("down_s", "warm_up_s"))
     return float(evidence.the_run()["utilization"]) * window_s, float(row["predicted"]) * window_s + float(longer_s)
 
@@ -122,11 +124,6 @@ def _must_have_rows(evidence: Evidence) -> list[int]:
     process = evidence.process
     amid = {s.fault for outage in process.outages for s in process.strikes_in(outage) if s.fault != outage.fault}
     return [strike.fault for strike in process.strikes if strike.fault not in amid]
-
-
-def _clean(evidence: Evidence) -> list[int]:
-    """The faults that made an outage by themselves, of which the replay predicts how long it should have taken."""
-    return [strike.fault for strike, _ in evidence.process.clean]
 
 
 def _prediction(evidence: Evidence) -> pd.Series:

@@ -9,19 +9,38 @@ from dataclasses import replace
 import pyarrow as pa
 
 from testbed.core.by_batch.cutting import Batching, Cut
+from testbed.core.by_batch.muted import Withheld
 from testbed.core.by_batch.processing import BatchProcessing
 from testbed.core.by_batch.sending import BatchSending
 from testbed.core.by_batch.source import BatchSource
 from testbed.core.by_batch.tentative import TentativeIntake
 from testbed.core.checkpoints import NO_BATCH
-from testbed.core.control import Absent, Failure, Go, Ready, Rejoin, Restore, Stable, ToPartition, TurnedTentative
+from testbed.core.control import (
+    Absent,
+    Attach,
+    Attached,
+    Detach,
+    Failure,
+    Go,
+    Passed,
+    Promote,
+    Ready,
+    Rejoin,
+    Restore,
+    Stable,
+    ToPartition,
+    TurnedTentative,
+)
 from testbed.core.effects import PartitionEffect, Publish, Tell
 from testbed.core.frames import BORDERS, FrameKind
 from testbed.core.layout import PartitionLayout
-from testbed.core.partition import Partition, PartitionLimits
+from testbed.core.partition import Partition, PartitionLimits, Rebuilt
 from testbed.core.protocol import Protocol
 from testbed.core.snapshots import Core
 from testbed.operators import Delivery, Sink
+from testbed.operators.state import State
+
+MOST_AHEAD = 3  # so many checkpoints a source's copy may be ahead of the stable line: nobody else holds it back
 
 
 class BatchedPartition(Partition):
@@ -31,6 +50,10 @@ class BatchedPartition(Partition):
 
     If told that input is absent, it goes on without. From the first batch that misses input until it is restored it is
     tentative: it takes no checkpoint, and what it sends and puts out is set apart from what is exact.
+
+    A copy of a partition is one, too, but muted: it takes in and processes what its primary does, and lets nothing out
+    until it is promoted. It takes no checkpoints. It tells when it passes the border of one, since it can replace its
+    primary only if it is not behind the recovery line. It gets nothing that is tentative, so it is always exact.
     """
 
     _intake: TentativeIntake
@@ -51,7 +74,26 @@ class BatchedPartition(Partition):
         self._reached, self._out = NO_BATCH, NO_BATCH
         self._unpublished: deque[int] = deque()
         self._kept_back: deque[tuple[int, PartitionEffect]] = deque()
+        self._withheld, self._promoted_in = Withheld(), -1
         super().__init__(layout, partitions, schemas, protocol, limits)
+
+    def take_effects(self) -> list[PartitionEffect]:
+        effects = super().take_effects()
+        return self._withheld.hold(self.batch, effects) if self.muted else effects
+
+    @property
+    def muted(self) -> bool:
+        """Whether it is a copy that has not been promoted."""
+        return self._sending.muted
+
+    @property
+    def wants_input(self) -> bool:
+        return super().wants_input and not (self.muted and self.snapshots_ahead >= MOST_AHEAD)
+
+    @property
+    def snapshots_ahead(self) -> int:
+        """How many checkpoints after the stable line it is."""
+        return self._snapshots.last - self.retained_from
 
     @property
     def idle(self) -> bool:
@@ -104,9 +146,29 @@ class BatchedPartition(Partition):
         """How many more frames it may send on an output channel."""
         return self._sending.credit(channel)
 
+    @property
+    def at_border(self) -> bool:
+        """Whether it is between two batches."""
+        return self._intake.at_border
+
+    @property
+    def states(self) -> dict[str, State]:
+        """The state of its operator by name."""
+        return self._processing.states
+
+    @property
+    def copy_ends(self) -> dict[int, tuple[int, int]]:
+        """By output channel whose receiver has a copy, the epoch and the credit of the link to the copy."""
+        return self._sending.copies.ends
+
     def owes(self, channel: int) -> int:
         """For how many frames that it has it will give credit back on an input channel."""
         return self._intake.owes(channel)
+
+    def restore(self, message: Restore, objects: Mapping[str, bytes], rebuilt: Rebuilt | None = None) -> None:
+        super().restore(message, objects, rebuilt)
+        if message.muted:
+            self._go()  # nobody waits for what it sends
 
     def on_order(self, message: ToPartition) -> None:
         if isinstance(message, Rejoin):
@@ -114,10 +176,19 @@ class BatchedPartition(Partition):
             self._sending.rejoin(message.epoch, message.outputs, message.number)
             arrived = self._intake.arrived(message.inputs)
             self._effects.append(Tell(Ready(self.number, message.epoch, arrived)))
+        elif isinstance(message, Promote):
+            self._promote(message.epoch)
+        elif isinstance(message, Attach):
+            self._sending.attach(message.epoch, message.outputs, message.number)
+        elif isinstance(message, Attached):
+            self._sending.copies.release(message.epoch, dict(message.arrived))
+        elif isinstance(message, Detach):
+            self._sending.copies.detach(message.outputs)
         elif isinstance(message, Go) and message.epoch != self.epoch:
-            self._sending.go_on(message.epoch)
+            self._sending.go_on(message.epoch, dict(message.arrived))
         elif message.epoch == self.epoch and isinstance(message, Stable):
             self._sending.trim(message.number)
+            self._withheld.trim(message.number * self._batching.per_checkpoint)
         elif message.epoch == self.epoch and isinstance(message, Absent):
             self._intake.miss([each.id for each in self.inputs if each.sender in message.partitions])
         elif message.epoch == self.epoch:
@@ -126,8 +197,28 @@ class BatchedPartition(Partition):
                 self._sending.lose(message.partitions)
             elif isinstance(message, Go):
                 self._reached = message.reached
-                if self.layout.element == Sink(Delivery.EXACTLY_ONCE):
+                self._sending.go_on(message.epoch, dict(message.arrived))
+                if self.layout.element == Sink(Delivery.EXACTLY_ONCE) and self._promoted_in != self.epoch:
                     self._publish(Publish(0, ()))
+
+    def _promote(self, epoch: int) -> None:
+        """Begin a life in this epoch as the primary: output that was withheld first, then what comes.
+
+        A sink asks at once what is out, and not when all go on, since numbers are published in order.
+        """
+        self.epoch = self._promoted_in = epoch
+        channels = [channel.id for channel in self.inputs]
+        self._intake.rejoin(epoch, channels)
+        self._sending.promote(epoch)
+        self._unpublished.clear()
+        if self.layout.element == Sink(Delivery.EXACTLY_ONCE):
+            self._publish(Publish(0, ()))
+        for effect in self._withheld.take():
+            if isinstance(effect, Publish):
+                self._publish(effect)
+            else:
+                self._effects.append(effect)
+        self._effects.append(Tell(Ready(self.number, epoch, self._intake.arrived(channels))))
 
     def on_published(self, number: int) -> None:
         super().on_published(number)
@@ -151,6 +242,12 @@ class BatchedPartition(Partition):
             end_batch(self._intake.batch)
 
     def checkpoint(self, number: int | None = None, forced: bool = False) -> None:
+        if self.muted:
+            number = self._snapshots.last + 1 if number is None else number
+            self._snapshots.pass_over(self._processing.states, number)
+            self._sending.mark(number)
+            self._effects.append(Tell(Passed(self.number, self.epoch, number)))
+            return
         super().checkpoint(number, forced)
         self._sending.mark(self._snapshots.last)
         if self._unpublished:
@@ -199,9 +296,10 @@ class BatchedPartition(Partition):
         self._reached, self._out = NO_BATCH, NO_BATCH
         self._unpublished.clear()
         self._kept_back.clear()
+        self._withheld = Withheld()
         self._processing.forget_output()
         self._intake.restore_at(self.epoch, core.received, core.batch)
-        self._sending.restore_at(self.epoch, core.sent, message.checkpoint.number)
+        self._sending.restore_at(self.epoch, core.sent, message.checkpoint.number, message.muted)
         self._input.restore_at(Cut(core.batch, None, core.position, core.skipped), core.ended)
 
     def _core(self) -> Core:
@@ -210,3 +308,8 @@ class BatchedPartition(Partition):
             return replace(core, batch=self.batch)
         at = self._input.at
         return replace(core, batch=at.batch, position=at.position, skipped=at.skipped)
+
+
+def is_muted(partition: Partition) -> bool:
+    """Whether it is a copy that has not been promoted."""
+    return isinstance(partition, BatchedPartition) and partition.muted

@@ -8,8 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from testbed.core.by_batch.copy_links import CopyLinks, skip
 from testbed.core.by_batch.cutting import BORDER
 from testbed.core.by_batch.retained import Retained
+from testbed.core.effects import Grant
 from testbed.core.frames import Frame, FrameKind
 from testbed.core.links import OutputLink
 from testbed.core.sending import Sending
@@ -24,6 +26,8 @@ class BatchSending(Sending):
     restored, the channel begins anew with what was sent since the receiver's checkpoint. That backlog does not hold the
     partition up, so that the other receivers go on; what is sent after it does.
 
+    copies      the links to copies of receivers; what is tentative is not for them
+    muted       whether the partition is a copy itself: what it would send is only retained
     tentative   whether what is sent misses input: then it is not numbered, nor retained
     """
 
@@ -34,14 +38,35 @@ class BatchSending(Sending):
         self._down: frozenset[int] = frozenset()
         self._awaiting_go: frozenset[int] = frozenset()
         self._backlog: dict[int, int] = {}  # by channel: how many frames of it have yet to be sent
+        self.copies, self.muted = CopyLinks(self._effects, self._frames_in_flight), False
         self.tentative = False
 
-    def restore_at(self, epoch: int, sent: Mapping[int, int], number: int) -> None:
+    def restore_at(self, epoch: int, sent: Mapping[int, int], number: int, muted: bool = False) -> None:
         """Go on in this epoch at the checkpoint with this number."""
         super().restore(epoch, sent, ())
+        self.muted = muted
+        self.copies.clear()
         self._retained = Retained(self._links, number)
         self._down = self._awaiting_go = frozenset()
         self._backlog, self.tentative = {}, False
+
+    def start(self) -> None:
+        super().start()
+        self.copies.start()
+
+    def on_credit(self, grant: Grant) -> None:
+        super().on_credit(grant)
+        self.copies.on_credit(grant)
+
+    def attach(self, epoch: int, channels: Iterable[int], number: int) -> None:
+        """The receivers of these channels have copies, at the checkpoint with this number or behind it."""
+        for channel in channels:
+            self.copies.attach(self._links[channel].channel, epoch, self._retained.after(channel, number))
+
+    def promote(self, epoch: int) -> None:
+        """This copy is the primary from now on: all that it retains waits for `go_on`."""
+        self.muted = False
+        self.rejoin(epoch, self._links, self._retained.number)
 
     def end_batch(self, batch: int) -> None:
         """All of a batch has been sent."""
@@ -75,13 +100,15 @@ class BatchSending(Sending):
             link = self._links[channel]
             link.restore(epoch, link.sent, self._frames_in_flight)
             link.waiting.extend(replace(each, epoch=epoch) for each in self._retained.after(channel, number))
+        self.copies.detach(found)
         self._down, self._awaiting_go = self._down - found, self._awaiting_go | found
 
-    def go_on(self, epoch: int) -> None:
-        """Send on the channels that began anew in this epoch."""
+    def go_on(self, epoch: int, arrived: Mapping[int, int] | None = None) -> None:
+        """Send on the channels that began anew in this epoch; their receivers have these batches already."""
         found = {channel for channel in self._awaiting_go if self._links[channel].epoch == epoch}
         self._awaiting_go -= found
         for channel in found:
+            skip(self._links[channel], (arrived or {}).get(channel))
             self._backlog[channel] = len(self._links[channel].waiting)
             if self._started:
                 self._flush(self._links[channel])
@@ -90,7 +117,12 @@ class BatchSending(Sending):
     def congested(self) -> bool:
         """Whether something waits for credit that is no backlog."""
         exempt = self._awaiting_go.union(self._backlog)
-        return any(link.waiting for channel, link in self._links.items() if channel not in exempt)
+        held_up = any(link.waiting for channel, link in self._links.items() if channel not in exempt)
+        return held_up or self.copies.congested
+
+    @property
+    def empty(self) -> bool:
+        return super().empty and self.copies.empty
 
     @property
     def retained_frames(self) -> int:
@@ -129,7 +161,8 @@ class BatchSending(Sending):
     def _post(self, link: OutputLink, frame: Frame) -> None:
         if not self.tentative:
             self._retained.add(frame)
-        if link.channel.id in self._down:
+            self.copies.post(frame)
+        if link.channel.id in self._down or self.muted:
             self._tally.protocol_bytes += frame.protocol_bytes()
         else:
             super()._post(link, frame)

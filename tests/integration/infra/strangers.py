@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import struct
 import subprocess
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -48,6 +48,7 @@ WORDS = {
     "metrics": b"GET /metrics/json/ HTTP/1.0\r\n\r\n",
     "kill": b"POST /app/kill/?id=app-1&terminate=true HTTP/1.0\r\nContent-Length: 0\r\n\r\n",
     "submission": b"POST /v1/submissions/create HTTP/1.0\r\n" + SUBMISSION,
+    "a program": b"GET /v1/submissions/status/driver-1 HTTP/1.0\r\n\r\n",
     "topics": request(METADATA, struct.pack(">i", 0)),
     "a new topic": request(CREATE_TOPICS, TOPIC),
     "callback": b"c\np0\nonQueryStarted\nn\ne\n",
@@ -96,9 +97,10 @@ def _listening(pid: int) -> list[tuple[str, int]]:
 
 
 def _address(packed: str) -> str:
-    """An address as the kernel's tables have it, to connect to; where all are listened on, loopback."""
-    address = socket.inet_ntoa(bytes.fromhex(packed[-8:])[::-1])
-    return "127.0.0.1" if address == "0.0.0.0" else address
+    """An address out of the kernel's tables, which have it in words of four bytes, the last one first."""
+    words = [packed[at : at + 8] for at in range(0, len(packed), 8)]
+    found = ip_address(b"".join(bytes.fromhex(word)[::-1] for word in words))
+    return str(getattr(found, "ipv4_mapped", None) or found)
 
 
 def _network(pid: int) -> int:
@@ -112,7 +114,8 @@ def answers(port: Port) -> dict[str, bytes]:
     inside = ["nsenter", f"--net=/proc/{port.pid}/ns/net"]
     stranger = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "/usr/bin/python3", "-c", PROBE]
     words = json.dumps({"words": {name: word.hex() for name, word in WORDS.items()}})
-    command = [*inside, *stranger, port.address, str(port.number)]
+    address = "127.0.0.1" if ip_address(port.address).is_unspecified else port.address
+    command = [*inside, *stranger, address, str(port.number)]
     done = subprocess.run(command, input=words, capture_output=True, text=True, check=True)
     found = {name: bytes.fromhex(answer) for name, answer in json.loads(done.stdout).items()}
     return {name: answer for name, answer in found.items() if answer and not answer.startswith(REFUSALS)}
@@ -124,6 +127,13 @@ def assert_nothing_answers(token: str, at_least: int) -> None:
     assert len(ports) >= at_least, ports
     told = {port: found for port in ports if (found := answers(port))}
     assert not told, "\n".join(f"{port}: {found}" for port, found in told.items())
+
+
+def assert_no_port_is_open_to_all(token: str, at_least: int) -> None:
+    """No process of a cluster listens on every address of its network: each has that of its host, or loopback."""
+    ports = ports_of(token)
+    assert len(ports) >= at_least, ports
+    assert [port for port in ports if ip_address(port.address).is_unspecified] == []
 
 
 def secrets_of(root: str) -> dict[str, bytes]:

@@ -25,7 +25,12 @@ from infra.local import LocalDriver
 from infra.processes import MARK, listening, marks, members, stands_still, usage
 from infra.services import gateway, kafka, spark, startup
 from tests.integration.conftest import ONE_WORKER, new_run_id
-from tests.integration.infra.strangers import assert_no_argument_tells, assert_nothing_answers, secrets_of
+from tests.integration.infra.strangers import (
+    assert_no_argument_tells,
+    assert_no_port_is_open_to_all,
+    assert_nothing_answers,
+    secrets_of,
+)
 from tests.unit.marked_processes import wait_for
 from workloads.generator import Feed
 from workloads.schedule import Schedule
@@ -76,6 +81,7 @@ def busy_cluster(driver: LocalDriver, cluster: Handle, tmp_path: Path) -> Iterat
 
 def test_neither_ports_nor_arguments_tell_another_user_anything(busy_cluster: Handle) -> None:
     assert_no_argument_tells(secrets_of(busy_cluster.root))
+    assert_no_port_is_open_to_all(busy_cluster.token, at_least=10)
     assert_nothing_answers(busy_cluster.token, at_least=10)  # of the gateway, the worker, an executor, its Python
 
 

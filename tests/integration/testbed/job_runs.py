@@ -20,7 +20,7 @@ from testbed.runtime.secret import RunSecret
 from testbed.runtime.server import Server
 from testbed.runtime.sinks import published
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 SLOT = """
 import json, sys
 from testbed.runtime.job import Job

@@ -72,6 +72,12 @@ def test_what_came_otherwise_than_by_a_file_is_told_by_its_place(value, field):
     assert str(told.value).isprintable()
 
 
+def test_values_that_came_otherwise_are_counted_too():
+    gate.require_plain({"a": [1, {"b": 2}]}, "whole", most_values=5)
+    with pytest.raises(BadInput, match="a document of at most 5 values"):
+        gate.require_plain({"a": [1, {"b": 2}, 3]}, "whole", most_values=5)
+
+
 def test_plain_values_pass():
     gate.require_plain({"a": [1, 2.5, None, True, "x" * LONGEST_TEXT, ("é", float("nan"))], 3: "中"}, "whole")
 

@@ -91,3 +91,15 @@ def test_a_broker_that_asks_for_nothing_gets_nothing() -> None:
     assert broker.for_librdkafka() == {"bootstrap.servers": "kafka.example.com:9092"}
     assert broker.for_kafka_python() == {"bootstrap_servers": "kafka.example.com:9092"}
     assert broker.for_spark() == {"kafka.bootstrap.servers": "kafka.example.com:9092"}
+
+
+def test_spark_asks_for_the_secret_and_takes_neither_programs_nor_kills_over_http(tmp_path: Path) -> None:
+    credentials.make(tmp_path)
+    lines = (credentials.folder(tmp_path) / "spark-defaults.conf").read_text().splitlines()
+    settings = dict(line.split(" ", 1) for line in lines)
+    assert settings["spark.authenticate"] == "true"
+    assert settings["spark.master.rest.enabled"] == "false"
+    assert settings["spark.ui.killEnabled"] == "false"
+    assert settings["spark.master.ui.decommission.allow.mode"] == "DENY"
+    assert f"spark.{settings['spark.ui.filters']}.param.secretKey" in settings
+    assert settings["spark.python.daemon.module"] == "aftershock_guard"

@@ -9,7 +9,7 @@ from docker.types import Mount
 from experiments.errors import BadInput, EnvironmentFailure
 from experiments.spec import ClusterSpec
 from infra.cluster import Handle
-from infra.docker import control, daemon, mounts
+from infra.docker import control, creation, daemon, mounts
 from infra.drivers import driver_of
 from infra.launch import REPOSITORY
 from infra.services import startup
@@ -63,14 +63,16 @@ def test_what_is_below_another_mount_is_not_mounted_again(tmp_path):
     assert sorted(found) == [checkout, elsewhere]
 
 
+SPEC = ClusterSpec(driver="docker", workers=2)
+
+
 @pytest.fixture
 def cluster(monkeypatch, tmp_path) -> Handle:
     """A cluster whose mounts are prepared, and that has no containers."""
     (tmp_path / "docker.sock").touch()
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
     (tmp_path / "result" / "raw").mkdir(parents=True)
-    spec, root = ClusterSpec(driver="docker", workers=2), tmp_path / "cluster"
-    handle = startup.handle_of(spec, "run", root, letter="d", subnet=1, network="192.0.2")
+    handle = startup.handle_of(SPEC, "run", tmp_path / "cluster", letter="d", subnet=1, network="192.0.2")
     mounts.prepare(handle)
     return handle
 
@@ -107,3 +109,35 @@ def test_no_host_can_replace_what_its_own_mounts_or_those_of_others_are_made_of(
         fixed |= mounts.disk_of(cluster, host, 64).keys() if host in cluster.workers else set()
         sources = {mount["Source"] for mount in found} if host.name == control.NAME else everybodys
         assert not {source for source in sources if replaceable(Path(source), found, fixed)}, host.name
+
+
+def test_only_the_control_container_has_the_daemons_socket(cluster):
+    hosts = [*cluster.hosts.values(), control.host_of(cluster)]
+    having = [
+        host.name
+        for host in hosts
+        if any(mount["Source"] == daemon.socket_path() for mount in mounts.of(cluster, host))
+    ]
+    assert having == [control.NAME]
+
+
+def test_a_host_writes_only_its_own_part_of_the_run(cluster):
+    root, raw = Path(cluster.root), Path(cluster.root).parent / "result" / "raw"
+    own = {"gateway": {raw / "spark-events", *(raw / f"{name}.jsonl" for name in mounts.JOURNALS)}}
+    for host in cluster.hosts.values():
+        written = {Path(mount["Source"]) for mount in mounts.of(cluster, host) if not mount["ReadOnly"]}
+        shared = {root / "store", mounts.scratch_of(cluster, host.name), cluster.directory(host.name)}
+        assert written == shared | own.get(host.name, set())
+
+
+def test_a_container_has_no_more_rights_than_its_part_needs(cluster):
+    assert creation.CONFINED["cap_drop"] == ["ALL"]
+    assert creation.CONFINED["security_opt"] == ["no-new-privileges:true"]
+    assert creation.CONFINED["read_only"] is True
+    assert 0 < creation.CONFINED["pids_limit"] <= 8192
+    rights = {host.name: creation._options(cluster, host, SPEC)["cap_add"] for host in cluster.hosts.values()}
+    assert rights == {
+        "gateway": ["SYS_NICE"],
+        "worker-1": ["SYS_NICE", "NET_ADMIN"],
+        "worker-2": ["SYS_NICE", "NET_ADMIN"],
+    }

@@ -1,6 +1,7 @@
 """The planners against brute force, against algorithm 3 taken literally, and against theorem 5.1."""
 
 import math
+import warnings
 from dataclasses import replace
 from itertools import combinations
 
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from experiments.errors import BadInput
+from models.recovery import density_beam as beam
 from models.recovery.best_density import best_density
+from models.recovery.density_beam import density_beam
 from models.recovery.dynamic_programming import dynamic_programming
 from models.recovery.exact import exact, exact_with_bound
 from models.recovery.greedy import Candidates, blocks
@@ -20,7 +23,7 @@ from models.recovery.pair_bounds import reach
 from models.recovery.problem import RecoveryProblem
 from models.recovery.random_queries import QuerySpec, UniformSharing, ZipfSharing, random_queries
 
-PLANNERS = [best_density, dynamic_programming, exact, operator_centric]
+PLANNERS = [best_density, density_beam, dynamic_programming, exact, operator_centric]
 
 
 def problem_of(needs, costs, priorities, capacity):
@@ -347,3 +350,30 @@ def test_best_density_of_three_hundred_queries_is_near_the_optimum():
     problem = full.with_capacity(0.3 * full.capacity)
     found = exact_with_bound(problem, time_limit_s=5.0)
     assert 0.97 * found.upper_bound < best_density(problem).priority <= found.upper_bound
+
+
+def test_a_partition_that_no_failed_query_needs_is_left_alone():
+    problem = problem_of([[1, 0], [1, 0]], [2.0, 3.0], [1, 1], 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plans = [planner(problem) for planner in (best_density, density_beam)]
+    assert [plan.partitions.tolist() for plan in plans] == [[True, False]] * 2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_beam_finds_what_best_density_finds_where_its_best_pairs_hold_a_good_query(seed):
+    rng = np.random.default_rng(seed)
+    full = random_queries(QuerySpec(UniformSharing(4), queries=60), rng)
+    problem = full.with_capacity(rng.uniform(0.05, 0.4) * full.capacity)
+    found, most = density_beam(problem), best_density(problem).priority
+    assert problem.costs[found.partitions].sum() <= problem.limit
+    assert 0.97 * most <= found.priority <= most
+
+
+def test_the_beam_leaves_it_to_best_density_where_it_may_miss_the_bound_of_the_theorem(monkeypatch):
+    problem = random_queries(QuerySpec(UniformSharing(3), queries=30), np.random.default_rng(3)).with_capacity(60.0)
+    asked = []
+    monkeypatch.setattr(beam, "ceiling", lambda of, room: 1e9)
+    monkeypatch.setattr(beam, "best_density", lambda given: asked.append(given) or best_density(given))
+    assert density_beam(problem).priority == best_density(problem).priority
+    assert asked == [problem]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pandas as pd
 import pytest
@@ -12,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from plugins import runs
-from plugins.files import OpenedFile, OwnFile, send
+from plugins.files import OpenedFile, OwnFile, opened, send
 from results.damage import Damaged
 from results.runs.store import Run
 from results.tables.schema import RUN_TABLES
@@ -195,7 +196,7 @@ def test_tables_download_as_csv_and_parquet(browser: TestClient, run: Run, tmp_p
 
 def test_a_table_is_read_once_to_be_sent_as_csv(browser: TestClient, run: Run, monkeypatch: pytest.MonkeyPatch):
     read, read_pieces = [], runs.read_pieces
-    monkeypatch.setattr(runs, "read_pieces", lambda path: read.append(path.name) or read_pieces(path))
+    monkeypatch.setattr(runs, "read_pieces", lambda path, file: read.append(path.name) or read_pieces(path, file))
     assert browser.get("/aftershock/runs/one/tables/checkpoints.csv").status_code == 200
     assert read == ["checkpoints.parquet"]
 
@@ -203,8 +204,8 @@ def test_a_table_is_read_once_to_be_sent_as_csv(browser: TestClient, run: Run, m
 def test_a_table_that_is_damaged_after_its_first_piece_is_refused_as_a_whole(
     browser: TestClient, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
-    def torn(path: Path):
-        yield from [*read_pieces(path)][:1]
+    def torn(path: Path, file: int):
+        yield from [*read_pieces(path, file)][:1]
         raise Damaged("one", path.name, "it ends early")
 
     read_pieces = runs.read_pieces
@@ -212,6 +213,21 @@ def test_a_table_that_is_damaged_after_its_first_piece_is_refused_as_a_whole(
     response = browser.get("/aftershock/runs/one/tables/checkpoints.csv")
     assert response.status_code == 500
     assert "it ends early" in response.text
+
+
+@pytest.mark.parametrize("folder", ["tables", "tables/checkpoints.parquet"])
+def test_a_table_that_is_swapped_for_a_link_is_not_read_as_csv(
+    browser: TestClient, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+):
+    """After the file was looked up: the link leads to another table that could be read."""
+
+    def swapped(file: OwnFile) -> BinaryIO:
+        (run.root / folder).rename(tmp_path / "elsewhere")
+        (run.root / folder).symlink_to(tmp_path / "elsewhere")
+        return opened(file)
+
+    monkeypatch.setattr(runs, "opened", swapped)
+    assert browser.get("/aftershock/runs/one/tables/checkpoints.csv").status_code == 404
 
 
 @pytest.mark.parametrize("name", ["hosts", "nonsense"])

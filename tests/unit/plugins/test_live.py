@@ -19,7 +19,7 @@ from journal.events.services import HostSample
 from journal.events.testbed import Committed
 from journal.writer import Journal
 from results.runs import store
-from tests.e2e.example_run import LIVE, LIVE_DAG_RUN, write_failed_run, write_live_run
+from tests.e2e.example_run import LIVE, LIVE_DAG_RUN, write_failed_run, write_live_run, write_live_testbed_run
 from tests.unit.example_events import example, report
 
 ABORT = f"/aftershock/live/{LIVE}/abort"
@@ -65,6 +65,18 @@ def test_lag_and_progress_of_a_run_of_the_testbed(browser: TestClient, protocol:
     assert (state["committed_records"], state["records_per_s"], state["doing"]) == (committed, 600.0, "epoch 1")
     assert 2000 - committed <= state["lag_records"] < 2000 + 3600 * 200  # 200 a second are due, for ten seconds so far
     assert f"{committed:,}" in browser.get("/aftershock/live/testbed").text
+
+
+def test_partitions_of_a_run_of_the_testbed(browser: TestClient):
+    assert browser.get(f"/aftershock/live/{LIVE}/state.json").json()["partitions"] == {}
+    write_live_testbed_run("testbed")
+    states = browser.get("/aftershock/live/testbed/state.json").json()["partitions"]
+    assert states["requests.0"] == "absent"
+    assert states["merged.0"] == "tentative"
+    assert states["requests.1"] == "up"
+    words = " ".join(re.sub("<[^>]*>", " ", browser.get("/aftershock/live/testbed").text).split())
+    assert "absent 3 requests.0, requests.4, slices.0 tentative 2 merged.0, top.0 up 11" in words
+    assert "copied 1 merged.1 on slot-5" in words
 
 
 def test_the_state_of_a_live_run(browser: TestClient):

@@ -25,7 +25,7 @@ from plugins.present import (
 from plugins.runs import RUNS_PER_PAGE
 from results.runs import store
 from results.summary import index
-from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table
+from tests.e2e.example_run import CHECKPOINTS, START_NS, write_failed_run, write_run, write_table, write_tentative_run
 from tests.unit.results import synthetic
 
 
@@ -105,6 +105,19 @@ def test_a_run_shows_verdicts_figures_plots_and_tables(browser: TestClient):
     assert {f"{base}/tables/faults.csv", f"{base}/tables/faults.parquet"} <= set(page.all("href"))
     assert "table-hosts" not in page.all("id")
     assert "/dags/benchmark/runs/manual__2026-09-21T14%3A13%3A20%2B00%3A00" in page.all("href")
+
+
+def test_a_run_shows_what_its_tentative_output_was_worth(browser: TestClient):
+    write_run("one")
+    assert "Accuracy of tentative output" not in get(browser, "/aftershock/runs/one").words
+    write_tentative_run("two")
+    page = get(browser, "/aftershock/runs/two")
+    assert "Accuracy of tentative output 0.260 0.250 predicted" in page.words
+    assert "tentative and not yet corrected" in page.words
+    assert "#table-tentative" in page.all("href")
+    drawn = browser.get("/aftershock/runs/two/charts.json").json()["timeline"]["tentative"]
+    assert len(drawn["windows"]["accuracy"]) == len(drawn["windows"]["predicted"]) == 20
+    assert len(drawn["spans"]) == 1
 
 
 def test_a_run_shows_what_it_advises(browser: TestClient):
@@ -245,7 +258,8 @@ def test_addresses_follow_a_base_path_of_airflow(browser: TestClient):
     ("column", "value", "text"),
     [
         ("death_ns", 1_790_000_000_123_456_789, "2026-09-21 14:13:20.123"),
-        ("p50_s", 0.123456789, "0.123457"),
+        ("p50_s", 0.123456789, "0.123"),
+        ("rate", 12345.678, "12,346"),
         ("records", 1234567, "1234567"),
         ("undisturbed", False, "no"),
         ("wal_s", None, "\N{EN DASH}"),

@@ -152,7 +152,8 @@ def _faults(kills: tuple[float, ...]) -> pd.DataFrame:
     rows = [
         {"kind": "kill", "targets": f"worker-{i % 3 + 1}", "cause": f"exponential clock of worker-{i % 3 + 1}",
          "planned_ns": ns(at), "actual_ns": ns(at + 0.0004 + 0.0002 * i), "proved_ns": ns(at + 0.05),
-         "healed_ns": ns(at + 4.1), "joined_ns": ns(at + 6.2), "lateness_s": 0.0004 + 0.0002 * i, "outcome": "injected",
+         "healed_ns": ns(at + 4.1), "joined_ns": ns(at + 6.2), "executors_ns": ns(at + 6.2),
+         "lateness_s": 0.0004 + 0.0002 * i, "outcome": "injected",
          "proof": "4 processes killed; 0 survivors, 0 open ports", "violations": 0, "heal_violations": 0}
         for i, at in enumerate(kills)
     ]  # fmt: skip
@@ -161,7 +162,7 @@ def _faults(kills: tuple[float, ...]) -> pd.DataFrame:
         rows.insert(3, absorbed | {"planned_ns": ns(ABSORBED_S), "outcome": "absorbed"})
     frame = pd.DataFrame(rows, columns=TABLES["faults"].names)
     frame["fault"] = range(len(frame))
-    whole = ["actual_ns", "proved_ns", "healed_ns", "joined_ns", "violations", "heal_violations"]
+    whole = ["actual_ns", "proved_ns", "healed_ns", "joined_ns", "executors_ns", "violations", "heal_violations"]
     return frame.astype(dict.fromkeys(whole, "Int64"))
 
 

@@ -72,6 +72,38 @@ def test_accuracy_is_unknown_if_no_window_lacked_the_same_input_throughout(tmp_p
     assert verdict_of("accuracy", [window(20, throughout=False)], tmp_path)["verdict"] == "unknown"
 
 
+def sparse(windows: int, both: int, **changed: object) -> list[Row]:
+    """Overlapping windows of 40 results each: of ten seconds in which a second is new, so that 4 results are."""
+    counts = {"exact": 40, "emitted": both, "both": both, "accuracy": both / 40, "output_fidelity": 0.5}
+    return [window(20 + at, **counts | changed) for at in range(windows)]
+
+
+def test_windows_of_few_results_are_judged_together(tmp_path):
+    off, even = {"both": 8, "accuracy": 0.2}, {"both": 32, "accuracy": 0.8}
+    rows = [row | (off if at % 2 else even) for at, row in enumerate(sparse(100, 20))]
+    assert verdict_of("accuracy", rows, tmp_path)["verdict"] == "pass"
+
+
+@pytest.mark.parametrize(("both", "verdict"), [(19, "pass"), (17, "fail"), (21, "pass"), (23, "fail")])
+def test_together_they_are_held_to_the_same_bound(both, verdict, tmp_path):
+    assert verdict_of("accuracy", sparse(100, both), tmp_path)["verdict"] == verdict
+
+
+def test_those_that_lacked_something_else_are_judged_apart(tmp_path):
+    rows = [*sparse(100, 17), *sparse(100, 23, absent="requests.1")]
+    assert verdict_of("accuracy", rows, tmp_path)["verdict"] == "fail"
+
+
+@pytest.mark.parametrize(("windows", "verdict"), [(90, "unknown"), (91, "pass")])
+def test_too_few_results_tell_nothing(windows, verdict, tmp_path):
+    """They cover windows + 9 seconds, at 4 results a second."""
+    assert verdict_of("accuracy", sparse(windows, 20), tmp_path)["verdict"] == verdict
+
+
+def test_a_window_of_many_results_is_judged_alone(tmp_path):
+    assert verdict_of("accuracy", [*sparse(100, 20), window(300, accuracy=0.68)], tmp_path)["verdict"] == "fail"
+
+
 def test_whose_accuracy_output_fidelity_predicts():
     def asked(*overrides: str) -> set[str]:
         experiment = spec.load("experiments/ppa-top100.yaml", [*TENTATIVE, *overrides])

@@ -71,6 +71,7 @@ def test_a_connection_of_another_user_ends_where_an_error_would_end_the_server(l
     with caller(listening.getsockname()[1], NOBODY):
         connection, _ = socket.socket.accept(listening)
         with OwnUserOnly().wrap_socket(connection, True) as heard:
+            heard.settimeout(10)  # what was said has no end of a line: one that is heard would be waited for
             assert heard.makefile("rb").readline() == b"", "not even what was said before anybody looked"
 
 

@@ -77,6 +77,24 @@ def test_a_batch_that_outlives_a_fault_does_its_lost_work_again():
     assert classes(found) == {"lost": 3, "useful": 8, "checkpoint": 1}
 
 
+def test_what_a_batch_lost_to_a_fault_that_it_outlived_comes_after_it_and_evenly():
+    """Of the 7 s from 4 to 11 three are lost, also where the window cuts them: of 2.5 s until 6.5 this is 15/14 s."""
+    usual, survived = UndisturbedPace(rate=1000 / (8 * NS)), outage(0, 4, 4.2, 4.2)
+    first, rest = ((0, 6.5), (6.5, 12))
+    found = [
+        classes(ledger((round(start * NS), round(end * NS)), [batch(0, 0, 12)], [survived], usual, INTERVAL_NS))
+        for start, end in (first, rest)
+    ]
+    assert found[0] == pytest.approx({"useful": 6.5 - 15 / 14, "lost": 15 / 14})
+    assert found[1] == pytest.approx({"lost": 3 - 15 / 14, "useful": 4.5 - 3 + 15 / 14, "checkpoint": 1})
+
+
+def test_a_batch_that_was_slow_before_a_host_died_lost_no_more_than_its_time():
+    usual, survived = UndisturbedPace(rate=1000 / (8 * NS)), outage(0, 10.5, 10.6, 10.6)
+    found = ledger((0, 12 * NS), [batch(0, 0, 12)], [survived], usual, INTERVAL_NS)
+    assert classes(found) == {"lost": 3, "useful": 8, "checkpoint": 1}
+
+
 def test_a_query_that_never_comes_back_is_restarting_until_the_end():
     found = ledger((0, 30 * NS), [batch(0, 0, 9)], [outage(0, 12, 13, None)], None, INTERVAL_NS)
     assert classes(found) == {"useful": 8, "checkpoint": 1, "idle": 1, "lost": 2, "detect": 1, "restart": 17}

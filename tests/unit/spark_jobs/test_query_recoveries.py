@@ -64,6 +64,15 @@ def test_the_model_would_have_begun_with_the_query_that_needs_one_slot_or_with_t
     assert [found[3] for found in rows(journal, dear).values()] == [40.0, 50.0]
 
 
+@pytest.mark.parametrize(("cores", "last"), [(0.2, 30.0), (0.6, 40.0)])
+def test_the_model_plans_by_the_costs_that_were_measured(cores, last):
+    """Two slots are left. Of 0.8 cores each and 0.8 of the first that comes, they have 1.2 free, or 2."""
+    measured = spec.load("incremental-topology-1", ["engine.cpu_limit=0.8"])
+    costs = told("costs-measured", 21, cores=dict.fromkeys(EVERYONE, cores))
+    found = rows([*START, *LOSSES, costs, *FIRST_BACK, *THEN_BACK], measured)
+    assert max(row[3] for row in found.values()) == last
+
+
 def test_what_never_comes_back_has_no_times():
     found = rows([*START, *LOSSES, *FIRST_BACK])
     assert found["q0.0"] == (20.0, None, None, None)
@@ -76,7 +85,20 @@ def test_a_partition_that_is_lost_again_counts_anew_and_the_model_knows_no_such_
     assert rows(journal)["q0.0"] == (20.0, 60.1, 62.1, None)
 
 
-@pytest.mark.parametrize("strategy", ["blocking", "passive", "global"])
+def test_blocking_is_planned_for_the_last_slot():
+    blocking = spec.load("incremental-topology-1", ["engine.recovery=blocking"])
+    journal = [*START, *LOSSES, joined(5, 30), joined(6, 40), joined(7, 50), *restored(2, 50.1, *LOST)]
+    found = rows(journal, blocking)
+    assert [each[1:] for each in found.values()] == [(50.1, 52.1, 50.0), (50.1, 52.1, 50.0)]
+
+
+def test_the_model_of_blocking_knows_no_moment_while_slots_are_missing():
+    blocking = spec.load("incremental-topology-1", ["engine.recovery=blocking"])
+    found = rows([*START, *LOSSES, joined(5, 30), joined(6, 40)], blocking)
+    assert [each[1:] for each in found.values()] == [(None, None, None)] * 2
+
+
+@pytest.mark.parametrize("strategy", ["passive", "global"])
 def test_other_strategies_do_not_know_queries(strategy):
     other = spec.load("incremental-topology-1", [f"engine.recovery={strategy}", "engine.partitions=5"])
     assert rows([*START, *LOSSES, *FIRST_BACK, *THEN_BACK], other) == {}

@@ -57,11 +57,13 @@ def joined(fault, host, at_s):
 def test_a_fault_with_its_proof():
     log = [Armed(1), injected(0, "worker-1", 3.25), healed(0, "worker-1", 5)]
     log.append(joined(0, "worker-1", 7))
-    (found,) = named("faults", rows.faults(planned((3.0, "worker-1")), log))
+    up = {"worker-1": [START_NS, START_NS + 9 * NS]}
+    (found,) = named("faults", rows.faults(planned((3.0, "worker-1")), log, up))
     assert found == {
         "fault": 0, "kind": "kill", "targets": "worker-1", "cause": "clock", "planned_ns": START_NS + 3 * NS,
         "actual_ns": START_NS + round(3.25 * NS), "proved_ns": START_NS + round(3.25 * NS) + 5,
-        "healed_ns": START_NS + 5 * NS, "joined_ns": START_NS + 7 * NS, "lateness_s": 0.25, "outcome": "injected",
+        "healed_ns": START_NS + 5 * NS, "joined_ns": START_NS + 7 * NS, "executors_ns": START_NS + 9 * NS,
+        "lateness_s": 0.25, "outcome": "injected",
         "proof": "4 processes killed; 0 survivors, 0 open ports", "violations": 0, "heal_violations": 0,
     }  # fmt: skip
 

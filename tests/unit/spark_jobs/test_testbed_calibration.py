@@ -37,13 +37,14 @@ JOB = Job(
 )
 
 
-def journal_of(part: Job, journal: Journal, step_s: float = STEP_S) -> None:
-    """What a job that reads `RATE` events a second writes, with a report after every step."""
+def journal_of(part: Job, journal: Journal, step_s: float = STEP_S, rate: int = RATE, drain_s: float = 0.0) -> None:
+    """What a job that reads `rate` events a second writes, with a report after every step, and until it has ended."""
     journal.record(EpochReady(1, (0, 1), at_ns=0))
-    end_s = part.input.events / RATE
+    end_s = part.input.events / rate + drain_s
     for step in range(int(end_s / step_s) + 1):
         at_s = step * step_s
-        positions, spent_s = {"bids.0": round(at_s * RATE)}, CHECKPOINT * SLOTS * at_s
+        positions = {"bids.0": min(round(at_s * rate), part.input.events)}
+        spent_s = CHECKPOINT * SLOTS * at_s
         report = Report(1, RunPhase.RUNNING, {}, positions, SLOTS, 0, 0.0, 0.0, spent_s, at_ns=round(at_s * 1e9))
         journal.record(report)
     journal.record(Finished({"bids.0": part.input.events}, at_ns=round(end_s * 1e9)))
@@ -98,6 +99,27 @@ def test_the_second_part_tells_rate_and_cost(fed: list[tuple[Broker, str, int]],
     assert replace(result, at_ns=0) == calibration.TestbedCalibrated(
         found.service_rate, found.overhead_s, found.load_rate, at_ns=0
     )
+
+
+@pytest.mark.parametrize("rate", [101_000, 400_000])
+def test_a_job_that_reads_the_first_events_at_once_is_given_more_until_it_lasts(
+    rate: int, fed: list[tuple[Broker, str, int]], tmp_path: Path
+) -> None:
+    """30,000 events last for .3 s, and the drain for 10: together they would make 2,900 events/s of it."""
+    found = calibrated(tmp_path, lambda part, journal: journal_of(part, journal, rate=rate, drain_s=10.0))
+    assert found.service_rate == pytest.approx(rate, rel=0.01)
+    assert found.overhead_s == pytest.approx(CHECKPOINT * INTERVAL_S)
+    counts = [count for _, _, count in fed]
+    assert counts[:2] == [WARM_EVENTS, 10 * WARM_EVENTS]
+    assert counts[-1] >= rate * calibration.LEAST_S
+    assert max(counts) <= calibration.MOST_EVENTS
+
+
+def test_the_events_of_a_job_that_is_never_seen_to_read_have_a_limit(
+    fed: list[tuple[Broker, str, int]], tmp_path: Path
+) -> None:
+    calibrated(tmp_path, lambda part, journal: journal_of(part, journal, step_s=1000.0))
+    assert [count for _, _, count in fed] == [30_000, 300_000, 2_000_000]
 
 
 def test_a_part_too_short_for_reports_tells_its_rate(fed: list[tuple[Broker, str, int]], tmp_path: Path) -> None:

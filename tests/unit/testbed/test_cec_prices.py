@@ -9,15 +9,14 @@ import pytest
 
 from testbed.cec_prices import packed_averages
 from testbed.core.by_batch.cutting import Batching
-from testbed.operators import Source
 from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
-from testbed.runtime.sources import feed_of
 from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.average_prices import FEW, MANY, SPECS, exact, inputs, laid_out
 from tests.unit.testbed.small_job import JOB
+from tests.unit.testbed.source_reads import reads_of
 
 EVENTS, RATE, READ, SOURCES = 120, 20.0, 10, 2
 BATCHING = Batching(500_000_000, 2)
@@ -70,10 +69,8 @@ def test_the_sources_of_a_job_make_every_position_once_and_each_item_in_one_of_t
     job = replace(JOB, workload=MANY, parallelism=3)
     assert Job.from_json(json.loads(json.dumps(job.to_json()))) == job
     positions = []
-    for layout in (each for each in job.layout().partitions if isinstance(each.element, Source)):
-        feed, position, ended = feed_of(job, layout), 0, False
-        while not ended:
-            batch, position, ended = feed.read(position)
-            positions += [] if batch is None else batch["position"].to_pylist()
-            assert batch is None or set(batch["item"].to_numpy() % 3) == {layout.index}
+    for source, batches in reads_of(job):
+        for batch in batches:
+            positions += batch["position"].to_pylist()
+            assert set(batch["item"].to_numpy() % 3) == {source.index}
     assert sorted(positions) == list(range(job.input.events))

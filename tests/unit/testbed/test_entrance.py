@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
+from testbed.runtime import entrance
 from testbed.runtime.entrance import GREETING_LIMIT_S, MOST_STRANGERS, PAUSE_S, Entrance, Greeting
 from testbed.runtime.secret import TOKEN_BYTES
 from testbed.runtime.wire import turn
@@ -79,6 +80,16 @@ def test_one_bit_beside_the_greeting_is_no_greeting(door, at):
     connection = door.knock(changed(at))
     door.run(lambda: is_cut_off(connection))
     assert not door.guests
+
+
+def test_the_time_to_compare_a_token_tells_nothing_of_it(door, monkeypatch):
+    """All of it is compared at once, by what takes as long whatever differs."""
+    compared, compare = [], entrance.hmac.compare_digest
+    monkeypatch.setattr(entrance.hmac, "compare_digest", lambda *both: compared.append(both) or compare(*both))
+    given = changed(8)
+    connection = door.knock(given)
+    door.run(lambda: is_cut_off(connection))
+    assert compared == [(given[8 : 8 + TOKEN_BYTES], TOKEN)]
 
 
 def test_who_greets_somebody_else_goes_before_all_is_there(door):

@@ -9,15 +9,15 @@ import pytest
 
 from testbed.core.by_batch.cutting import Batching
 from testbed.hashtags import COUNTS, TAGS, Totals, WindowedCounts, parsed
-from testbed.operators import END_OF_TIME_NS, Sink, Source
+from testbed.operators import END_OF_TIME_NS, Sink
 from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
-from testbed.runtime.sources import feed_of
 from testbed.simulation import CrashMoment, Fault, Simulation
 from tests.unit.testbed.hashtag_queries import FIFTEEN, TWO, exact, inputs, laid_out
 from tests.unit.testbed.small_job import JOB
+from tests.unit.testbed.source_reads import reads_of
 from workloads.hashtags import TOTALS, TWEETS, tweets
 from workloads.schedule import Schedule
 
@@ -124,11 +124,6 @@ def test_a_message_says_query_hashtag_and_window():
 def test_a_job_survives_its_way_to_the_slots_and_its_sources_make_every_tweet_once():
     job = Job.from_json(json.loads(json.dumps(JOB_OF_TWEETS.to_json())))
     assert job == JOB_OF_TWEETS
-    made = []
-    for layout in (each for each in job.layout().partitions if isinstance(each.element, Source)):
-        feed, position, ended = feed_of(job, layout), 0, False
-        while not ended:
-            batch, position, ended = feed.read(position)
-            made += [] if batch is None else [batch]
+    made = [batch for _, batches in reads_of(job) for batch in batches]
     events = tweets(TWO, Schedule(0, job.input.rate), 0, job.input.events)
     assert pa.Table.from_batches(made).sort_by("position") == pa.Table.from_batches([events])

@@ -241,7 +241,7 @@ def test_what_slots_store_has_the_run_s_seal_and_nobody_writes_the_secret(busy, 
     assert repr(SECRET) == "RunSecret()"
 
 
-@pytest.mark.parametrize("data", [b"\xff" * 9, block(NO_PARTITION, b"[]"), block(0, b"[]")])
+@pytest.mark.parametrize("data", [b"\xff" * 9, block(NO_PARTITION, b"[]"), block(0, b"[]"), reported(Ready(0, 1))])
 def test_a_slot_that_hears_nonsense_comes_again(monkeypatch, tmp_path, data):
     """As from a coordinator whose connection is damaged: that is no reason for a slot to end."""
     monkeypatch.setenv("SPARK_LOCAL_IP", HERE)

@@ -31,8 +31,8 @@ def joined(worker):
     return "worker-joined", {"worker": worker}
 
 
-def lost(worker):
-    return "worker-lost", {"worker": worker}
+def lost(worker, *partitions):
+    return "worker-lost", {"worker": worker, "partitions": partitions}
 
 
 def stored(partition, number, size_bytes=10):
@@ -73,9 +73,12 @@ def test_soon_after_all_have_gone_on_they_replay():
     assert moment_at(standing, entries[-1]["at_ns"] + REPLAYED_NS - 1, ()) is Moment.REPLAYING
 
 
-def test_a_recovery_counts_from_the_last_loss_and_the_last_epoch_before_all_went_on():
-    again = (lost("a"), joined("c"), recovering(x=0), lost("b"), joined("d"), recovering(x=0), recovering(x=0), READY)
-    spark_s = (lost("a"), EXECUTORS_UP, joined("c"), recovering(x=0), READY)
+BACK = joined("c"), recovering(x=0), READY
+
+
+def test_a_recovery_counts_from_the_last_loss_and_the_next_beginning_before_all_went_on():
+    again = (lost("a", "x"), joined("c"), recovering(x=0), lost("b", "y"), joined("d"), *[recovering(x=0)] * 2, READY)
+    spark_s = (lost("a", "x"), EXECUTORS_UP, *BACK)
     assert list(recoveries(journal(EXECUTORS_UP, *BEGUN))) == []
     found = list(recoveries(journal(EXECUTORS_UP, *BEGUN, *again, *spark_s)))
     assert found == [
@@ -83,6 +86,26 @@ def test_a_recovery_counts_from_the_last_loss_and_the_last_epoch_before_all_went
         Recovery(restart_s=3.0, executor_s=1.0, restore_s=1.0),
     ]
     assert [each.own_s for each in found] == [4.0, 3.0]
+
+
+def test_a_loss_during_the_recovery_of_others_has_a_recovery_of_its_own():
+    during = (lost("a", "x"), joined("c"), recovering(x=0), lost("b", "y"), READY, joined("d"), recovering(y=0), READY)
+    assert list(recoveries(journal(*BEGUN, *during))) == [
+        Recovery(restart_s=2.0, executor_s=None, restore_s=2.0),
+        Recovery(restart_s=3.0, executor_s=None, restore_s=1.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        (lost("spare"), READY),  # who had nothing
+        (lost("spare"), *BACK),  # as when somebody says late that it is tentative
+        (lost("a", "x"), READY, lost("b", "y"), READY),  # placed anew, and nothing went back
+    ],
+)
+def test_a_loss_after_which_nothing_goes_back_for_it_is_no_recovery(then):
+    assert list(recoveries(journal(*BEGUN, *then))) == []
 
 
 def test_checkpoints_beyond_the_line_of_a_recovery_are_invalid_once():

@@ -59,7 +59,7 @@ def say(slot, *words):
 
 
 def test_a_recovery_begins_though_all_of_its_slots_are_gone_by_now(server, tmp_path):
-    server._begin_epoch(Sweep(1, frozenset(), frozenset()))
+    server._begin_recovery(Sweep(1, frozenset(), frozenset()))
     assert [each["epoch"] for each in events_in(tmp_path, "recovering")] == [1]
 
 
@@ -161,6 +161,15 @@ def test_a_run_ends_where_the_furthest_source_is_once_all_have_caught_up_and_sto
         serve_until(server, lambda: heard.has(Drain({0: 12, 1: 7, 2: 8})))
 
 
+def test_a_recovery_that_begins_as_the_last_slot_dies_is_told_to_nobody(server):
+    for name in ("one", "two"):
+        server._coordinator.on_joined(name)
+    for name in ("one", "two"):
+        server._coordinator.on_lost(name)
+    assert not server._coordinator.placement.hosts
+    server._carry_out()
+
+
 @pytest.fixture
 def three(server, tmp_path):
     """Two slots that host, and one that stands by, since it came last."""
@@ -218,8 +227,3 @@ def test_what_a_slot_tells_of_the_past_has_its_moment_in_the_journal(server, thr
     moments_ns = (kept["taken_ns"], loaded["at_ns"], reached["at_ns"])
     assert [(at_ns - now_ns) / 1e9 for at_ns in moments_ns] == pytest.approx([-30, -20, -10], abs=5)
     assert (reached["records"], reached["size_bytes"], loaded["seconds"]) == (400, 800, 0.2)
-
-
-def test_a_recovery_that_begins_when_all_its_workers_have_just_gone_is_journalled(server, tmp_path):
-    server._begin_epoch(Sweep(1, frozenset(), frozenset()))
-    assert events_in(tmp_path, "recovering")[0]["restored"] == []

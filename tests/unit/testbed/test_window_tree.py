@@ -9,16 +9,16 @@ import pytest
 
 from experiments.errors import BadInput
 from testbed.core.by_batch.cutting import Batching
-from testbed.operators import END_OF_TIME_NS, Source, sliding
+from testbed.operators import END_OF_TIME_NS, sliding
 from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages
 from testbed.recovery import STRATEGIES
 from testbed.runtime.job import Job
-from testbed.runtime.sources import feed_of
 from testbed.simulation import CrashMoment, Fault, Simulation
 from testbed.window_tree import PassingWindow
 from tests.unit.testbed.runs import FAULT_TOLERANT
 from tests.unit.testbed.small_job import JOB
+from tests.unit.testbed.source_reads import reads_of
 from tests.unit.testbed.window_trees import PAPER, SMALL, exact, inputs, laid_out
 from workloads.schedule import Schedule
 from workloads.window_tree import FACTOR, MARKS, TUPLES, tuples
@@ -149,12 +149,7 @@ def test_a_result_belongs_to_the_window_that_ends_with_its_slide():
 def test_a_job_survives_its_way_to_the_slots_and_its_sources_make_every_tuple_once():
     job = Job.from_json(json.loads(json.dumps(JOB_OF_TREE.to_json())))
     assert job == JOB_OF_TREE
-    made = []
-    for layout in (each for each in job.layout().partitions if isinstance(each.element, Source)):
-        feed, position, ended = feed_of(job, layout), 0, False
-        while not ended:
-            batch, position, ended = feed.read(position)
-            made += [] if batch is None else [batch]
+    made = [batch for _, batches in reads_of(job) for batch in batches]
     events = tuples(SMALL, Schedule(0, job.input.rate), 0, job.input.events)
     assert pa.Table.from_batches(made).sort_by("position") == pa.Table.from_batches([events])
 

@@ -25,6 +25,7 @@ def test_every_workload_and_every_query_is_there():
         WorkloadName.TOP_100,
         WorkloadName.INCIDENTS,
         WorkloadName.HASHTAGS,
+        WorkloadName.CEC_PRICES,
     }
     assert set(BY_WORKLOAD) == ours - on_the_testbed_only
     assert set(SPECS) == set(WorkloadName)

@@ -53,7 +53,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 def test_it_is_measured_like_any_other_run(run: Run) -> None:
     row = run.table("runs").iloc[0]
-    assert (row["workload"], row["recovery"], row["faults"]) == ("own job job", "task", 1)
+    assert (row["workload"], row["recovery"], row["faults"]) == ("own job own-job/job.py", "task", 1)
     assert pd.isna(row["depth"])
     assert row["records_committed"] > 500
     (kill,) = run.table("faults").to_dict("records")

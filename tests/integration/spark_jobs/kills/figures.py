@@ -15,11 +15,11 @@ from tests.integration.spark_jobs.kills.watching import NS, Entry
 
 @dataclass(frozen=True)
 class Recovery:
-    """Of one time that all went back to a line [s].
+    """Of one recovery from the loss of slots that had partitions [s].
 
-    restart    from the loss of the last slot to the beginning of the last epoch: until another was in its place
-    executor   from that loss until Spark had the last executor up; None if it had to start none
-    restore    from the beginning of the last epoch until all went on
+    restart    from the last such loss that it makes up for to its beginning: until another slot was in that place
+    executor   from that loss until Spark had the last executor up before it began; None if it had to start none
+    restore    from its beginning until all go on that take part
     """
 
     restart_s: float
@@ -33,20 +33,26 @@ class Recovery:
 
 
 def recoveries(journal: Iterable[Entry]) -> Iterator[Recovery]:
-    """Every one that came to its end. The start of the run is none."""
-    lost_ns = up_ns = begun_ns = 0
+    """Every one that came to its end. The start of the run is none, nor is one for which no slot was lost.
+
+    A loss during a recovery waits for the next one to begin; where only part of the partitions goes back, the recovery
+    that is under way comes to its end before.
+    """
+    lost_ns = up_ns = 0  # the last loss that no recovery has begun to make up for
+    begun: tuple[int, int, int] | None = None  # these two, and when the recovery that makes up for it began
     for entry in journal:
-        if entry["event"] == "worker-lost":
-            lost_ns, up_ns, begun_ns = entry["at_ns"], 0, 0
+        at_ns = entry["at_ns"]
+        if entry["event"] == "worker-lost" and entry["partitions"]:
+            lost_ns, up_ns = at_ns, 0
         elif entry["event"] == "executors-up":
-            up_ns = entry["at_ns"]
-        elif entry["event"] == "recovering":
-            begun_ns = begun_ns or entry["at_ns"]
-        elif entry["event"] == "ready":
-            if lost_ns:
-                executor_s = (up_ns - lost_ns) / NS if up_ns else None
-                yield Recovery((begun_ns - lost_ns) / NS, executor_s, (entry["at_ns"] - begun_ns) / NS)
-            lost_ns = up_ns = begun_ns = 0
+            up_ns = at_ns
+        elif entry["event"] == "recovering" and lost_ns:
+            begun, lost_ns = (lost_ns, up_ns, at_ns), 0
+        elif entry["event"] == "ready" and begun is not None:
+            since_ns, executor_ns, begun_ns = begun
+            executor_s = (executor_ns - since_ns) / NS if executor_ns else None
+            yield Recovery((begun_ns - since_ns) / NS, executor_s, (at_ns - begun_ns) / NS)
+            begun = None
 
 
 def detections(episode: Episode) -> Iterator[float]:

@@ -22,7 +22,8 @@ from testbed.runtime.wire import Address
 from tests.integration.spark_jobs.kills.moments import Moment, writers
 from tests.integration.spark_jobs.kills.rig import Rig
 
-HERE, START_LIMIT_S, END_LIMIT_S, END_LOOK_S = "127.0.0.1", 60.0, 10.0, 0.02
+HERE, HOSTS, START_LIMIT_S, END_LIMIT_S, END_LOOK_S = "127.0.0.1", "127.0.{}.{}", 60.0, 10.0, 0.02
+HOST_NUMBERS = 250  # each process is a host of its own, with an address of its own
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([__name__])
 
@@ -58,7 +59,7 @@ def coordinate(
 def serve_slot(
     document: dict[str, Any], variables: dict[str, str], address: Address, secret: RunSecret, task: int, signs: Path
 ) -> None:
-    os.environ |= {**variables, "SPARK_LOCAL_IP": HERE}
+    os.environ |= {"SPARK_LOCAL_IP": HERE, **variables}
     show_alignment(signs)
     Slot(Job.from_json(document), address, secret, task, 0).run()
 
@@ -85,7 +86,10 @@ def show_alignment(signs: Path) -> None:
 
 
 class Slots(Rig):
-    """A process for each slot; one that was killed is started again at once, unless there are enough without it.
+    """A process for each slot, and for each standby slot. One that was killed is started again at once, unless there
+    are enough without it.
+
+    hosts   the processes by their addresses
 
     All of them get `variables` into their environment: they begin with that of the first process that any rig started.
     """
@@ -108,6 +112,7 @@ class Slots(Rig):
             raise TimeoutError("the coordinator has not begun")
         self._given = (*given, mine.recv(), secret)
         self._slots: dict[int, BaseProcess] = {}
+        self.hosts: dict[str, int] = {}
         self._paused: set[int] = set()
         self._replaced: set[int] = set()
         self._started = 0
@@ -121,9 +126,13 @@ class Slots(Rig):
             if not process.is_alive():
                 self.own_deaths += 1
                 del self._slots[pid]
-        while len(self._slots) - len(self._replaced) < self.job.slots:
-            process = self._start(serve_slot, *self._given, self._started % self.job.slots, self._signs)
+        while len(self._slots) - len(self._replaced) < self.job.slots + self.job.standby:
+            document, variables, *server = self._given
+            own = {"SPARK_LOCAL_IP": HOSTS.format(*divmod(self._started + HOST_NUMBERS, HOST_NUMBERS))}
+            task = self._started % (self.job.slots + self.job.standby)
+            process = self._start(serve_slot, document, variables | own, *server, task, self._signs)
             self._slots[process.pid] = process
+            self.hosts[own["SPARK_LOCAL_IP"]] = process.pid
             self._started += 1
 
     def kill(self, victims: list[int]) -> list[Moment]:

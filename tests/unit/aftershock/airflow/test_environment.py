@@ -31,6 +31,12 @@ def test_everything_lives_under_the_home_and_on_loopback(home):
     assert (Path(variables["AIRFLOW__CORE__DAGS_FOLDER"]) / "benchmark.py").is_file()
 
 
+@pytest.mark.parametrize(("cores", "processes"), [(1, 4), (2, 4), (48, 48), (None, 4)])
+def test_as_many_tasks_run_at_once_as_there_are_cores_and_no_fewer_than_a_night_needs(monkeypatch, cores, processes):
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    assert environment.environment()["AIRFLOW__CORE__PARALLELISM"] == str(processes)
+
+
 def test_nothing_is_reported_to_anyone():
     variables = environment.environment()
     assert variables["AIRFLOW__USAGE_DATA_COLLECTION__ENABLED"] == "False"

@@ -97,3 +97,12 @@ def test_a_child_that_runs_has_no_status():
     with subprocess.Popen(["sleep", "600"]) as child:
         assert signals.status_of(child) is None
         child.kill()
+
+
+def test_nothing_of_airflow_listens_beyond_this_machine():
+    """Scheduler and triggerer would serve their logs on every address of it."""
+    assert serve.HOST == "127.0.0.1"
+    assert serve.COMPONENTS["api-server"] == ["--host", serve.HOST]
+    assert "--skip-serve-logs" in serve.COMPONENTS["scheduler"]
+    assert "--skip-serve-logs" in serve.COMPONENTS["triggerer"]
+    assert serve.COMPONENTS.keys() == {"api-server", "scheduler", "dag-processor", "triggerer"}

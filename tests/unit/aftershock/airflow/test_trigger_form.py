@@ -3,7 +3,7 @@
 import jsonschema
 import pytest
 
-from aftershock.airflow import trigger_form
+from aftershock.airflow import field_help, starting_points, trigger_form
 from experiments import spec
 from experiments.errors import BadInput
 
@@ -64,33 +64,107 @@ def test_an_experiment_survives_flattening_and_folding(document):
     assert spec.validate(trigger_form.fold(trigger_form.flatten(experiment))) == experiment
 
 
-def test_every_leaf_is_a_field_with_the_experiments_value_and_a_title():
-    experiment = spec.validate(RICH)
-    fields = trigger_form.fields(experiment)
-    defaults = {name: field["default"] for name, field in fields.items()}
-    assert defaults == defaults | trigger_form.flatten(experiment)
-    assert all(field["title"] and field["section"] for field in fields.values())
+def filled_in(**params):
+    """The form as a user sends it who has filled in these fields."""
+    names = {name.replace("__", "."): value for name, value in params.items()}
+    assert names.keys() <= trigger_form.fields().keys()
+    return {name: field["default"] for name, field in trigger_form.fields().items()} | names
+
+
+def asked(**params):
+    return spec.validate(trigger_form.fold(filled_in(**params)))
+
+
+@pytest.mark.parametrize("example", [*spec.available(), None])
+def test_what_is_left_empty_is_the_experiments_from_which_the_run_starts(example):
+    assert asked(experiment=example) == (spec.load(example) if example else spec.Experiment())
+
+
+def test_what_is_filled_in_goes_before_what_the_experiment_says():
+    started = spec.load("dataflow-q12")
+    changed = asked(experiment="dataflow-q12", engine__checkpoint_interval_s=4, seed=9)
+    assert changed.engine == started.engine.model_copy(update={"checkpoint_interval_s": 4.0})
+    assert (changed.seed, changed.workload, changed.faults) == (9, started.workload, started.faults)
+
+
+def test_an_own_file_is_on_offer_and_its_path_is_taken_besides(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    mine = starting_points.own_folder() / "mine.yaml"
+    mine.parent.mkdir()
+    mine.write_text("# Two workers\n# under rain. More.\nname: rain\nwindow_s: 33\ncluster: {workers: 2}\n")
+    choice = trigger_form.fields()["experiment"]
+    assert choice["enum"][-2:] == [str(mine), None]
+    assert choice["values_display"][str(mine)] == "mine.yaml (own): Two workers under rain; window 33 s"
+    assert asked(experiment=str(mine)).name == asked(experiment_file=str(mine)).name == "rain"
+    with pytest.raises(BadInput, match=r"experiment_file: '.*' is not usable; allowed: left empty, or experiment left"):
+        asked(experiment="soak", experiment_file=str(mine))
+    with pytest.raises(BadInput, match="a readable YAML file"):
+        asked(experiment_file=f"{mine}.gone")
+
+
+def test_a_file_that_cannot_be_read_does_not_take_the_form_away(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    (starting_points.own_folder() / "folder.yaml").mkdir(parents=True)
+    (starting_points.own_folder() / "bytes.yaml").write_bytes(b"# \xff")
+    (starting_points.own_folder() / "long.yaml").write_text("# " + "a \033[2Jb" * 99)
+    folder = starting_points.own_folder()
+    shown = trigger_form.fields()["experiment"]["values_display"]
+    assert [shown[str(folder / f"{name}.yaml")] for name in ("folder", "bytes")] == [
+        "folder.yaml (own): cannot be read",
+        "bytes.yaml (own): cannot be read",
+    ]
+    assert all(label.isprintable() and len(label) <= starting_points.LONGEST_LABEL for label in shown.values())
+
+
+def test_every_field_may_be_empty_and_no_field_shows_a_null():
+    for name, field in trigger_form.fields().items():
+        assert "null" in field["type"], name
+        assert field["default"] == ("wordcount" if name == "experiment" else None)
+        assert "enum" not in field or (field["enum"][-1] is None and field["values_display"]["null"])
+        # Airflow writes the null of a list of numbers, of a mapping and of a switch, but not that of a text box
+        first, *others = (kind for kind in field["type"] if kind != "null")
+        assert first in ("string", "number", "integer") or others or field["items"] == {"type": "string"}, name
+
+
+def test_every_field_says_what_it_does_and_when_to_change_it():
+    fields = trigger_form.fields()
+    assert field_help.SENTENCES.keys() == fields.keys()
+    for name, field in fields.items():
+        sentences = field["description_md"].removesuffix(")").rpartition(" (")[0]
+        assert sentences.endswith(".")
+        assert sentences[0].isupper() or sentences.partition(":")[0].split(",")[0] in ("own-job", *names_of_workloads())
+        assert f"({name}" in field["description_md"]
+        assert "`" not in field["description_md"], "Airflow draws code over the line above"
+        assert field["title"]
+
+
+def names_of_workloads():
+    return [name for name in trigger_form.fields()["workload.name"]["enum"] if name]
+
+
+def test_what_is_changed_most_is_in_the_section_that_is_open():
+    fields = trigger_form.fields()
+    opened = [name for name, field in fields.items() if "section" not in field]
+    assert opened == [
+        *("experiment", "experiment_file", "host_fault_rate", "rack_fault_rate", "racks", "time_to_heal_s"),
+        *("window_s", "seed", "name", "run_id"),
+    ]
+    assert list(fields)[: len(opened)] == opened
 
 
 def test_a_field_carries_type_bounds_unit_and_section():
-    field = trigger_form.fields(spec.Experiment())["engine.checkpoint_interval_s"]
-    assert field["type"] == "number"
+    field = trigger_form.fields()["engine.checkpoint_interval_s"]
+    assert field["type"] == ["number", "null"]
     assert field["exclusiveMinimum"] == 0
     assert field["title"] == "checkpoint interval [s]"
     assert field["section"] == "engine"
+    assert field["description_md"].endswith("(engine.checkpoint_interval_s, > 0)")
 
 
 def test_a_choice_is_an_enumeration_and_an_optional_number_stays_bounded():
-    fields = trigger_form.fields(spec.Experiment())
-    assert fields["engine.recovery"]["enum"] == [
-        "query",
-        "task",
-        "global",
-        "blocking",
-        "passive",
-        "query-centric",
-        None,
-    ]
+    fields = trigger_form.fields()
+    modes = ["query", "task", "global", "blocking", "passive", "query-centric", None]
+    assert fields["engine.recovery"]["enum"] == modes
     assert fields["faults.duration"]["type"] == ["number", "null"]
     assert fields["faults.duration"]["exclusiveMinimum"] == 0
 
@@ -99,15 +173,19 @@ def test_a_choice_is_an_enumeration_and_an_optional_number_stays_bounded():
 @pytest.mark.parametrize("name", spec.available())
 def test_every_shipped_experiment_passes_the_forms_own_schemas(name):
     """Airflow validates each param of a trigger so."""
-    form, experiment = trigger_form.fields(spec.Experiment()), spec.load(name)
+    form, experiment = trigger_form.fields(), spec.load(name)
     for field, value in trigger_form.flatten(experiment).items():
         jsonschema.validate(value, form[field])
     assert spec.validate(trigger_form.fold(trigger_form.flatten(experiment))) == experiment
 
 
 def test_a_forms_schemas_refuse_what_no_experiment_can_have():
-    form = trigger_form.fields(spec.Experiment())
-    for field, value in (("engine.checkpoint_interval_s", 0), ("seed", True), ("name", "A Name"), ("load.mode", "x")):
+    form = trigger_form.fields()
+    refused = {
+        "engine.checkpoint_interval_s": 0, "seed": True, "name": "A Name", "load.mode": "x", "host_fault_rate": -1,
+        "experiment": "no-example", "faults": {"processes": [{"kind": "kill", "rate": -1}]},
+    }  # fmt: skip
+    for field, value in refused.items():
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(value, form[field])
 
@@ -124,7 +202,7 @@ def keywords(schema):
 
 def test_every_schema_names_a_draft_that_knows_all_of_its_keywords():
     """A validator takes no notice of a keyword that it does not know."""
-    fields = trigger_form.fields(spec.Experiment())
+    fields = trigger_form.fields()
     assert {field["$schema"] for field in fields.values()} == {jsonschema.Draft7Validator.META_SCHEMA["$schema"]}
     newer = set(jsonschema.Draft202012Validator.VALIDATORS) - set(jsonschema.Draft7Validator.VALIDATORS)
     assert not newer & set(keywords(list(fields.values())))
@@ -132,21 +210,42 @@ def test_every_schema_names_a_draft_that_knows_all_of_its_keywords():
 
 
 def test_no_schema_refers_outside_itself():
-    assert "$ref" not in str(trigger_form.fields(spec.Experiment()))
+    assert "$ref" not in str(trigger_form.fields())
 
 
 def test_the_run_id_is_no_part_of_the_experiment():
-    assert trigger_form.fold({"seed": 3, "run_id": "mine"}) == {"seed": 3}
+    assert spec.validate(trigger_form.fold({"seed": 3, "run_id": "mine"})) == spec.Experiment(seed=3)
 
 
-def test_the_form_has_the_fields_of_every_workload_and_the_chosen_one_keeps_its_own():
-    fields = trigger_form.fields(spec.validate(NEXMARK))
-    names = ["wordcount", "nexmark", "reachability", "window-tree", "top-100", "incidents", "hashtags", "cec-prices"]
-    assert fields["workload.name"]["enum"] == [*names, "own-job"]
-    assert (fields["workload.query"]["default"], fields["workload.depth"]["default"]) == ("q5", 1)
-    filled = {name: field["default"] for name, field in fields.items()}
-    assert spec.validate(trigger_form.fold(filled)) == spec.validate(NEXMARK)
-    assert spec.validate(trigger_form.fold({**filled, "workload.name": "wordcount"})).workload.window_s == 12
+def test_of_another_workload_or_engine_what_is_left_empty_has_its_own_default():
+    changed = asked(experiment="dataflow-q12", engine__name="structured-streaming")
+    assert changed.engine == spec.EngineSpec()
+    assert changed.workload == spec.load("dataflow-q12").workload
+    assert asked(workload__name="nexmark").workload == spec.validate({"workload": {"name": "nexmark"}}).workload
+
+
+def test_a_field_of_a_workload_that_is_not_chosen_is_refused():
+    with pytest.raises(BadInput, match=r"workload\.query"):
+        asked(experiment="wordcount", workload__query="q5")
+
+
+def test_texts_stand_for_lists_mappings_and_yes_or_no():
+    changed = asked(experiment="ppa-figure-6", workload__parallelism="[16, 4]", engine__chaining="no")
+    assert (changed.workload.parallelism, changed.engine.chaining) == ((16, 4), False)
+    with pytest.raises(BadInput, match=r"^faults: .*valid YAML"):
+        asked(faults="{processes: [")
+
+
+def test_the_fault_spec_as_a_text_replaces_the_experiments_faults():
+    text = "{events: [{at: 5, targets: [worker-2], kind: pause, heal_after: 1}]}"
+    faults = asked(experiment="wordcount", faults=text).faults
+    assert ([fault.kind.value for fault in faults.events], faults.processes) == (["pause"], ())
+
+
+@pytest.mark.parametrize("other", [{"faults.max_down": 2}, {"host_fault_rate": 0.1}])
+def test_faults_are_said_once(other):
+    with pytest.raises(BadInput, match=r"^faults: "):
+        trigger_form.fold({"faults": "{}"} | other)
 
 
 def test_a_workload_that_nobody_knows_reaches_the_check():

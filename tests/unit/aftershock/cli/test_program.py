@@ -120,7 +120,7 @@ def test_results_lists_the_runs(call, as_json, home, monkeypatch):
     for found, run in zip(told, (newer, older, failed), strict=True):
         assert run.status().to_json().items() <= found.items()
     assert [found["verdict"] for found in told] == ["unknown"] * 3
-    assert (told[0]["engine"], told[0]["protocol"]) == ("structured-streaming", "query")
+    assert (told[0]["engine"], told[0]["protocol"], told[0]["recovery"]) == ("structured-streaming", None, "query")
     assert 0 < told[0]["utilization"]["low"] < told[0]["utilization"]["predicted"]
     assert told[2]["utilization"] == dict.fromkeys(("measured", "predicted", "low", "high"))
     code, out, _ = call("results")

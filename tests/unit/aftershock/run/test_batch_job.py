@@ -3,6 +3,7 @@
 In the place of spark-submit stands a program that follows the same orders.
 """
 
+import itertools
 import re
 import secrets
 import sys
@@ -99,3 +100,16 @@ def test_tables_built_again_need_no_cluster(run, program, tmp_path):
     program("raise ValueError('no ledger')")
     with pytest.raises(EnvironmentFailure, match=r"the job build failed \(ValueError: no ledger\)"):
         batch_job.build_again(run)
+
+
+def test_the_job_asks_for_a_secret_listens_on_loopback_and_is_told_no_secret(run):
+    words = batch_job._command(run)
+    settings = {word for before, word in itertools.pairwise(words) if before == "--conf"}
+    assert settings >= {
+        "spark.authenticate=true",
+        "spark.ui.enabled=false",
+        "spark.driver.host=127.0.0.1",
+        "spark.driver.bindAddress=127.0.0.1",
+        "spark.python.daemon.module=aftershock_guard",
+    }
+    assert not [setting for setting in settings if "secret" in setting]

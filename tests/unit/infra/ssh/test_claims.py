@@ -78,3 +78,16 @@ def test_the_claim_of_another_user_is_never_ours() -> None:
     assert claims.take(ours) == claims.owner() == Claim("", claims.OF_ANOTHER_USER, "")
     claims.give_up(ours.token)
     assert claims.file().exists()
+
+
+def test_who_waits_for_a_claim_that_comes_and_goes_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody takes the machine and gives it up again, each time just before it is looked at."""
+    claims.take(Claim("m0-1", "run-1", "/root"))
+    looks = iter(range(10 * claims.ATTEMPTS))
+
+    def never_there() -> None:
+        next(looks)  # raises when it is asked without end
+
+    monkeypatch.setattr(claims, "owner", never_there)
+    with pytest.raises(EnvironmentFailure, match="comes and goes; look who makes it"):
+        claims.take(Claim("m0-2", "run-2", "/root"))

@@ -17,8 +17,8 @@ from experiments.spec import Experiment
 from results.checks.catalogue import CHECKS
 from results.checks.evidence import Evidence
 from results.checks.judge import judge, open_context
-from results.predictions.process import MeasuredProcess
-from results.predictions.replays import Unreplayable, replay_run
+from results.predictions.process import MeasuredProcess, Unreplayable
+from results.predictions.replays import replay_run
 from results.predictions.tables import write_predictions
 from results.runs.machine import experiment_digest
 from results.runs.store import Run, write_json
@@ -205,7 +205,7 @@ def test_with_batches_a_fault_takes_what_was_due_after_the_last_border_that_is_c
 
 @pytest.mark.parametrize("hosts", [(1, 1, 1, 1), (1, 2, 1, 3)], ids=["of one worker each", "of different numbers"])
 def test_in_mode_task_a_batch_that_outlives_its_hosts_does_their_share_again(hosts):
-    """Four kills amid batches of 6 s each 10 s, of some of three workers; the ledger has nothing but lost work."""
+    """Four kills amid batches of 6 s each 10 s, of some of three workers, which are back at once."""
     struck_s, starts_s = np.array([4.0, 25.0, 55.5, 83.0]), np.arange(-10.0, 100.0, 10.0)
     lost_s = struck_s % 10 * np.array(hosts) / 3
     lost = pd.DataFrame({"start_s": struck_s // 10 * 10, "seconds": lost_s, "fault": [0.0, 1.0, 2.0, 3.0]})
@@ -225,6 +225,7 @@ def test_in_mode_task_a_batch_that_outlives_its_hosts_does_their_share_again(hos
     tables["faults"] = run.tables["faults"].assign(
         actual_ns=_at(struck_s),
         healed_ns=_at(struck_s + 2.0),
+        executors_ns=_at(struck_s),
         targets=[",".join(f"worker-{each + 1}" for each in range(count)) for count in hosts],
     )
     engine = {"checkpoint_interval_s": INTERVAL_S, "recovery": "task"}

@@ -47,7 +47,8 @@ def test_a_row_says_what_the_run_says():
     write_run("one")
     (row,) = index.rows()
     assert (row.run_id, row.state, row.experiment, row.started_ns) == ("one", "done", "wordcount", START_NS)
-    assert (row.engine, row.protocol, row.facts["records_committed"]) == ("structured-streaming", "query", 3_993_600)
+    assert (row.engine, row.protocol, row.recovery) == ("structured-streaming", None, "query")
+    assert row.facts["records_committed"] == 3_993_600
     assert (row.utilization.predicted, row.utilization.low) == (0.826, 0.79)
     assert (row.verdicts, row.verdict) == ({"fail": 1, "unknown": 1, "pass": 3}, Verdict.FAIL)
     assert row.metrics["utilization"] == 0.8125
@@ -275,14 +276,14 @@ def test_a_damaged_table_costs_the_others_nothing():
 def test_whatever_is_wrong_with_a_table_costs_the_others_nothing(monkeypatch: pytest.MonkeyPatch, error: Exception):
     write_run("one")
     write_run("two")
-    opened = reading.open_plain
+    texts = reading._texts
 
-    def read(file: Path) -> int:
-        if "two" in file.parts:
+    def read(path: Path, schema: pa.Schema) -> list[str]:
+        if "two" in path.parts:
             raise error
-        return opened(file)
+        return texts(path, schema)
 
-    monkeypatch.setattr(reading, "open_plain", read)
+    monkeypatch.setattr(reading, "_texts", read)
     rows = {row.run_id: row for row in index.rows()}
     assert rows["one"].state == "done"
     assert rows["two"].state == RunState.UNREADABLE
@@ -325,7 +326,8 @@ ROWS = [
         (Selection(), "abc"),
         (Selection(engine="dataflow"), "bc"),
         (Selection(engine="dataflow", protocol="none"), "c"),
-        (Selection(protocol="query"), "a"),
+        (Selection(recovery="query"), "a"),
+        (Selection(protocol="query"), ""),
         (Selection(verdict="fail"), "b"),
         (Selection(experiment="another"), ""),
         (Selection(since=date(2026, 9, 22)), "bc"),
@@ -356,5 +358,6 @@ def test_choices_are_what_the_runs_have():
     assert choices(ROWS) == {
         "experiment": ["wordcount"],
         "engine": ["dataflow", "structured-streaming"],
-        "protocol": ["coordinated", "none", "query"],
+        "protocol": ["coordinated", "none"],
+        "recovery": ["query"],
     }

@@ -32,6 +32,11 @@ def _table(rows: int) -> pa.Table:
     return pa.table({"start_ns": pa.array(range(rows), pa.int64()), "class": classes})
 
 
+def pieces_of(path: Path) -> list[pd.DataFrame]:
+    with path.open("rb") as file:
+        return list(read_pieces(path, file.fileno()))
+
+
 def _varint(number: int) -> bytes:
     """A number as Parquet's footer holds it: zigzag, seven bits a byte."""
     number, out = 2 * number, bytearray()
@@ -57,7 +62,7 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path):
     pq.write_table(table, path)
     frame = read_table(path)
     assert frame.equals(pd.read_parquet(path, dtype_backend="pyarrow"))
-    pieces = list(read_pieces(path))
+    pieces = pieces_of(path)
     assert [len(piece) for piece in pieces] == [0, BATCH_ROWS, BATCH_ROWS, BATCH_ROWS, 5]
     assert pd.concat(pieces)["class"].tolist() == frame["class"].tolist()
     head, count = read_head(path, 7)
@@ -84,7 +89,7 @@ def test_an_empty_table_keeps_its_columns(tmp_path: Path):
 
 
 def test_a_missing_table_is_said_to_be_missing(tmp_path: Path):
-    for read in (read_table, lambda path: read_head(path, 1), lambda path: list(read_pieces(path))):
+    for read in (read_table, lambda path: read_head(path, 1)):
         with pytest.raises(FileNotFoundError):
             read(_path(tmp_path / str(id(read))))
 
@@ -128,7 +133,7 @@ def test_reading_tables_leaves_no_file_open(tmp_path: Path):
     path = _path(tmp_path)
     pq.write_table(_table(ROWS), path)
     before = len(os.listdir("/proc/self/fd"))
-    read_table(path), read_head(path, 1), list(read_pieces(path))
+    read_table(path), read_head(path, 1), pieces_of(path)
     path.write_bytes(b"no table")
     with pytest.raises(Damaged):
         read_table(path)
@@ -196,7 +201,7 @@ def test_a_type_whose_values_can_be_long_is_refused_unread(tmp_path: Path, monke
     pq.write_table(pa.table({"start_ns": [1], "class": column}), path, compression="zstd")
     assert pq.read_schema(path).field("class").type == of_type
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_: pytest.fail("it was read"))
-    for read in (read_table, lambda path: read_head(path, 1), lambda path: list(read_pieces(path))):
+    for read in (read_table, lambda path: read_head(path, 1), pieces_of):
         with pytest.raises(EnvironmentFailure, match=r"is damaged: column class is of type [^\n]+, which no table has"):
             read(path)
 

@@ -8,7 +8,7 @@ from results.summary.index import IndexRow
 from results.views.listing import listing
 
 START_NS = 1_790_000_000_000_000_000
-FACTS = {"engine": "dataflow", "protocol": "coordinated", "recovery": "query"}
+FACTS = {"engine": "dataflow", "protocol": "coordinated", "recovery": "global"}
 DONE = IndexRow(
     "q1-20261122-021503-ab12",
     "done",
@@ -28,13 +28,14 @@ def columns(text):
 def test_a_wide_terminal_shows_all():
     head, done, failed = listing([DONE, FAILED], 200).splitlines()
     assert re.split(" {2,}", head) == [
-        "started (UTC)", "state", "verdict", "U (predicted)", "experiment", "engine", "protocol", "run"
+        "started (UTC)", "state", "verdict", "U (predicted)", "experiment", "engine", "protocol", "recovery", "run"
     ]  # fmt: skip
     assert re.split(" {2,}", done) == [
-        "2026-09-21 14:13", "done", "unknown", "0.494 (-)", "nexmark-q1", "dataflow", "coordinated", DONE.run_id
+        *("2026-09-21 14:13", "done", "unknown", "0.494 (-)", "nexmark-q1"),
+        *("dataflow", "coordinated", "global", DONE.run_id),
     ]  # fmt: skip
     assert re.split(" {2,}", failed) == [
-        "2026-09-21 14:13", "failed", "-", "-", "mine", "-", "-", "mine-1", "the broker is gone; start it"
+        "2026-09-21 14:13", "failed", "-", "-", "mine", "-", "-", "-", "mine-1", "the broker is gone; start it"
     ]  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def test_what_the_tables_say_is_escaped(tmp_path: Path) -> None:
 
 
 def test_every_plot_is_written_twice_and_is_a_picture(good_run: Run) -> None:
-    for name in PLOTS:
+    for name in PLOTS.keys() - {"availability"}:  # which only a run has that recovers query by query
         with Image.open(good_run.plots / f"{name}.png") as picture:
             assert picture.width > 1000
             assert len(picture.convert("RGB").getcolors(maxcolors=2**24)) > 20

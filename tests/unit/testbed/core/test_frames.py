@@ -8,9 +8,15 @@ from hypothesis import strategies as st
 from testbed.core.checkpoints import OUTSIDE, Checkpoint
 from testbed.core.control import (
     Absent,
+    Attach,
+    Attached,
+    Detach,
+    Dismiss,
     Failure,
     Go,
     NotStored,
+    Passed,
+    Promote,
     Published,
     Ready,
     Rejoin,
@@ -108,7 +114,12 @@ CHECKPOINT = Checkpoint(3, 7, 2, {1: 5, 12: 0}, {4: 9}, ("a/state-6-2", "a/state
 MESSAGES = [
     Restore(2, CHECKPOINT, ("a/log-6-2",), 6, {1: 4, 12: 0}),
     Rejoin(2, 6, (1, 4), (9,)),
-    Go(2),
+    Go(2, 7, ((1, 4), (12, 0))),
+    Promote(3),
+    Attach(3, 6, (1, 4)),
+    Attached(3, ((1, 4),)),
+    Detach(3, (1,)),
+    Dismiss(2),
     Round(2, 9),
     Failure(2, (1, 5)),
     Absent(2, (1, 5)),
@@ -119,6 +130,7 @@ MESSAGES = [
     NotStored(3, 2, 8),
     TurnedTentative(3, 2, -4),
     Published(3, 7),
+    Passed(3, 2, 8),
 ]
 
 

@@ -6,6 +6,7 @@ from itertools import islice
 import pyarrow as pa
 import pytest
 
+from experiments.errors import BadInput
 from testbed.core.checkpoints import initial_line
 from testbed.core.control import Go, Restore
 from testbed.core.effects import Send, Store
@@ -157,3 +158,9 @@ def test_a_topic_is_read_again_to_the_same_ends_in_one_go(monkeypatch):
     assert Topic.opened == opened + 1
     assert bids(feed.read(2, 4)) == [3], "whoever goes back begins anew"
     assert Topic.opened == opened + 2
+
+
+def test_a_job_without_a_broker_is_refused_where_a_topic_is_read():
+    feed = topics.KafkaEvents(JOB, next(p for p in JOB.layout().partitions if p.name == "bids.0"))
+    with pytest.raises(BadInput, match="a broker, where events or results are those of a topic"):
+        feed.read(0)

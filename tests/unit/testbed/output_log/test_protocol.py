@@ -10,6 +10,7 @@ from testbed.operators import Delivery
 from testbed.output_log.partition import LoggedPartition
 from testbed.protocols import PROTOCOLS
 from testbed.queries import dataflow
+from testbed.recovery import STRATEGIES as STRATEGY_CLASSES
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.average_prices import FEW, laid_out
 from tests.unit.testbed.output_log.protocol_runs import POLICIES, simulated, wanted
@@ -94,3 +95,8 @@ def test_what_can_t_be_logged_is_refused():
     with pytest.raises(BadInput, match="no operator has a state in parts"):
         OUTPUT_LOG.check(q1)
     OUTPUT_LOG.check(laid_out(FEW))
+
+
+def test_copies_are_refused():
+    assert "not built" in (STRATEGY_CLASSES["partially-active"].check(OUTPUT_LOG) or "")
+    assert STRATEGY_CLASSES["partially-active"].check(PROTOCOLS["batch-aligned"]) is None

@@ -27,10 +27,10 @@ class Late(Exception):
 class BurstSimulation(Simulation):
     """Looks, at every arrival, at what has come out so far of each query that is available."""
 
-    def __init__(self, spec, seed, workers, capacity, planner, faults, priorities=None):
+    def __init__(self, spec, seed, workers, capacity, planner, faults, priorities=None, recovery=None):
         layout, given = laid_out(spec), inputs(spec, 30, 10.0, 6)
         self.capacity, self.wanted, self.arrivals = capacity, exact(spec, given), []
-        recovery = QueryCentric(capacity, planner, priorities)
+        recovery = recovery or QueryCentric(capacity, planner, priorities)
         options = {"slots": workers, "faults": faults, "batching": Batching(SECOND, 1), "expected": self.wanted}
         # Hosts take minutes, and streams take milliseconds.
         super().__init__(layout, PROTOCOLS["batch-aligned"], given, seed, recovery=recovery, returns=0.0, **options)

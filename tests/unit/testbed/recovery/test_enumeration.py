@@ -7,8 +7,9 @@ and goes on, at any time; its replacement comes at any time later, also before t
 import pytest
 
 from testbed.core.control import Failure, Go, Rejoin
-from testbed.core.coordinator import Coordinator, _Underway
+from testbed.core.coordinator import Coordinator
 from testbed.core.history import History
+from testbed.core.underway import Underway
 from testbed.recovery import STRATEGIES, Blocking
 from tests.unit.testbed.recovery.abstract import Wrong
 from tests.unit.testbed.recovery.exploring import Explored
@@ -125,7 +126,7 @@ PLANTS = {
     "the newest line is announced": (Coordinator, "_announce_stable", newest_line_announced, "1 is stable"),
     "objects of the stable line are deleted": (History, "_trim", stable_line_deleted, "may be restored and is deleted"),
     "a failure is not told": (Coordinator, "_order", failure_untold, "is told nothing more and its receiver"),
-    "those that were lost are awaited": (_Underway, "lose", lost_are_awaited, "stuck: Phase.RESTORING"),
+    "those that were lost are awaited": (Underway, "lose", lost_are_awaited, "stuck: Phase.RESTORING"),
 }
 
 

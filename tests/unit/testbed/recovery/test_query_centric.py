@@ -4,13 +4,14 @@ import math
 import re
 from random import Random
 
+import numpy as np
 import pytest
 
 from experiments.errors import AftershockError, BadInput
 from models.recovery.planners import PLANNERS
 from models.recovery.problem import recovery_problem
 from testbed.core.recovery import World
-from testbed.recovery import QueryCentric, query_partitions
+from testbed.recovery import Blocking, QueryCentric, query_centric, query_partitions
 from testbed.recovery.query_partitions import problem_of, queries_of
 from tests.unit.testbed.hashtag_queries import FIFTEEN, TWO, laid_out
 from tests.unit.testbed.recovery.bursts import (
@@ -91,6 +92,28 @@ def test_after_a_complete_failure_nobody_waits_for_the_last_worker():
     _, found = arrivals_after(laid_out(FIFTEEN), QueryCentric(FOUR), TEN, range(10))
     assert [len(each) for each in found[:2]] == [0, 1]
     assert len(found[-1]) == 15
+
+
+def test_blocking_waits_for_the_last_worker_and_keeps_what_survivors_have():
+    _, found = arrivals_after(laid_out(FIFTEEN), Blocking(by_room=True), TEN, range(8))
+    assert [len(each) for each in found[1:]] == [len(found[0])] * 7 + [15]
+    assert len(found[0]) < 15
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_blocking_by_room_loses_nothing(seed):
+    simulation = BurstSimulation(TWO, seed, 5, 1, None, burst(seed, 5, 80), recovery=Blocking(by_room=True))
+    assert simulation.run().published == simulation.wanted
+    assert simulation.outcome.crashes >= 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_at_no_arrival_are_more_queries_back_by_blocking_than_query_by_query(seed):
+    lost = Random(seed).sample(range(TEN), 8)
+    _, by_query = arrivals_after(laid_out(FIFTEEN), QueryCentric(FOUR), TEN, lost)
+    _, blocking = arrivals_after(laid_out(FIFTEEN), Blocking(by_room=True), TEN, lost)
+    assert all(len(one) >= len(other) for one, other in zip(by_query, blocking, strict=True))
+    assert any(len(one) > len(other) for one, other in zip(by_query, blocking, strict=True))
 
 
 def simulated(spec, seed, planner="best-density"):
@@ -186,12 +209,49 @@ def test_an_error_in_plans_is_noticed(plant, monkeypatch):
 
 @pytest.mark.parametrize(
     ("arguments", "field", "allowed"),
-    [((0,), "capacity", "1 or more"), ((1, "quickest"), "planner", "exact, dp, best-density, operator-centric")],
+    [
+        ((1, "exact", None, 0.0), "planner_limit_s", "more than 0"),
+        ((0,), "capacity", "1 or more"),
+        ((1, "quickest"), "planner", "exact, dp, best-density, density-beam, operator-centric"),
+    ],
 )
 def test_what_cannot_work_is_refused_in_one_line(arguments, field, allowed):
     with pytest.raises(BadInput, match=allowed) as mistake:
         QueryCentric(*arguments)
     assert mistake.value.field == field
+
+
+def burst_of_eight(strategy):
+    return arrivals_after(laid_out(FIFTEEN), strategy, TEN, range(2, 10))[1]
+
+
+def test_a_planner_without_a_proof_in_time_is_helped_by_a_quick_one(monkeypatch):
+    def gives_up(problem, limit_s):
+        assert limit_s == 0.25
+        return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False)
+
+    monkeypatch.setattr(query_centric, "exact", gives_up)
+    strategy = QueryCentric(FOUR, "exact", limit_s=0.25)
+    assert burst_of_eight(strategy) == burst_of_eight(QueryCentric(FOUR, "density-beam"))
+    notes = strategy.take_notes()
+    assert set(notes) == {"the better plan of exact and density-beam: exact had no proof within 0.25 s"}
+    assert strategy.take_notes() == []
+
+
+def test_a_planner_that_refuses_so_many_queries_is_replaced(monkeypatch):
+    def refuses(problem):
+        raise BadInput("failed", f"{len(problem.queries)} failed queries", "at most 20")
+
+    monkeypatch.setitem(PLANNERS, "dp", refuses)
+    strategy = QueryCentric(FOUR, "dp")
+    assert burst_of_eight(strategy) == burst_of_eight(QueryCentric(FOUR, "density-beam"))
+    assert re.fullmatch(r"planner density-beam instead of dp: \d+ failed queries, at most 20", strategy.take_notes()[0])
+
+
+def test_a_planner_that_plans_in_time_is_left_alone():
+    strategy = QueryCentric(FOUR, "exact", limit_s=30)
+    burst_of_eight(strategy)
+    assert strategy.take_notes() == []
 
 
 def test_nothing_goes_back_before_all_have_come_for_the_first_time():

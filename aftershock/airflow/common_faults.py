@@ -1,0 +1,59 @@
+"""The faults that most runs want, as plain fields of the trigger form: kills by host, kills by rack, time to heal.
+
+They stand for a fault spec, which remains the field `faults` for whoever needs more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from experiments.errors import BadInput
+
+HOST_RATE, RACK_RATE, RACKS, HEAL_AFTER = "host_fault_rate", "rack_fault_rate", "racks", "time_to_heal_s"
+MOST_RACKS = 250
+PARTS = ("processes", "events", "bursts")  # where a fault spec has its faults
+FIELDS: dict[str, dict[str, Any]] = {
+    HOST_RATE: {"type": "number", "minimum": 0},
+    RACK_RATE: {"type": "number", "minimum": 0},
+    RACKS: {"type": "integer", "minimum": 1, "maximum": MOST_RACKS},
+    HEAL_AFTER: {"type": "number", "minimum": 0},
+}
+
+
+def put(document: dict[str, Any], given: dict[str, Any]) -> None:
+    """Write what was given of these fields into the fault spec of a whole experiment.
+
+    A rate replaces the experiment's own faults; the time to heal holds for all faults that there are then. Raises
+    `BadInput` for more racks than workers, and for a rate of racks where there are none.
+    """
+    faults = document["faults"]
+    if RACKS in given:
+        faults["hosts"] = _spread(document["cluster"]["workers"], given[RACKS])
+    if HOST_RATE in given or RACK_RATE in given:
+        _require_racks(faults["hosts"], given)
+        heal_after = next((fault["heal_after"] for part in PARTS for fault in faults[part]), None)
+        faults |= {part: [] for part in PARTS} | {"processes": _processes(given, heal_after)}
+    if HEAL_AFTER in given:
+        for fault in (fault for part in PARTS for fault in faults[part]):
+            fault["heal_after"] = given[HEAL_AFTER]
+
+
+def _spread(workers: int, racks: int) -> dict[str, list[str]]:
+    """The workers one by one to the racks, as cards are dealt."""
+    if racks > workers:
+        raise BadInput(RACKS, racks, f"at most one for each worker, of which there are {workers}")
+    return {f"worker-{number + 1}": [f"rack-{number % racks + 1}"] for number in range(workers)}
+
+
+def _require_racks(hosts: dict[str, list[str]], given: dict[str, Any]) -> None:
+    if given.get(RACK_RATE) and not any(hosts.values()):
+        raise BadInput(RACK_RATE, given[RACK_RATE], f"0, or {RACKS} as well: no worker of the experiment is in a rack")
+
+
+def _processes(given: dict[str, Any], heal_after: Any) -> list[dict[str, Any]]:
+    rates = {"host": given.get(HOST_RATE), "domain": given.get(RACK_RATE)}
+    return [
+        {"kind": "kill", "scope": scope, "rate": rate, "heal_after": heal_after}
+        for scope, rate in rates.items()
+        if rate
+    ]

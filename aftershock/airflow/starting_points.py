@@ -1,0 +1,77 @@
+"""From which experiment a run starts: an example of the project, a file in the user's folder, or a file by its path.
+
+Listed whenever Airflow reads the DAG file. So a new file is on offer without a restart, and of each file only the
+first comment and the length of the window are read.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from aftershock.airflow.param_schemas import DRAFT, optional
+from experiments import spec
+from experiments.errors import BadInput
+from experiments.gate import YAML, NotPlain, read_text
+from experiments.parsing import user_path
+from experiments.wording import on_one_line
+from results.runs.home import home
+
+EXAMPLE, FILE = "experiment", "experiment_file"  # the params
+DEFAULT = "wordcount"
+LONGEST_LABEL, MOST_FILES = 140, 200
+WINDOW = re.compile(r"^window_s: *([0-9.]+)", re.MULTILINE)
+
+
+def own_folder() -> Path:
+    """Where users put the experiments that the trigger form should offer."""
+    return home() / "experiments"
+
+
+def offered() -> dict[str, str]:
+    """`{value of the param: what the form shows of it}`: the examples by name, then the user's own files by path."""
+    own = sorted(own_folder().glob("*.yaml"))[:MOST_FILES]
+    found = {name: _label(name, spec.EXAMPLES / f"{name}.yaml") for name in spec.available()}
+    return found | {str(path): _label(f"{path.name} (own)", path) for path in own}
+
+
+def fields() -> dict[str, dict[str, Any]]:
+    """The JSON schemas of the two params."""
+    found = offered()
+    shown = found | {"null": "none of them: every field as it is by default"}
+    choice = {"type": ["string", "null"], "enum": [*found, None], "values_display": shown, "default": DEFAULT}
+    return {EXAMPLE: {"$schema": DRAFT, **choice}, FILE: optional({"type": "string", "minLength": 1})}
+
+
+def document(params: dict[str, Any]) -> dict[str, Any]:
+    """The whole experiment that the params name as their start, or else each field's default.
+
+    Raises `BadInput` for a file that is no experiment, and if both params name one that is not the default.
+    """
+    example, file = params.get(EXAMPLE), params.get(FILE)
+    if file and example not in (None, DEFAULT):
+        raise BadInput(FILE, file, f"left empty, or {EXAMPLE} left at {DEFAULT}: a run starts from one experiment")
+    source = str(user_path(file)) if file else example
+    experiment = spec.load(source) if source else spec.Experiment()
+    return experiment.model_dump(mode="json")
+
+
+def _label(name: str, path: Path) -> str:
+    try:
+        text = read_text(path, YAML)
+    except (OSError, NotPlain, UnicodeError):
+        return f"{name}: cannot be read"
+    window = WINDOW.search(text)
+    words = [_first_sentence(text), f"window {float(window[1]):g} s" if window else ""]
+    label = on_one_line(f"{name}: {'; '.join(filter(None, words))}" if any(words) else name)
+    return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 2]} …"
+
+
+def _first_sentence(text: str) -> str:
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        lines.append(line.lstrip("# ").strip())
+    return " ".join(lines).replace("`", "").partition(". ")[0].rstrip(".")

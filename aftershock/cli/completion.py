@@ -1,0 +1,78 @@
+"""`aftershock completion`: what a shell needs to complete our commands, options, experiments and runs.
+
+The shell calls the program with what was typed in a variable. Then `offer` answers instead of the command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from aftershock.cli.declare import PASSED
+
+ASKED = "_ARGCOMPLETE"  # set by the shell that asks
+SHELLS = {"bash": "~/.bashrc", "zsh": "~/.zshrc", "fish": "~/.config/fish/config.fish"}
+PROGRAM = "aftershock"
+
+
+def add(commands: Any) -> None:
+    """Declare `aftershock completion`."""
+    text = 'print what a shell runs to complete `aftershock`; add `eval "$(aftershock completion bash)"` to ~/.bashrc'
+    declared = commands.add_parser("completion", help="what a shell runs to complete `aftershock`", description=text)
+    declared.add_argument("shell", choices=list(SHELLS), help="of which")
+    declared.set_defaults(run=completion)
+
+
+def completion(arguments: argparse.Namespace) -> int:
+    """Print the shell's code."""
+    from argcomplete.shell_integration import shellcode
+
+    print(shellcode([PROGRAM], shell=arguments.shell))
+    return PASSED
+
+
+def offer(parser: argparse.ArgumentParser) -> None:
+    """Answer a shell that asks what could come next, and end the process; does nothing if no shell asks."""
+    if ASKED not in os.environ:
+        return
+    import argcomplete
+
+    for action in _actions(parser):
+        if action.dest in VALUES:
+            action.completer = VALUES[action.dest]  # type: ignore[attr-defined]
+    argcomplete.autocomplete(parser)
+
+
+def _experiments(prefix: str, **_: Any) -> list[str]:
+    """The names of the examples, and what lies in the folder."""
+    from argcomplete.completers import FilesCompleter
+
+    from experiments import spec
+
+    return [*spec.available(), *FilesCompleter(allowednames=("yaml", "yml"))(prefix)]
+
+
+def _runs(prefix: str, **_: Any) -> list[str]:
+    """The ids of runs, live ones too, by their folders: reading them would keep the shell waiting."""
+    from results.runs.home import home
+
+    return [path.name for folder in ("runs", "live") for path in _folders(home() / folder)]
+
+
+def _folders(folder: Path) -> list[Path]:
+    return [path for path in folder.glob("[a-z0-9]*") if path.is_dir()]
+
+
+VALUES = {"experiment": _experiments, "run_id": _runs}
+
+
+def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Of the parser and of all below it."""
+    found = []
+    for action in parser._actions:
+        found.append(action)
+        if isinstance(action, argparse._SubParsersAction):
+            found += [each for below in action.choices.values() for each in _actions(below)]
+    return found

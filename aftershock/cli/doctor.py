@@ -1,0 +1,38 @@
+"""`aftershock doctor`: what this machine can and cannot do, driver by driver, with remedies."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from aftershock.cli.declare import PASSED, command, show
+from experiments.errors import EnvironmentFailure
+
+if TYPE_CHECKING:
+    from aftershock.run.doctor import Finding
+
+MARKS = {"yes": "+", "no": "-", "unknown": "?"}
+
+
+def add(commands: Any) -> None:
+    """Declare `aftershock doctor`."""
+    declared = command(commands, "doctor", "what this machine can and cannot do, by driver, with remedies", doctor)
+    text = "JSON file of machines: driver ssh logs in to each of them and looks for what a run needs"
+    declared.add_argument("--inventory", metavar="FILE", help=text)
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """Show what was found; the exit code is that of a failed environment if no experiment could run here."""
+    from aftershock.run.doctor import examine
+
+    found = examine(arguments.inventory)
+    document = {"ready": found.ready, "findings": [asdict(finding) for finding in found.findings]}
+    last = "ready for `aftershock benchmark`" if found.ready else "not ready: see what is marked with -"
+    show(arguments, document, "\n".join([*map(_line, found.findings), last]))
+    return PASSED if found.ready else EnvironmentFailure.exit_code
+
+
+def _line(finding: Finding) -> str:
+    line = f"{MARKS[finding.can]} {finding.subject}: {finding.found}"
+    return f"{line}\n    {finding.remedy}" if finding.remedy else line

@@ -1,0 +1,145 @@
+"""What this machine can and cannot do for a run: Java, jars, room, every driver and the faults that it can inject.
+
+Nothing is started, changed or downloaded. Only the machines of an inventory are asked, if one is given.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import psutil
+
+from experiments.errors import AftershockError, BadInput, EnvironmentFailure
+from experiments.fault_kinds import PLAIN, FaultKind, FaultOptions
+from experiments.hosts import ClusterDriver
+from experiments.spec import ClusterSpec
+from infra.drivers import driver_of
+from infra.services.jars import cache_folder, ensure_jars
+from infra.services.jvm import find_java
+from results.runs.home import home
+
+GATEWAY_MB = 2500  # broker, Spark master, query driver, Airflow: what a run of the examples takes beside its workers
+LEAST_DISK_MB = 4000
+USUAL = ClusterSpec()
+OPTIONS = {  # what a kind can be told that not every driver knows
+    "partition (one way)": (FaultKind.PARTITION, FaultOptions(peers=("worker-2",))),
+    "slow (delayed messages)": (FaultKind.SLOW, FaultOptions(delay=0.1)),
+}
+
+
+class Can(StrEnum):
+    """Whether the machine can do something."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a run may need: what was found, and what to do where it is lacking."""
+
+    subject: str
+    can: Can
+    found: str
+    remedy: str | None = None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found. `ready` says whether an experiment with driver local can run."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def ready(self) -> bool:
+        """Whether all is there that every run needs."""
+        needed = {finding.subject: finding.can for finding in self.findings}
+        return all(needed[subject] is Can.YES for subject in ("java", "jars", "driver local"))
+
+
+def examine(inventory: str | None = None) -> Diagnosis:
+    """Look at this machine, and at the machines of an inventory [path] for driver ssh."""
+    findings = [_room(), _disk(), _tried("java", _java), _jars()]
+    for name in ClusterDriver:
+        findings += _driver(name, inventory)
+    return Diagnosis(tuple(findings))
+
+
+def _room() -> Finding:
+    """Cores and memory, against what the usual cluster of an example takes."""
+    cores, free_mb = os.cpu_count() or 1, psutil.virtual_memory().available // 2**20
+    wanted_mb = GATEWAY_MB + USUAL.workers * USUAL.worker_memory_mb
+    found = f"{cores} cores, {free_mb:,} MB of memory free; an example takes about {wanted_mb:,} MB"
+    if free_mb < wanted_mb:
+        return Finding("memory", Can.NO, found, "end other programs, or lower cluster.workers")
+    return Finding("memory", Can.YES, found)
+
+
+def _disk() -> Finding:
+    folder = home() if home().exists() else home().parent
+    free_mb = shutil.disk_usage(folder).free // 2**20
+    found = f"{free_mb:,} MB free where runs are kept ({home()})"
+    if free_mb < LEAST_DISK_MB:
+        return Finding("disk", Can.NO, found, "remove runs with `aftershock results prune`, or set AFTERSHOCK_HOME")
+    return Finding("disk", Can.YES, found)
+
+
+def _java() -> str:
+    java = find_java()
+    return f"Java {java.version} in {java.home}"
+
+
+def _jars() -> Finding:
+    if not cache_folder().exists():
+        return Finding("jars", Can.NO, "Kafka and its connector are not downloaded yet", "run `make setup`")
+    return _tried("jars", lambda: f"{len(ensure_jars().broker)} of Kafka, all with the right digest")
+
+
+def _driver(name: ClusterDriver, inventory: str | None) -> Iterator[Finding]:
+    """The driver itself, and then the faults that it cannot inject."""
+    subject = f"driver {name}"
+    if name is ClusterDriver.SSH and inventory is None:
+        yield Finding(
+            subject, Can.UNKNOWN, "needs an inventory of machines", "give one: `aftershock doctor --inventory FILE`"
+        )
+        return
+    spec = ClusterSpec(driver=name, **({"inventory": inventory} if inventory else {}))
+    checked = _tried(subject, lambda: _checked(name, spec))
+    yield checked
+    if checked.can is Can.YES:
+        yield from _faults(name, spec)
+
+
+def _faults(name: ClusterDriver, spec: ClusterSpec) -> Iterator[Finding]:
+    asked = {kind.value: (kind, PLAIN) for kind in FaultKind} | OPTIONS
+    refused = {what: driver_of(name).refusal(spec, *fault) for what, fault in asked.items()}
+    able = [what for what, refusal in refused.items() if refusal is None]
+    yield Finding(f"faults of {name}", Can.YES, ", ".join(able))
+    elsewhere = [what for what in refused if name not in asked[what][0].drivers]
+    if elsewhere:
+        others = "another driver, or faults of this one"
+        yield Finding(f"other faults with {name}", Can.NO, f"no {', '.join(elsewhere)}", f"choose {others}")
+    for what, refusal in refused.items():
+        if refusal is not None and what not in elsewhere:
+            yield Finding(f"{what} with {name}", Can.NO, "cannot be injected", f"allowed: {refusal}")
+
+
+def _checked(name: ClusterDriver, spec: ClusterSpec) -> str:
+    driver_of(name).check(spec)
+    return "can create hosts"
+
+
+def _tried(subject: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(subject, Can.YES, look())
+    except EnvironmentFailure as failure:
+        return Finding(subject, Can.NO, failure.cause, failure.remedy)
+    except BadInput as refusal:
+        return Finding(subject, Can.NO, "not with the rights of this process", f"allowed: {refusal.allowed}")
+    except AftershockError as error:
+        return Finding(subject, Can.NO, str(error))

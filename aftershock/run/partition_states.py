@@ -1,0 +1,60 @@
+"""Which partitions of the testbed are up, absent, restoring or tentative, and which have a copy: by its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from journal.event import Event
+from journal.events.testbed import Copied, EpochReady, PartitionsAbsent, PartitionTentative, Recovering, WorkerLost
+
+
+class PartitionState(StrEnum):
+    """How a partition is."""
+
+    UP = "up"
+    ABSENT = "absent"  # nothing comes from it: it was lost, or gets input only from such partitions
+    RESTORING = "restoring"  # it goes back to a checkpoint, or its copy takes its place
+    TENTATIVE = "tentative"  # it goes on without some of its input
+
+
+class PartitionStates:
+    """A digest of the journal `query`: the state of every partition, by its name; none of another engine.
+
+    copied   by the name of each partition that has a copy the worker that has it
+    """
+
+    def __init__(self) -> None:
+        self._names: tuple[str, ...] = ()
+        self._of = {state: set[str]() for state in PartitionState}
+        self._told_absent = frozenset[str]()
+        self.copied: dict[str, str] = {}
+
+    def take(self, event: Event) -> None:
+        """Take in the next event of the query's journal."""
+        match event:
+            case Recovering(line=line, restored=restored, promoted=promoted):
+                self._names = tuple(line)
+                self._become(PartitionState.RESTORING, (*restored, *promoted) or line)
+            case EpochReady():
+                self._become(PartitionState.UP, self._of[PartitionState.RESTORING].copy())
+            case WorkerLost(partitions=partitions):
+                self._become(PartitionState.ABSENT, partitions or ())
+            case PartitionTentative(partition=partition):
+                self._become(PartitionState.TENTATIVE, [partition])
+            case PartitionsAbsent(partitions=partitions):
+                self._told_absent = frozenset(partitions)
+            case Copied(workers=workers):
+                self.copied = dict(workers)
+
+    def states(self) -> dict[str, PartitionState]:
+        """In the order of the dataflow."""
+        told = {name: state for state, names in self._of.items() for name in names}
+        told |= dict.fromkeys(self._told_absent, PartitionState.ABSENT)
+        return {name: told.get(name, PartitionState.UP) for name in self._names}
+
+    def _become(self, state: PartitionState, names: Iterable[str]) -> None:
+        found = set(names)
+        for others in self._of.values():
+            others -= found
+        self._of[state] |= found

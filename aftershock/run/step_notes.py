@@ -1,0 +1,64 @@
+"""What the steps of a live run note for whoever watches: when each began, and what the current one waits for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from experiments.errors import AftershockError
+from results.runs import store
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """What a step waits for, since when [ns UTC], and how long that usually takes [s]."""
+
+    what: str
+    since_ns: int
+    usual_s: float | None
+
+
+@dataclass(frozen=True)
+class StepNotes:
+    """When each step began [ns UTC], in their order, and what the last one of them waits for at this moment."""
+
+    began_ns: dict[str, int]
+    awaited: Awaited | None = None
+
+
+def read(run_id: str) -> StepNotes:
+    """The notes of a run; empty before its first step, or if the file is damaged: no run depends on it."""
+    try:
+        noted = store.read_json(_path(run_id))
+        return StepNotes(dict(noted["began_ns"]), Awaited(**noted["awaited"]) if noted["awaited"] else None)
+    except (FileNotFoundError, AftershockError, LookupError, TypeError, ValueError):
+        return StepNotes({})
+
+
+def begin(run_id: str, step: str) -> None:
+    """Note that a step begins now; one that is repeated begins anew."""
+    earlier = {name: began_ns for name, began_ns in read(run_id).began_ns.items() if name != step}
+    _write(run_id, StepNotes(earlier | {step: time.time_ns()}))
+
+
+@contextmanager
+def waiting(run_id: str, what: str, usual_s: float | None) -> Iterator[None]:
+    """Note within this context what the current step waits for."""
+    _write(run_id, replace(read(run_id), awaited=Awaited(what, time.time_ns(), usual_s)))
+    try:
+        yield
+    finally:
+        _write(run_id, replace(read(run_id), awaited=None))
+
+
+def _path(run_id: str) -> Path:
+    return store.live_directory(run_id) / "steps.json"
+
+
+def _write(run_id: str, notes: StepNotes) -> None:
+    """Does nothing for a run without a directory, such as one that was torn down meanwhile."""
+    if _path(run_id).parent.is_dir():
+        store.write_json(_path(run_id), asdict(notes))

@@ -1,0 +1,94 @@
+"""Where a live run is, from its first second to its last: by step, with the time that is left, and what is awaited."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+
+from aftershock.run import step_notes, step_times
+from aftershock.run.live_run import LiveRun
+from aftershock.run.step_notes import Awaited
+from experiments.errors import AftershockError
+
+
+class StepState(StrEnum):
+    """What has become of a step."""
+
+    DONE = "done"
+    GOING_ON = "going on"
+    TO_COME = "to come"
+
+
+@dataclass(frozen=True)
+class StepProgress:
+    """A step of a run. `took_s` is how long it took, or has been going on [s]; None if it is to come."""
+
+    name: str
+    does: str
+    state: StepState
+    took_s: float | None
+    usual_s: float
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """All steps of a run in their order, what the current one waits for and since when [s], and what is left [s].
+
+    `left_s` is an estimate. A step that takes longer than usual counts as if it ended now.
+    """
+
+    steps: tuple[StepProgress, ...]
+    awaited: str | None
+    awaited_s: float
+    left_s: float
+
+    @property
+    def current(self) -> StepProgress:
+        """The step that goes on, or else the first one."""
+        return next((step for step in self.steps if step.state is StepState.GOING_ON), self.steps[0])
+
+    @property
+    def number(self) -> int:
+        """The position of the current step, from 1."""
+        return self.steps.index(self.current) + 1
+
+
+def run_progress(live: LiveRun, now_ns: int | None = None) -> RunProgress:
+    """Where the run is. Raises what reading its files raises: `FileNotFoundError` if it is torn down meanwhile."""
+    now_ns = time.time_ns() if now_ns is None else now_ns
+    notes = step_notes.read(live.run_id)
+    began_ns = _began(live, now_ns, notes.began_ns)
+    usual_s = step_times.usual_s(live.experiment)
+    steps = tuple(_steps(began_ns, usual_s, now_ns))
+    awaited = notes.awaited or Awaited("", now_ns, None)
+    left_s = sum(max(step.usual_s - (step.took_s or 0.0), 0.0) for step in steps if step.state is not StepState.DONE)
+    return RunProgress(steps, awaited.what or None, (now_ns - awaited.since_ns) / 1e9, left_s)
+
+
+def learn_from(live: LiveRun) -> None:
+    """Keep for later estimates how long the steps of a run took; a run does not fail for want of that."""
+    noted_ns = step_notes.read(live.run_id).began_ns
+    with suppress(AftershockError, OSError, LookupError, ValueError):
+        step_times.learn(live.experiment, _began(live, time.time_ns(), noted_ns))
+
+
+def _began(live: LiveRun, now_ns: int, noted_ns: dict[str, int]) -> dict[str, int]:
+    """When each step began until now [ns UTC]; the window, which no step of ours waits for, as it was planned."""
+    plan = live.plan
+    opened_ns = {"observe": plan.window_start_ns} if plan and plan.window_start_ns <= now_ns else {}
+    found = noted_ns | opened_ns
+    return {step: found[step] for step in step_times.STEPS if step in found}
+
+
+def _steps(began_ns: dict[str, int], usual_s: dict[str, float], now_ns: int) -> list[StepProgress]:
+    order, found = list(step_times.STEPS), []
+    reached = max((order.index(step) for step in began_ns), default=-1)
+    for index, name in enumerate(order):
+        begin_ns = began_ns.get(name)
+        later = [began_ns[each] for each in order[index + 1 :] if each in began_ns]
+        took_s = None if begin_ns is None else ((later[0] if later else now_ns) - begin_ns) / 1e9
+        state = StepState.DONE if index < reached else StepState.GOING_ON if index == reached else StepState.TO_COME
+        found.append(StepProgress(name, step_times.STEPS[name], state, took_s, usual_s[name]))
+    return found

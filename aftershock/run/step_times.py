@@ -1,0 +1,96 @@
+"""How long each step of a run usually takes: as long as it did here last time, or else on two quiet cores.
+
+A step counts until the next one begins, so that what Airflow takes between two tasks is in it. The file of past times
+only helps to estimate: without it, or with a damaged one, the estimates are worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+
+from experiments.engines import EngineName
+from experiments.errors import AftershockError
+from experiments.locks import locked
+from experiments.spec import Experiment, LoadMode
+from results.runs import store
+
+# Every step of a run, and what it does.
+STEPS = {
+    "provision": "create the hosts, start broker and Spark",
+    "deploy": "start the query",
+    "start_load": "start the load, until the query runs steadily",
+    "arm_faults": "prepare the faults",
+    "observe": "measure while hosts fail",
+    "stop": "end the query after its last batch",
+    "collect": "save input and output, compute the exact output",
+    "tabulate": "write the result tables",
+    "predict": "compute what the models predict",
+    "validate": "evaluate the checks",
+    "report": "draw the plots, write the report",
+    "teardown": "destroy the cluster, publish the run",
+}
+CALIBRATION_S, STEADY_INTERVALS, LEAD_S = 60.0, 2, 4.0
+
+
+def usual_s(experiment: Experiment) -> dict[str, float]:
+    """How long each step of `STEPS` will probably take [s]."""
+    past = _read().get(_kind(experiment), {})
+    return {step: past.get(step, seconds) for step, seconds in _on_quiet_cores(experiment).items()} | {
+        "observe": experiment.window_s
+    }
+
+
+def learn(experiment: Experiment, began_ns: Mapping[str, int]) -> None:
+    """Keep how long the steps of a run took that has come to its end, by when each of them began [ns UTC]."""
+    known = [(step, began_ns[step]) for step in STEPS if step in began_ns]
+    took = {step: (end - begin) / 1e9 for (step, begin), (_, end) in pairwise(known) if end > begin}
+    with locked(_path().with_suffix(".lock"), "the times of steps"):
+        past = _read()
+        kind = _kind(experiment)
+        store.write_json(_path(), past | {kind: past.get(kind, {}) | took})
+
+
+def _on_quiet_cores(experiment: Experiment) -> dict[str, float]:
+    interval_s = experiment.engine.checkpoint_interval_s
+    mode = experiment.load.mode
+    search_s = experiment.load.probes * experiment.probe_s if mode is LoadMode.SUSTAINABLE else 0.0
+    calibration_s = CALIBRATION_S if mode is LoadMode.SATURATING else 0.0
+    return {
+        "provision": 12.0,
+        "deploy": 20.0 + calibration_s,
+        "start_load": 5.0 + STEADY_INTERVALS * interval_s + search_s,
+        "arm_faults": 5.0 + LEAD_S,
+        "observe": experiment.window_s,
+        "stop": 10.0 + interval_s,
+        "collect": 30.0,
+        "tabulate": 25.0,
+        "predict": 5.0,
+        "validate": 8.0,
+        "report": 8.0,
+        "teardown": 5.0,
+    }
+
+
+def _kind(experiment: Experiment) -> str:
+    """What has similar times: a search is as long as it is, the rest depends on driver, engine and load."""
+    engine: EngineName = experiment.engine.name
+    return f"{experiment.cluster.driver.value} {engine.value} {experiment.load.mode.value}"
+
+
+def _read() -> dict[str, dict[str, float]]:
+    try:
+        found = store.read_json(_path())
+    except (OSError, AftershockError):
+        return {}
+    kinds = found.items() if isinstance(found, dict) else ()
+    return {kind: _numbers(times) for kind, times in kinds if isinstance(times, dict)}
+
+
+def _numbers(times: dict[str, object]) -> dict[str, float]:
+    return {step: float(value) for step, value in times.items() if isinstance(value, int | float) and value >= 0}
+
+
+def _path() -> Path:
+    return store.home() / "step-times.json"

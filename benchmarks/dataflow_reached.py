@@ -1,0 +1,139 @@
+"""How long a killed slot holds up the output, with active copies and without.
+
+`.venv/bin/python -m benchmarks.dataflow_reached --recovery partially-active --ratio 1 --kills 10 --seed 1`
+runs the testbed as processes, as `dataflow_kills` does, once for each kill: the process of a slot that hosts partitions
+is killed, with one standby slot for each slot. Prints for each kill, and as median and range: the age of the recovery
+line (since the last checkpoint), the time from death to notice, from notice until all go on, and from death to reached.
+An output is reached when every sink has put out a batch that ended after the death; `usual` is how long that takes for
+a moment without a fault, half a second before. All times are in ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from random import Random
+
+from testbed.core.partition import PartitionLimits
+from testbed.recovery import STRATEGIES
+from testbed.runtime.job import Job
+from tests.integration.spark_jobs.exact_results import judged
+from tests.integration.spark_jobs.kills.jobs import QUERIES, job_of
+from tests.integration.spark_jobs.kills.slots import Slots
+from tests.integration.spark_jobs.kills.watching import Watch
+
+MS, LIMIT_S, LOOK_S, BEFORE_S = 1e6, 120.0, 0.01, 0.5
+
+
+@dataclass(frozen=True)
+class Outage:
+    """What one kill cost [ms]."""
+
+    line_age: float
+    notice: float
+    ready: float
+    reached: float
+    usual: float
+
+
+def main() -> None:
+    given = _arguments()
+    outages = [_outage(given, given.seed * 1000 + number) for number in range(given.kills)]
+    names = [each.name for each in fields(Outage)]
+    print(" | ".join(["kill", *names]))
+    for number, each in enumerate(outages):
+        print(" | ".join([str(number), *(f"{getattr(each, name):.0f}" for name in names)]))
+    for name in names:
+        found = [getattr(each, name) for each in outages]
+        print(f"{name}: median {statistics.median(found):.0f}, {min(found):.0f} to {max(found):.0f}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--recovery", choices=STRATEGIES, default="partially-active")
+    parser.add_argument("--ratio", type=float, default=1.0, help="of partially-active: share of partitions with a copy")
+    parser.add_argument("--query", choices=QUERIES, default="q1")
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--slots", type=int, default=2)
+    parser.add_argument("--rate", type=float, default=4000.0, help="events per second")
+    parser.add_argument("--interval", type=float, default=5.0, help="between checkpoints [s]")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+def _outage(given: argparse.Namespace, seed: int) -> Outage:
+    random, root = Random(seed), Path(tempfile.mkdtemp(prefix="aftershock-reached-"))
+    job = job_of(given.query, "batch-aligned", seed, root, given.slots, kills=1)
+    job = replace(job, input=replace(job.input, rate=given.rate), checkpoint_interval_s=given.interval)
+    job = replace(job, limits=PartitionLimits(), standby=given.slots)
+    job = replace(job, recovery=given.recovery, replication_ratio=given.ratio)
+    rig = Slots(job, root)
+    watch = Watch(rig.journal, job.slots)
+    try:
+        _wait(rig, watch, lambda: watch.stored >= len(job.layout().partitions))
+        _wait(rig, watch, lambda: False, limit_s=random.uniform(1, given.interval - 0.5))
+        joined = [each["host"] for each in watch.entries if each["event"] == "worker-joined"]
+        victim = random.choice(joined[: job.slots])
+        death_ns = time.time_ns()
+        rig.kill([rig.hosts[victim]])
+        _wait(rig, watch, lambda: _reached_ns(job, death_ns) is not None)
+        rig.drain()
+        _wait(rig, watch, lambda: watch.end is not None)
+        if not (verdict := judged(job, watch.end["positions"])).exact:
+            sys.exit(f"seed {seed}: not exactly once, {verdict}; its files are in {root}")
+        found = _measured(job, watch.entries, death_ns)
+    finally:
+        watch.close()
+        rig.close()
+    shutil.rmtree(root)
+    return found
+
+
+def _measured(job: Job, entries: list[dict], death_ns: int) -> Outage:
+    stored_ns = max(each["at_ns"] for each in entries if each["event"] == "checkpoint" and each["at_ns"] < death_ns)
+    lost_ns = _first(entries, "worker-lost", death_ns)
+    ready_ns, before_ns = _first(entries, "ready", lost_ns), death_ns - round(BEFORE_S * 1e9)
+    return Outage(
+        (death_ns - stored_ns) / MS,
+        (lost_ns - death_ns) / MS,
+        (ready_ns - lost_ns) / MS,
+        (_reached_ns(job, death_ns) - death_ns) / MS,
+        (_reached_ns(job, before_ns) - before_ns) / MS,
+    )
+
+
+def _first(entries: list[dict], event: str, since_ns: int) -> int:
+    return min(each["at_ns"] for each in entries if each["event"] == event and each["at_ns"] >= since_ns)
+
+
+def _reached_ns(job: Job, moment_ns: int) -> int | None:
+    """When every sink had put out a batch that ended after a moment; None as long as one has not."""
+    reached = []
+    for folder in Path(job.output.folder).iterdir():
+        ended = (path for path in folder.glob("[0-9]*.arrow") if int(path.stem) * job.batching.length_ns >= moment_ns)
+        reached.append(min((path.stat().st_mtime_ns for path in ended), default=None))
+    return None if None in reached or not reached else max(reached)
+
+
+def _wait(rig: Slots, watch: Watch, until: Callable[[], bool], limit_s: float | None = None) -> None:
+    """Let time pass until something has come, or for so long."""
+    deadline_s = time.monotonic() + (limit_s or LIMIT_S)
+    while time.monotonic() < deadline_s:
+        watch.follow()
+        if until():
+            return
+        rig.revive()
+        time.sleep(LOOK_S)
+    if limit_s is None:
+        sys.exit(f"what was waited for has not come in {LIMIT_S:g} s; see {rig.journal}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The share of queries that are available over time, of one run and of several that are held against each other.
+
+Source: `incremental`, figure 12. Only queries count that faults took: a survivor is available in every run. Three runs
+of one experiment belong together: the best case (all hosts return at once), recovery query by query, and blocking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from results.runs.store import Run
+from results.summary.findings import table_or_empty
+
+Floats = npt.NDArray[np.float64]
+MOMENTS = ("planned", "available", "predicted")
+NS = 1e9
+TOLERANCE, LEAST_S = 0.1, 0.25  # of the time since the first loss, or a batch: how late a query may be
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Queries that were lost, in seconds since the first loss of the run.
+
+    queries   their names; one that was lost in two bursts is there twice
+    lost_s    when each was lost
+    back_s    by name of the moment when each was planned, available, or planned by the model; inf: never
+    first_ns  the first loss
+    """
+
+    queries: tuple[str, ...]
+    lost_s: Floats
+    back_s: Mapping[str, Floats]
+    first_ns: int
+
+    @property
+    def count(self) -> int:
+        """How many different queries were lost."""
+        return len(set(self.queries))
+
+    def share(self, at_s: npt.ArrayLike, moment: str = "available") -> Floats:
+        """The share of these queries that are available at some times [s]."""
+        times = np.asarray(at_s, dtype=float)[..., None]
+        away = (self.lost_s <= times) & (times < self.back_s[moment])
+        return np.asarray(1.0 - away.sum(axis=-1) / self.count)
+
+    @property
+    def turns_s(self) -> Floats:
+        """When any of the shares changes [s]."""
+        moments = np.concatenate([self.lost_s, *self.back_s.values()])
+        return np.unique(moments[np.isfinite(moments)])
+
+    @property
+    def first_back_s(self) -> float:
+        """When the first query was available again [s]; inf: never."""
+        return float(self.back_s["available"].min())
+
+    @property
+    def never_back(self) -> tuple[str, ...]:
+        """The queries that did not become available again."""
+        lost = np.flatnonzero(np.isinf(self.back_s["available"]))
+        return tuple(dict.fromkeys(self.queries[i] for i in lost))
+
+
+def availability(run: Run) -> Availability | None:
+    """Of the queries that faults took; None if none was taken, or nobody told of them."""
+    rows = table_or_empty(run, "query_recoveries")
+    if rows.empty:
+        return None
+    first_ns = int(rows["death_ns"].min())
+    back_s = {name: _seconds(rows[f"{name}_ns"], first_ns) for name in MOMENTS}
+    known = {name: at_s for name, at_s in back_s.items() if name != "predicted" or np.isfinite(at_s).any()}
+    return Availability(tuple(rows["query"]), _seconds(rows["death_ns"], first_ns), known, first_ns)
+
+
+def least_ahead(better: Availability, worse: Availability) -> float:
+    """By how much the share of one run lies above that of another, at the moment when it does least; negative: below.
+
+    What comes at most a tenth of the time since the first loss too late, or a batch, is on time.
+    """
+    moments_s = np.union1d(better.turns_s, worse.turns_s)
+    late_s = np.maximum(TOLERANCE * moments_s, LEAST_S)
+    return float((better.share(moments_s + late_s) - worse.share(moments_s)).min(initial=0.0))
+
+
+def _seconds(moments_ns: pd.Series, first_ns: int) -> Floats:
+    return ((moments_ns.astype("Float64") - first_ns) / NS).to_numpy(dtype=float, na_value=np.inf)

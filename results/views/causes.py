@@ -1,0 +1,154 @@
+"""From a verdict to its cause: the table and the second of the window where a run parts from its model or its baseline.
+
+A sum over the window parts at the last second at which it still was where the model, or the baseline's runs, had it. Of
+single figures (a recovery, a second's latency) it is the first one that no run of the baseline had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from results.damage import Damaged
+from results.runs.store import Run
+from results.summary.findings import PHASES, seconds_from, table_or_empty, the_run
+
+TOLERANCE = 0.01  # share of what a curve has risen to at its end: so far it may lie from others and not have parted
+LATENCY, THROUGHPUT, USEFUL = "latency", "throughput", "useful_time"
+MOMENTS = {"recoveries": "death_ns", "checkpoints": "completed_ns"}  # tables whose rows are moments, not seconds
+STRUCK = {"replayed_recoveries": "struck_s", "faults": "actual_at_s"}
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Where to look: a table, a second from the opening of the window, and in words what happens there."""
+
+    table: str
+    second: float
+    words: str
+
+
+def parts_from_model(run: Run) -> Cause | None:
+    """Where measured useful time leaves that of the replay for good; None if it does not, or nothing was replayed.
+
+    The words name the fault that differs most in this direction.
+    """
+    rows = table_or_empty(run, USEFUL)
+    if len(rows) < 2:
+        return None
+    measured, replayed = (rows[f"{name}_s"].astype("float64").to_numpy() for name in ("measured", "replayed"))
+    allowed_s = TOLERANCE * float(rows["second"].iat[-1])
+    at = _last_within(np.abs(measured - replayed) <= allowed_s)
+    if at is None:
+        return None
+    second, ends_s = float(rows["second"].iat[at]), float(measured[-1] - replayed[-1])
+    less = "less" if ends_s < 0 else "more"
+    words = f"from second {second:.0f} on there is {less} useful time than replayed, in the end by {abs(ends_s):.1f} s"
+    return Cause(USEFUL, second, "; ".join(filter(None, [words, _worst_fault(run, ends_s)])))
+
+
+def _worst_fault(run: Run, ends_s: float) -> str | None:
+    """The fault whose outage, other than replayed, took or left most of that time."""
+    rows = table_or_empty(run, "replayed_recoveries")
+    cost_s = -np.sign(ends_s) * rows["difference_s"].astype("float64")
+    if rows.empty or cost_s.max() <= 0:
+        return None
+    worst = rows.loc[cost_s.idxmax()]
+    return f"the fault at {worst['struck_s']:.1f} s cost {worst['difference_s']:+.1f} s against the replay, the most"
+
+
+def parts_from_baseline(run: Run, baseline: Sequence[Run], metric: str) -> Cause | None:
+    """Where a run leaves what runs of its baseline had, as far as this metric is concerned; None if it does not.
+
+    Runs under the same seed have the same faults: if there are any of them, only those are compared.
+    """
+    look = LOOKS.get(metric)
+    try:
+        if metric == "model_error":
+            return parts_from_model(run)
+        return None if look is None or not baseline else look(run, _of_its_seed(run, baseline))
+    except (Damaged, FileNotFoundError, KeyError):
+        return None
+
+
+def _of_its_seed(run: Run, baseline: Sequence[Run]) -> Sequence[Run]:
+    def seed(each: Run) -> int | None:
+        row = the_run(each)
+        return None if row is None else int(row["seed"])
+
+    same = [each for each in baseline if seed(each) == seed(run)]
+    return same or baseline
+
+
+def seconds_of(run: Run, table: str, rows: pd.DataFrame) -> pd.Series | None:
+    """When each row of a table was [s from the opening of the window]; None for a table without such a column."""
+    if table in MOMENTS:
+        row = the_run(run)
+        return None if row is None else seconds_from(int(row["window_start_ns"]), rows[MOMENTS[table]])
+    name = STRUCK.get(table, "second")
+    return rows[name].astype("float64") if name in rows else None
+
+
+def _curve(table: str, column: str, *, summed: bool) -> Callable[[Run, Sequence[Run]], Cause | None]:
+    """Compare a curve over the window; `summed` for one whose table has what each second adds."""
+
+    def values(run: Run) -> pd.Series:
+        rows = table_or_empty(run, table)
+        found = rows.set_index(rows["second"].astype(int))[column].astype("float64")
+        return found.cumsum() if summed else found
+
+    def look(run: Run, baseline: Sequence[Run]) -> Cause | None:
+        own = values(run)
+        others = pd.DataFrame({number: values(each) for number, each in enumerate(baseline)}).reindex(own.index).ffill()
+        others = others.dropna(axis=1, how="all")
+        if own.empty or others.empty:
+            return None
+        slack = TOLERANCE * float(others.iloc[-1].max())
+        within = (own >= others.min(axis=1) - slack) & (own <= others.max(axis=1) + slack)
+        at = _last_within(within.to_numpy())
+        if at is None:
+            return None
+        second, ends, usual = float(own.index[at]), float(own.iat[-1]), float(others.iloc[-1].median())
+        words = (
+            f"from second {second:.0f} on it is outside of its baseline, in the end {ends:,.0f} instead of {usual:,.0f}"
+        )
+        return Cause(table, second, f"{words} ({table}.{column})")
+
+    return look
+
+
+def _first_beyond(table: str, column: str) -> Callable[[Run, Sequence[Run]], Cause | None]:
+    """Look for the first row with a higher value than any row of the baseline has."""
+
+    def look(run: Run, baseline: Sequence[Run]) -> Cause | None:
+        rows = table_or_empty(run, table)
+        known = [table_or_empty(each, table)[column].max() for each in baseline]
+        usual = max((float(value) for value in known if pd.notna(value)), default=np.nan)
+        moments = seconds_of(run, table, rows)
+        beyond = rows[column].astype("float64") > usual
+        if moments is None or not beyond.any():
+            return None
+        at = moments[beyond].idxmin()
+        words = f"{column} is {float(rows.loc[at, column]):.3g} s there, and at most {usual:.3g} s in its baseline"
+        return Cause(table, float(moments.loc[at]), f"second {moments.loc[at]:.0f}: {words}")
+
+    return look
+
+
+def _last_within(within: np.ndarray) -> int | None:
+    """The position after the last one that is within; None if the last one is, or none."""
+    if within[-1]:
+        return None
+    return int(np.flatnonzero(within)[-1]) + 1 if within.any() else 0
+
+
+LOOKS: dict[str, Callable[[Run, Sequence[Run]], Cause | None]] = {
+    "utilization": _curve(USEFUL, "measured_s", summed=False),
+    "service_rate": _curve(THROUGHPUT, "committed_records", summed=True),
+    "p99_latency_s": _first_beyond(LATENCY, "p99_s"),
+    "checkpoint_s": _first_beyond("checkpoints", "checkpoint_s"),
+    **{f"{phase}_s": _first_beyond("recoveries", f"{phase}_s") for phase in PHASES},
+}

@@ -1,0 +1,43 @@
+"""A recovery that has begun: who has yet to be ready, and what all of them are told when everybody is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from testbed.core.checkpoints import NO_BATCH
+from testbed.core.control import Go, Ready
+from testbed.core.layout import Layout, PartitionLayout
+
+
+@dataclass
+class Underway:
+    """
+    taking_part   who is restored or promoted, and who rejoins them
+    awaited       those that have yet to say that they are ready
+    reached       by restored partition the last batch that a neighbour has whole from an earlier life of it
+    arrived       by channel that begins anew, the last batch that its receiver has whole
+    """
+
+    taking_part: set[int]
+    awaited: set[int]
+    reached: dict[int, int] = field(default_factory=dict)
+    arrived: dict[int, int] = field(default_factory=dict)
+
+    def lose(self, partitions: set[int]) -> None:
+        """These take no part any more: they will be restored by a later recovery."""
+        self.taking_part -= partitions
+        self.awaited -= partitions
+
+    def on_ready(self, message: Ready, layout: Layout) -> None:
+        """A partition is back at its checkpoint, or has rejoined its neighbours."""
+        self.arrived |= message.arrived
+        self.awaited.discard(message.partition)
+        for channel, batch in message.arrived.items():
+            sender = layout.channels[channel].sender
+            self.reached[sender] = max(batch, self.reached.get(sender, NO_BATCH))
+
+    def go(self, partition: PartitionLayout, epoch: int) -> Go:
+        """What a partition is told that takes part in the recovery of this epoch."""
+        outputs = (each.id for each in partition.outputs)
+        arrived = tuple((channel, self.arrived[channel]) for channel in outputs if channel in self.arrived)
+        return Go(epoch, self.reached.get(partition.number, NO_BATCH), arrived)

@@ -1,0 +1,61 @@
+"""Passive recovery for all partitions, and active copies for those that are worth the most (`ppa`, section II-B)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from experiments.errors import BadInput
+from models.replication.planners import PLANNERS
+from testbed.core.copies import largest_slot
+from testbed.core.layout import Layout
+from testbed.core.protocol import Protocol
+from testbed.recovery.strategies import Passive
+from testbed.topology import even_rates, topology_of
+
+
+class PartiallyActive(Passive):
+    """A lost partition is replaced by its copy at once if it has one. Otherwise it is restored as under `passive`.
+
+    ratio     the share of partitions that have a copy, rounded to whole partitions; the planner may find use for fewer
+    planner   what chooses them (`models/replication`)
+    """
+
+    name = "partially-active"
+
+    def __init__(
+        self, ratio: float = 0.0, planner: str = "structure-aware", rates: Mapping[str, float] | None = None
+    ) -> None:
+        """`rates`: as of `topology_of`; even ones if they are not known. Raises `BadInput`."""
+        if not 0 <= ratio <= 1:
+            raise BadInput("replication_ratio", ratio, "0 to 1")
+        if planner not in PLANNERS:
+            raise BadInput("replication_planner", planner, ", ".join(PLANNERS))
+        self._ratio, self._planner, self._rates = ratio, planner, rates
+
+    @classmethod
+    def check(cls, protocol: type[Protocol]) -> str | None:
+        if protocol.keeps_log:
+            return "protocol batch-aligned: copies of partitions that keep an output log are not built"
+        return super().check(protocol)
+
+    def copied(self, layout: Layout) -> frozenset[int]:
+        """The plan; raises `BadInput` if the planner finds none."""
+        budget = round(self._ratio * len(layout.partitions))
+        if budget == len(layout.partitions):
+            return frozenset(range(budget))
+        if not budget:
+            return frozenset()
+        topology = topology_of(layout, even_rates(layout) if self._rates is None else self._rates)
+        replicated = PLANNERS[self._planner](topology, budget).replicated
+        if not replicated.any():
+            allowed = f"another planner or ratio: {self._planner} finds no use for {budget} copies in {layout.name}"
+            raise BadInput("replication_ratio", self._ratio, allowed)
+        numbers = {each.name: each.number for each in layout.partitions}
+        return frozenset(numbers[topology.tasks[at]] for at in np.flatnonzero(replicated))
+
+
+def standby_needed(layout: Layout, slots: int, copies: int) -> int:
+    """How many workers so many copies take: each has room for as many as the largest slot has partitions."""
+    return -(-copies // largest_slot(layout, slots))

@@ -1,0 +1,49 @@
+"""Who has connected to the coordinator's server: a slot, once it has said hello."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from functools import partial
+from typing import Protocol
+
+from testbed.core.shapes import UnknownMessage
+from testbed.runtime.messages import Hello, SlotMessage, SlotStatus, encode
+from testbed.runtime.wire import NO_PARTITION, BlockReader, Link, WireError, block
+
+
+class Host(Protocol):
+    """The server, as its guests know it."""
+
+    def hear(self, guest: Guest, partition: int, content: bytes) -> None:
+        """A block has come; raises `UnknownMessage` for what no slot says."""
+
+    def refuse(self, guest: Guest, why: str) -> None:
+        """The guest has said what no slot says."""
+
+    def lose(self, guest: Guest, why: str) -> None:
+        """The connection has ended."""
+
+
+class Guest:
+    """A connection that gave the greeting of the run, and the slot at its other end once it has said hello."""
+
+    def __init__(self, selector: selectors.BaseSelector, connection: socket.socket, serial: int, host: Host) -> None:
+        self.name, self.serial, self.status = f"slot-{serial}", serial, SlotStatus(-1)
+        self.hello: Hello | None = None
+        self.heard_s = time.monotonic()
+        self._host, self._blocks = host, BlockReader()
+        self.link = Link(selector, connection, self._on_bytes, partial(host.lose, self, "connection ended"))
+
+    def say(self, message: SlotMessage) -> None:
+        """Send a message with the next flush; one whose connection has ended does not get it."""
+        self.link.send(block(NO_PARTITION, encode(message)))
+
+    def _on_bytes(self, data: bytes) -> None:
+        self.heard_s = time.monotonic()
+        try:
+            for partition, content in self._blocks.feed(data):
+                self._host.hear(self, partition, content)
+        except (WireError, UnknownMessage) as error:
+            self._host.refuse(self, str(error))

@@ -1,0 +1,114 @@
+"""What must hold of copies after every step of a simulated run."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+
+from experiments.errors import AftershockError
+from testbed.core.by_batch.partition import BatchedPartition, is_muted
+from testbed.core.coordinator import Coordinator
+from testbed.core.effects import PartitionEffect, Publish, PublishTentative, Send, Store, Write
+from testbed.core.layout import Layout
+from testbed.simulation.network import Network
+from testbed.simulation.workers import Worker
+
+
+class CopyInvariantBroken(AftershockError):
+    """A copy is not what its primary is, or lets out what it must keep."""
+
+
+class CopyInvariants:
+    """Everything raises `CopyInvariantBroken`. `compared` counts the states of copies that were held against others."""
+
+    def __init__(
+        self, layout: Layout, coordinator: Coordinator, network: Network, workers: Sequence[Worker], credit: int
+    ) -> None:
+        """`workers`: those that the coordinator listens to, at any time; `credit`: the limit of each channel."""
+        self._layout, self._coordinator, self._network = layout, coordinator, network
+        self._workers, self._credit = workers, credit
+        self._states: dict[tuple[int, int], bytes] = {}
+        self._compared_at = WeakKeyDictionary[BatchedPartition, tuple[int, int]]()
+        self.compared = 0
+
+    def check(self) -> None:
+        """After every step: credit of links to copies, and what the coordinator takes for a copy is one."""
+        named = {worker.name: worker for worker in self._workers}
+        for number, known in self._coordinator.copies.of.items():
+            worker = named.get(known.worker)
+            if worker is None:
+                continue
+            copied = worker.partitions.get(number)
+            if not isinstance(copied, BatchedPartition) or copied.epoch != known.life:
+                continue
+            if copied.tentative:
+                raise CopyInvariantBroken(f"the copy of {copied.layout.name} is tentative")
+            if not copied.muted:
+                raise CopyInvariantBroken(f"the copy of {copied.layout.name} is not muted")
+            kept, stable = copied.retained_from, self._coordinator.history.stable[number].number
+            if kept > max(stable, worker.restored[number]):
+                raise CopyInvariantBroken(
+                    f"the copy of {copied.layout.name} retains from {kept}, and {stable} is stable"
+                )
+            for channel in copied.inputs:
+                self._check_channel(channel.id, channel.sender, copied)
+
+    def check_effect(self, partition: BatchedPartition, effect: PartitionEffect) -> None:
+        """A copy lets nothing out."""
+        if partition.muted and isinstance(effect, Send | Store | Publish | PublishTentative | Write):
+            raise CopyInvariantBroken(f"the copy of {partition.layout.name} lets out {type(effect).__name__}")
+
+    def check_state(self, partition: BatchedPartition) -> None:
+        """At the end of a batch every exact life and every copy of a partition has the same state."""
+        known = self._compared_at.get(partition) == (partition.epoch, partition.batch)
+        if known or partition.tentative or not partition.at_border:
+            return
+        self._compared_at[partition] = partition.epoch, partition.batch
+        key, state = (partition.number, partition.batch), _content(partition)
+        if self._states.setdefault(key, state) != state:
+            raise CopyInvariantBroken(f"{partition.layout.name} has another state after batch {partition.batch}")
+        self.compared += partition.muted
+
+    def check_end(self) -> None:
+        """When all is done, copies have processed what their primaries have. Those of sources may wait for
+        checkpoints."""
+        named = {worker.name: worker for worker in self._workers}
+        for number, known in self._coordinator.copies.of.items():
+            copied = named[known.worker].partitions[number]
+            primary = named[self._coordinator.placement.worker_of(number) or ""].partitions[number]
+            if copied.inputs and copied.counts != primary.counts:
+                raise CopyInvariantBroken(f"the copy of {primary.layout.name} is at {copied.counts}: {primary.counts}")
+
+    def _check_channel(self, channel: int, number: int, copied: BatchedPartition) -> None:
+        """No credit is lost or made on a link to a copy."""
+        name = self._coordinator.placement.worker_of(number)
+        for worker in self._workers:
+            sender = worker.partitions.get(number)
+            if worker.name != name or not isinstance(sender, BatchedPartition) or is_muted(sender):
+                continue
+            epoch, credit = sender.copy_ends.get(channel, (-1, 0))
+            if epoch == copied.receives_in(channel):
+                under_way, owed = self._network.under_way(channel, epoch), copied.owes(channel)
+                if credit + under_way + owed != self._credit:
+                    found = f"{credit} left, {under_way} under way, {owed} queued"
+                    raise CopyInvariantBroken(f"channel {channel} to a copy: of {self._credit} there are {found}")
+
+
+def _content(partition: BatchedPartition) -> bytes:
+    """The state of a partition; asking a copy of it, since asking changes what it has yet to tell."""
+    states = {name: copy.deepcopy(state).everything() for name, state in partition.states.items()}
+    return pickle.dumps((_sorted(states), partition.counts))
+
+
+def _sorted(value: Any) -> Any:
+    """A value that is the same whatever the order of keys."""
+    if isinstance(value, dict):
+        return sorted(((repr(key), _sorted(each)) for key, each in value.items()), key=lambda pair: pair[0])
+    if isinstance(value, list) and value and all(isinstance(each, pa.RecordBatch) for each in value):
+        return pa.Table.from_batches(value).to_pydict()  # however the rows are cut to pieces
+    return [_sorted(each) for each in value] if isinstance(value, tuple | list) else value

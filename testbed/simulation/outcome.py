@@ -1,0 +1,63 @@
+"""What comes of a simulated run, and who is told of it meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from experiments.errors import AftershockError
+from testbed.core.checkpoints import Checkpoint, Line
+from testbed.core.partition import Partition
+from testbed.core.progress import Tally
+
+
+class Stuck(AftershockError):
+    """The dataflow has not finished after so many steps."""
+
+
+class Observer:
+    """Told of what the coordinator learns and decides."""
+
+    def known(self, checkpoint: Checkpoint) -> None:
+        """A checkpoint is stored, and the coordinator has heard of it."""
+
+    def recovering(self, epoch: int, line: Line) -> None:
+        """A recovery begins that goes back to this line."""
+
+
+@dataclass
+class SimulationResult:
+    """What came out: of the exactly-once sinks what was published, of the plain ones what was written, row by row; of
+    both what was tentative.
+
+    recoveries   all of them; `resumed` those that did not go back to the beginning
+    fallbacks    how often a partition could not read what it was to go back to
+    restored     how many partitions were restored after their first start, and how many copies `promoted`
+    """
+
+    published: Counter[tuple] = field(default_factory=Counter)
+    written: Counter[tuple] = field(default_factory=Counter)
+    tentative: Counter[tuple] = field(default_factory=Counter)
+    tally: Tally = field(default_factory=Tally)
+    crashes: int = 0
+    joined: int = 0
+    recoveries: int = 0
+    resumed: int = 0
+    fallbacks: int = 0
+    restored: int = 0
+    promoted: int = 0
+    steps: int = 0
+
+    def count(self, partitions: Iterable[Partition]) -> None:
+        """Add what these partitions have counted."""
+        for partition in partitions:
+            for name, value in vars(partition.tally).items():
+                setattr(self.tally, name, getattr(self.tally, name) + value)
+
+
+def add_rows(counter: Counter[tuple], batch: pa.RecordBatch) -> None:
+    """Count the rows of a batch."""
+    counter.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))

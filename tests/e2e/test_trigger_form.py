@@ -1,0 +1,51 @@
+"""The trigger form of the DAG `benchmark` in a browser: what it offers, what it shows, and what it sends."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from experiments import spec
+from results.runs import store
+from tests.e2e.airflow_server import served_airflow, wait
+from tests.e2e.browser import logged_in_browser, needs_chromium, screenshot
+
+pytestmark = [pytest.mark.e2e, needs_chromium]
+
+
+@pytest.mark.extended
+def test_a_run_starts_from_a_chosen_experiment_with_what_was_filled_in(tmp_path, monkeypatch):
+    """The run itself is refused by its first step, before anything starts: its machines are not there."""
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    mine = tmp_path / "experiments" / "rain.yaml"
+    mine.parent.mkdir()
+    mine.write_text("# Two workers under rain.\nname: rain\ncluster: {workers: 2, driver: ssh, inventory: /nowhere}\n")
+    with served_airflow(tmp_path) as served, logged_in_browser(served.address) as browser:
+        served.switch_on("benchmark")
+        page = browser.new_page()
+        page.goto(f"{served.address}/dags/benchmark")
+        page.get_by_role("button", name="Trigger").first.click()
+        choice = page.locator("#element_experiment")
+        choice.wait_for()
+        screenshot(page, "trigger-form")
+        choice.click()
+        for name in (*spec.available(), "rain.yaml (own)"):
+            assert page.get_by_role("option", name=re.compile(f"^{re.escape(name)}: ")).count() == 1, name
+        screenshot(page, "trigger-form-choice")
+        page.get_by_role("option", name="rain.yaml (own): Two workers under rain").click()
+        page.locator("[id='element_host_fault_rate'] input").fill("0.02")
+        for section in ("engine", "workload", "faults"):
+            page.get_by_role("button", name=section, exact=True).click()
+        page.locator("[id='element_engine.chaining']").wait_for()
+        screenshot(page, "trigger-form-sections", full_page=True)
+        dialog = page.get_by_role("dialog")
+        boxes = dialog.locator("input, textarea").all()
+        shown = [*dialog.inner_text().split("\n"), *(box.input_value() for box in boxes)]
+        assert not [text for text in shown if text.strip() == "null"]
+        assert "as in the experiment" in dialog.inner_text()
+        dialog.get_by_role("button", name="Trigger").click()
+        (run,) = wait("the DAG run", lambda: served.call("/api/v2/dags/benchmark/dagRuns")["dag_runs"])
+        assert (run["conf"]["experiment"], run["conf"]["host_fault_rate"]) == (str(mine), 0.02)
+        assert served.state_at_its_end("benchmark", run["dag_run_id"]) == "failed"
+    assert not list(store.home().glob("runs/*"))

@@ -1,0 +1,68 @@
+"""What a shell is offered for a line that was begun, by the program itself as the shell calls it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from experiments import spec
+from tests.e2e.example_run import write_run
+
+ASK = """
+import os, sys
+from aftershock.cli import completion, program
+import argcomplete
+completion.offer(program.parser())
+print("not asked")
+"""
+
+
+def offered(line, home):
+    """The words that complete the line; they come through descriptor 8, as argcomplete has it."""
+    read, write = os.pipe()
+    variables = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line, "COMP_POINT": str(len(line))}
+    command = ["bash", "-c", f'exec 8>&{write}; exec "$0" -c "$1"', sys.executable, ASK]
+    environment = os.environ | variables | {"AFTERSHOCK_HOME": str(home)}
+    ran = subprocess.run(command, env=environment, pass_fds=[write], capture_output=True, text=True, timeout=60)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        words = answer.read().split("\n")
+    assert (ran.returncode, ran.stdout) == (0, "")
+    return [word.strip() for word in words]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("aftershock doc", ["doctor"]),
+        ("aftershock benchmark --s", ["--set"]),
+        ("aftershock benchmark sustainable-", ["sustainable-q1", "sustainable-wordcount"]),
+        ("aftershock plan rep", ["replication"]),
+        ("aftershock completion z", ["zsh"]),
+    ],
+)
+def test_commands_options_and_examples_are_completed(line, words, home):
+    assert set(words) <= set(offered(line, home))
+
+
+def test_runs_are_completed_by_their_ids(home):
+    write_run("words-7")
+    assert "words-7" in offered("aftershock recommend words", home)
+
+
+def test_every_example_is_offered(home):
+    assert set(spec.available()) <= set(offered("aftershock benchmark ", home))
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_is_told_which_program_to_ask(call, shell):
+    code, out, err = call(f"completion {shell}")
+    assert (code, err) == (0, "")
+    assert "aftershock" in out
+    assert "_ARGCOMPLETE" in out
+
+
+def test_without_a_shell_that_asks_the_command_runs(call, monkeypatch):
+    monkeypatch.delenv("_ARGCOMPLETE", raising=False)
+    assert call("plan faults nowhere.yaml --seed 1")[0] == 2

@@ -1,0 +1,97 @@
+"""`aftershock doctor`: what is there is told as there, what is lacking with its remedy, and the exit code agrees."""
+
+import json
+from collections import namedtuple
+
+import pytest
+
+from aftershock.run import doctor
+from experiments.errors import BadInput, EnvironmentFailure
+from experiments.hosts import ClusterDriver
+from infra.refusals import DeclaredFaults
+from infra.services.jars import Jars
+
+Memory = namedtuple("Memory", "available")
+
+
+class Driver(DeclaredFaults):
+    """A driver that is in order, or that fails its check; it cannot inject a delay."""
+
+    def __init__(self, name):
+        self.name, self.failure = ClusterDriver(name), None
+
+    def check(self, spec):
+        if self.failure:
+            raise self.failure
+
+    def obstacle(self, spec, kind, options):
+        return "cpu_share" if options.delay else None
+
+
+@pytest.fixture
+def drivers(monkeypatch, tmp_path):
+    """A machine on which all is in order, by driver; a test breaks what it is about."""
+    found = {name.value: Driver(name) for name in ClusterDriver}
+    monkeypatch.setattr(doctor, "driver_of", lambda name: found[name.value])
+    monkeypatch.setattr(doctor, "_java", lambda: "Java 17")
+    monkeypatch.setattr(doctor, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(doctor, "ensure_jars", lambda: Jars([], [tmp_path]))
+    monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: Memory(64 * 2**30))
+    return found
+
+
+def by_subject(found):
+    return {finding["subject"]: finding for finding in found["findings"]}
+
+
+def test_a_machine_in_order_is_ready(drivers, as_json):
+    found = as_json("doctor")
+    assert found["ready"]
+    subjects = by_subject(found)
+    assert [subjects[f"driver {name}"]["can"] for name in drivers] == ["yes", "yes", "yes", "unknown"]
+    assert "--inventory" in subjects["driver ssh"]["remedy"]
+
+
+def test_with_an_inventory_the_machines_are_asked(drivers, as_json):
+    assert by_subject(as_json("doctor --inventory machines.json"))["driver ssh"]["can"] == "yes"
+
+
+def test_what_a_driver_lacks_is_told_with_its_remedy(drivers, call):
+    drivers["docker"].failure = EnvironmentFailure("no Docker daemon", "start it")
+    drivers["netns"].failure = BadInput("cluster.driver", "netns", "local, or netns as root")
+    code, out, _ = call("doctor")
+    assert code == 0, "driver local is there"
+    assert "- driver docker: no Docker daemon\n    start it\n" in out
+    assert "    allowed: local, or netns as root\n" in out
+    assert "faults of docker" not in out
+
+
+def test_faults_that_a_driver_cannot_inject_are_told_apart(drivers, as_json):
+    subjects = by_subject(as_json("doctor"))
+    assert "power-off" in subjects["faults of netns"]["found"]
+    assert "power-off" not in subjects["faults of local"]["found"]
+    assert "power-off" in subjects["other faults with local"]["found"]
+    assert subjects["slow (delayed messages) with netns"]["remedy"] == "allowed: cpu_share"
+
+
+@pytest.mark.parametrize("lacking", ["_java", "ensure_jars"])
+def test_without_what_every_run_needs_the_machine_is_not_ready(drivers, monkeypatch, call, lacking):
+    def missing():
+        raise EnvironmentFailure("not found", "run `make setup`")
+
+    monkeypatch.setattr(doctor, lacking, missing)
+    code, out, _ = call("doctor --json")
+    assert (code, json.loads(out)["ready"]) == (3, False)
+    assert "run `make setup`" in out
+
+
+def test_jars_that_are_not_there_are_not_downloaded(drivers, monkeypatch, tmp_path, call):
+    monkeypatch.setattr(doctor, "cache_folder", lambda: tmp_path / "none")
+    monkeypatch.setattr(doctor, "ensure_jars", lambda: pytest.fail("it would download"))
+    assert call("doctor")[0] == 3
+
+
+def test_little_memory_is_told(drivers, monkeypatch, as_json):
+    monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: Memory(2**30))
+    memory = by_subject(as_json("doctor"))["memory"]
+    assert (memory["can"], "cluster.workers" in memory["remedy"]) == ("no", True)

@@ -1,0 +1,119 @@
+"""Where a run is: which steps are done, how long they took, what is awaited, and what is probably left."""
+
+import pytest
+
+from aftershock.run import step_notes, step_times
+from aftershock.run.live_run import LiveRun
+from aftershock.run.step_progress import StepState, learn_from, run_progress
+from experiments import spec
+from experiments.errors import EnvironmentFailure
+from results.runs import store
+from tests.e2e.example_run import LIVE, write_live_run
+
+S = 10**9
+
+
+@pytest.fixture
+def live(home):
+    write_live_run()
+    return LiveRun(LIVE)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time that notes are written at [s], as a list of one that a test changes."""
+    now = [1000]
+    monkeypatch.setattr(step_notes.time, "time_ns", lambda: now[0] * S)
+    return now
+
+
+@pytest.fixture
+def setting_up(live):
+    """The run before its window is known."""
+    live.plan_path.unlink()
+    return live
+
+
+def test_before_the_first_step_everything_is_to_come(setting_up):
+    progress = run_progress(setting_up)
+    assert {step.state for step in progress.steps} == {StepState.TO_COME}
+    assert [step.name for step in progress.steps] == list(step_times.STEPS)
+    assert progress.left_s == sum(step.usual_s for step in progress.steps)
+
+
+def test_a_step_ends_when_the_next_begins_and_the_current_one_counts_down(setting_up, clock):
+    step_notes.begin(LIVE, "provision")
+    clock[0] += 14
+    step_notes.begin(LIVE, "deploy")
+    progress = run_progress(setting_up, (clock[0] + 30) * S)
+    assert [(step.state, step.took_s) for step in progress.steps[:3]] == [
+        (StepState.DONE, 14.0),
+        (StepState.GOING_ON, 30.0),
+        (StepState.TO_COME, None),
+    ]
+    assert (progress.current.name, progress.number) == ("deploy", 2)
+    to_come_s = sum(step.usual_s for step in progress.steps[2:])
+    assert progress.left_s == pytest.approx(progress.current.usual_s - 30 + to_come_s)
+
+
+def test_a_step_that_takes_longer_than_usual_leaves_what_is_to_come(setting_up, clock):
+    step_notes.begin(LIVE, "provision")
+    progress = run_progress(setting_up, (clock[0] + 10_000) * S)
+    assert progress.left_s == pytest.approx(sum(step.usual_s for step in progress.steps[1:]))
+
+
+def test_the_window_is_a_step_of_its_own(live, clock):
+    opened_ns = live.armed_plan.window_start_ns
+    clock[0] = opened_ns // S - 10
+    step_notes.begin(LIVE, "arm_faults")
+    progress = run_progress(live, opened_ns + 40 * S)
+    assert (progress.current.name, progress.current.took_s) == ("observe", 40.0)
+    assert progress.current.usual_s == live.experiment.window_s
+    assert run_progress(live, opened_ns - S).current.name == "arm_faults"
+
+
+def test_what_a_step_waits_for_is_told_while_it_waits(live, clock, monkeypatch):
+    told = []
+
+    def met():
+        told.append(run_progress(live, (clock[0] + 3) * S))
+        return True
+
+    live.wait("the query to start", met, set(), 60.0, 20.0)
+    assert (told[0].awaited, told[0].awaited_s) == ("the query to start", 3.0)
+    assert run_progress(live).awaited is None
+
+
+def test_a_wait_that_fails_is_no_longer_told(live):
+    def met():
+        raise EnvironmentFailure("gone", "again")
+
+    with pytest.raises(EnvironmentFailure):
+        live.wait("the broker", met, set(), 60.0)
+    assert run_progress(live).awaited is None
+
+
+def test_the_next_run_of_the_same_kind_is_estimated_by_the_last(setting_up, clock):
+    for step, seconds in (("provision", 33), ("deploy", 71), ("start_load", 5)):
+        step_notes.begin(LIVE, step)
+        clock[0] += seconds
+    learn_from(setting_up)
+    usual_s = step_times.usual_s(setting_up.experiment)
+    assert (usual_s["provision"], usual_s["deploy"]) == (33.0, 71.0)
+    other = spec.load("dataflow-q12")
+    assert step_times.usual_s(other)["provision"] != 33.0
+    assert step_times.usual_s(setting_up.experiment)["start_load"] != 5.0, "it has not ended"
+
+
+@pytest.mark.parametrize("damage", ["[1]", "{", '{"local structured-streaming saturating": {"deploy": "x"}}'])
+def test_damaged_notes_make_estimates_worse_and_nothing_else(setting_up, damage):
+    (store.home() / "step-times.json").write_text(damage)
+    (store.live_directory(LIVE) / "steps.json").write_text(damage)
+    progress = run_progress(setting_up)
+    assert progress.left_s > setting_up.experiment.window_s
+    learn_from(setting_up)
+
+
+def test_nothing_is_noted_of_a_run_that_is_gone(home):
+    step_notes.begin("gone", "teardown")
+    assert not store.live_directory("gone").exists()

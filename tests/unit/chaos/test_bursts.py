@@ -1,0 +1,75 @@
+"""Bursts: so many hosts of so many domains, one by one, and the best case of the same burst."""
+
+import pytest
+
+from chaos.implications import drawn, implied
+from chaos.plan import plan
+from experiments.errors import BadInput
+from experiments.faults import FaultSpec
+
+HOSTS = {f"node-{i}": (f"rack-{i % 4}",) for i in range(1, 13)}
+
+
+def spec(burst, **fields):
+    return FaultSpec.model_validate({"duration": 600, "hosts": HOSTS, "bursts": [{"at": 30, **burst}], **fields})
+
+
+@pytest.mark.parametrize(("hosts", "domains"), [(1, None), (3, None), (1, 1), (3, 1), (3, 2), (3, 3), (5, 4)])
+def test_so_many_hosts_of_so_many_domains_die_within_the_spread(hosts, domains):
+    for seed in range(20):
+        events = plan(spec({"hosts": hosts, "domains": domains, "spread": 4}), seed)
+        struck = {host for event in events for host in event.targets}
+        assert len(struck) == len(events) == hosts
+        assert domains is None or len({HOSTS[host] for host in struck}) == domains
+        assert all(30 <= event.at <= 34 for event in events)
+
+
+def test_hosts_return_after_a_clouds_time_at_the_scale_of_the_experiment():
+    events = plan(spec({"hosts": 12, "spread": 2}, time_scale=0.1), 5)
+    assert all(12 <= event.heal_after <= 36 for event in events)
+    assert len({event.heal_after for event in events}) == 12
+
+
+def test_the_best_case_is_the_same_burst_with_all_hosts_back_when_the_first_would_be():
+    one_by_one = plan(spec({"hosts": 8, "spread": 2}, time_scale=0.1), 5)
+    together = plan(spec({"hosts": 8, "spread": 2, "arrivals": "together"}, time_scale=0.1), 5)
+    assert [(event.at, event.targets) for event in together] == [(event.at, event.targets) for event in one_by_one]
+    first_s = min(event.at + event.heal_after for event in one_by_one)
+    assert [event.at + event.heal_after for event in together] == pytest.approx([first_s] * 8, abs=1e-5)
+
+
+def test_a_further_burst_leaves_the_first_as_it_is():
+    one = plan(spec({"hosts": 3}), 1)
+    both = plan(spec({"hosts": 3}, bursts=[{"at": 30, "hosts": 3}, {"at": 50, "hosts": 2}]), 1)
+    assert both[:3] == one
+    assert [event.cause for event in both[3:]] == ["burst 1"] * 2
+
+
+def test_a_burst_counts_in_what_a_spec_implies():
+    found = spec({"hosts": 6, "spread": 2, "heal_after": 60})
+    law, held = implied(found), drawn(found, plan(found, 3))
+    assert law.failure_rate == held.failure_rate == 0.01
+    assert (law.correlated_share, held.correlated_share) == (1, 1)
+    assert held.hosts_down == pytest.approx(0.6)
+    assert 0.5 < law.hosts_down < 0.6
+
+
+@pytest.mark.parametrize(
+    ("burst", "field", "allowed"),
+    [
+        ({"hosts": 13}, "bursts.0.hosts", "at most 12"),
+        ({"hosts": 4, "domains": 1}, "bursts.0.hosts", "at most 3, which any 1 domains have"),
+        ({"hosts": 6, "domains": 5}, "bursts.0.domains", "at most 4"),
+        ({"hosts": 1, "at": 599, "spread": 2}, "bursts.0.at", "a time that leaves 2 s"),
+    ],
+)
+def test_a_burst_takes_no_more_than_there_is(burst, field, allowed):
+    with pytest.raises(BadInput, match=allowed) as mistake:
+        plan(spec(burst), 1)
+    assert mistake.value.field == field
+
+
+@pytest.mark.parametrize("burst", [{"hosts": 1, "domains": 2}, {"hosts": 1, "kind": "pause", "heal_after": 3}])
+def test_what_no_burst_can_be_is_refused(burst):
+    with pytest.raises(ValueError, match=r"as many as hosts are struck|new hosts come"):
+        spec(burst)

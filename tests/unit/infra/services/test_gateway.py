@@ -1,0 +1,63 @@
+"""How the broker is started: with its passwords in a file of its user, and nowhere else (no broker is started)."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from infra import credentials
+from infra.cluster import Handle
+from infra.services import gateway
+from tests.unit.infra.test_cluster import handle
+
+
+class Spawning:
+    """Stands in for a driver: keeps the commands of the services that it should start."""
+
+    def __init__(self) -> None:
+        self.commands: list[list[str]] = []
+
+    def spawn(self, handle: Handle, host: str, service: str, command: Sequence[str]) -> int:
+        self.commands.append(list(command))
+        return 1
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What is executed to start a broker and a master in the cluster at `tmp_path`."""
+    driver, cluster = Spawning(), handle(tmp_path)
+    monkeypatch.setattr(gateway, "java", lambda: SimpleNamespace(launcher=Path("java")))
+    monkeypatch.setattr(gateway, "ensure_jars", lambda: SimpleNamespace(broker=[Path("kafka.jar")]))
+    monkeypatch.setattr(gateway, "_format", lambda _handle, command, _folder: driver.commands.append(command))
+    credentials.make(tmp_path)
+    cluster.directory("gateway").mkdir(parents=True)
+    gateway.start_broker(driver, cluster)
+    gateway.start_master(driver, cluster)
+    return driver.commands
+
+
+def passwords(text: str) -> set[str]:
+    """The passwords in logins of a Java program."""
+    return {part.partition('"')[0] for part in text.split('password="')[1:]}
+
+
+def test_only_its_user_can_read_the_passwords_of_the_broker(tmp_path: Path, commands: list[list[str]]) -> None:
+    config = tmp_path / "hosts" / "gateway" / "kafka" / "server.properties"
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600
+    assert len(passwords(config.read_text())) == 2, (
+        "one of the clients, one of the controller, which no client is given"
+    )
+
+
+def test_no_command_has_a_secret_among_its_arguments(tmp_path: Path, commands: list[list[str]]) -> None:
+    config = tmp_path / "hosts" / "gateway" / "kafka" / "server.properties"
+    spark = (credentials.folder(tmp_path) / credentials.SPARK_FILE).read_text().split()
+    secrets = {*passwords(config.read_text()), *(text for text in spark if len(text) > credentials.KEY_BYTES)}
+    secrets = {text for text in secrets if not text.startswith(("spark.", "org."))} | {handle(tmp_path).token}
+    assert len(secrets) == 5, "of the broker two, of Spark two, and the token"
+    assert len(commands) == 3, "the broker's storage is formatted, then broker and master start"
+    assert not [secret for secret in secrets for command in commands if secret in " ".join(command)]

@@ -1,0 +1,60 @@
+"""A failed prediction, and a regression, lead to the rows of the table where the run parts from what it should be."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from results.runs import store
+from tests.unit.results import synthetic
+
+PARTED_S = 120
+
+
+def stalls(rows):
+    late = np.where(rows["second"] >= PARTED_S, 12.0, 0.0)
+    return rows.assign(measured_s=rows["measured_s"] - late)
+
+
+@pytest.fixture
+def failed(browser: TestClient) -> store.Run:
+    """A run whose useful time stalls, and which was judged to have missed its prediction."""
+    run = synthetic.make_run(store.home() / "runs", run_id="stalled", changes={"useful_time": stalls})
+    rows = [{"check": "utilization.predicted", "table": "predictions", "verdict": "fail", "observed": "0.6"},
+            {"check": "ledger.values", "table": "ledger", "verdict": "fail", "observed": "none"}]  # fmt: skip
+    names = ("check", "table", "verdict", "observed", "expected", "detail")
+    frame = synthetic.pd.DataFrame([dict.fromkeys(names) | row for row in rows])
+    synthetic.write_table(run, "verdicts", frame)
+    return run
+
+
+def test_a_failed_prediction_leads_to_the_second_and_other_checks_to_their_table(failed, browser: TestClient):
+    page = browser.get("/aftershock/runs/stalled").text
+    (link,) = re.findall(r'href="([^"]*table=useful_time[^"]*)"', page)
+    assert f"from second {PARTED_S} on there is less useful time" in page
+    assert 'href="#table-ledger"' in page
+    shown = browser.get(link.replace("&amp;", "&").partition("#")[0]).text
+    assert f'<h2 id="around">useful_time around second {PARTED_S} of the window</h2>' in shown
+    around = shown.partition('id="around"')[2].partition("</section>")[0]
+    assert f">{PARTED_S}</td>" in around
+    assert f">{PARTED_S + 60}</td>" not in around
+
+
+def test_a_run_that_agrees_has_no_such_link(browser: TestClient):
+    synthetic.make_run(store.home() / "runs", run_id="good")
+    assert "table=useful_time" not in browser.get("/aftershock/runs/good").text
+
+
+@pytest.mark.parametrize("query", ["table=verdicts&second=3", "table=none&second=3", "second=3", "table=../x"])
+def test_a_table_without_times_or_that_is_none_shows_the_run_as_it_is(failed, browser: TestClient, query: str):
+    response = browser.get(f"/aftershock/runs/stalled?{query}")
+    assert response.status_code == 200
+    assert 'id="around"' not in response.text
+
+
+def test_a_second_that_is_no_number_is_refused(failed, browser: TestClient):
+    for second in ("x", "inf", "nan"):
+        assert browser.get(f"/aftershock/runs/stalled?table=useful_time&second={second}").status_code == 400

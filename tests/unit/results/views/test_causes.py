@@ -1,0 +1,129 @@
+"""From a verdict to its cause: the planted second is found, and where nothing parts nothing is said."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from results.runs.store import Run
+from results.views.causes import parts_from_baseline, parts_from_model, seconds_of
+from tests.unit.results import synthetic
+
+PARTED_S = 100
+
+
+def slower(column, by_s):
+    """From the planted second on, each second adds so much less to a curve."""
+
+    def change(rows):
+        late = np.clip(rows["second"] - PARTED_S, 0, None)
+        return rows.assign(**{column: rows[column] - by_s * late})
+
+    return change
+
+
+@pytest.fixture
+def make(tmp_path):
+    def made(run_id, seed=7, **changes):
+        changes["runs"] = lambda rows: rows.assign(seed=seed)
+        return synthetic.make_run(tmp_path, run_id=run_id, changes=changes)
+
+    return made
+
+
+@pytest.fixture
+def baseline(make):
+    return [make(f"base-{number}") for number in range(3)]
+
+
+def test_a_run_that_agrees_with_its_replay_parts_nowhere(make):
+    assert parts_from_model(make("good")) is None
+
+
+def test_the_second_at_which_a_run_leaves_its_replay_for_good(make):
+    def stalls(rows):
+        late = rows["second"] >= PARTED_S
+        return rows.assign(measured_s=rows["measured_s"] - np.where(late, 12.0, 0.0))
+
+    found = parts_from_model(make("bad", useful_time=stalls))
+    assert (found.table, found.second) == ("useful_time", PARTED_S)
+    assert "less useful time than replayed" in found.words
+
+
+def test_a_run_that_comes_back_to_its_replay_has_not_parted(make):
+    def dips(rows):
+        inside = rows["second"].between(50, 60)
+        return rows.assign(measured_s=rows["measured_s"] - np.where(inside, 12.0, 0.0))
+
+    assert parts_from_model(make("dips", useful_time=dips)) is None
+
+
+def test_the_fault_that_cost_most_against_the_replay_is_named(make):
+    def one_long(rows):
+        return rows.assign(difference_s=np.where(rows.index == 3, 9.0, 0.1))
+
+    run = make("bad", useful_time=slower("measured_s", 0.2), replayed_recoveries=one_long)
+    assert f"the fault at {synthetic.KILLS_S[3]:.1f} s cost +9.0 s against the replay" in parts_from_model(run).words
+
+
+def test_without_a_replay_nothing_is_said(tmp_path):
+    assert parts_from_model(synthetic.make_run(tmp_path, without=("useful_time",))) is None
+
+
+def test_the_second_at_which_a_run_leaves_its_baseline(make, baseline):
+    worse = make("worse", throughput=lambda rows: rows.assign(committed_records=_halved(rows)))
+    found = parts_from_baseline(worse, baseline, "service_rate")
+    assert found.table == "throughput"
+    assert PARTED_S <= found.second < PARTED_S + 20  # the sum must first fall behind by a hundredth of the whole
+    assert parts_from_baseline(baseline[0], baseline[1:], "service_rate") is None
+
+
+def _halved(rows):
+    return rows["committed_records"] * np.where(rows["second"] >= PARTED_S, 0.5, 1.0)
+
+
+def test_the_first_recovery_that_is_longer_than_any_of_the_baseline(make, baseline):
+    def longer(rows):
+        return rows.assign(restart_s=rows["restart_s"] + np.where(rows["recovery"] >= 2, 30.0, 0.0))
+
+    found = parts_from_baseline(make("worse", recoveries=longer), baseline, "restart_s")
+    assert (found.table, found.second) == ("recoveries", pytest.approx(synthetic.KILLS_S[2]))
+    assert parts_from_baseline(make("same"), baseline, "restart_s") is None
+
+
+def test_the_first_second_whose_latency_no_run_of_the_baseline_had(make, baseline):
+    def late(rows):
+        return rows.assign(p99_s=rows["p99_s"] + np.where(rows["second"] >= PARTED_S, 1000.0, 0.0))
+
+    found = parts_from_baseline(make("worse", latency=late), baseline, "p99_latency_s")
+    assert found.table == "latency"
+    assert PARTED_S <= found.second < PARTED_S + 10
+
+
+def test_runs_under_the_same_seed_go_before_others(make, baseline):
+    """The other seed's recoveries are so long that this one's would hide among them."""
+    other = make("other", seed=8, recoveries=lambda rows: rows.assign(restart_s=rows["restart_s"] + 100.0))
+    worse = make("worse", recoveries=lambda rows: rows.assign(restart_s=rows["restart_s"] + 30.0))
+    assert parts_from_baseline(worse, [*baseline, other], "restart_s") is not None
+    assert parts_from_baseline(worse, [other], "restart_s") is None
+
+
+def test_a_metric_without_a_course_over_time_and_a_baseline_that_is_gone_say_nothing(make, baseline, tmp_path):
+    assert parts_from_baseline(baseline[0], baseline[1:], "sustainable_rate") is None
+    assert parts_from_baseline(baseline[0], [], "utilization") is None
+    gone = replace(baseline[1], root=tmp_path / "gone")
+    assert parts_from_baseline(baseline[0], [gone], "utilization") is None
+
+
+def test_a_damaged_table_is_no_cause(make, baseline):
+    bad = make("bad")
+    (bad.tables / "throughput.parquet").write_bytes(b"no table")
+    assert parts_from_baseline(bad, baseline, "service_rate") is None
+
+
+def test_when_rows_were_is_known_of_seconds_moments_and_faults(make):
+    run: Run = make("one")
+    assert seconds_of(run, "throughput", run.table("throughput")).tolist()[:2] == [0.0, 1.0]
+    assert seconds_of(run, "recoveries", run.table("recoveries")).iat[0] == pytest.approx(synthetic.KILLS_S[0])
+    assert seconds_of(run, "verdicts", pd.DataFrame({"check": []})) is None

@@ -1,0 +1,60 @@
+"""When the testbed's driver program ends: it is a child of spark-submit, which gets the signal to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.testbed.driver import Asked
+
+PARENT = """
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", sys.argv[1], sys.argv[2]])
+time.sleep(600)
+"""
+CHILD = """
+import sys
+from pathlib import Path
+from experiments.waiting import poll_while
+from spark_jobs.testbed.driver import Asked
+asked = Asked(Path(sys.argv[1]))
+print("waits", asked.has_spark, flush=True)
+poll_while(lambda: asked.to_drain and not asked.to_stop, interval_s=0.05)
+print("ends", asked.has_spark, flush=True)
+"""
+LONGEST_S = 60.0  # much more than it takes
+
+
+@pytest.fixture
+def drained(tmp_path: Path) -> Path:
+    path = tmp_path / "job.drain"
+    path.touch()
+    return path
+
+
+def test_a_drained_program_ends_with_spark_submit_which_alone_gets_the_signal(drained: Path) -> None:
+    command = [sys.executable, "-c", PARENT, CHILD, str(drained)]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "waits True\n"
+        parent.terminate()
+        told, _ = parent.communicate(timeout=LONGEST_S)  # the child has the other end of the pipe, too
+        assert told == "ends False\n"
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
+
+
+def test_a_program_is_asked_to_stop_by_a_signal_and_to_drain_by_a_file(drained: Path, tmp_path: Path) -> None:
+    asked = Asked(tmp_path / "other.drain")
+    assert (asked.to_stop, asked.to_drain, asked.has_spark) == (False, False, True)
+    assert Asked(drained).to_drain
+    asked.stop(signal.SIGTERM, None)
+    assert (asked.to_stop, asked.has_spark) == (True, True)

@@ -1,0 +1,98 @@
+"""Errors planted in active copies: the simulation notices each of them within a few seeds."""
+
+import re
+
+import pytest
+
+from experiments.errors import AftershockError
+from testbed.core.by_batch.copy_links import CopyLinks
+from testbed.core.by_batch.intake import BatchIntake
+from testbed.core.by_batch.muted import Withheld
+from testbed.core.by_batch.sending import BatchSending
+from testbed.core.copying import Copying
+from testbed.simulation import CrashMoment, Fault
+from tests.unit.testbed.recovery.copied_runs import copied
+from tests.unit.testbed.runs import oracle
+
+SEEDS, EARLY = 24, 6  # so many of them with one fault that comes early
+
+
+def promoted_without_resend(sending, epoch, real=BatchSending.promote):
+    real(sending, epoch)
+    for link in sending._links.values():
+        link.waiting.clear()
+
+
+def trimmed_one_too_far(sending, number, real=BatchSending.trim):
+    real(sending, number + sending.muted)
+
+
+def muted_copy_sends(sending, epoch, sent, number, muted=False, real=BatchSending.restore_at):
+    real(sending, epoch, sent, number)
+
+
+def output_let_out(withheld, batch, effects):
+    return effects
+
+
+def output_forgotten(withheld):
+    return []
+
+
+def inputs_keep_their_epoch(intake, epoch, channels):
+    return
+
+
+def copies_unheard(copying, made, back, real=Copying.attach):
+    real(copying, made, frozenset())
+
+
+def copies_get_nothing_new(links, frame):
+    return
+
+
+def credit_of_copies_lost(links, grant):
+    return
+
+
+def skipped_one_too_many(sending, epoch, arrived=None, real=BatchSending.go_on):
+    real(sending, epoch, {channel: batch + 1 for channel, batch in (arrived or {}).items()})
+
+
+PLANTS = {
+    "promotion without resend": (BatchSending, "promote", promoted_without_resend, "ChannelGap"),
+    "a copy is trimmed a checkpoint too far": (
+        BatchSending,
+        "trim",
+        trimmed_one_too_far,
+        "the copy .* retains",
+    ),
+    "a muted copy sends": (BatchSending, "restore_at", muted_copy_sends, "is not muted"),
+    "a muted copy puts output out": (Withheld, "hold", output_let_out, "lets out Publish"),
+    "withheld output is forgotten": (Withheld, "take", output_forgotten, "other output"),
+    "inputs keep their epoch": (BatchIntake, "rejoin", inputs_keep_their_epoch, "sent in epoch|Stuck"),
+    "copies do not hear from who is restored": (Copying, "attach", copies_unheard, "the copy of"),
+    "copies get nothing new": (CopyLinks, "post", copies_get_nothing_new, "the copy of"),
+    "credit of copies is lost": (CopyLinks, "on_credit", credit_of_copies_lost, "channel . to a copy"),
+    "what the receiver lacks is skipped": (BatchSending, "go_on", skipped_one_too_many, "ChannelGap|ContentChanged"),
+}
+
+
+def notice(seed):
+    """What is wrong with a run; None if nothing is."""
+    flow = ("tiny", "chain", "joined")[seed % 3]
+    early = [Fault(CrashMoment.ANY, 100 + 20 * seed, late=seed % 2 == 1)]
+    options = {"faults": early} if seed < EARLY else {}
+    try:
+        outcome = copied(flow, seed, spare_lines=seed % 2, **options).run()
+    except (AftershockError, KeyError) as error:
+        return repr(error)
+    return None if outcome.published == oracle(flow) else "other output than without faults"
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_an_error_in_copies_is_noticed(plant, monkeypatch):
+    owner, name, wrong, expected = PLANTS[plant]
+    monkeypatch.setattr(owner, name, wrong)
+    found = next(filter(None, map(notice, range(SEEDS))), f"nothing in {SEEDS} runs")
+    assert re.search(expected, found), found
