@@ -24,7 +24,7 @@ class DocumentKind(Enum):
     )
     FAULTS = (
         "a fault spec",
-        frozenset({"duration", "hosts", "max_down", "time_scale", "processes", "events", "trace"}),
+        frozenset({"duration", "hosts", "max_down", "time_scale", "processes", "events", "bursts", "trace"}),
         "`aftershock plan faults FILE`; in an experiment it stands below `faults`",
     )
     DRAWN_PLAN = (

@@ -2,60 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from experiments.cec_prices import CecPricesSpec
-from experiments.fault_kinds import FaultKind
 from experiments.field_types import Spelling
-from experiments.hashtags import HashtagsSpec
-from experiments.layered import LayeredSpec
-from experiments.parsing import Misfit, Positive, Spec
+from experiments.parsing import Positive, Spec
 from experiments.recovery_modes import (
     OF_STRUCTURED_STREAMING,
     PARTIAL,
-    TELL_QUERIES,
     RecoveryMode,
     RecoveryPlanner,
     ReplicationPlanner,
-    names,
 )
 from experiments.recovery_modes import OF_THE_TESTBED as STRATEGIES
-from experiments.workloads import STATELESS, TESTBED, NexmarkQuery, NexmarkSpec, ReachabilitySpec, WorkloadSpec
 
-SHORTEST_REAL_TIME_S = 5.0  # Spark's spark.sql.streaming.realTimeMode.minBatchDuration
 RECORDS_PER_MESSAGE = 1024
 BATCH_LENGTH_S = 0.25
 REPLICATION_RATIO = 0.5
 SPARE_LINES = 1
+CHECK_INTERVAL_S, CHECK_PERIOD_S = 0.005, 0.1
 PLANNER_LIMIT_S = 1.0
 BUCKET = Spelling(
     r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$", "s3://BUCKET/PREFIX, a directory if it is left out"
 )
-ONLY_UNDER = {
-    RecoveryMode.QUERY_CENTRIC: ("planner", "capacity", "cpu_limit"),
-    RecoveryMode.PARTIALLY_ACTIVE: ("replication_ratio", "replication_planner"),
-}
 ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, without a user")
-OF_THE_TESTBED = (
-    *(
-        "protocol",
-        "records_per_message",
-        "batch_length_s",
-        "chaining",
-        "standby",
-        "tentative",
-        "planner",
-        "planner_limit_s",
-        "capacity",
-        "replication_ratio",
-        "replication_planner",
-    ),
-    *("spare_lines", "store", "store_endpoint"),
-)
 
 
 class EngineName(StrEnum):
@@ -78,9 +50,10 @@ class ProtocolName(StrEnum):
     UNCOORDINATED = "uncoordinated"
     COMMUNICATION_INDUCED = "communication-induced"
     BATCH_ALIGNED = "batch-aligned"
+    OUTPUT_LOG = "output-log"
 
 
-ACYCLIC_ONLY = (ProtocolName.COORDINATED, ProtocolName.BATCH_ALIGNED)
+BY_BATCH = (ProtocolName.BATCH_ALIGNED, ProtocolName.OUTPUT_LOG)
 
 
 class EngineSpec(Spec):
@@ -149,6 +122,32 @@ class EngineSpec(Spec):
     replication_planner: Annotated[
         ReplicationPlanner | None,
         Field(description="dataflow, recovery partially-active: what decides which have one; structure-aware"),
+    ] = None
+    log_extent: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="dataflow, protocol output-log: a partition saves windows while a recovery would read"
+            " more entries of its log (Q of cec); no target",
+        ),
+    ] = None
+    log_replay: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="dataflow, protocol output-log: a partition saves windows while a recovery would"
+            " replay more records (U of cec); no target",
+        ),
+    ] = None
+    check_interval_s: Annotated[
+        Positive | None,
+        Field(
+            description="dataflow, protocol output-log: so long in every check period a partition saves windows (CI"
+            " of cec); 0.005"
+        ),
+    ] = None
+    check_period_s: Annotated[
+        Positive | None, Field(description="dataflow, protocol output-log: the check period (CP of cec); 0.1")
     ] = None
     cpu_limit: Annotated[
         float | None,
@@ -235,6 +234,11 @@ class EngineSpec(Spec):
         return self.protocol or ProtocolName.COORDINATED
 
     @property
+    def check_pace_run_s(self) -> tuple[float, float]:
+        """CI and CP of protocol `output-log`, given or by default."""
+        return self.check_interval_s or CHECK_INTERVAL_S, self.check_period_s or CHECK_PERIOD_S
+
+    @property
     def works_in_batches(self) -> bool:
         """Whether the engine reads, processes and commits its input in micro-batches."""
         return self.name is EngineName.STRUCTURED_STREAMING
@@ -276,137 +280,3 @@ class EngineSpec(Spec):
         of_the_testbed = ("protocol", "records_per_message", "chaining", "standby", "tentative")
         open_to_it = ("recovery", *(of_the_testbed if self.name is EngineName.DATAFLOW else ()))
         return self.model_copy(update={name: getattr(self, f"{name}_run") for name in open_to_it})
-
-
-def check_engine(
-    engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind], *, saturating: bool
-) -> None:
-    """Raises `Misfit` for the first thing that the engine can't do."""
-    if engine.name is EngineName.DATAFLOW:
-        _check_testbed(engine, workload, cores, kinds)
-    else:
-        _check_structured_streaming(engine, workload, cores, saturating=saturating)
-
-
-def _check_testbed(engine: EngineSpec, workload: WorkloadSpec, cores: int, kinds: Sequence[FaultKind]) -> None:
-    if not isinstance(workload, NexmarkSpec | ReachabilitySpec | LayeredSpec | HashtagsSpec | CecPricesSpec):
-        allowed = "nexmark, reachability, window-tree, top-100, incidents, hashtags or cec-prices with engine dataflow"
-        raise Misfit("workload.name", workload.name.value, allowed)
-    if isinstance(workload, ReachabilitySpec) and engine.protocol_run in ACYCLIC_ONLY:
-        others = ", ".join(each.value for each in ProtocolName if each not in ACYCLIC_ONLY)
-        allowed = f"{others} with reachability: on its cycle an operator would wait for itself"
-        raise Misfit("engine.protocol", engine.protocol_run.value, allowed)
-    _check_batches(engine)
-    if isinstance(workload, NexmarkSpec) and workload.query not in TESTBED:
-        queries = ", ".join(query.value for query in NexmarkQuery if query in TESTBED)
-        raise Misfit("workload.query", workload.query.value, f"{queries} with engine dataflow")
-    if engine.trigger is not TriggerMode.MICRO_BATCH:
-        raise Misfit("engine.trigger", engine.trigger.value, "left out with engine dataflow, which has no triggers")
-    _check_recovery(engine, cores)
-    if engine.store_endpoint and not engine.store:
-        raise Misfit("engine.store_endpoint", engine.store_endpoint, "left out without engine.store")
-    if isinstance(workload, LayeredSpec) and engine.partitions != workload.sources:
-        name, reason = workload.name.value, "as many as its source has: the first of workload.parallelism"
-        allowed = f"{workload.sources} with {name}, {reason}"
-        raise Misfit("engine.partitions", engine.partitions, allowed)
-    if isinstance(workload, CecPricesSpec) and workload.items < engine.partitions:
-        reason = "each has all purchases of its items"
-        raise Misfit("workload.items", workload.items, f"at least {engine.partitions}, the partitions: {reason}")
-    hosting = cores - engine.standby_run
-    if engine.partitions < hosting and engine.recovery_run not in TELL_QUERIES:
-        spare = " that does not stand by" if engine.standby_run else ""
-        reason = f"each of workers x worker_cores slots{spare} needs a partition"
-        raise Misfit("engine.partitions", engine.partitions, f"at least {hosting} with engine dataflow: {reason}")
-    if FaultKind.DRIVER_KILL in kinds:
-        allowed = "any other kind with engine dataflow: what its coordinator knows dies with it"
-        raise Misfit("faults", FaultKind.DRIVER_KILL.value, allowed)
-
-
-def _check_recovery(engine: EngineSpec, cores: int) -> None:
-    mode = engine.recovery_run
-    if mode not in STRATEGIES:
-        raise Misfit("engine.recovery", mode.value, f"{names(STRATEGIES)} with engine dataflow")
-    if engine.recovers_in_parts and engine.protocol_run is not ProtocolName.BATCH_ALIGNED:
-        reason = "what survivors send must not depend on timing"
-        allowed = f"{RecoveryMode.GLOBAL.value} unless engine.protocol is batch-aligned: {reason}"
-        raise Misfit("engine.recovery", mode.value, allowed)
-    if engine.tentative_run and not engine.recovers_in_parts:
-        allowed = f"left out unless engine.recovery is {names(PARTIAL)}: only then do survivors go on"
-        raise Misfit("engine.tentative", engine.tentative_run, allowed)
-    if engine.tentative_run and mode is RecoveryMode.SOURCE_REPLAY:
-        allowed = "left out with engine.recovery source-replay: whoever missed input has no checkpoint to go back to"
-        raise Misfit("engine.tentative", engine.tentative_run, allowed)
-    if engine.store and mode is RecoveryMode.SOURCE_REPLAY:
-        raise Misfit("engine.store", engine.store, "left out with engine.recovery source-replay: nothing is stored")
-    if engine.planner_limit_s is not None and engine.planner is not RecoveryPlanner.EXACT:
-        allowed = "left out unless engine.planner is exact: the others need no limit"
-        raise Misfit("engine.planner_limit_s", engine.planner_limit_s, allowed)
-    if engine.capacity is not None and engine.cpu_limit is not None:
-        raise Misfit(
-            "engine.cpu_limit", engine.cpu_limit, "left out with engine.capacity: partitions cost one or other"
-        )
-    for only, fields in ONLY_UNDER.items():
-        for name in fields:
-            if mode is not only and (value := getattr(engine, name)) is not None:
-                raise Misfit(f"engine.{name}", str(value), f"left out unless engine.recovery is {only}")
-    if engine.spare_lines is not None and engine.protocol_run is not ProtocolName.COORDINATED:
-        raise Misfit("engine.spare_lines", engine.spare_lines, "left out unless engine.protocol is coordinated")
-    if engine.standby_run >= cores:
-        allowed = f"at most {cores - 1}: of workers x worker_cores slots, one at least must host partitions"
-        raise Misfit("engine.standby", engine.standby_run, allowed)
-
-
-def _check_batches(engine: EngineSpec) -> None:
-    if engine.batch_length_s is None:
-        return
-    if engine.protocol_run is not ProtocolName.BATCH_ALIGNED:
-        raise Misfit("engine.batch_length_s", engine.batch_length_s, "left out unless engine.protocol is batch-aligned")
-    if engine.batch_length_s > engine.checkpoint_interval_s:
-        allowed = f"at most the checkpoint interval, {engine.checkpoint_interval_s:g}"
-        raise Misfit("engine.batch_length_s", engine.batch_length_s, allowed)
-
-
-def _check_structured_streaming(engine: EngineSpec, workload: WorkloadSpec, cores: int, *, saturating: bool) -> None:
-    if isinstance(workload, ReachabilitySpec):
-        allowed = "wordcount, nexmark or own-job with engine structured-streaming, which knows no cycles"
-        raise Misfit("workload.name", workload.name.value, allowed)
-    if isinstance(workload, LayeredSpec | HashtagsSpec):
-        reason = "which decides itself what partition reads what"
-        allowed = f"wordcount, nexmark or own-job with engine structured-streaming, {reason}"
-        raise Misfit("workload.name", workload.name.value, allowed)
-    if isinstance(workload, CecPricesSpec):
-        reason = "which has no windows of so many records"
-        allowed = f"wordcount, nexmark or own-job with engine structured-streaming, {reason}"
-        raise Misfit("workload.name", workload.name.value, allowed)
-    if engine.recovery_run not in OF_STRUCTURED_STREAMING:
-        allowed = f"{names(OF_STRUCTURED_STREAMING)} with engine structured-streaming"
-        raise Misfit("engine.recovery", engine.recovery_run.value, allowed)
-    for name in OF_THE_TESTBED:
-        if (value := getattr(engine, name)) is not None:
-            raise Misfit(f"engine.{name}", str(value), "left out with engine structured-streaming: dataflow has it")
-    if engine.trigger is TriggerMode.REAL_TIME:
-        _check_real_time(engine, workload, cores, saturating=saturating)
-
-
-def _check_real_time(engine: EngineSpec, workload: WorkloadSpec, cores: int, *, saturating: bool) -> None:
-    interval_s = engine.checkpoint_interval_s
-    if workload.depth:
-        raise _stateful(workload)
-    if saturating:
-        allowed = "rate in real-time mode: its batches have a set length, which no load can fill"
-        raise Misfit("load.mode", "saturating", allowed)
-    if interval_s < SHORTEST_REAL_TIME_S:
-        allowed = f"at least {SHORTEST_REAL_TIME_S:g} in real-time mode, the shortest batch that Spark runs in it"
-        raise Misfit("engine.checkpoint_interval_s", interval_s, allowed)
-    if engine.partitions > cores:
-        allowed = f"at most {cores} in real-time mode: all tasks run at once, on workers x worker_cores"
-        raise Misfit("engine.partitions", engine.partitions, allowed)
-
-
-def _stateful(workload: WorkloadSpec) -> Misfit:
-    """That real-time mode cannot run this workload, by the field that says how deep it is."""
-    reason = "in real-time mode: Spark runs no stateful operator in it"
-    if isinstance(workload, NexmarkSpec):
-        stateless = ", ".join(query.value for query in NexmarkQuery if query in STATELESS)
-        return Misfit("workload.query", workload.query.value, f"{stateless} {reason}")
-    return Misfit("workload.depth", workload.depth, f"0 {reason}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -49,6 +50,6 @@ class ReplicationPlanner(StrEnum):
     GREEDY = "greedy"
 
 
-def names(modes: tuple[RecoveryMode, ...]) -> str:
+def names(modes: Iterable[RecoveryMode]) -> str:
     """These modes, as a refusal lists them."""
     return ", ".join(mode.value for mode in modes)

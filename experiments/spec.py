@@ -15,7 +15,8 @@ from pydantic import Field, model_validator
 
 from experiments import documents
 from experiments.documents import DocumentKind
-from experiments.engines import EngineName, EngineSpec, ProtocolName, TriggerMode, check_engine
+from experiments.engine_misfits import check_engine
+from experiments.engines import EngineName, EngineSpec, ProtocolName, TriggerMode
 from experiments.errors import BadInput, in_file
 from experiments.fault_misfits import misfits
 from experiments.faults import FaultSpec

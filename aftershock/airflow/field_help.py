@@ -74,6 +74,16 @@ _ENGINE = {
     " *partially-active*.",
     "engine.capacity": "A slot takes at most so many partitions. Lower it to see recovery while room is scarce, with"
     " recovery *query-centric*.",
+    "engine.spare_lines": "So many older recovery lines are kept with protocol *coordinated*. Raise it if a store may"
+    " lose objects; at 0, output is out soonest.",
+    "engine.log_extent": "A partition saves windows when a recovery would read more entries of its log. Set it to bound"
+    " how long reading the log takes, with protocol *output-log*.",
+    "engine.log_replay": "A partition saves windows when a recovery would replay more records. Set it to bound the"
+    " replay, with protocol *output-log*.",
+    "engine.check_interval_s": "A partition saves windows for so long in every check period. Raise it if the targets of"
+    " the log are missed.",
+    "engine.check_period_s": "Windows are saved once in so much time, for the check interval. Raise it to disturb"
+    " processing less.",
     "engine.store": "The testbed keeps its checkpoints in this bucket of S3. Set it to measure checkpoints to an"
     " object store; otherwise they go to a directory of the cluster.",
     "engine.store_endpoint": "S3 is reached at this address. Set it for a store that is not AWS.",

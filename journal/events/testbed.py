@@ -216,6 +216,7 @@ class Report(Event, name="progress"):
     cpu_s         CPU time of their processes [s]
     idle_s        time in which they had nothing to do [s]
     checkpoint_s  time for checkpoints [s]
+    logs          by partition that keeps an output log what that has and costs
     """
 
     epoch: int
@@ -227,6 +228,7 @@ class Report(Event, name="progress"):
     cpu_s: float
     idle_s: float
     checkpoint_s: float
+    logs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def is_running(self) -> bool:

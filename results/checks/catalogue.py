@@ -11,6 +11,7 @@ from results.checks.check import Check
 from results.checks.subjects import (
     faults,
     ledger,
+    output_logs,
     quality,
     query_recoveries,
     replay,
@@ -21,7 +22,10 @@ from results.checks.subjects import (
     utilization,
 )
 
-SUBJECTS = (tables, replay, ledger, faults, quality, tentative, utilization, restores, query_recoveries, sustainable)
+SUBJECTS = (
+    *(tables, replay, ledger, faults, quality, tentative, utilization),
+    *(restores, query_recoveries, output_logs, sustainable),
+)
 CHECKS: tuple[Check, ...] = tuple(check for subject in SUBJECTS for check in subject.CHECKS)
 
 

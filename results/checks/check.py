@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
-from experiments.engines import EngineName
+from experiments.engines import EngineName, ProtocolName
 from experiments.recovery_modes import TELL_QUERIES
 from experiments.spec import Experiment, LoadMode
 from results.checks.evidence import Evidence
@@ -69,6 +69,11 @@ def is_tentative(experiment: Experiment) -> bool:
     return is_dataflow(experiment) and experiment.engine.tentative_run
 
 
+def keeps_output_log(experiment: Experiment) -> bool:
+    """Whether operators of the testbed keep an output log."""
+    return is_dataflow(experiment) and experiment.engine.protocol_run is ProtocolName.OUTPUT_LOG
+
+
 def recovers_by_query(experiment: Experiment) -> bool:
     """Whether the testbed tells when each lost query was restored."""
     return has_faults(experiment) and experiment.engine.recovery_run in TELL_QUERIES
@@ -85,6 +90,7 @@ ASKED_OF = {
     is_dataflow: "the testbed",
     is_tentative: "`engine.tentative`",
     recovers_by_query: "`engine.recovery` `query-centric` or `blocking`, and faults",
+    keeps_output_log: "protocol `output-log`",
     takes_checkpoints: "the testbed with a protocol that takes checkpoints",
     searches: "`load.mode` `sustainable`",
     saturates: "`load.mode` `saturating`",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from experiments.engines import ProtocolName, TriggerMode
+from experiments.engines import BY_BATCH, ProtocolName, TriggerMode
 from experiments.loads import LoadMode
 from models.replay.borders import Borders
 from models.replay.draws import draw, means
@@ -143,7 +143,7 @@ def _work(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Gener
             raise Unreplayable(
                 f"the load was to saturate the query, which was idle for {struck.idle_share:.0%} of the run"
             )
-        if engine.protocol_run is ProtocolName.BATCH_ALIGNED:
+        if engine.protocol_run in BY_BATCH:
             return _borders(struck, source, costs_s, rng)
         return _periods(struck, source, costs_s), -rng.uniform(0.0, min(source.interval_s, struck.window_s), RUNS)
     batches = struck.batches

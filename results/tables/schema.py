@@ -216,6 +216,22 @@ RUN_TABLES: dict[str, Table] = {
             ),
         ),
     ),
+    "output_logs": Table(
+        "a report on the output log of a partition of the testbed, twice a second, under protocol `output-log`",
+        (
+            must(WHOLE, "at_ns", "when it was reported"),
+            must(TEXT, "partition", "the partition"),
+            must(WHOLE, "records", "records that it has taken in since the beginning", "records"),
+            must(WHOLE, "open_windows", "windows that are open", "windows"),
+            must(WHOLE, "opens", "windows that opened since its last restore", "windows"),
+            must(WHOLE, "checks", "open windows saved again since its last restore", "windows"),
+            must(WHOLE, "results", "rows that it has emitted since the beginning", "rows"),
+            must(WHOLE, "extent", "entries of the log that a recovery would read", "entries"),
+            must(WHOLE, "replay", "records that a recovery would replay", "records"),
+            must(WHOLE, "bytes", "size of what went into the log since its last restore"),
+            must(REAL, "check_s", "time for saving windows, since the slot has the partition"),
+        ),
+    ),
     "checkpoints": Table(
         "a committed micro-batch; on the testbed what lies between two committed lines",
         (

@@ -40,6 +40,7 @@ from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import Segment, UndisturbedPace, ledger, pace, steady
 from spark_jobs.tables.losses import Loss, as_query_journal, host_names, losses, that_took_something
 from spark_jobs.tables.outages import Outage, moments, outages
+from spark_jobs.tables.output_logs import output_logs
 from spark_jobs.tables.partition_recoveries import PartitionRecovery, partition_recoveries
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
 from spark_jobs.tables.query_recoveries import query_recoveries
@@ -186,6 +187,10 @@ class Logs:
         return []
 
     @property
+    def output_logs(self) -> list[Row]:
+        return []
+
+    @property
     def message_overhead(self) -> float | None:
         """Bytes of the protocol relative to those of data; None of a query without messages of a protocol."""
         return None
@@ -257,6 +262,10 @@ class TestbedLogs(Logs):
     def query_recoveries(self) -> list[Row]:
         """One row for each query that was restored."""
         return query_recoveries(self.experiment, self.query, self.losses, self.partition_recoveries)
+
+    @property
+    def output_logs(self) -> list[Row]:
+        return output_logs(self.query, self.window)
 
     @cached_property
     def outages(self) -> list[Outage]:
@@ -333,6 +342,7 @@ def build(logs: Logs) -> None:
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
     _write(logs, "partition_recoveries", [each.row() for each in logs.partition_recoveries])
     _write(logs, "query_recoveries", logs.query_recoveries)
+    _write(logs, "output_logs", logs.output_logs)
     _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window, steady(logs.batches, logs.outages)))
     _write(logs, "partition_checkpoints", logs.partition_checkpoints)
     _write(logs, "ledger", rows.ledger(logs.segments))

@@ -25,6 +25,8 @@ class Checkpoint:
     logged           the last number in that log for each channel; what a sink has yet to publish is on `OUTSIDE`,
                      numbered as its checkpoints are
     position         of a source: where it reads on
+    replays_from     the number of the checkpoint at whose border its input has to begin again, if that is an earlier
+                     one than its own (`testbed.output_log`)
     """
 
     partition: int
@@ -37,6 +39,12 @@ class Checkpoint:
     logged: dict[int, int] = field(default_factory=dict)
     forced: bool = False
     position: int = 0
+    replays_from: int | None = None
+
+    @property
+    def input_from(self) -> int:
+        """The number of the checkpoint at whose border its input begins again."""
+        return self.number if self.replays_from is None else self.replays_from
 
 
 Line = tuple[Checkpoint, ...]

@@ -17,10 +17,14 @@ class History:
     `spare_lines` older lines are kept besides the newest, so that the store may spoil objects of as many: the oldest
     is the stable line. No recovery ever goes behind it, so what it covers may be published, and what only lines before
     it need may be deleted.
+
+    By borders, what a partition stored before it went back is as good as what it stores again under the same number:
+    up to the last number of the line it remains until then.
     """
 
-    def __init__(self, layout: Layout, find_line: FindLine, spare_lines: int) -> None:
-        self._layout, self._find, self._spare = layout, find_line, spare_lines
+    def __init__(self, layout: Layout, find_line: FindLine, spare_lines: int, by_borders: bool = False) -> None:
+        """`by_borders`: whether checkpoints with one number lie at one border of batches."""
+        self._layout, self._find, self._spare, self._by_borders = layout, find_line, spare_lines, by_borders
         self.taken: list[list[Checkpoint]] = [[each] for each in initial_line(layout)]
         self._logs: list[list[Checkpoint]] = [[] for _ in layout.partitions]
         self._lines: list[Line] = [initial_line(layout)]
@@ -48,13 +52,13 @@ class History:
 
     def add(self, checkpoint: Checkpoint) -> list[str]:
         """Another checkpoint is stored; returns the objects that became garbage."""
-        self.taken[checkpoint.partition].append(checkpoint)
+        garbage = self._replace(checkpoint)
         if checkpoint.log_key is not None:
             self._logs[checkpoint.partition].append(checkpoint)
         line = self._find(self.taken, self._layout.channels)
         if line != self.line:
             self._lines.append(line)
-        return self._trim() if len(self._lines) > self._spare + 1 else []
+        return garbage + (self._trim() if len(self._lines) > self._spare + 1 else [])
 
     def publish(self, partition: int, number: int) -> list[str]:
         """A sink has published its output up to a checkpoint; returns the objects that became garbage."""
@@ -66,10 +70,11 @@ class History:
         line = self._find(self.taken, self._layout.channels)
         kept = [each for each in self._lines if all(a.number <= b.number for a, b in zip(each, line, strict=True))]
         self._lines = kept if kept[-1] == line else [*kept, line]
-        before = self.keys()
+        before, last = self.keys(), max(each.number for each in line)
         for at in (each for each in line if each.partition in partitions):
-            self.taken[at.partition] = [each for each in self.taken[at.partition] if each.number <= at.number]
-            self._logs[at.partition] = [each for each in self._logs[at.partition] if each.number <= at.number]
+            until = last if self._by_borders else at.number
+            self.taken[at.partition] = [each for each in self.taken[at.partition] if each.number <= until]
+            self._logs[at.partition] = [each for each in self._logs[at.partition] if each.number <= until]
         return sorted(before - self.keys()) + (self._trim() if len(self._lines) > self._spare + 1 else [])
 
     def drop_unreadable(self, partition: int, key: str) -> None:
@@ -106,6 +111,22 @@ class History:
         states = {key for at in self.stable for key in at.state_keys}
         logs = (log for at in self.stable for log in self._logs[at.partition] if log.number <= at.number)
         return states | {log.log_key for log in logs if log.log_key}
+
+    def covered(self, line: Line) -> Line:
+        """Where partitions are when all that a line covers is processed: a line by borders may lie further back for
+        those whose output has to be made again (`testbed.output_log`)."""
+        last = max(each.number for each in line)
+        found = ({each.number: each for each in self.taken[at.partition]}.get(last, at) for at in line)
+        return tuple(found) if self._by_borders else line
+
+    def _replace(self, checkpoint: Checkpoint) -> list[str]:
+        """Take a checkpoint in, instead of one with its number from before a recovery; returns what is garbage now."""
+        of = self.taken[checkpoint.partition]
+        later = [each for each in of if each.number > checkpoint.number]
+        earlier = [each for each in of if each.number < checkpoint.number]
+        before = self.keys() if len(earlier) + len(later) < len(of) else set()
+        of[:] = [*earlier, checkpoint, *later]
+        return sorted(before - self.keys())
 
     def _is_needed(self, log: Checkpoint, line: Line) -> bool:
         return is_needed(log, line, self._layout.channels, self.published(log.partition))

@@ -54,6 +54,7 @@ class Protocol(ABC):
     on_own_time      whether partitions are told when their worker's checkpoint interval is over
     in_rounds        whether the coordinator starts rounds
     by_batch         whether partitions work batch by batch (`core.by_batch`): content decides what has which number
+    keeps_log        whether operators whose state has parts keep an output log (`testbed.output_log`)
     """
 
     name: ClassVar[str]
@@ -61,6 +62,7 @@ class Protocol(ABC):
     on_own_time: ClassVar[bool] = False
     in_rounds: ClassVar[bool] = False
     by_batch: ClassVar[bool] = False
+    keeps_log: ClassVar[bool] = False
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime

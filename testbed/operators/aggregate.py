@@ -50,6 +50,8 @@ class Aggregate(Operator):
 
     A running aggregate emits one row for each record (and window that holds it): the aggregate including that record.
     It still forgets a window when it closes. Integer columns only: sums of floats would depend on the order.
+
+    made_with   its arguments
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Aggregate(Operator):
             raise BadInput("aggregations", "none", "one or more")
         if windows is None and emit is Emit.ON_CLOSE:
             raise BadInput("emit", emit.value, "running, or windows that close")
+        self.made_with = key, aggregations, windows, emit
         self.keys, self._key = (key,), key
         self.windowed = windows is not None
         self._aggregations, self._windows, self._emit = aggregations, windows, emit

@@ -24,6 +24,8 @@ class Join(Operator):
     Without windows it is incremental and remembers everything; with windows, one (tumbling or sliding) for each side
     by its own time column, both records must be in the same window, which is forgotten when it closes. Emits the left
     columns, then the right ones but for the key; a name that is there twice ends with `_right`.
+
+    made_with   its arguments
     """
 
     joins = True
@@ -31,6 +33,7 @@ class Join(Operator):
     def __init__(self, left_key: str, right_key: str, windows: tuple[Windows, Windows] | None = None) -> None:
         if windows and (windows[0].size_ns, windows[0].slide_ns) != (windows[1].size_ns, windows[1].slide_ns):
             raise BadInput("windows", windows[1].size_ns, f"the left side's, {windows[0].size_ns} ns")
+        self.made_with = left_key, right_key, windows
         self.keys = self._keys = (left_key, right_key)
         self.windowed = windows is not None
         self._windows = windows

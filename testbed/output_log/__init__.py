@@ -6,7 +6,16 @@
     extent      how far back a recovery would have to read now, and how much it would replay
     policies    when to save the part of the oldest window again
     eventual    the eventual checkpoint, found by reading backwards
-    logged      an operator with its log: works, saves parts, is restored
+    recorded    an operator that records what it puts out and what its windows do
+    logged      such an operator with its log: works, saves parts, is restored
 
-Pure but for the object store that it is given: no clock, thread or random number. Imports `operators` and `stores`.
+As a protocol of the testbed:
+
+    in_parts    dataflows whose operators have their state in parts
+    objects     a log as objects of checkpoints
+    snapshots   the checkpoints of a partition that keeps a log
+    partition   such a partition
+
+Pure but for the object store that it is given: no clock, thread or random number. Imports `operators`, `stores` and
+`core`.
 """

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -18,6 +20,7 @@ from testbed.output_log.log import Kept
 from testbed.output_log.reading import LogReader, SegmentId, UnreadableSegment
 
 SAVED = {EntryKind.OPEN, EntryKind.CHECK}
+ALL_ARRIVED = 2**63
 
 
 class StateLost(AftershockError):
@@ -58,6 +61,12 @@ class EventualCheckpoint:
     damaged: tuple[SegmentId, ...] = ()
 
 
+class Backward(Protocol):
+    """What segments are read from, in the way of `LogReader.backward`."""
+
+    def backward(self, end: SegmentId) -> Iterator[tuple[SegmentId, Segment]]: ...
+
+
 def find_eventual(reader: LogReader, delivered: int, replayable_after: int) -> EventualCheckpoint:
     """The newest state that can be restored.
 
@@ -84,6 +93,11 @@ def find_eventual(reader: LogReader, delivered: int, replayable_after: int) -> E
     return EventualCheckpoint(0, START_OF_TIME_NS, 0, [], [], [], {}, 0, 0, 0, [], [], tuple(damaged))
 
 
+def eventual_at(reader: Backward, end: SegmentId) -> EventualCheckpoint:
+    """The state at the end of a segment, none of whose rows has to be sent. Raises `UnreadableSegment`, `StateLost`."""
+    return _Scan(reader, end, ALL_ARRIVED).run(())
+
+
 def _checked(found: EventualCheckpoint, replayable_after: int) -> EventualCheckpoint:
     if found.replay_after < replayable_after:
         wanted = f"records {found.replay_after + 1} to {replayable_after} can't be replayed"
@@ -98,7 +112,7 @@ def _of(damaged: list[SegmentId] | tuple[SegmentId, ...]) -> str:
 class _Scan:
     """One way back through the log, from the end of one segment."""
 
-    def __init__(self, reader: LogReader, end: SegmentId, delivered: int) -> None:
+    def __init__(self, reader: Backward, end: SegmentId, delivered: int) -> None:
         self._reader, self._end, self._delivered = reader, end, delivered
         self._windows: list[bytes] = []
         self._places: list[tuple[int, int]] = []

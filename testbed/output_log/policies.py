@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from experiments.errors import BadInput
 from testbed.output_log.extent import Extent
+
+NO_TARGET = 2**62
 
 
 class Policy(ABC):
@@ -86,3 +88,27 @@ class Pace:
     def __post_init__(self) -> None:
         if not 0 < self.interval_s < self.period_s:
             raise BadInput("interval_s (CI)", self.interval_s, f"more than 0 and below CP, {self.period_s}")
+
+
+@dataclass(frozen=True)
+class Saving:
+    """How partitions that keep an output log save parts of their state.
+
+    extent, replay   Q and U; None: no target. Without both, a window is saved only when it opens
+    pace             CI and CP
+    """
+
+    extent: int | None = None
+    replay: int | None = None
+    pace: Pace = field(default_factory=lambda: Pace(0.005, 0.1))
+
+    def __post_init__(self) -> None:
+        """Raises `BadInput`."""
+        _ = self.policy
+
+    @property
+    def policy(self) -> Policy:
+        """When a part is saved."""
+        if self.extent is None and self.replay is None:
+            return OpensOnly()
+        return Targets(*(NO_TARGET if each is None else each for each in (self.extent, self.replay)))

@@ -8,10 +8,12 @@ from testbed.core.protocol import Protocol, Runtime, Unprotected
 from testbed.protocols.batch_aligned import BatchAligned
 from testbed.protocols.communication_induced import CommunicationInduced
 from testbed.protocols.coordinated import Coordinated
+from testbed.protocols.output_logged import OutputLogged
 from testbed.protocols.uncoordinated import Uncoordinated
 
 PROTOCOLS: dict[str, type[Protocol]] = {
-    each.name: each for each in (Unprotected, Coordinated, Uncoordinated, CommunicationInduced, BatchAligned)
+    each.name: each
+    for each in (Unprotected, Coordinated, Uncoordinated, CommunicationInduced, BatchAligned, OutputLogged)
 }
 
 

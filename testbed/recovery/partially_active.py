@@ -10,6 +10,7 @@ from experiments.errors import BadInput
 from models.replication.planners import PLANNERS
 from testbed.core.copies import largest_slot
 from testbed.core.layout import Layout
+from testbed.core.protocol import Protocol
 from testbed.recovery.strategies import Passive
 from testbed.topology import even_rates, topology_of
 
@@ -32,6 +33,12 @@ class PartiallyActive(Passive):
         if planner not in PLANNERS:
             raise BadInput("replication_planner", planner, ", ".join(PLANNERS))
         self._ratio, self._planner, self._rates = ratio, planner, rates
+
+    @classmethod
+    def check(cls, protocol: type[Protocol]) -> str | None:
+        if protocol.keeps_log:
+            return "protocol batch-aligned: copies of partitions that keep an output log are not built"
+        return super().check(protocol)
 
     def copied(self, layout: Layout) -> frozenset[int]:
         """The plan; raises `BadInput` if the planner finds none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from testbed.core.protocol import Protocol
 from testbed.core.recovery import Recovery, World
 from testbed.recovery.seating import even_share, room_of, seated
 
@@ -56,6 +57,12 @@ class SourceReplay(Recovery):
     name = "source-replay"
     partial = True
     from_sources = True
+
+    @classmethod
+    def check(cls, protocol: type[Protocol]) -> str | None:
+        if protocol.keeps_log:
+            return "protocol batch-aligned: what begins anew reads no output log"
+        return super().check(protocol)
 
     def restored_now(self, world: World) -> frozenset[int]:
         return world.layout.with_upstream(world.down) if world.down <= world.placed else frozenset()

@@ -55,7 +55,7 @@ class Course:
         history = self._coordinator.history
         if history.stable is not self._committed and history.is_published:
             self._committed = history.stable
-            self._journal.record(Committed(self.sources_at(history.stable)))
+            self._journal.record(Committed(self.sources_at(history.covered(history.stable))))
 
     def sources_at(self, line: Line) -> dict[str, int]:
         """Where a line has the sources, by their names."""

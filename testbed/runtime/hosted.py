@@ -9,6 +9,8 @@ from typing import TypeAlias
 from testbed.core.by_batch.partition import BatchedPartition
 from testbed.core.layout import Layout
 from testbed.core.partition import Partition
+from testbed.output_log.partition import LoggedPartition, keeps_log
+from testbed.runtime.check_budget import PacedBudget
 from testbed.runtime.job import Job
 
 # at(number, event, *arguments): something happens to a partition; nothing if it is not here or was never restored.
@@ -33,6 +35,22 @@ class TimedPartition(Timed):
 
 class TimedBatchedPartition(Timed, BatchedPartition):
     """A partition that works batch by batch."""
+
+
+class TimedLoggedPartition(Timed, LoggedPartition):
+    """A partition that keeps an output log. `check_s`: the time that it has spent on saving parts [s]."""
+
+    check_s = 0.0
+
+    def save_parts(self) -> None:
+        begun_s = time.perf_counter()
+        super().save_parts()
+        self.check_s += time.perf_counter() - begun_s
+
+    @property
+    def counts_of_log(self) -> dict[str, float]:
+        """What its log has and costs (`RecordedOperator.counts`), and `check_s`."""
+        return {**self.recorded.counts, "check_s": self.check_s}
 
 
 class Hosted:
@@ -61,8 +79,14 @@ class Hosted:
         """A new partition, which has yet to be restored."""
         job = self._job
         common = self._layouts[number], len(self._layouts), self._schemas, job.protocol_class, job.partition_limits
-        by_batch = job.protocol_class.by_batch
-        partition = TimedBatchedPartition(*common, job.batching) if by_batch else TimedPartition(*common)
+        partition: TimedPartition | TimedBatchedPartition | TimedLoggedPartition
+        if keeps_log(self._layouts[number], job.protocol_class):
+            budget = PacedBudget(job.saving.pace)
+            partition = TimedLoggedPartition(*common, job.batching, policy=job.saving.policy, budget=budget)
+        elif job.protocol_class.by_batch:
+            partition = TimedBatchedPartition(*common, job.batching)
+        else:
+            partition = TimedPartition(*common)
         partition.on_checkpoint_time = self._add_checkpoint_time
         self._partitions[number] = partition
         return partition

@@ -16,6 +16,8 @@ from testbed.core.layout import Layout, lay_out
 from testbed.core.partition import PartitionLimits
 from testbed.core.recovery import Global, Recovery
 from testbed.operators import Delivery
+from testbed.output_log.in_parts import in_parts
+from testbed.output_log.policies import Saving
 from testbed.protocols import Protocol, by_name
 from testbed.queries import TestbedWorkload, dataflow
 from testbed.recovery import Blocking, PartiallyActive, QueryCentric
@@ -98,6 +100,7 @@ class Job(TypedJson):
     checkpoint_interval_s   between rounds, or between the checkpoints of a partition
     batch_length_s          by batches: what a batch covers of the time at which records were due
     silence_limit_s         a slot that says nothing for so long is given up
+    saving                  of protocol output-log: when parts of states are saved
     store                   where checkpoints and logs are: a folder that every host can reach, or s3://BUCKET/PREFIX
     store_endpoint          of S3, unless it is that of AWS
     """
@@ -126,6 +129,7 @@ class Job(TypedJson):
     checkpoint_interval_s: float = 5.0
     silence_limit_s: float = 5.0
     limits: PartitionLimits = field(default_factory=PartitionLimits)
+    saving: Saving = field(default_factory=Saving)
     store_endpoint: str | None = None
 
     def __post_init__(self) -> None:
@@ -200,6 +204,8 @@ class Job(TypedJson):
     def layout(self) -> Layout:
         """The same on every host."""
         flow = dataflow(self.workload, self.parallelism, self.output.delivery)
+        if self.protocol_class.keeps_log:
+            flow = in_parts(flow)
         return lay_out(chained(flow) if self.chaining else flow)
 
     def object_store(self, store_key: bytes | None = None) -> ObjectStore:

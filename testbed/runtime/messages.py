@@ -133,6 +133,7 @@ class SlotStatus:
     loaded     the restored partitions that got their state since the last status
     reached    the restored partitions that came as far as they ever were since the last status
     counts     of a dataflow with a cycle: what tells its end
+    logs       by partition that keeps an output log what that has and costs (`TimedLoggedPartition.counts_of_log`)
     sent_bytes what the slot has sent to others, in frames
     cpu_s      CPU time of its process
     idle_s     time in which it had nothing to do
@@ -156,6 +157,7 @@ class SlotStatus:
     progress: dict[int, dict[int, int]] = field(default_factory=dict)
     loaded: tuple[Loaded, ...] = ()
     reached: tuple[Reached, ...] = ()
+    logs: dict[int, dict[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

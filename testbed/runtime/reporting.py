@@ -11,7 +11,7 @@ from testbed.core.partition import Partition
 from testbed.operators import Sink, Source
 from testbed.runtime.catching_up import CatchingUp
 from testbed.runtime.exchange import Exchange
-from testbed.runtime.hosted import Hosted
+from testbed.runtime.hosted import Hosted, TimedLoggedPartition
 from testbed.runtime.inputs import Inputs
 from testbed.runtime.messages import SlotStatus
 from testbed.runtime.outputs import Outputs
@@ -62,6 +62,7 @@ class Reporting:
             progress={each.number: each.progress for each in here},
             loaded=self._catching_up.take_loaded(),
             reached=self._catching_up.take_reached(),
+            logs={each.number: each.counts_of_log for each in here if isinstance(each, TimedLoggedPartition)},
         )
 
     def _counts(self, here: Sequence[Partition]) -> Counts:

@@ -342,6 +342,7 @@ class Server:
             cpu_s=sum(each.cpu_s for each in statuses),
             idle_s=sum(each.idle_s for each in statuses),
             checkpoint_s=sum(each.checkpoint_s for each in statuses),
+            logs={self._name(number): counts for each in statuses for number, counts in each.logs.items()},
         )
         self._journal.record(report)
 

@@ -43,7 +43,7 @@ class Vetting:
             _refuse(f"what was not in the last {OLDEST_S:g} s")
         told = (each.partition for each in moments)
         sources = status.positions, status.copied
-        for partitions in (status.tallies, *sources, status.finished, status.progress, told):
+        for partitions in (status.tallies, *sources, status.finished, status.progress, status.logs, told):
             self._partitions(partitions)
         for number, progress in status.progress.items():
             if not progress.keys() <= (self._inputs[number] or {OUTSIDE}):
@@ -70,6 +70,8 @@ class Vetting:
             or not told.logged.keys() <= {OUTSIDE, *outputs}
         ):
             _refuse(f"a checkpoint of {self._names[told.partition]} with channels of others")
+        if not 0 <= told.input_from <= told.number:
+            _refuse(f"a checkpoint {told.number} that needs input from after it, from {told.input_from} on")
         for key in (*told.state_keys, *(() if told.log_key is None else (told.log_key,))):
             found = KEY.fullmatch(key)
             if found is None or found["owner"] != self._names[told.partition]:

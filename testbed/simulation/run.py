@@ -50,9 +50,13 @@ from testbed.core.partition import Partition, PartitionLimits
 from testbed.core.protocol import Protocol
 from testbed.core.recovery import Recovery
 from testbed.operators import Source
+from testbed.output_log.partition import LoggedPartition, keeps_log
+from testbed.output_log.policies import OpensOnly, Policy
+from testbed.simulation.budget import DrawnBudget
 from testbed.simulation.copies import CopyInvariants
 from testbed.simulation.faults import CrashMoment, Fault, FaultSchedule, spoil
 from testbed.simulation.invariants import Invariants
+from testbed.simulation.logged import LoggedChecks
 from testbed.simulation.network import Network
 from testbed.simulation.outcome import Observer, SimulationResult, Stuck, add_rows
 from testbed.simulation.workers import Worker
@@ -84,11 +88,13 @@ class Simulation:
         standby: int = 0,
         tentative: bool = False,
         returns: float = RETURNS,
+        policy: Policy | None = None,
     ) -> None:
         """`inputs`: for each source and each of its partitions the batches; `refusals`: share of writes
         that the store refuses; `timers`: share of steps at which a timer may fire, too; `expected`: what a run without
         faults publishes, if that is known; `standby`: workers beyond the slots; `tentative`: whether survivors go on
-        without absent input; `returns`: share of steps at which a worker that is away may come.
+        without absent input; `returns`: share of steps at which a worker that is away may come;
+        `policy`: of partitions that keep an output log.
         """
         self.layout, self.protocol, self.outcome = layout, protocol, SimulationResult()
         self.store = MemoryStore()
@@ -97,6 +103,7 @@ class Simulation:
         if recovery is not None and recovery.from_sources:
             self._batching = replace(self._batching, per_checkpoint=None)
         self._expected, self._away = expected, 0
+        self._policy = policy or OpensOnly()
         self._inputs, self._limits = inputs, limits or PartitionLimits()
         if recovery is None or not recovery.keeps_output():
             self._limits = replace(self._limits, retained_bytes=None)
@@ -118,6 +125,7 @@ class Simulation:
         credit = self._limits.frames_in_flight
         self.copy_invariants = CopyInvariants(layout, self.coordinator, self.network, self.workers, credit)
         self._has_copies = bool(self.coordinator.copies.wanted)
+        self.logged = LoggedChecks()
         for _ in range(slots + standby):
             self._join()
 
@@ -238,6 +246,9 @@ class Simulation:
 
     def _partition(self, number: int) -> Partition:
         layout, count = self.layout.partitions[number], len(self.layout.partitions)
+        if keeps_log(layout, self.protocol):
+            common = layout, count, self._schemas, self.protocol, self._limits, self._batching
+            return LoggedPartition(*common, policy=self._policy, budget=DrawnBudget(self._random))
         if self.protocol.by_batch:
             return BatchedPartition(layout, count, self._schemas, self.protocol, self._limits, self._batching)
         return Partition(layout, count, self._schemas, self.protocol, self._limits)
@@ -366,6 +377,8 @@ class Simulation:
                         out = self._committed.get(partition.number, 0)
                         self._invariants.check_stored(worker, checkpoint, last, out)
                         self._invariants.tentative.check_checkpoint(partition, checkpoint, last)
+                    if isinstance(partition, LoggedPartition):
+                        self.logged.check_checkpoint(partition, checkpoint)
                     worker.storing.append((partition.number, effect))
                 case Spill() | Fetch() | Discard():
                     worker.storing.append((partition.number, effect))

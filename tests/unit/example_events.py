@@ -25,6 +25,8 @@ EMPTY = {
     "dict[str, Any]": {},
     "Mapping[str, int]": {},
     "Mapping[str, str]": {},
+    "Mapping[str, float]": {},
+    "Mapping[str, Mapping[str, float]]": {},
     "Mapping[str, Mapping[str, int]]": {},
     "Positions": {},
 }  # by the type of a field

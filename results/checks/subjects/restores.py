@@ -11,7 +11,7 @@ from experiments.errors import BadInput
 from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment
 from models.passive_restore import FEWEST, Restore, predicted_s
-from results.checks.check import Check, has_faults, is_dataflow
+from results.checks.check import Check, has_faults, is_dataflow, keeps_output_log
 from results.checks.evidence import Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set
 from results.checks.subjects.tables import row_count, value_rules
@@ -110,7 +110,8 @@ def is_described(experiment: Experiment) -> bool:
     """
     faults, engine = experiment.fault_spec, experiment.engine
     enough = has_faults(experiment) and faults.failure_rate * faults.duration_s >= FEWEST
-    return enough and engine.recovery_run is RecoveryMode.PASSIVE and engine.checkpoint_interval_s >= LEAST_INTERVAL_S
+    passive = engine.recovery_run is RecoveryMode.PASSIVE and not keeps_output_log(experiment)
+    return enough and passive and engine.checkpoint_interval_s >= LEAST_INTERVAL_S
 
 
 def _value_rules(evidence: Evidence) -> list[Rule]:

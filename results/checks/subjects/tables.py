@@ -16,6 +16,7 @@ from results.checks.check import (
     has_oracle,
     is_dataflow,
     is_tentative,
+    keeps_output_log,
     recovers_by_query,
     searches,
     takes_checkpoints,
@@ -37,12 +38,14 @@ HELD_AGAINST_OTHERS = (
 HAVE_THE_TABLE = {"quality": has_oracle, "tentative": is_tentative, "probes": searches}
 HAVE_THE_TABLE |= dict.fromkeys(("partition_checkpoints", "partition_recoveries"), is_dataflow)
 HAVE_THE_TABLE["query_recoveries"] = recovers_by_query
+HAVE_THE_TABLE["output_logs"] = keeps_output_log
 NEEDED_FOR = {
     **dict.fromkeys(("faults", "fault_fit"), has_faults),
     "partition_checkpoints": takes_checkpoints,
     "probes": searches,
     "tentative": is_tentative,
     "quality": has_oracle,
+    "output_logs": keeps_output_log,
 }
 
 

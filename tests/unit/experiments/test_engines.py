@@ -14,6 +14,7 @@ from testbed.recovery import STRATEGIES
 
 EXAMPLE, BATCHED = "dataflow-q12", "{name: dataflow, protocol: batch-aligned"
 COPIED = f"{BATCHED}, recovery: partially-active"
+LOGGED = "{name: dataflow, protocol: output-log"
 
 
 def test_experiments_and_the_testbed_know_the_same_queries_and_protocols():
@@ -154,6 +155,20 @@ def test_the_testbed_has_defaults_of_its_own():
         ("workload={name: hashtags, window_s: 3}", "workload.window_s", "at least 4 times slide_s: each of 4 windows"),
         ("workload={name: hashtags, window_s: 5.5}", "workload.window_s", "a multiple of slide_s, 1"),
         ("workload={name: hashtags, hashtags: 1}", "workload.hashtags", "2 or more"),
+        ("engine.log_extent=5", "engine.log_extent", "left out unless engine.protocol is output-log"),
+        (f"engine={LOGGED}, recovery: partially-active}}", "engine.recovery", "passive, query-centric with protocol"),
+        (f"engine={LOGGED}, recovery: source-replay}}", "engine.recovery", "passive, query-centric with protocol"),
+        ("engine={cpu_limit: 1}", "engine.cpu_limit", "left out with engine structured-streaming"),
+        (f"engine={LOGGED}, log_extent: 0}}", "engine.log_extent", "1 or more"),
+        (f"engine={LOGGED}, log_replay: 0}}", "engine.log_replay", "1 or more"),
+        (f"engine={LOGGED}, check_interval_s: 0.1}}", "engine.check_interval_s", "below the check period, 0.1 s"),
+        (f"engine={LOGGED}, check_period_s: 0.004}}", "engine.check_interval_s", "below the check period, 0.004 s"),
+        (
+            f"engine={LOGGED}, recovery: passive, tentative: true}}",
+            "engine.tentative",
+            "left out with protocol output-log",
+        ),
+        ("engine={name: structured-streaming, log_extent: 5}", "engine.log_extent", "left out with engine structured"),
         ("workload={name: cec-prices, items: 1}", "workload.items", "at least 2, the partitions: each has all"),
         ("workload={name: cec-prices, window_records: 0}", "workload.window_records", "1 or more"),
         ("workload={name: cec-prices, least_price: 1001}", "workload.least_price", "1000 or less"),

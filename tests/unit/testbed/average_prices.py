@@ -12,7 +12,8 @@ from workloads.schedule import Schedule
 FEW = CecPricesSpec(items=2, window_records=1, stream_seed=3)
 SLOW = CecPricesSpec(items=2, window_records=50, stream_seed=3)
 MANY = CecPricesSpec(items=40, window_records=4, least_price=300, stream_seed=3)
-SPECS = {"fast": FEW, "slow": SLOW, "filtered": MANY}
+RARE = CecPricesSpec(items=60, window_records=2, stream_seed=3)
+SPECS = {"fast": FEW, "slow": SLOW, "filtered": MANY, "rare": RARE}
 
 
 def inputs(spec, events, rate, read, sources=1, start_ns=0):

@@ -12,9 +12,10 @@ from testbed.operators.parts import Known
 from testbed.output_log.blocks import NO_LIFE
 from testbed.output_log.eventual import StateLost, _Scan
 from testbed.output_log.log import OutputLog
-from testbed.output_log.logged import LoggedOperator, ReplayDiverged
+from testbed.output_log.logged import LoggedOperator
 from testbed.output_log.policies import Targets
 from testbed.output_log.reading import LogReader, SegmentId, UnreadableSegment
+from testbed.output_log.recorded import ReplayDiverged
 from tests.unit.testbed.output_log.crashes import Run, WrongState, without_faults
 from tests.unit.testbed.output_log.inputs import CASES
 from tests.unit.testbed.output_log.test_damage import rotten, torn

@@ -1,0 +1,55 @@
+"""Output logs have as many windows open as the model says."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from experiments.cec_prices import CecPricesSpec
+from experiments.spec import Experiment
+from models.open_windows import open_windows
+from results.checks.check import Check, keeps_output_log
+from results.checks.evidence import Evidence
+from results.checks.rules import NotEnough, between
+
+TOLERANCE = 0.01
+FEWEST_ITEMS = 5000  # with fewer, chance alone is more than 1 % off
+
+
+def described(experiment: Experiment) -> bool:
+    """Whether the model knows the workload's windows, and chance does not prevail."""
+    workload = experiment.workload
+    return keeps_output_log(experiment) and isinstance(workload, CecPricesSpec) and workload.items >= FEWEST_ITEMS
+
+
+def windows(evidence: Evidence) -> pd.DataFrame:
+    """Return one row, the last report with all partitions: `open_windows`, `predicted`, and `off`, the relative
+    difference."""
+    workload = evidence.experiment.workload
+    if not isinstance(workload, CecPricesSpec):
+        raise NotEnough("the workload has no windows of so many records")
+    rows = evidence.rows("output_logs", "no partition has reported its log")
+    partitions = rows["partition"].nunique()
+    whole = rows.groupby("at_ns").filter(lambda of_one: len(of_one) == partitions)
+    if whole.empty:
+        raise NotEnough("no report has all partitions")
+    last = whole[whole["at_ns"] == whole["at_ns"].max()]
+    found, records = int(last["open_windows"].sum()), int(last["records"].sum())
+    predicted = open_windows(workload.items, workload.window_records, records)
+    if not predicted:
+        raise NotEnough("no window stays open")
+    return pd.DataFrame({"open_windows": [found], "predicted": [predicted], "off": [abs(found / predicted - 1)]})
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        name="output_logs.open_windows",
+        table="output_logs",
+        subject=windows,
+        rules=lambda evidence: [between("off", 0, TOLERANCE)],
+        observed=lambda frame: f"{frame['open_windows'].iat[0]:,} open, {frame['off'].iat[0]:.2%} off",
+        expected=lambda evidence: f"as many as the model has for the records taken in, within {TOLERANCE:.0%}",
+        asks="in the last report so many windows are open as follows from items, window and records, within 1 %",
+        asked_of=f"protocol `output-log`, workload `cec-prices` with {FEWEST_ITEMS:,} items or more",
+        applies=described,
+    ),
+)

@@ -1,0 +1,146 @@
+"""An operator that records what it puts out and what its windows do, as blocks of an output log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from experiments.errors import AftershockError
+from testbed.operators import START_OF_TIME_NS, Operator
+from testbed.operators.parts import NO_ENTRIES, EntryKind, Footprints, Parted, entries_of
+from testbed.output_log.blocks import Block, merged
+from testbed.output_log.eventual import EventualCheckpoint
+from testbed.output_log.extent import Extent
+from testbed.output_log.policies import Policy
+
+
+class ReplayDiverged(AftershockError):
+    """The replayed input is not what the operator took in before: it opens or closes a window once more."""
+
+
+class RecordedOperator(Operator):
+    """Does what the operator does. After a recovery it emits nothing until it is back where its log ends.
+
+    What it takes in must come in the same order after a recovery.
+    """
+
+    def __init__(self, operator: Parted, policy: Policy) -> None:
+        """`operator`: opened and empty."""
+        self.operator, self.extent = operator, Extent()
+        self._policy = policy
+        self._watermark_ns = START_OF_TIME_NS
+        self._known_until = self._restored_at = self._results = 0
+        self._blocks: list[Block] = []
+        self._opens = self._checks = self._bytes = 0
+
+    def load(self, found: EventualCheckpoint) -> None:
+        """Go on from here; the records after `found.replay_after` have to come next."""
+        self.operator.load_all(found.windows, found.parts, [at for _, at in found.places])
+        for window, at in found.closed.items():
+            self.operator.ignore(window, at)
+        self.operator.resume(found.replay_after)
+        self._known_until = found.replay_after
+        self.extent.restore(zip(found.windows, found.places, strict=True), found.entries, found.position)
+        self._watermark_ns, self._restored_at = found.watermark_ns, found.position
+        self._results = found.results
+
+    def resume(self, position: int) -> None:
+        """The record after this position comes next, though the windows have all records up to a later one."""
+        self.operator.resume(position)
+
+    @property
+    def replaying(self) -> bool:
+        """Whether the operator has not yet taken in again what it had before it was restored."""
+        return self.operator.position < self._restored_at
+
+    def schema(self, *inputs: pa.Schema) -> pa.Schema:
+        return self.operator.schema(*inputs)
+
+    def process(self, port: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Take records in. Raises `ReplayDiverged` if they are replayed and other than before."""
+        known = min(max(self._known_until - self.operator.position, 0), batch.num_rows)
+        self.operator.resume(self.operator.position + known)
+        batch = batch.slice(known)
+        again = min(max(self._restored_at - self.operator.position, 0), batch.num_rows)
+        if again:
+            self.operator.process(port, batch.slice(0, again))
+            step = self.operator.footprints()
+            if step.left or step.gone:
+                raise ReplayDiverged(f"up to record {self.operator.position} other windows open or close than before")
+        if again == batch.num_rows:
+            return None
+        return self._add(self.operator.process(port, batch.slice(again)), self.operator.footprints())
+
+    def advance(self, watermark_ns: int) -> pa.RecordBatch | None:
+        if watermark_ns <= self._watermark_ns:
+            return None
+        self._watermark_ns = watermark_ns
+        return self._add(self.operator.advance(watermark_ns), self.operator.footprints())
+
+    def check(self, more: Callable[[], bool]) -> int:
+        """Save parts, that of the oldest window first, while the policy wants it; returns how many.
+
+        Each window's part once at most, and none if a recovery would read and replay no less for it.
+
+        Args:
+            more: whether there is time for another one.
+        """
+        checked: list[tuple[bytes, bytes]] = []
+        begun = self.extent.entries
+        while not self.replaying and not self.extent.least and self._policy.due(self.extent):
+            oldest = self.extent.oldest
+            if oldest is None or oldest[1].entry >= begun or not more():
+                break
+            checked.append((oldest[0], self.operator.part(oldest[0])))
+            self.extent.check(oldest[0])
+        if checked:
+            at = self.operator.position
+            self._append(entries_of((EntryKind.CHECK, at, window, part) for window, part in checked), None)
+            self._checks += len(checked)
+        return len(checked)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What the log would cost now, and since the operator was made or restored what went into it: opens, checks and
+        bytes. `records` and `results` are those since the beginning."""
+        return {
+            "records": max(self.operator.position, self._restored_at),
+            "open_windows": len(self.extent),
+            "opens": self._opens,
+            "checks": self._checks,
+            "results": self._results,
+            "extent": self.extent.length,
+            "replay": self.extent.replay,
+            "bytes": self._bytes,
+        }
+
+    def take_block(self) -> Block:
+        """All that was recorded since the last call, with where the operator is now."""
+        blocks, self._blocks = [*self._blocks, self._block(NO_ENTRIES, None)], []
+        return merged(blocks)
+
+    def put_back(self, block: Block) -> None:
+        """This block was taken and is not safe: it goes before what was recorded since."""
+        self._blocks.insert(0, block)
+
+    def _add(self, rows: pa.RecordBatch | None, step: Footprints) -> pa.RecordBatch | None:
+        self.extent.add(step, self.operator.position)
+        self._opens += pc.sum(pc.equal(step.entries.column("kind"), EntryKind.OPEN)).as_py() or 0
+        if rows is not None:
+            self._results += rows.num_rows
+        if step.entries.num_rows:
+            self._append(step.entries, rows)
+        return rows
+
+    def _append(self, entries: pa.RecordBatch, rows: pa.RecordBatch | None) -> None:
+        self._bytes += entries.nbytes + (rows.nbytes if rows is not None else 0)
+        self._keep(self._block(entries, rows))
+
+    def _keep(self, block: Block) -> None:
+        self._blocks.append(block)
+
+    def _block(self, entries: pa.RecordBatch, rows: pa.RecordBatch | None) -> Block:
+        numbers = self.operator.position, self._watermark_ns, len(self.extent), self._results
+        return Block(*numbers, entries, rows)

@@ -1,0 +1,120 @@
+"""The checkpoints of a partition that keeps an output log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from testbed.core.checkpoints import Checkpoint
+from testbed.core.control import NotStored, Restore, Stored
+from testbed.core.effects import Store
+from testbed.core.layout import PartitionLayout
+from testbed.core.snapshots import Core, Log, Snapshots, _Pending
+from testbed.operators.state import State
+from testbed.output_log.objects import Border, Chain, LogObject, decode_object
+from testbed.output_log.recorded import RecordedOperator
+
+
+@dataclass
+class ReplayedCore(Core):
+    """Where a partition goes on that goes back to a checkpoint by reading a log: its input begins before the
+    checkpoint, its output behind it.
+
+    until     the batch that the checkpoint ends: nothing of what is processed up to there is sent, or stored, again
+    at        the checkpoint
+    links     by number of a checkpoint the object up to it and where that begins and ends
+    """
+
+    until: int = 0
+    at: Border | None = None
+    links: list[Link] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Link:
+    """An object of the log in the store."""
+
+    key: str
+    begin: Border
+    end: Border
+
+
+class LogSnapshots(Snapshots):
+    """Checkpoint n has an object with what the windows did since the one before. Its state is in these objects, back to
+    the oldest footprint of a window that is open: the log is trimmed when no checkpoint needs its oldest object.
+
+    Nothing is copied when a checkpoint is taken, so it takes as long as the entries since the last one are many.
+    """
+
+    def __init__(self, layout: PartitionLayout) -> None:
+        super().__init__(layout, 0)
+        self._links: list[Link] = []
+        self._written: dict[int, LogObject] = {}
+
+    def rebuild(self, message: Restore, objects: Mapping[str, bytes], recorded: RecordedOperator) -> ReplayedCore:
+        """Load what the operator's windows were. Changes nothing else. Raises `StateLost`."""
+        keys = message.checkpoint.state_keys
+        if not keys:
+            core = self.fill(message, {}, objects)
+            return ReplayedCore(**vars(core), until=core.batch, at=Border(0, 0, 0, core))
+        chain = Chain([decode_object(objects[key], self._rows) for key in keys])
+        found, end = chain.eventual(), chain.objects[-1].end
+        begin = chain.border(message.checkpoint.input_from)
+        recorded.load(found)
+        recorded.resume(begin.position)
+        links = [Link(key, each.begin, each.end) for key, each in zip(keys, chain.objects, strict=True)]
+        given = vars(begin.core) | {"sent": end.core.sent}
+        return ReplayedCore(**given, until=end.core.batch, at=end, links=links)
+
+    def go_on(self, recorded: RecordedOperator, core: ReplayedCore) -> None:
+        """Continue the log of this operator, which was rebuilt so."""
+        self._recorded, self._links, self._written = recorded, list(core.links), {}
+        self._at = core.at
+
+    def take(self, core: Core, states: dict[str, State], epoch: int, number: int, forced: bool) -> Store:
+        self.last = number
+        block, extent = self._recorded.take_block(), self._recorded.extent
+        end = Border(number, block.position, extent.entries, core)
+        written = LogObject(epoch, self._at, end, block)
+        key = f"{self._layout.name}/state-{number}-{epoch}"
+        self._links = [each for each in self._links if each.end.entries > extent.begins]
+        self._links.append(Link(key, written.begin, end))
+        self._written[number], self._at = written, end
+        checkpoint = Checkpoint(
+            self._layout.number,
+            number,
+            epoch,
+            core.sent,
+            core.received,
+            tuple(each.key for each in self._links),
+            forced=forced,
+            replays_from=self._input_from(extent.replay_after),
+        )
+        self._pending[number] = _Pending(checkpoint, Log())
+        return Store(checkpoint, {key: written.pieces})
+
+    def on_stored(self, epoch: int, number: int) -> list[Stored | NotStored]:
+        self._written.pop(number, None)
+        return super().on_stored(epoch, number)
+
+    def on_store_failed(self, epoch: int, number: int) -> list[NotStored]:
+        """The next object has all of this."""
+        if not self._pending[number].lost:
+            self._at = self._written[number].begin
+            self._links = [each for each in self._links if each.end.number < number]
+            for later in sorted(self._written, reverse=True):
+                if later >= number:
+                    self._recorded.put_back(self._written.pop(later).block)
+        return super().on_store_failed(epoch, number)
+
+    def _input_from(self, position: int) -> int:
+        """The last checkpoint that has no record after this position."""
+        borders = [self._links[0].begin, *(each.end for each in self._links)]
+        return max(each.number for each in borders if each.position <= position)
+
+    @property
+    def _rows(self) -> pa.Schema:
+        (schema, *_) = (channel.schema for channel in self._layout.outputs)
+        return schema

@@ -1,0 +1,59 @@
+"""Continuous eventual checkpointing (`cec`) at the borders of batches: the state of windows lies in an output log."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+from experiments.errors import BadInput
+from testbed.core.checkpoints import Checkpoint, Line, Taken, last_common
+from testbed.core.layout import Channel, Layout
+from testbed.operators import Operator
+from testbed.operators.parts import Parted
+from testbed.protocols.batch_aligned import BatchAligned
+
+
+class OutputLogged(BatchAligned):
+    """Checkpoints of operators whose state has parts hold what their windows did since the checkpoint before.
+
+    Such a checkpoint needs input from before it to be restored. Who makes that input goes back as far, unless it still
+    has it.
+    """
+
+    name = "output-log"
+    keeps_log = True
+
+    @classmethod
+    def check(cls, layout: Layout) -> None:
+        super().check(layout)
+        for each in layout.partitions:
+            if isinstance(each.element, Operator) and not isinstance(each.element, Parted) and _has_state(each.element):
+                allowed = f"batch-aligned: the state of {each.operator} has no parts that could be saved one by one"
+                raise BadInput(f"protocol of {layout.name}", cls.name, allowed)
+        if not any(isinstance(each.element, Parted) for each in layout.partitions):
+            allowed = "batch-aligned: no operator has a state in parts, so there is nothing to log"
+            raise BadInput(f"protocol of {layout.name}", cls.name, allowed)
+
+    @staticmethod
+    def find_line(taken: Taken, channels: Sequence[Channel]) -> Line:
+        """The checkpoints of the last border that all have stored. But if a receiver needs output of a partition from
+        before that border, of this partition the checkpoint from which it makes this output again."""
+        line = list(last_common(taken, channels))
+        pending = list(channels)
+        while pending:
+            channel = pending.pop()
+            needed = line[channel.receiver].input_from
+            if line[channel.sender].number > needed:
+                line[channel.sender] = _last_up_to(needed, taken[channel.sender])
+                pending += [each for each in channels if each.receiver == channel.sender]
+        return tuple(line)
+
+
+def _last_up_to(number: int, taken: Sequence[Checkpoint]) -> Checkpoint:
+    return max((each for each in taken if each.number <= number), key=lambda each: each.number)
+
+
+def _has_state(operator: Operator) -> bool:
+    opened = copy.deepcopy(operator)
+    opened.open()
+    return bool(opened.states())

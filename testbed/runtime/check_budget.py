@@ -1,0 +1,26 @@
+"""How long a partition may save parts of its state, by the clock."""
+
+from __future__ import annotations
+
+import time
+
+from testbed.output_log.partition import Budget
+from testbed.output_log.policies import Pace
+
+
+class PacedBudget(Budget):
+    """CI seconds in every CP seconds: a period begins with the first frame after the end of the one before."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._next_s = self._until_s = 0.0
+
+    def begins(self) -> bool:
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return False
+        self._next_s, self._until_s = now_s + self._pace.period_s, now_s + self._pace.interval_s
+        return True
+
+    def more(self) -> bool:
+        return time.monotonic() < self._until_s

@@ -1,0 +1,73 @@
+"""Slots in processes of their own under protocol `output-log`: they are killed, and the averages are exact."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from experiments.cec_prices import CecPricesSpec
+from journal.events.testbed import CheckpointStored, PartitionLoaded, Recovering, WorkerLost
+from testbed.operators import Delivery
+from testbed.output_log.policies import Pace, Saving
+from testbed.runtime.job import InputKind, Job, JobInput, OutputKind, OutputSpec
+from tests.integration.testbed.job_runs import JobRun
+from tests.unit.testbed.average_prices import exact
+from workloads.cec_prices import prices
+from workloads.schedule import Schedule
+
+EVENTS, RATE, SLOTS = 60_000, 1000.0, 3
+SPEC = CecPricesSpec(items=600, window_records=10, least_price=200, stream_seed=5)
+
+
+@pytest.fixture
+def started(tmp_path: Path):
+    job = Job(
+        run_id="averages",
+        workload=SPEC,
+        protocol="output-log",
+        slots=SLOTS,
+        parallelism=SLOTS,
+        input=JobInput(InputKind.GENERATED, EVENTS, time.time_ns() // 10**9 * 10**9, RATE),
+        output=OutputSpec(OutputKind.FILES, Delivery.EXACTLY_ONCE, str(tmp_path / "output")),
+        store=str(tmp_path / "store"),
+        recovery="passive",
+        chaining=False,
+        checkpoint_interval_s=0.5,
+        silence_limit_s=30.0,
+        saving=Saving(extent=500, replay=2000, pace=Pace(0.005, 0.02)),
+    )
+    run = JobRun(job, tmp_path)
+    for _ in range(SLOTS):
+        run.come()
+    yield run
+    run.close()
+
+
+def _input(job: Job) -> dict[str, list]:
+    """What the sources have made: blocks in turn, as `Generated` deals them."""
+    schedule, block = Schedule(job.input.start_ns, RATE, SLOTS), int(RATE / 10)
+    blocks = range(0, EVENTS, block)
+    made = [prices(SPEC, schedule, at, at + block, number % SLOTS) for number, at in enumerate(blocks)]
+    return {"prices": [made[index::SLOTS] for index in range(SLOTS)]}
+
+
+def test_killed_slots_rebuild_their_windows_from_their_logs(started: JobRun) -> None:
+    for number in range(3):
+        known = len(started.told(CheckpointStored))
+        started.wait(lambda known=known: len(started.told(CheckpointStored)) > known + 8 * SLOTS)
+        started.kill(number)
+        started.wait(lambda number=number: len(started.told(WorkerLost)) > number)
+        started.come()
+    started.wait_for_the_end()
+    assert started.is_complete
+    assert started.published() == exact(SPEC, _input(started.job))
+    later = [each for each in started.told(Recovering) if each.epoch > 1]
+    assert len(later) >= 3
+    # Only what was lost went back, and the sources further than the averages, which input from before their border.
+    assert all(len(each.restored) < 4 * SLOTS for each in later)
+    assert any(min(each.line.values()) < max(each.line.values()) for each in later)
+    loaded = [each for each in started.told(PartitionLoaded) if each.partition.startswith("average") and each.epoch > 1]
+    assert len(loaded) >= 3
+    assert max(each.size_bytes for each in loaded) > 1000

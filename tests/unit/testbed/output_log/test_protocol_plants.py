@@ -1,0 +1,108 @@
+"""Errors planted in the protocol `output-log`: the simulation notices each of them within a few seeds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from experiments.errors import AftershockError
+from testbed.core.by_batch.partition import BatchedPartition
+from testbed.core.checkpoints import last_common
+from testbed.core.history import History
+from testbed.operators.count_windows import CountWindows
+from testbed.operators.parts import Known
+from testbed.output_log.objects import Chain
+from testbed.output_log.partition import LoggedPartition
+from testbed.output_log.recorded import RecordedOperator
+from testbed.output_log.snapshots import LogSnapshots
+from testbed.protocols.output_logged import OutputLogged
+from tests.unit.testbed.output_log.protocol_runs import simulated, wanted
+
+SEEDS = 12
+
+
+def as_printed(known, windows, positions):
+    """The paper's "<": a window takes the record at t_i in again."""
+    return positions >= np.array([known._until.get(window, 0) for window in windows], dtype=np.int64)
+
+
+def closed_forgotten(operator, window, at):
+    """Of a window that closed in the extent the records come again."""
+
+
+def input_from_own_border(snapshots, position):
+    return snapshots._links[-1].end.number
+
+
+def first_object_dropped(snapshots, core, states, epoch, number, forced, real=LogSnapshots.take):
+    effect = real(snapshots, core, states, epoch, number, forced)
+    keys = effect.checkpoint.state_keys
+    checkpoint = replace(effect.checkpoint, state_keys=keys[1:] if len(keys) > 2 else keys)
+    snapshots._pending[number].checkpoint = checkpoint
+    return replace(effect, checkpoint=checkpoint)
+
+
+def sent_again(partition, batch):
+    BatchedPartition._end_batch(partition, batch)
+
+
+def begins_at_its_border(recorded, position):
+    """The input begins earlier than the operator believes."""
+
+
+def refused_forgotten(recorded, block):
+    """What the store refused is never written."""
+
+
+def known_taken_again(recorded, found, real=RecordedOperator.load):
+    real(recorded, found)
+    recorded._known_until = 0
+
+
+def watermark_of_the_line(chain, number):
+    return chain.objects[-1].end
+
+
+def undone_up_to_own(history, partitions, real=History.recover):
+    history._by_borders = False
+    return real(history, partitions)
+
+
+def part_without_its_state(operator, window, real=CountWindows.part):
+    return real(operator, window)[:8] + bytes(8)
+
+
+PLANTS = [
+    (Known, "new", as_printed),
+    (CountWindows, "ignore", closed_forgotten),
+    (CountWindows, "part", part_without_its_state),
+    (LogSnapshots, "_input_from", input_from_own_border),
+    (LogSnapshots, "take", first_object_dropped),
+    (OutputLogged, "find_line", staticmethod(last_common)),
+    (LoggedPartition, "_end_batch", sent_again),
+    (RecordedOperator, "resume", begins_at_its_border),
+    (RecordedOperator, "put_back", refused_forgotten),
+    (RecordedOperator, "load", known_taken_again),
+    (Chain, "border", watermark_of_the_line),
+    (History, "recover", undone_up_to_own),
+]
+
+
+def noticed(seed):
+    for name in ("rare", "filtered"):
+        try:
+            if simulated(name, seed, refusals=0.2).run().published != wanted(name):
+                return True
+        except (AftershockError, KeyError, ValueError):
+            return True
+    return False
+
+
+@pytest.mark.parametrize(("where", "name", "planted"), PLANTS, ids=[f"{a.__name__}.{b}" for a, b, _ in PLANTS])
+def test_a_planted_error_is_noticed(monkeypatch, where, name, planted):
+    monkeypatch.setattr(where, name, planted)
+    assert any(noticed(seed) for seed in range(SEEDS))
+
+
+def test_nothing_is_noticed_without_one():
+    assert not any(noticed(seed) for seed in range(4))
