@@ -139,9 +139,7 @@ class Coordinator:
         self._tell_absent(lost, promoted)
         if not self._strategy.partial:
             self._underway.clear()
-        for epoch, recovery in list(self._underway.items()):
-            recovery.lose(lost | promoted)
-            self._go_if_ready(epoch)
+        self._leave_recoveries(lost | promoted)
         if promoted:
             self._recover(frozenset(), promoted)
         self._restore_what_can_be()
@@ -254,6 +252,7 @@ class Coordinator:
         """Bring these partitions back to the line, or let their copies take their place; their neighbours rejoin them,
         nobody else notices."""
         back = restored | promoted
+        self._leave_recoveries(back)
         self._copying.drop(restored)
         self._begin_epoch()
         self._down -= restored
@@ -274,6 +273,12 @@ class Coordinator:
         self._order(sorted(rejoins), lambda number: rejoins[number])
         self._tell_absent(back)
         self._copying.attach({}, back)
+
+    def _leave_recoveries(self, partitions: frozenset[int] | set[int]) -> None:
+        """These take no part any more in recoveries that are under way: a later one restores them."""
+        for epoch, recovery in list(self._underway.items()):
+            recovery.lose(set(partitions))
+            self._go_if_ready(epoch)
 
     def _begin_epoch(self) -> int:
         self.epoch += 1

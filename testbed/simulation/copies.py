@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from experiments.errors import AftershockError
 from testbed.core.by_batch.partition import BatchedPartition, is_muted
-from testbed.core.coordinator import Coordinator
+from testbed.core.coordinator import Coordinator, Phase
 from testbed.core.effects import PartitionEffect, Publish, PublishTentative, Send, Store, Write
 from testbed.core.layout import Layout
 from testbed.simulation.network import Network
@@ -39,6 +39,8 @@ class CopyInvariants:
     def check(self) -> None:
         """After every step: credit of links to copies, and what the coordinator takes for a copy is one."""
         named = {worker.name: worker for worker in self._workers}
+        told = self._coordinator.phase is Phase.RUNNING and not self._coordinator.copies.attachments
+        everybody_knows = told and not any(worker.orders or worker.messages for worker in self._workers)
         for number, known in self._coordinator.copies.of.items():
             worker = named.get(known.worker)
             if worker is None:
@@ -56,7 +58,7 @@ class CopyInvariants:
                     f"the copy of {copied.layout.name} retains from {kept}, and {stable} is stable"
                 )
             for channel in copied.inputs:
-                self._check_channel(channel.id, channel.sender, copied)
+                self._check_channel(channel.id, channel.sender, copied, everybody_knows)
 
     def check_effect(self, partition: BatchedPartition, effect: PartitionEffect) -> None:
         """A copy lets nothing out."""
@@ -84,15 +86,18 @@ class CopyInvariants:
             if copied.inputs and copied.counts != primary.counts:
                 raise CopyInvariantBroken(f"the copy of {primary.layout.name} is at {copied.counts}: {primary.counts}")
 
-    def _check_channel(self, channel: int, number: int, copied: BatchedPartition) -> None:
-        """No credit is lost or made on a link to a copy."""
+    def _check_channel(self, channel: int, number: int, copied: BatchedPartition, everybody_knows: bool) -> None:
+        """No credit is lost or made on a link to a copy, and each has both of its ends once all have heard of it."""
         name = self._coordinator.placement.worker_of(number)
         for worker in self._workers:
             sender = worker.partitions.get(number)
             if worker.name != name or not isinstance(sender, BatchedPartition) or is_muted(sender):
                 continue
             epoch, credit = sender.copy_ends.get(channel, (-1, 0))
-            if epoch == copied.receives_in(channel):
+            if epoch != copied.receives_in(channel):
+                if everybody_knows:
+                    raise CopyInvariantBroken(f"the copy of {copied.layout.name} gets nothing on channel {channel}")
+            else:
                 under_way, owed = self._network.under_way(channel, epoch), copied.owes(channel)
                 if credit + under_way + owed != self._credit:
                     found = f"{credit} left, {under_way} under way, {owed} queued"

@@ -230,7 +230,7 @@ def test_what_a_slot_tells_of_the_past_has_its_moment_in_the_journal(server, thr
 
 
 def test_a_recovery_that_begins_when_all_its_workers_have_just_gone_is_journalled(server, tmp_path):
-    server._begin_epoch(Sweep(1, frozenset(), frozenset()))
+    server._begin_recovery(Sweep(1, frozenset(), frozenset()))
     assert events_in(tmp_path, "recovering")[0]["restored"] == []
 
 

@@ -152,7 +152,7 @@ def test_spilled_output_that_is_spoilt_costs_a_line_and_no_record():
         outcome = simulated("tiny", "passive", seed, faults=spoiling, limits=limits, returns=AWAY).run()
         assert outcome.published == oracle("tiny"), f"seed {seed}"
         spoilt += outcome.fallbacks
-    assert spoilt > 2
+    assert spoilt  # somebody could not read what it was to go back to
 
 
 def test_nothing_is_retained_where_nobody_goes_back_alone():

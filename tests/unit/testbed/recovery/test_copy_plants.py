@@ -19,8 +19,8 @@ SEEDS, EARLY = 24, 6  # so many of them with one fault that comes early
 
 def promoted_without_resend(sending, epoch, real=BatchSending.promote):
     real(sending, epoch)
-    for link in sending._links.values():
-        link.waiting.clear()
+    for channel, backlog in sending._backlogs.items():
+        backlog._next = sending.retained.end(channel)
 
 
 def trimmed_one_too_far(sending, number, real=BatchSending.trim):
@@ -71,7 +71,7 @@ PLANTS = {
     "a muted copy puts output out": (Withheld, "hold", output_let_out, "lets out Publish"),
     "withheld output is forgotten": (Withheld, "take", output_forgotten, "other output"),
     "inputs keep their epoch": (BatchIntake, "rejoin", inputs_keep_their_epoch, "sent in epoch|Stuck"),
-    "copies do not hear from who is restored": (Copying, "attach", copies_unheard, "the copy of"),
+    "copies do not hear from who is restored": (Copying, "attach", copies_unheard, "gets nothing on channel"),
     "copies get nothing new": (CopyLinks, "post", copies_get_nothing_new, "the copy of"),
     "credit of copies is lost": (CopyLinks, "on_credit", credit_of_copies_lost, "channel . to a copy"),
     "what the receiver lacks is skipped": (BatchSending, "go_on", skipped_one_too_many, "ChannelGap|ContentChanged"),

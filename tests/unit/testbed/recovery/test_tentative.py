@@ -22,7 +22,7 @@ from tests.unit.testbed.recovery.runs import FLOWS, simulated
 from tests.unit.testbed.recovery.small_layouts import chain, two_sources
 from tests.unit.testbed.runs import oracle
 
-PARTIAL = [name for name, strategy in STRATEGIES.items() if strategy.partial]
+PARTIAL = [name for name, strategy in STRATEGIES.items() if strategy.why_not_tentative() is None]
 SHARE, LONG_ABSENCE, MOST_STEPS = 125, 0.004, 8000
 # With query-centric recovery the slots that are left take what tiny loses at once, since they have room for it.
 GOES_ON = {strategy: ["joined", "windowed", "spread"] for strategy in PARTIAL}
