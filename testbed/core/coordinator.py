@@ -233,6 +233,7 @@ class Coordinator:
             restored |= self._absence.corrected_with(self._down - restored)
         if restored:
             self._recover(restored)
+        self._go_where_ready()
 
     def _world(self) -> World:
         alive = (number for number in range(len(self._layout.partitions)) if number not in self._lost)
@@ -274,10 +275,14 @@ class Coordinator:
         self._tell_absent(back)
         self._copying.attach({}, back)
 
-    def _leave_recoveries(self, partitions: frozenset[int] | set[int]) -> None:
-        """These take no part any more in recoveries that are under way: a later one restores them."""
-        for epoch, recovery in list(self._underway.items()):
+    def _leave_recoveries(self, partitions: Iterable[int]) -> None:
+        """These take no part any more in the recoveries that are under way: a later one restores them."""
+        for recovery in self._underway.values():
             recovery.lose(set(partitions))
+
+    def _go_where_ready(self) -> None:
+        """Let those go on whose recovery waits for nobody any more; who has just been told to go back is not of them."""
+        for epoch in list(self._underway):
             self._go_if_ready(epoch)
 
     def _begin_epoch(self) -> int:
