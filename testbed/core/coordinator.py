@@ -281,7 +281,7 @@ class Coordinator:
             recovery.lose(set(partitions))
 
     def _go_where_ready(self) -> None:
-        """Let those go on whose recovery waits for nobody any more; who has just been told to go back is not of them."""
+        """Let those go on whose recovery waits for nobody any more. Who was just told to go back has left it."""
         for epoch in list(self._underway):
             self._go_if_ready(epoch)
 

@@ -50,7 +50,6 @@ class Invariants:
         tentative = {number for number, (_, partition) in placed.items() if partition.tentative}
         for worker, partition in placed.values():
             self._check_partition(worker, partition)
-            self.memory.check(partition)
             if partition.tentative:
                 orders = [decode_message(data) for number, data in worker.orders if number == partition.number]
                 informed = not any(isinstance(each, Absent | Rejoin | Restore) for each in orders)

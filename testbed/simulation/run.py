@@ -395,6 +395,8 @@ class Simulation:
                         self._invariants.tentative.on_turned(message)
                     worker.messages.append(encode_message(message))
         worker.ready[partition.number] = self._ready(worker, partition)
+        if isinstance(partition, BatchedPartition):
+            self._invariants.memory.check(partition)
         for sender, grant in grants:
             for each in self._everyone():
                 self._at(each, sender, Partition.on_credit, grant)
