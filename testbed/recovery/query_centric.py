@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from time import monotonic
 from typing import cast
 
 import numpy as np
@@ -18,7 +19,8 @@ from testbed.recovery.seating import Costs, even_share, room_of, seated, seated_
 BEST_DENSITY = "best-density"
 LEAST_COST = 1e-3  # cores: also what has nothing to do just now takes some
 LESS = 0.95
-PLANNING_S = 1.0  # slots that hear nothing for longer would be given up
+# The coordinator's server hears no slot while it plans, and gives up those it has not heard for `silence_limit_s`, 5 s.
+PLANNING_S = 1.0
 
 
 class QueryCentric(Recovery):
@@ -47,7 +49,7 @@ class QueryCentric(Recovery):
         planner      one of `models.recovery.planners`
         priorities   of queries by name; of others, 1
         cores        what partitions may take of each worker, which is then what they cost; by default each costs 1
-        limit_s      after so long planner `exact` stops to look for a better plan
+        limit_s      after so long planner `exact` stops to look for a better plan, whenever `plan` is called
 
         Raises `BadInput`.
         """
@@ -88,11 +90,12 @@ class QueryCentric(Recovery):
 
     def _restored(self, world: World, lost: list[int], room: Mapping[str, float]) -> dict[int, str | None]:
         """What is planned, and where it fits. Costs that differ may leave room that no partition fits: then less is
-        planned."""
+        planned, again and again, but the planner has `limit_s` for all of it."""
+        deadline_s = monotonic() + self._limit_s
         capacity, costs = math.fsum(each for each in room.values() if each > 0), self._costs_in(world)
         while True:
             problem = problem_of(world.layout, lost, capacity, self.priorities, costs)
-            plan, notes = plan_within(problem, self._planner, self._limit_s)
+            plan, notes = plan_within(problem, self._planner, deadline_s - monotonic())
             self._notes.extend(notes)
             chosen = np.flatnonzero(plan.partitions).tolist()
             seats = seated(chosen, room) if costs is None else seated_by_cost(chosen, room, costs)

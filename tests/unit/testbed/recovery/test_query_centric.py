@@ -261,6 +261,31 @@ def test_where_the_quick_planner_refuses_too_nothing_is_planned(planner, monkeyp
     assert strategy.take_notes()[-1].startswith("density-beam plans nothing: ")
 
 
+class Clock:
+    """Every planner takes 0.15 s."""
+
+    def __init__(self):
+        self.now_s, self.limits_s = 100.0, []
+
+    def exact(self, problem, limit_s):
+        self.limits_s.append(limit_s)
+        self.now_s += 0.15
+        return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=True)
+
+
+def test_a_whole_plan_has_one_deadline_though_it_may_be_planned_again(monkeypatch):
+    clock, tries = Clock(), iter([None, None, None, {}])
+    monkeypatch.setattr(query_centric, "monotonic", lambda: clock.now_s)
+    monkeypatch.setattr(within_limits, "exact", clock.exact)
+    monkeypatch.setattr(query_centric, "seated_by_cost", lambda *_: next(tries))
+    strategy = QueryCentric(planner="exact", limit_s=0.25, cores=0.8)
+    strategy.measured = dict.fromkeys(range(5), 0.1)
+    layout, everyone = laid_out(TWO), frozenset(range(5))
+    strategy.plan(World(5, everyone, everyone, True, frozenset({"a"}), layout=layout))
+    assert clock.limits_s == pytest.approx([0.25, 0.1])
+    assert set(strategy.take_notes()) == {"planner density-beam instead of exact: no time is left"}
+
+
 def test_a_planner_that_plans_in_time_is_left_alone():
     strategy = QueryCentric(FOUR, "exact", limit_s=30)
     burst_of_eight(strategy)
