@@ -5,6 +5,9 @@ The testbed plans so, and the tables of results predict by it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import monotonic
+
 import numpy as np
 
 from experiments.errors import BadInput
@@ -14,6 +17,12 @@ from models.recovery.planners import PLANNERS
 from models.recovery.problem import RecoveryPlan, RecoveryProblem
 
 EXACT, FALLBACK = "exact", "density-beam"
+
+
+def time_left(limit_s: float) -> Callable[[], float]:
+    """What tells how much of a limit that begins now is left [s]; below 0 once it is over."""
+    deadline_s = monotonic() + limit_s
+    return lambda: deadline_s - monotonic()
 
 
 def plan_within(problem: RecoveryProblem, planner: str, limit_s: float) -> tuple[RecoveryPlan, tuple[str, ...]]:

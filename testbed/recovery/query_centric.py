@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from time import monotonic
 from typing import cast
 
 import numpy as np
 
 from experiments.errors import BadInput
 from models.recovery.planners import PLANNERS
-from models.recovery.within_limits import plan_within
+from models.recovery.within_limits import plan_within, time_left
 from testbed.core.recovery import Recovery, World
 from testbed.recovery.query_partitions import problem_of
 from testbed.recovery.seating import Costs, even_share, room_of, seated, seated_by_cost
@@ -91,11 +90,11 @@ class QueryCentric(Recovery):
     def _restored(self, world: World, lost: list[int], room: Mapping[str, float]) -> dict[int, str | None]:
         """What is planned, and where it fits. Costs that differ may leave room that no partition fits: then less is
         planned, again and again, but the planner has `limit_s` for all of it."""
-        deadline_s = monotonic() + self._limit_s
+        left_s = time_left(self._limit_s)
         capacity, costs = math.fsum(each for each in room.values() if each > 0), self._costs_in(world)
         while True:
             problem = problem_of(world.layout, lost, capacity, self.priorities, costs)
-            plan, notes = plan_within(problem, self._planner, deadline_s - monotonic())
+            plan, notes = plan_within(problem, self._planner, left_s())
             self._notes.extend(notes)
             chosen = np.flatnonzero(plan.partitions).tolist()
             seats = seated(chosen, room) if costs is None else seated_by_cost(chosen, room, costs)

@@ -275,7 +275,7 @@ class Clock:
 
 def test_a_whole_plan_has_one_deadline_though_it_may_be_planned_again(monkeypatch):
     clock, tries = Clock(), iter([None, None, None, {}])
-    monkeypatch.setattr(query_centric, "monotonic", lambda: clock.now_s)
+    monkeypatch.setattr(within_limits, "monotonic", lambda: clock.now_s)
     monkeypatch.setattr(within_limits, "exact", clock.exact)
     monkeypatch.setattr(query_centric, "seated_by_cost", lambda *_: next(tries))
     strategy = QueryCentric(planner="exact", limit_s=0.25, cores=0.8)
