@@ -105,7 +105,7 @@ class EngineSpec(Spec):
     ] = None
     planner_limit_s: Annotated[
         Positive | None,
-        Field(description="dataflow, planner exact: seconds for the proof that a plan is the best; 1", le=5),
+        Field(description="dataflow, planner exact: seconds for the proof that a plan is the best; 1", le=1),
     ] = None
     capacity: Annotated[
         int | None,

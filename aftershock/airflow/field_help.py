@@ -64,8 +64,8 @@ _ENGINE = {
     " yes to measure how accurate these are.",
     "engine.planner": "Decides which queries go back first. Change it to compare planners, with recovery"
     " *query-centric*.",
-    "engine.planner_limit_s": "Planner *exact* may look so long for the proof that its plan is the best. Raise it if"
-    " plans are told to be unproven.",
+    "engine.planner_limit_s": "Planner *exact* may look so long for the proof that its plan is the best. Lower it if"
+    " recoveries have to begin sooner.",
     "engine.cpu_limit": "A slot gives so much of its core to partitions, which then cost the CPU that was measured."
     " Set it where partitions differ, with recovery *query-centric*.",
     "engine.replication_ratio": "This share of the partitions has a copy that goes on at once when a host is lost."

@@ -17,8 +17,9 @@ from experiments.recovery_modes import TELL_QUERIES, RecoveryMode, RecoveryPlann
 from experiments.spec import Experiment
 from journal.event import Event
 from journal.events.testbed import CostsMeasured, PartitionReached, Recovering, WorkerJoined, WorkerLost
-from models.recovery.planners import PLANNERS
+from models.recovery.problem import RecoveryPlan, RecoveryProblem
 from models.recovery.schedule import Arrival, blocking_schedule, incremental_schedule
+from models.recovery.within_limits import plan_within
 from results.tables.columns import Row
 from spark_jobs.tables.losses import Loss
 from spark_jobs.tables.partition_recoveries import PartitionRecovery
@@ -167,7 +168,11 @@ def _predicted_ns(
     room = burst.slots * capacity - (math.fsum(costs.values()) - math.fsum(costs[number] for number in failed))
     start_ns = min(burst.arrivals_ns, default=0)
     arrivals = [Arrival((at_ns - start_ns) / 1e9, float(capacity)) for at_ns in burst.arrivals_ns]
-    planner = PLANNERS[(engine.planner or RecoveryPlanner.BEST_DENSITY).value]
+
+    def planner(left: RecoveryProblem) -> RecoveryPlan:
+        name = (engine.planner or RecoveryPlanner.BEST_DENSITY).value
+        return plan_within(left, name, engine.planner_limit_run_s)[0]
+
     problem = problem_of(layout, failed, max(room, 0.0), priorities, costs)
     if engine.recovery_run is RecoveryMode.BLOCKING:
         if burst.slots + len(arrivals) < slots:

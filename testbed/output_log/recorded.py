@@ -15,6 +15,8 @@ from testbed.output_log.eventual import EventualCheckpoint
 from testbed.output_log.extent import Extent
 from testbed.output_log.policies import Policy
 
+COUNTS = ("records", "open_windows", "opens", "checks", "results", "extent", "replay", "bytes")
+
 
 class ReplayDiverged(AftershockError):
     """The replayed input is not what the operator took in before: it opens or closes a window once more."""
@@ -105,16 +107,17 @@ class RecordedOperator(Operator):
     def counts(self) -> dict[str, int]:
         """What the log would cost now, and since the operator was made or restored what went into it: opens, checks and
         bytes. `records` and `results` are those since the beginning."""
-        return {
-            "records": max(self.operator.position, self._restored_at),
-            "open_windows": len(self.extent),
-            "opens": self._opens,
-            "checks": self._checks,
-            "results": self._results,
-            "extent": self.extent.length,
-            "replay": self.extent.replay,
-            "bytes": self._bytes,
-        }
+        counted = (
+            max(self.operator.position, self._restored_at),
+            len(self.extent),
+            self._opens,
+            self._checks,
+            self._results,
+            self.extent.length,
+            self.extent.replay,
+            self._bytes,
+        )
+        return dict(zip(COUNTS, counted, strict=True))
 
     def take_block(self) -> Block:
         """All that was recorded since the last call, with where the operator is now."""

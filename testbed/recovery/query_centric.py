@@ -9,18 +9,17 @@ from typing import cast
 import numpy as np
 
 from experiments.errors import BadInput
-from models.recovery.density_beam import density_beam
-from models.recovery.exact import exact
 from models.recovery.planners import PLANNERS
-from models.recovery.problem import RecoveryPlan, RecoveryProblem
+from models.recovery.within_limits import plan_within, time_left
 from testbed.core.recovery import Recovery, World
 from testbed.recovery.query_partitions import problem_of
 from testbed.recovery.seating import Costs, even_share, room_of, seated, seated_by_cost
 
-BEST_DENSITY, EXACT, FALLBACK = "best-density", "exact", "density-beam"
+BEST_DENSITY = "best-density"
 LEAST_COST = 1e-3  # cores: also what has nothing to do just now takes some
 LESS = 0.95
-PLANNING_S = 1.0  # slots that hear nothing for longer would be given up
+# The coordinator's server hears no slot while it plans, and gives up those it has not heard for `silence_limit_s`, 5 s.
+PLANNING_S = 1.0
 
 
 class QueryCentric(Recovery):
@@ -49,7 +48,7 @@ class QueryCentric(Recovery):
         planner      one of `models.recovery.planners`
         priorities   of queries by name; of others, 1
         cores        what partitions may take of each worker, which is then what they cost; by default each costs 1
-        limit_s      after so long planner `exact` stops to look for a better plan
+        limit_s      after so long planner `exact` stops to look for a better plan, whenever `plan` is called
 
         Raises `BadInput`.
         """
@@ -90,28 +89,18 @@ class QueryCentric(Recovery):
 
     def _restored(self, world: World, lost: list[int], room: Mapping[str, float]) -> dict[int, str | None]:
         """What is planned, and where it fits. Costs that differ may leave room that no partition fits: then less is
-        planned."""
+        planned, again and again, but the planner has `limit_s` for all of it."""
+        left_s = time_left(self._limit_s)
         capacity, costs = math.fsum(each for each in room.values() if each > 0), self._costs_in(world)
         while True:
             problem = problem_of(world.layout, lost, capacity, self.priorities, costs)
-            chosen = np.flatnonzero(self._plan(problem).partitions).tolist()
+            plan, notes = plan_within(problem, self._planner, left_s())
+            self._notes.extend(notes)
+            chosen = np.flatnonzero(plan.partitions).tolist()
             seats = seated(chosen, room) if costs is None else seated_by_cost(chosen, room, costs)
             if seats is not None:
                 return seats
             capacity *= LESS
-
-    def _plan(self, problem: RecoveryProblem) -> RecoveryPlan:
-        """The planner's plan; where it refuses, or has no proof in time, a quick planner plans as well."""
-        try:
-            plan = exact(problem, self._limit_s) if self._planner == EXACT else PLANNERS[self._planner](problem)
-        except BadInput as refusal:
-            self._notes.append(f"planner {FALLBACK} instead of {self._planner}: {refusal.value}, {refusal.allowed}")
-            return density_beam(problem)
-        if self._planner != EXACT or plan.optimal:
-            return plan
-        why = f"no proof within {self._limit_s:g} s"
-        self._notes.append(f"the better plan of {self._planner} and {FALLBACK}: {self._planner} had {why}")
-        return max(plan, density_beam(problem), key=lambda each: each.priority)
 
     def _room(self, world: World) -> dict[str, float]:
         """How much more each worker can take: partitions, or cores if costs are measured."""

@@ -48,6 +48,8 @@ class MeasuredCosts:
     def _measure(self, first: _Sample, last: _Sample) -> None:
         processed = {number: at - first.records[number] for number, at in last.records.items()}
         total = sum(processed.values())
+        if last.at_s <= first.at_s:  # two reports came at once
+            return
         if total <= 0 or min(processed.values()) < 0:  # a restored partition counts from 0
             return
         cores = (last.cpu_s - first.cpu_s) / (last.at_s - first.at_s)

@@ -112,6 +112,7 @@ class Server:
         self._course = Course(self._layout, self._coordinator, journal, self._tasks)
         self._milestones = Milestones(self._layout, journal)
         self._costs = MeasuredCosts()
+        self._measures_costs = isinstance(strategy, QueryCentric)
         if isinstance(strategy, QueryCentric):
             strategy.measured = self._costs.cores
         self._waiting_queries = WaitingQueries(self._layout, self._coordinator, strategy, journal)
@@ -208,7 +209,8 @@ class Server:
             self._vetting.status(message)
             guest.status = message
             self._milestones.note(message)
-            self._costs.note(guest.name, message, guest.heard_s)
+            if self._measures_costs:
+                self._costs.note(guest.name, message, guest.heard_s)
         elif isinstance(message, Broken) and message.epoch == self._coordinator.epoch:
             self._note_broken(guest, message)
 

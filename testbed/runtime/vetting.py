@@ -1,21 +1,28 @@
-"""Whether what a slot tells fits the dataflow. Types are read elsewhere: here it is which partitions and channels."""
+"""Whether what a slot tells fits the dataflow. Types are read elsewhere: here it is partitions, channels and counts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from ipaddress import IPv4Address
 from typing import NoReturn
 
 from testbed.core.checkpoints import OUTSIDE, Checkpoint
 from testbed.core.control import Ready, Stored, ToCoordinator, ToPartition
 from testbed.core.layout import Layout
+from testbed.core.progress import Tally
 from testbed.core.shapes import UnknownMessage
+from testbed.output_log.recorded import COUNTS
 from testbed.runtime.messages import Hello, Kept, Loaded, Reached, SlotStatus
 
 KEY = re.compile(r"(?P<owner>.+)/(?:state|log)-\d+-\d+")  # as `snapshots` names objects
 MOST_NUMBERED = 1 << 16
 OLDEST_S = 86_400.0
+MOST_CPU_S = 1e9  # 30 years of a core: differences and quotients of such times stay finite
+MOST_COUNTED = 2**53  # a count of a log comes as a float, which is exact up to here and fits an integer column
+TALLIED = frozenset(each.name for each in fields(Tally))
+LOGGED = frozenset((*COUNTS, "check_s"))
 
 
 class Vetting:
@@ -37,7 +44,7 @@ class Vetting:
             _refuse(f"the port {port}")
 
     def status(self, status: SlotStatus) -> None:
-        """Hold partitions, channels and ages against the dataflow."""
+        """Hold partitions, channels and ages against the dataflow, and counts against what slots count."""
         moments: tuple[Kept | Loaded | Reached, ...] = (*status.kept, *status.loaded, *status.reached)
         if any(not 0 <= each.age_s <= OLDEST_S for each in moments):
             _refuse(f"what was not in the last {OLDEST_S:g} s")
@@ -48,6 +55,14 @@ class Vetting:
         for number, progress in status.progress.items():
             if not progress.keys() <= (self._inputs[number] or {OUTSIDE}):
                 _refuse(f"the progress of {self._names[number]} on channels of others")
+        if not 0 <= status.cpu_s <= MOST_CPU_S:
+            _refuse(f"the CPU time {status.cpu_s:g} s")
+        for number, tally in status.tallies.items():
+            if tally.keys() != TALLIED or min(tally.values()) < 0:
+                _refuse(f"this tally of {self._names[number]}")
+        for number, log in status.logs.items():
+            if not _is_log(log):
+                _refuse(f"this log of {self._names[number]}")
 
     def report(self, message: ToCoordinator | ToPartition) -> ToCoordinator:
         """The message, if its partitions, channels and objects are those of the dataflow."""
@@ -81,6 +96,13 @@ class Vetting:
         for number in numbers:
             if not 0 <= number < len(self._names):
                 _refuse(f"the partition {number} of {len(self._names)}")
+
+
+def _is_log(log: Mapping[str, float]) -> bool:
+    """Whether these are the counts of an output log: whole numbers, beside the time in seconds."""
+    if log.keys() != LOGGED or log["check_s"] < 0:
+        return False
+    return all(0 <= log[name] <= MOST_COUNTED and float(log[name]).is_integer() for name in COUNTS)
 
 
 def _refuse(what: str) -> NoReturn:

@@ -6,7 +6,11 @@ Five slots have a partition each. Fault 0 takes those of query q0 and the operat
 import pytest
 
 from experiments import spec
+from experiments.errors import BadInput
 from journal.events.testbed import TESTBED
+from models.recovery import within_limits
+from models.recovery.exact import exact
+from models.recovery.planners import PLANNERS
 from spark_jobs.tables.ledger import NS
 from spark_jobs.tables.losses import Loss
 from spark_jobs.tables.partition_recoveries import partition_recoveries
@@ -62,6 +66,31 @@ def test_the_model_would_have_begun_with_the_query_that_needs_one_slot_or_with_t
     assert [found[3] for found in rows(journal).values()] == [50.0, 30.0]
     dear = spec.load("incremental-topology-1", ["workload.priorities=[9, 1]", "engine.planner=operator-centric"])
     assert [found[3] for found in rows(journal, dear).values()] == [40.0, 50.0]
+
+
+def refuses(problem):
+    raise BadInput("failed", f"{len(problem.queries)} failed queries", "at most 20")
+
+
+def test_the_model_plans_by_the_planner_that_a_run_falls_back_to(monkeypatch):
+    journal = [*START, *LOSSES, *FIRST_BACK, *THEN_BACK]
+    monkeypatch.setitem(PLANNERS, "dp", refuses)
+    refused = spec.load("incremental-topology-1", ["engine.planner=dp"])
+    quick = spec.load("incremental-topology-1", ["engine.planner=density-beam"])
+    assert rows(journal, refused) == rows(journal, quick)
+
+
+def test_the_model_gives_a_planner_the_time_of_the_run(monkeypatch):
+    limits_s = []
+
+    def watched(problem, limit_s):
+        limits_s.append(limit_s)
+        return exact(problem)
+
+    monkeypatch.setattr(within_limits, "exact", watched)
+    limited = ["engine.planner=exact", "engine.planner_limit_s=0.5"]
+    rows([*START, *LOSSES, *FIRST_BACK, *THEN_BACK], spec.load("incremental-topology-1", limited))
+    assert set(limits_s) == {0.5}
 
 
 @pytest.mark.parametrize(("cores", "last"), [(0.2, 30.0), (0.6, 40.0)])

@@ -14,6 +14,8 @@ from journal.reader import raw_entries
 from journal.writer import Journal
 from testbed.core.checkpoints import Checkpoint
 from testbed.core.control import Go, NotStored, Published, Ready, Stored, TurnedTentative, Unreadable, encode_message
+from testbed.core.progress import Tally
+from testbed.output_log.recorded import COUNTS
 from testbed.runtime import messages
 from testbed.runtime.messages import SLOT, Broken, Hello, Kept, LastWords, Loaded, Reached, SlotStatus, Stop
 from testbed.runtime.secret import RunSecret
@@ -42,6 +44,8 @@ def reported(message):
 
 
 HELLO = told(Hello((HERE, 1), 0, 0))
+TALLY = vars(Tally(records_in=5))
+LOG = {**dict.fromkeys(COUNTS, 1.0), "check_s": 0.25}
 STATUS = json.loads(messages.encode(SlotStatus(1)))[1]
 STRANGERS = {
     "a wrong token": SLOT.of(secrets.token_bytes(32)) + HELLO,
@@ -67,6 +71,21 @@ JOINED = {
     "a second hello": HELLO,
     "a status with a list for a dictionary": plain("SlotStatus", **STATUS | {"tallies": []}),
     "a status of a partition that is none": told(SlotStatus(1, {99: {}})),
+    "a tally without counts": told(SlotStatus(1, {0: {}})),
+    "a tally without what was sent": told(SlotStatus(1, {0: {"records_in": 0}})),
+    "a tally with a count of its own": told(SlotStatus(1, {0: TALLY | {"cookies": 1}})),
+    "a tally with a text for a count": plain("SlotStatus", **STATUS | {"tallies": {"0": TALLY | {"stale": "no"}}}),
+    "a tally with half a record": plain("SlotStatus", **STATUS | {"tallies": {"0": TALLY | {"records_in": 0.5}}}),
+    "a tally below 0": told(SlotStatus(1, {0: TALLY | {"records_in": -1}})),
+    "a log without counts": told(SlotStatus(1, logs={0: {}})),
+    "a log without its time": told(SlotStatus(1, logs={0: dict.fromkeys(COUNTS, 1.0)})),
+    "a log with a count of its own": told(SlotStatus(1, logs={0: LOG | {"cookies": 1.0}})),
+    "a log with half a window": told(SlotStatus(1, logs={0: LOG | {"open_windows": 0.5}})),
+    "a log below 0": told(SlotStatus(1, logs={0: LOG | {"records": -1.0}})),
+    "a log too large for a table": told(SlotStatus(1, logs={0: LOG | {"bytes": 1e300}})),
+    "a log whose time is below 0": told(SlotStatus(1, logs={0: LOG | {"check_s": -0.1}})),
+    "CPU time below 0": told(SlotStatus(1, cpu_s=-1.0)),
+    "CPU time of more than all years": told(SlotStatus(1, cpu_s=1e308)),
     "a place of a partition that is none": told(SlotStatus(1, {}, {-1: 0})),
     "a checkpoint of a partition that is none": told(SlotStatus(1, kept=(Kept(99, 1, 0.1, 1, False),))),
     "a checkpoint of tomorrow": told(SlotStatus(1, kept=(Kept(0, 1, 0.1, 1, False, age_s=-1.0),))),
@@ -146,6 +165,15 @@ def test_a_slot_that_says_what_none_would_is_lost_and_told_of(run, data):
     run.takes_slots()
 
 
+def test_two_reports_at_once_are_taken(tmp_path):
+    """They arrive in the same moment, and no CPU time by the second follows from them."""
+    reports = told(SlotStatus(1, {0: TALLY})) + told(SlotStatus(1, {0: TALLY | {"records_in": 6}}, cpu_s=1.0))
+    with closing(Run(tmp_path, protocol="batch-aligned", recovery="query-centric")) as run:
+        run.survives(GREETING + HELLO + reports + told(SlotStatus(1, {99: {}})))
+        assert "no slot of this run" in run.events("worker-lost")[0]["why"]
+        run.takes_slots()
+
+
 def test_who_says_nothing_is_cut_off(run, monkeypatch):
     monkeypatch.setattr("testbed.runtime.entrance.GREETING_LIMIT_S", 0.05)
     run.survives(GREETING[:-1])
@@ -154,7 +182,7 @@ def test_who_says_nothing_is_cut_off(run, monkeypatch):
 
 GOOD = [
     HELLO,
-    told(SlotStatus(1, {0: {"records_in": 5}}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12)),
+    told(SlotStatus(1, {0: TALLY}, {0: 7}, (3,), (Kept(0, 1, 0.5, 100, True),), 12)),
     told(Broken(1, 0)),
     *map(
         reported,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.errors import AftershockError, BadInput
+from models.recovery import within_limits
 from models.recovery.planners import PLANNERS
 from models.recovery.problem import recovery_problem
 from testbed.core.recovery import World
@@ -227,25 +228,62 @@ def burst_of_eight(strategy):
 
 def test_a_planner_without_a_proof_in_time_is_helped_by_a_quick_one(monkeypatch):
     def gives_up(problem, limit_s):
-        assert limit_s == 0.25
+        assert 0 < limit_s <= 0.25
         return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False)
 
-    monkeypatch.setattr(query_centric, "exact", gives_up)
+    monkeypatch.setattr(within_limits, "exact", gives_up)
     strategy = QueryCentric(FOUR, "exact", limit_s=0.25)
     assert burst_of_eight(strategy) == burst_of_eight(QueryCentric(FOUR, "density-beam"))
     notes = strategy.take_notes()
-    assert set(notes) == {"the better plan of exact and density-beam: exact had no proof within 0.25 s"}
+    assert set(notes) == {"the better plan of exact and density-beam: exact had no proof in time"}
     assert strategy.take_notes() == []
 
 
 def test_a_planner_that_refuses_so_many_queries_is_replaced(monkeypatch):
-    def refuses(problem):
-        raise BadInput("failed", f"{len(problem.queries)} failed queries", "at most 20")
-
     monkeypatch.setitem(PLANNERS, "dp", refuses)
     strategy = QueryCentric(FOUR, "dp")
     assert burst_of_eight(strategy) == burst_of_eight(QueryCentric(FOUR, "density-beam"))
     assert re.fullmatch(r"planner density-beam instead of dp: \d+ failed queries, at most 20", strategy.take_notes()[0])
+
+
+def refuses(problem):
+    raise BadInput("failed", f"{len(problem.queries)} failed queries", "at most 20")
+
+
+@pytest.mark.parametrize("planner", ["dp", "exact", "density-beam"])
+def test_where_the_quick_planner_refuses_too_nothing_is_planned(planner, monkeypatch):
+    monkeypatch.setitem(PLANNERS, "dp", refuses)
+    monkeypatch.setattr(within_limits, "exact", lambda problem, limit_s: refuses(problem))
+    monkeypatch.setattr(within_limits, "density_beam", refuses)
+    strategy = QueryCentric(FOUR, planner)
+    found = burst_of_eight(strategy)
+    assert found == [found[0]] * len(found)
+    assert strategy.take_notes()[-1].startswith("density-beam plans nothing: ")
+
+
+class Clock:
+    """Every planner takes 0.15 s."""
+
+    def __init__(self):
+        self.now_s, self.limits_s = 100.0, []
+
+    def exact(self, problem, limit_s):
+        self.limits_s.append(limit_s)
+        self.now_s += 0.15
+        return problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=True)
+
+
+def test_a_whole_plan_has_one_deadline_though_it_may_be_planned_again(monkeypatch):
+    clock, tries = Clock(), iter([None, None, None, {}])
+    monkeypatch.setattr(within_limits, "monotonic", lambda: clock.now_s)
+    monkeypatch.setattr(within_limits, "exact", clock.exact)
+    monkeypatch.setattr(query_centric, "seated_by_cost", lambda *_: next(tries))
+    strategy = QueryCentric(planner="exact", limit_s=0.25, cores=0.8)
+    strategy.measured = dict.fromkeys(range(5), 0.1)
+    layout, everyone = laid_out(TWO), frozenset(range(5))
+    strategy.plan(World(5, everyone, everyone, True, frozenset({"a"}), layout=layout))
+    assert clock.limits_s == pytest.approx([0.25, 0.1])
+    assert set(strategy.take_notes()) == {"planner density-beam instead of exact: no time is left"}
 
 
 def test_a_planner_that_plans_in_time_is_left_alone():

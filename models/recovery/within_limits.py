@@ -1,0 +1,56 @@
+"""A planner as a run has it: in limited time, and with a quick planner where it refuses or has no proof.
+
+The testbed plans so, and the tables of results predict by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+import numpy as np
+
+from experiments.errors import BadInput
+from models.recovery.density_beam import density_beam
+from models.recovery.exact import exact
+from models.recovery.planners import PLANNERS
+from models.recovery.problem import RecoveryPlan, RecoveryProblem
+
+EXACT, FALLBACK = "exact", "density-beam"
+
+
+def time_left(limit_s: float) -> Callable[[], float]:
+    """What tells how much of a limit that begins now is left [s]; below 0 once it is over."""
+    deadline_s = monotonic() + limit_s
+    return lambda: deadline_s - monotonic()
+
+
+def plan_within(problem: RecoveryProblem, planner: str, limit_s: float) -> tuple[RecoveryPlan, tuple[str, ...]]:
+    """The plan of a planner by its name, and one line for each time that the planner left it to another.
+
+    limit_s   after so long planner `exact` stops to look for a better plan [s]; of 0 or less, it does not begin. The
+              others have no limit, so that what they plan does not depend on the machine
+
+    Where the quick planner refuses, too, nothing is planned.
+    """
+    if planner == FALLBACK:
+        return _quick(problem)
+    if planner == EXACT and limit_s <= 0:
+        return _quick(problem, f"planner {FALLBACK} instead of {planner}: no time is left")
+    try:
+        plan = exact(problem, limit_s) if planner == EXACT else PLANNERS[planner](problem)
+    except BadInput as refusal:
+        return _quick(problem, f"planner {FALLBACK} instead of {planner}: {refusal.value}, {refusal.allowed}")
+    if planner != EXACT or plan.optimal:
+        return plan, ()
+    quick, notes = _quick(problem, f"the better plan of {EXACT} and {FALLBACK}: {EXACT} had no proof in time")
+    return max(plan, quick, key=lambda each: each.priority), notes
+
+
+def _quick(problem: RecoveryProblem, *notes: str) -> tuple[RecoveryPlan, tuple[str, ...]]:
+    """The quick planner's plan; one of nothing where that refuses."""
+    try:
+        return density_beam(problem), notes
+    except BadInput as refusal:
+        nothing = problem.plan(np.zeros(problem.costs.size, dtype=bool), optimal=False)
+        return nothing, (*notes, f"{FALLBACK} plans nothing: {refusal.value}, {refusal.allowed}")
