@@ -161,7 +161,8 @@ def figure_text(value: float | None, unit: str = "") -> str:
 
 def significant(value: float) -> str:
     """A figure to three significant digits; one of a thousand and more to the last digit before the point."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    rounded = f"{value:.3g}"  # 999.5 becomes a thousand, which this format writes as 1e+03
+    return f"{value:,.0f}" if abs(float(rounded)) >= 1000 else rounded
 
 
 def cell(column: str, value: Any) -> ShownCell:
