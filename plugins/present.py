@@ -17,7 +17,7 @@ from results.tables.columns import MOMENT
 from results.tables.schema import COMPARISON_TABLES, RUN_TABLES
 from results.verdict import WORST_FIRST, Verdict
 from results.views import recommended as views
-from results.views.causes import Cause, parts_from_model, seconds_of
+from results.views.causes import UNUSABLE, Cause, parts_from_model, seconds_of
 
 ROWS_SHOWN, ROWS_AROUND = 50, 15
 PREDICTION = "utilization.predicted"  # the check of the model's prediction
@@ -118,7 +118,7 @@ def causes(run: Run, judged: list[dict[str, Any]]) -> dict[str, Cause]:
     failed = [row["check"] for row in judged if row["verdict"] == Verdict.FAIL and row["check"] == PREDICTION]
     try:
         found = parts_from_model(run) if failed else None
-    except Damaged:
+    except UNUSABLE:
         found = None
     return dict.fromkeys(failed, found) if found else {}
 
@@ -161,7 +161,8 @@ def figure_text(value: float | None, unit: str = "") -> str:
 
 def significant(value: float) -> str:
     """A figure to three significant digits; one of a thousand and more to the last digit before the point."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    rounded = f"{value:.3g}"  # 999.5 becomes a thousand, which this format writes as 1e+03
+    return f"{value:,.0f}" if abs(float(rounded)) >= 1000 else rounded
 
 
 def cell(column: str, value: Any) -> ShownCell:

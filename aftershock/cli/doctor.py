@@ -10,7 +10,7 @@ from aftershock.cli.declare import PASSED, command, show
 from experiments.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
-    from aftershock.run.doctor import Finding
+    from aftershock.run.doctor import Diagnosis, Finding
 
 MARKS = {"yes": "+", "no": "-", "unknown": "?"}
 
@@ -28,9 +28,17 @@ def doctor(arguments: argparse.Namespace) -> int:
 
     found = examine(arguments.inventory)
     document = {"ready": found.ready, "findings": [asdict(finding) for finding in found.findings]}
-    last = "ready for `aftershock benchmark`" if found.ready else "not ready: see what is marked with -"
-    show(arguments, document, "\n".join([*map(_line, found.findings), last]))
+    show(arguments, document, "\n".join([*map(_line, found.findings), _last_line(found)]))
     return PASSED if found.ready else EnvironmentFailure.exit_code
+
+
+def _last_line(found: Diagnosis) -> str:
+    marked = "see what is marked with -"
+    if not found.ready:
+        return f"not ready: {marked}"
+    if found.short:
+        return f"a run can start, but there is too little {' and '.join(found.short)}: {marked}"
+    return "ready for `aftershock benchmark`"
 
 
 def _line(finding: Finding) -> str:

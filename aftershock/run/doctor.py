@@ -51,7 +51,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found. `ready` says whether an experiment with driver local can run."""
+    """What was found. `ready` says whether an experiment with driver local can run, `short` what may end it early."""
 
     findings: tuple[Finding, ...]
 
@@ -60,6 +60,12 @@ class Diagnosis:
         """Whether all is there that every run needs."""
         needed = {finding.subject: finding.can for finding in self.findings}
         return all(needed[subject] is Can.YES for subject in ("java", "jars", "driver local"))
+
+    @property
+    def short(self) -> tuple[str, ...]:
+        """Of memory and disk what there is too little of for an example."""
+        room = ("memory", "disk")
+        return tuple(each.subject for each in self.findings if each.subject in room and each.can is Can.NO)
 
 
 def examine(inventory: str | None = None) -> Diagnosis:
@@ -81,7 +87,7 @@ def _room() -> Finding:
 
 
 def _disk() -> Finding:
-    folder = home() if home().exists() else home().parent
+    folder = next(each for each in (home(), *home().absolute().parents) if each.exists())
     free_mb = shutil.disk_usage(folder).free // 2**20
     found = f"{free_mb:,} MB free where runs are kept ({home()})"
     if free_mb < LEAST_DISK_MB:

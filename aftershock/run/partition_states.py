@@ -28,16 +28,21 @@ class PartitionStates:
         self._names: tuple[str, ...] = ()
         self._of = {state: set[str]() for state in PartitionState}
         self._told_absent = frozenset[str]()
+        self._restored_in: dict[str, int] = {}  # by partition the epoch of the last recovery that restores it
         self.copied: dict[str, str] = {}
 
     def take(self, event: Event) -> None:
         """Take in the next event of the query's journal."""
         match event:
-            case Recovering(line=line, restored=restored, promoted=promoted):
+            case Recovering(epoch=epoch, line=line, restored=restored, promoted=promoted):
                 self._names = tuple(line)
-                self._become(PartitionState.RESTORING, (*restored, *promoted) or line)
-            case EpochReady():
-                self._become(PartitionState.UP, self._of[PartitionState.RESTORING].copy())
+                affected = (*restored, *promoted) or tuple(line)
+                self._restored_in |= dict.fromkeys(affected, epoch)
+                self.copied = {name: worker for name, worker in self.copied.items() if name not in promoted}
+                self._become(PartitionState.RESTORING, affected)
+            case EpochReady(epoch=epoch):
+                restoring = self._of[PartitionState.RESTORING]
+                self._become(PartitionState.UP, [name for name in restoring if self._restored_in[name] <= epoch])
             case WorkerLost(partitions=partitions):
                 self._become(PartitionState.ABSENT, partitions or ())
             case PartitionTentative(partition=partition):

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from experiments.errors import AftershockError
 from results.runs import store
 
@@ -32,9 +34,8 @@ class StepNotes:
 def read(run_id: str) -> StepNotes:
     """The notes of a run; empty before its first step, or if the file is damaged: no run depends on it."""
     try:
-        noted = store.read_json(_path(run_id))
-        return StepNotes(dict(noted["began_ns"]), Awaited(**noted["awaited"]) if noted["awaited"] else None)
-    except (FileNotFoundError, AftershockError, LookupError, TypeError, ValueError):
+        return TypeAdapter(StepNotes).validate_python(store.read_json(_path(run_id)))
+    except (FileNotFoundError, AftershockError, ValueError):  # pydantic's ValidationError is a ValueError
         return StepNotes({})
 
 

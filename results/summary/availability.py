@@ -19,7 +19,7 @@ from results.summary.findings import table_or_empty
 Floats = npt.NDArray[np.float64]
 MOMENTS = ("planned", "available", "predicted")
 NS = 1e9
-TOLERANCE, LEAST_S = 0.1, 0.25  # of the time since the first loss, or a batch: how late a query may be
+TOLERANCE, LEAST_S = 0.1, 0.25  # of the time since a burst's first loss, or a batch: how late a query may be
 
 
 @dataclass(frozen=True)
@@ -77,16 +77,47 @@ def availability(run: Run) -> Availability | None:
     return Availability(tuple(rows["query"]), _seconds(rows["death_ns"], first_ns), known, first_ns)
 
 
-def least_ahead(better: Availability, worse: Availability) -> float:
+def least_ahead(better: Availability, worse: Availability) -> float | None:
     """By how much the share of one run lies above that of another, at the moment when it does least; negative: below.
 
-    Moments count from the last loss on: while hosts still die, it is chance which queries they take first. What comes
-    at most a tenth of the time since the first loss too late, or a batch, is on time.
+    None if there is no burst of losses that struck both. Each burst counts by itself, from its last loss on: while
+    hosts still die, it is chance which queries they take first. What comes at most a tenth of the time since the first
+    loss of its burst too late, or a batch, is on time.
     """
-    moments_s = np.union1d(better.turns_s, worse.turns_s)
-    moments_s = moments_s[moments_s >= max(better.lost_s.max(), worse.lost_s.max())]
-    late_s = np.maximum(TOLERANCE * moments_s, LEAST_S)
-    return float((better.share(moments_s + late_s) - worse.share(moments_s)).min(initial=0.0))
+    # A late run may still miss queries when the next burst strikes, so that only the other run tells the two apart.
+    starts_s = max(_burst_starts_s(better), _burst_starts_s(worse), key=len)
+    found = [_least_ahead_in(better, worse, number, starts_s) for number in range(len(starts_s))]
+    return min((each for each in found if each is not None), default=None)
+
+
+def _burst_starts_s(of: Availability) -> list[float]:
+    """When bursts of losses begin: a query is lost while none is missing."""
+    starts_s, all_back_s = list[float](), -np.inf
+    for i in np.argsort(of.lost_s, kind="stable"):
+        if of.lost_s[i] >= all_back_s:
+            starts_s.append(float(of.lost_s[i]))
+        all_back_s = max(all_back_s, of.back_s["available"][i])
+    return starts_s
+
+
+def _least_ahead_in(better: Availability, worse: Availability, number: int, starts_s: list[float]) -> float | None:
+    """The same of the losses that are nearest to the start of this burst; None if either run has none of them."""
+    nearest = [np.abs(each.lost_s[:, None] - np.array(starts_s)).argmin(axis=1) == number for each in (better, worse)]
+    if not all(each.any() for each in nearest):
+        return None
+    lost_s, back_s = zip(*(_lost_and_back_s(*each) for each in zip((better, worse), nearest, strict=True)), strict=True)
+    moments_s = np.unique(np.concatenate([*lost_s, *back_s]))
+    moments_s = moments_s[(moments_s >= max(each.max() for each in lost_s)) & np.isfinite(moments_s)]
+    late_s = np.maximum(TOLERANCE * (moments_s - min(each.min() for each in lost_s)), LEAST_S)
+    missing = [
+        ((lost <= at[:, None]) & (at[:, None] < back)).sum(axis=1) / run.count
+        for run, lost, back, at in zip((better, worse), lost_s, back_s, (moments_s + late_s, moments_s), strict=True)
+    ]
+    return float((missing[1] - missing[0]).min())
+
+
+def _lost_and_back_s(of: Availability, chosen: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    return of.lost_s[chosen], of.back_s["available"][chosen]
 
 
 def _seconds(moments_ns: pd.Series, first_ns: int) -> Floats:

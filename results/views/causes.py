@@ -19,6 +19,7 @@ from results.summary.findings import PHASES, seconds_from, table_or_empty, the_r
 TOLERANCE = 0.01  # share of what a curve has risen to at its end: so far it may lie from others and not have parted
 LATENCY, THROUGHPUT, USEFUL = "latency", "throughput", "useful_time"
 MOMENTS = {"recoveries": "death_ns", "checkpoints": "completed_ns"}  # tables whose rows are moments, not seconds
+UNUSABLE = (Damaged, FileNotFoundError, LookupError, TypeError, ValueError)  # what tables that are no good here raise
 STRUCK = {"replayed_recoveries": "struck_s", "faults": "actual_at_s"}
 
 
@@ -70,7 +71,7 @@ def parts_from_baseline(run: Run, baseline: Sequence[Run], metric: str) -> Cause
         if metric == "model_error":
             return parts_from_model(run)
         return None if look is None or not baseline else look(run, _of_its_seed(run, baseline))
-    except (Damaged, FileNotFoundError, KeyError):
+    except UNUSABLE:
         return None
 
 
@@ -96,7 +97,7 @@ def _curve(table: str, column: str, *, summed: bool) -> Callable[[Run, Sequence[
     """Compare a curve over the window; `summed` for one whose table has what each second adds."""
 
     def values(run: Run) -> pd.Series:
-        rows = table_or_empty(run, table)
+        rows = table_or_empty(run, table).drop_duplicates("second")  # a damaged table may have a second twice
         found = rows.set_index(rows["second"].astype(int))[column].astype("float64")
         return found.cumsum() if summed else found
 

@@ -84,10 +84,15 @@ def charts(runs: Sequence[Run], rows: Sequence[IndexRow]) -> dict[str, Any]:
 def never_behind(runs: Sequence[Run]) -> list[tuple[str, str, float]]:
     """Of every two runs that lost queries, in the order given: whether the first has at any moment fewer available.
 
-    The third is by how much, as a share; 0 if never. What is late by a tenth of the time, or by a batch, is on time.
+    The third is by how much, as a share; 0 if never. Two runs are left out if no burst struck
+    both. What is late by a tenth of the time, or by a batch, is on time.
     """
     found = [(run.run_id, each) for run in runs if (each := availability(run))]
-    return [(one[0], other[0], max(0.0, -least_ahead(one[1], other[1]))) for one, other in combinations(found, 2)]
+    return [
+        (one[0], other[0], max(0.0, -ahead))
+        for one, other in combinations(found, 2)
+        if (ahead := least_ahead(one[1], other[1])) is not None
+    ]
 
 
 def _availabilities(runs: Sequence[Run]) -> dict[str, Any] | None:

@@ -48,17 +48,22 @@ def _predicted(described: Sequence[Restore]) -> list[float]:
 def _steady(restored: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The recoveries whose checkpoints were taken when what the one before had left undone was done.
 
-    That is taken to last as long after its end as something was away.
+    That is taken to last as long after its end as something was away. If partitions do not come back in a recovery,
+    they are away until a later one brings them back, and no recovery counts before that.
     """
-    caught_up_ns = 0
+    caught_up_ns, away_since_ns, away = 0, None, set[str]()
     for _, rows in restored.groupby("epoch"):
         death_ns, ready_ns, reached_ns = (rows[f"{step}_ns"] for step in ("death", "ready", "reached"))
         taken_ns = death_ns - (rows["checkpoint_age_s"] * 1e9).fillna(0).astype("int64")
-        if taken_ns.min() >= caught_up_ns:
+        if not away and taken_ns.min() >= caught_up_ns:
             yield rows
-        if ready_ns.isna().any() or reached_ns.isna().any():
-            return
-        caught_up_ns = int(reached_ns.max() + ready_ns.max() - death_ns.min())
+        away_since_ns = int(death_ns.min()) if away_since_ns is None else away_since_ns
+        is_back = ready_ns.notna() & reached_ns.notna()
+        away = (away | set(rows["partition"])) - set(rows.loc[is_back, "partition"])
+        if away:
+            continue
+        caught_up_ns = int(reached_ns.max() + ready_ns.max() - away_since_ns)
+        away_since_ns = None
 
 
 def partition_recoveries(evidence: Evidence) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from results.summary.availability import availability, least_ahead
+from results.summary.availability import Availability, _least_ahead_in, availability, least_ahead
 from results.views import charts, plots, side_by_side, terminal
 from tests.unit.results import synthetic
 from tests.unit.results.test_query_recoveries import table
@@ -51,6 +51,42 @@ def test_which_query_a_burst_takes_first_does_not_count(tmp_path):
     other = availability(run_with(tmp_path / "other", later(0).assign(death_ns=late)))
     assert one.share(1) < other.share(1)
     assert (least_ahead(one, other), least_ahead(other, one)) == (0, 0)
+
+
+def in_bursts(*bursts):
+    """Availability of queries lost and back at these seconds."""
+    lost_s, back_s = (np.array(column, dtype=float) for column in zip(*bursts, strict=True))
+    return Availability(("q0.0", "q1.0") * (len(bursts) // 2), lost_s, {"available": back_s}, 0)
+
+
+SECOND = ((100, 105), (100, 105))  # a burst in which no run is late
+
+
+def test_a_run_that_is_late_in_its_first_burst_is_behind_although_another_follows():
+    late, prompt = in_bursts((0, 10), (0, 95), *SECOND), in_bursts((0, 10), (0, 10), *SECOND)
+    assert least_ahead(late, prompt) == -0.5
+    assert least_ahead(prompt, late) == 0
+
+
+def test_a_run_that_still_misses_queries_when_the_next_burst_strikes_is_behind():
+    late, prompt = in_bursts((0, 10), (0, 110), *SECOND), in_bursts((0, 10), (0, 10), *SECOND)
+    assert least_ahead(late, prompt) == -0.5
+
+
+def test_what_is_late_in_a_later_burst_is_held_against_that_burst():
+    """Six seconds late is less than a tenth of the time since the first burst, and more than one since the second."""
+    first = ((0, 10), (0, 10))
+    late, prompt = in_bursts(*first, (100, 105), (100, 111)), in_bursts(*first, *SECOND)
+    assert least_ahead(late, prompt) == -0.5
+
+
+def test_where_nothing_was_compared_the_page_says_nothing(tmp_path, monkeypatch):
+    """The second run's losses are all nearest to the start of one burst, and the first run's to that of another."""
+    one, other = in_bursts((0, 10), (0, 10)), in_bursts((80, 85), (80, 85), (200, 205), (200, 205))
+    assert _least_ahead_in(one, other, 0, [0.0, 80.0, 200.0]) is None
+    monkeypatch.setattr(side_by_side, "least_ahead", lambda better, worse: None)
+    runs = [run_with(tmp_path / name, later(0)) for name in ("one", "other")]
+    assert side_by_side.never_behind(runs) == []
 
 
 def test_a_run_that_lost_no_query_has_no_chart(tmp_path):

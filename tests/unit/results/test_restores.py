@@ -209,3 +209,27 @@ def test_a_run_that_recovers_in_parts_has_the_reason_in_place_of_a_prediction(tm
 def test_people_are_told_which_runs_recover_in_parts(recovery, words):
     row = pd.Series({"engine": "dataflow", "protocol": "coordinated", "recovery": recovery, "trigger": "micro-batch"})
     assert engine_and_mode(row) == words
+
+
+def lost_again():
+    """Six recoveries; the second never arrives: what it restores is lost again, and the third brings it back.
+
+    So the fourth strikes what is still catching up, and only the last two count again.
+    """
+    frame = table(factors=(1.0,) * 6, ages_s=(3.0, 6.0, 1.0, 7.5, 4.0, 5.0))
+    frame.loc[frame["epoch"] == 3, ["ready_ns", "reached_ns"]] = pd.NA
+    return frame
+
+
+def test_one_restore_that_does_not_arrive_does_not_hide_the_later_ones(tmp_path):
+    found, told = verdict(tmp_path, lost_again(), MODEL)
+    assert found == "pass"
+    assert told.count("(") == 3
+
+
+def test_what_strikes_before_all_is_back_is_left_out(tmp_path):
+    """No later recovery brings back more than one of the two partitions, so all of them strike what is incomplete."""
+    frame = lost_again()
+    found, told = verdict(tmp_path, frame[(frame["epoch"] < 4) | (frame["partition"] == "count.0")], MODEL)
+    assert found == "unknown"
+    assert "1 restores were seen" in told

@@ -12,6 +12,7 @@ from infra.refusals import DeclaredFaults
 from infra.services.jars import Jars
 
 Memory = namedtuple("Memory", "available")
+Disk = namedtuple("Disk", "free")
 
 
 class Driver(DeclaredFaults):
@@ -37,6 +38,7 @@ def drivers(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(doctor, "ensure_jars", lambda: Jars([], [tmp_path]))
     monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: Memory(64 * 2**30))
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: Disk(64 * 2**30))
     return found
 
 
@@ -95,3 +97,23 @@ def test_little_memory_is_told(drivers, monkeypatch, as_json):
     monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: Memory(2**30))
     memory = by_subject(as_json("doctor"))["memory"]
     assert (memory["can"], "cluster.workers" in memory["remedy"]) == ("no", True)
+
+
+def test_a_machine_that_is_short_of_something_is_not_called_ready_in_the_last_line(drivers, monkeypatch, call):
+    assert call("doctor")[1].splitlines()[-1] == "ready for `aftershock benchmark`"
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: Disk(2**20))
+    code, out, _ = call("doctor")
+    assert (code, out.splitlines()[-1]) == (
+        0,
+        "a run can start, but there is too little disk: see what is marked with -",
+    )
+    monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: Memory(2**30))
+    assert "too little memory and disk" in call("doctor")[1].splitlines()[-1]
+
+
+def test_room_is_looked_for_where_the_folder_of_runs_will_be_made(drivers, monkeypatch, tmp_path, as_json):
+    looked_at = []
+    monkeypatch.setattr(doctor, "home", lambda: tmp_path / "not" / "there" / "yet")
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda folder: looked_at.append(folder) or Disk(64 * 2**30))
+    assert by_subject(as_json("doctor"))["disk"]["can"] == "yes"
+    assert looked_at == [tmp_path]

@@ -26,8 +26,8 @@ def absent(*partitions):
     return PartitionsAbsent(partitions)
 
 
-def back(*partitions):
-    return example(Recovering, epoch=2, line=LINE, restored=partitions)
+def back(*partitions, epoch=2):
+    return example(Recovering, epoch=epoch, line=LINE, restored=partitions)
 
 
 TENTATIVE = PartitionTentative("b.1", 1, 7)
@@ -48,7 +48,7 @@ def test_the_first_recovery_restores_all():
 def test_who_is_lost_is_absent_until_it_is_restored():
     assert after(lost("a.0")) == ["absent", "up", "up", "up"]
     assert after(lost("a.0"), back("a.0")) == ["restoring", "up", "up", "up"]
-    assert after(lost("a.0"), back("a.0"), example(EpochReady)) == ["up"] * 4
+    assert after(lost("a.0"), back("a.0"), example(EpochReady, epoch=2)) == ["up"] * 4
 
 
 def test_a_loss_of_who_had_nothing_and_one_of_an_old_journal_change_nothing():
@@ -64,7 +64,7 @@ def test_who_goes_on_without_input_is_tentative_until_it_is_restored():
     assert after(lost("a.0"), absent("a.0"), TENTATIVE) == ["absent", "up", "up", "tentative"]
     restored = (lost("a.0"), absent("a.0"), TENTATIVE, absent(), back("a.0", "b.1"))
     assert after(*restored) == ["restoring", "up", "up", "restoring"]
-    assert after(*restored, example(EpochReady)) == ["up"] * 4
+    assert after(*restored, example(EpochReady, epoch=2)) == ["up"] * 4
 
 
 def test_who_is_tentative_and_lost_is_absent():
@@ -81,6 +81,24 @@ def test_copies_are_those_that_were_told_last():
     states.take(Copied(2, {"a.0": "slot-4", "b.0": "slot-5"}))
     states.take(Copied(3, {"b.0": "slot-5"}))
     assert states.copied == {"b.0": "slot-5"}
+
+
+def test_who_was_promoted_has_no_copy_any_more():
+    states = PartitionStates()
+    states.take(Copied(2, {"a.0": "slot-4", "b.0": "slot-5"}))
+    states.take(example(Recovering, epoch=3, line=LINE, restored=("a.1",), promoted=("a.0",)))
+    assert states.copied == {"b.0": "slot-5"}
+
+
+def test_an_epoch_that_is_ready_does_not_end_a_later_recovery():
+    both = (lost("a.0"), back("a.0"), lost("b.0"), back("b.0", epoch=3))
+    assert after(*both, example(EpochReady, epoch=2)) == ["up", "up", "restoring", "up"]
+    assert after(*both, example(EpochReady, epoch=3)) == ["up"] * 4
+
+
+def test_who_is_restored_once_more_waits_for_the_later_epoch():
+    again = (lost("a.0"), back("a.0"), back("a.0", epoch=3))
+    assert after(*again, example(EpochReady, epoch=2)) == ["restoring", "up", "up", "up"]
 
 
 def test_a_recovery_that_does_not_say_whom_restores_all():

@@ -34,6 +34,25 @@ def setting_up(live):
     return live
 
 
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"began_ns": {"provision": "soon"}, "awaited": None},
+        {"began_ns": {"provision": None}, "awaited": None},
+        {"began_ns": {"provision": 1}, "awaited": {"what": "x", "since_ns": "soon", "usual_s": None}},
+        {"began_ns": {"provision": 1}, "awaited": {"what": "x", "since_ns": 1, "usual_s": []}},
+        {"began_ns": {"provision": 1}, "awaited": "soon"},
+        {"awaited": None},
+        [],
+    ],
+)
+def test_notes_of_other_types_count_as_none(setting_up, damaged):
+    step_notes.begin(LIVE, "provision")
+    store.write_json(store.live_directory(LIVE) / "steps.json", damaged)
+    assert step_notes.read(LIVE) == step_notes.StepNotes({})
+    assert {step.state for step in run_progress(setting_up).steps} == {StepState.TO_COME}
+
+
 def test_before_the_first_step_everything_is_to_come(setting_up):
     progress = run_progress(setting_up)
     assert {step.state for step in progress.steps} == {StepState.TO_COME}

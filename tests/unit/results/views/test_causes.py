@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plugins.present import PREDICTION, causes
 from results.runs.store import Run
 from results.views.causes import parts_from_baseline, parts_from_model, seconds_of
 from tests.unit.results import synthetic
@@ -127,3 +128,31 @@ def test_when_rows_were_is_known_of_seconds_moments_and_faults(make):
     assert seconds_of(run, "throughput", run.table("throughput")).tolist()[:2] == [0.0, 1.0]
     assert seconds_of(run, "recoveries", run.table("recoveries")).iat[0] == pytest.approx(synthetic.KILLS_S[0])
     assert seconds_of(run, "verdicts", pd.DataFrame({"check": []})) is None
+
+
+def twice(rows):
+    return pd.concat([rows, rows.iloc[[5]]], ignore_index=True).sort_values("second", ignore_index=True)
+
+
+def test_a_second_that_is_there_twice_counts_once(make, baseline):
+    worse = make("worse", throughput=lambda rows: twice(rows.assign(committed_records=_halved(rows))))
+    once = make("once", throughput=lambda rows: rows.assign(committed_records=_halved(rows)))
+    others = [make("double", throughput=twice), *baseline]
+    expected = parts_from_baseline(once, baseline, "service_rate")
+    assert parts_from_baseline(worse, baseline, "service_rate") == expected
+    assert parts_from_baseline(once, others, "service_rate") == expected
+
+
+@pytest.mark.parametrize("metric", ["utilization", "model_error", "p99_latency_s", "restart_s"])
+@pytest.mark.parametrize("value", [None, "soon", []], ids=["nothing", "a word", "a list"])
+def test_columns_of_another_type_are_no_cause(make, baseline, monkeypatch, metric, value):
+    table = Run.table
+
+    def spoilt(run, name):
+        rows = table(run, name).astype(object)
+        return rows.assign(**{column: [value] * len(rows) for column in rows}) if run.run_id == "bad" else rows
+
+    monkeypatch.setattr(Run, "table", spoilt)
+    bad = make("bad")
+    assert parts_from_baseline(bad, baseline, metric) is None
+    assert causes(bad, [{"check": PREDICTION, "verdict": "fail"}]) == {}
