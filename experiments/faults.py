@@ -32,7 +32,7 @@ class Arrivals(StrEnum):
     """In which order the hosts that a burst has taken come back."""
 
     ONE_BY_ONE = "one-by-one"  # each after a delay of its own
-    TOGETHER = "together"  # all when the first of them would: the best case of `incremental`
+    TOGETHER = "together"  # all when the first would, once the last has died: the best case of `incremental`
 
 
 class GapLaw(StrEnum):
