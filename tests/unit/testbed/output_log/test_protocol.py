@@ -13,6 +13,7 @@ from testbed.queries import dataflow
 from testbed.recovery import STRATEGIES as STRATEGY_CLASSES
 from testbed.simulation import CrashMoment, Fault
 from tests.unit.testbed.average_prices import FEW, laid_out
+from tests.unit.testbed.campaigns import parts
 from tests.unit.testbed.output_log.protocol_runs import POLICIES, simulated, wanted
 
 STRATEGIES = ("global", "passive", "blocking")
@@ -33,7 +34,7 @@ def test_crashes_and_a_store_that_refuses_cost_no_result(name, strategy, policy)
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", parts(8))
 def test_a_thousand_schedules_with_crashes(part):
     crashes = resumed = replayed = 0
     for seed in range(part * SHARE, (part + 1) * SHARE):

@@ -17,6 +17,7 @@ from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import PartiallyActive
 from testbed.simulation import CrashMoment, Fault
+from tests.unit.testbed.campaigns import parts
 from tests.unit.testbed.recovery.copied_runs import copied
 from tests.unit.testbed.recovery.runs import FLOWS
 from tests.unit.testbed.recovery.small_layouts import chain
@@ -41,7 +42,7 @@ def test_every_kind_of_dataflow_with_copies_of_all_or_of_some(flow):
 
 @pytest.mark.extended
 @pytest.mark.parametrize("ratio", [1.0, 0.5])
-@pytest.mark.parametrize("part", range(12))
+@pytest.mark.parametrize("part", parts(12))
 def test_thousands_of_schedules_with_correlated_kills(ratio, part):
     crashes = promoted = restored = 0
     for seed in range(part * SHARE, (part + 1) * SHARE):

@@ -18,6 +18,7 @@ from testbed.core.partition import PartitionLimits
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import PartiallyActive
 from testbed.simulation import CrashMoment, Fault
+from tests.unit.testbed.campaigns import parts
 from tests.unit.testbed.recovery.copied_runs import copied
 from tests.unit.testbed.recovery.runs import faults
 from tests.unit.testbed.recovery.small_layouts import chain, two_sources
@@ -59,7 +60,7 @@ def test_where_everything_has_a_copy_one_loss_makes_nothing_tentative():
 
 @pytest.mark.extended
 @pytest.mark.parametrize("ratio", [0.5, 0.75])
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", parts(10))
 def test_two_thousand_bursts(ratio, part):
     outcomes = [
         run("tiny", seed, ratio=ratio, returns=(0.05, LONG_ABSENCE)[seed % 2])

@@ -11,6 +11,7 @@ from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from testbed.simulation import Simulation
+from tests.unit.testbed.campaigns import parts
 from tests.unit.testbed.recovery.runs import faults
 from tests.unit.testbed.runs import oracle
 from tests.unit.testbed.small_flows import laid_out
@@ -78,7 +79,7 @@ def test_survivors_go_on_to_the_end_of_what_they_have(flow):
 
 @pytest.mark.extended
 @pytest.mark.parametrize("flow", FLOWS)
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", parts(4))
 def test_survivors_go_on_in_more_schedules(flow, part):
     seen(flow, "passive", range(6 + 8 * part, 14 + 8 * part))
 

@@ -14,6 +14,7 @@ from models.recovery.problem import recovery_problem
 from testbed.core.recovery import World
 from testbed.recovery import Blocking, QueryCentric, query_centric, query_partitions
 from testbed.recovery.query_partitions import problem_of, queries_of
+from tests.unit.testbed.campaigns import parts
 from tests.unit.testbed.hashtag_queries import FIFTEEN, TWO, laid_out
 from tests.unit.testbed.recovery.bursts import (
     BurstSimulation,
@@ -135,7 +136,7 @@ def test_bursts_lose_nothing_and_recovered_queries_put_out_all_before_the_next_a
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", parts(8))
 def test_a_thousand_bursts(part):
     crashes = early = 0
     for seed in range(part * SHARE, (part + 1) * SHARE):

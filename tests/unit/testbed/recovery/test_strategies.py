@@ -9,6 +9,7 @@ from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES, World, by_name
 from testbed.simulation import CrashMoment, Fault
+from tests.unit.testbed.campaigns import parts
 from tests.unit.testbed.recovery.runs import FLOWS, simulated
 from tests.unit.testbed.runs import oracle
 from tests.unit.testbed.small_flows import laid_out
@@ -30,7 +31,7 @@ def test_every_kind_of_dataflow_with_crashes_and_a_store_that_refuses(flow, stra
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", parts(8))
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_thousand_schedules_with_crashes(strategy, part):
     crashes = resumed = 0

@@ -18,6 +18,7 @@ from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from testbed.simulation import CrashMoment, Fault
+from tests.unit.testbed.campaigns import parts
 from tests.unit.testbed.recovery.runs import FLOWS, simulated
 from tests.unit.testbed.recovery.small_layouts import chain, two_sources
 from tests.unit.testbed.runs import oracle
@@ -47,7 +48,7 @@ def test_whoever_has_only_absent_inputs_puts_out_nothing():
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", parts(8))
 @pytest.mark.parametrize("strategy", PARTIAL)
 def test_a_thousand_schedules_with_crashes(strategy, part):
     seeds = range(part * SHARE, (part + 1) * SHARE)
@@ -85,7 +86,7 @@ def test_hosts_that_come_back_one_by_one(flow):
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", parts(4))
 @pytest.mark.parametrize("flow", ["joined", "windowed", "spread"])
 def test_schedules_of_hosts_that_come_back_one_by_one(flow, part):
     for seed in range(part * 25, (part + 1) * 25):
