@@ -35,13 +35,14 @@ def test_a_run_starts_from_a_chosen_experiment_with_what_was_filled_in(tmp_path,
         screenshot(page, "trigger-form-choice")
         page.get_by_role("option", name="rain.yaml (own): Two workers under rain").click()
         page.locator("input[name='element_host_fault_rate']").fill("0.02")
-        for section in ("engine", "workload", "faults"):
-            page.get_by_role("button", name=section, exact=True).click()
-        page.locator("[id='element_engine.chaining']").wait_for()
-        screenshot(page, "trigger-form-sections", full_page=True)
         dialog = page.get_by_role("dialog")
-        boxes = dialog.locator("input, textarea").all()
-        shown = [*dialog.inner_text().split("\n"), *(box.input_value() for box in boxes)]
+        shown = []
+        for section, field in (("engine", "chaining"), ("workload", "corpus")):
+            page.get_by_role("button", name=section, exact=True).click()  # which closes the one that is open
+            page.locator(f"[id='element_{section}.{field}']").wait_for()
+            boxes = dialog.locator("input, textarea").all()
+            shown += [*dialog.inner_text().split("\n"), *(box.input_value() for box in boxes)]
+        screenshot(page, "trigger-form-sections", full_page=True)
         assert not [text for text in shown if text.strip() == "null"]
         assert "as in the experiment" in dialog.inner_text()
         dialog.get_by_role("button", name="Trigger").click()
