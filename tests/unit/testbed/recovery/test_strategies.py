@@ -39,7 +39,8 @@ def test_a_thousand_schedules_with_crashes(strategy, part):
         outcome = simulated("tiny", strategy, seed).run()
         assert outcome.published == oracle("tiny"), f"seed {seed}"
         crashes, resumed = crashes + outcome.crashes, resumed + outcome.resumed
-    assert crashes > SHARE
+    # A run that takes no checkpoints has fewer steps, so that more of its faults come after its end.
+    assert crashes > SHARE * (1 if strategy in FROM_CHECKPOINTS else 0.75)
     assert resumed > SHARE / 8 or strategy not in FROM_CHECKPOINTS
 
 
