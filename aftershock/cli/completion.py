@@ -13,7 +13,7 @@ from typing import Any
 from aftershock.cli.declare import PASSED
 
 ASKED = "_ARGCOMPLETE"  # set by the shell that asks
-SHELLS = {"bash": "~/.bashrc", "zsh": "~/.zshrc", "fish": "~/.config/fish/config.fish"}
+SHELLS = ("bash", "zsh", "fish")
 PROGRAM = "aftershock"
 
 
@@ -21,7 +21,7 @@ def add(commands: Any) -> None:
     """Declare `aftershock completion`."""
     text = 'print what a shell runs to complete `aftershock`; add `eval "$(aftershock completion bash)"` to ~/.bashrc'
     declared = commands.add_parser("completion", help="what a shell runs to complete `aftershock`", description=text)
-    declared.add_argument("shell", choices=list(SHELLS), help="of which")
+    declared.add_argument("shell", choices=SHELLS, help="of which")
     declared.set_defaults(run=completion)
 
 

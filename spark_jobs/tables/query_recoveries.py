@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 from experiments.hashtags import HashtagsSpec
 from experiments.recovery_modes import TELL_QUERIES, RecoveryMode, RecoveryPlanner
@@ -23,10 +22,8 @@ from models.recovery.within_limits import plan_within
 from results.tables.columns import Row
 from spark_jobs.tables.losses import Loss
 from spark_jobs.tables.partition_recoveries import PartitionRecovery
-from testbed.core.chaining import chained
-from testbed.core.layout import Layout, lay_out
-from testbed.operators import Delivery
-from testbed.queries import TestbedWorkload, dataflow
+from spark_jobs.tables.tentative import layout_of
+from testbed.core.layout import Layout
 from testbed.recovery.query_partitions import priority_of, problem_of, queries_of
 
 
@@ -73,14 +70,6 @@ class _Burst:
         self.restored_ns.update(dict.fromkeys(back, recovery.at_ns))
         if not self.arrivals_ns:  # what survivors have taken needs no further slot
             self.left -= back
-
-
-def layout_of(experiment: Experiment) -> Layout:
-    """The dataflow of an experiment on the testbed, as its slots have it."""
-    engine = experiment.engine
-    workload = cast(TestbedWorkload, experiment.workload)  # the spec refuses others
-    flow = dataflow(workload, engine.partitions, Delivery.EXACTLY_ONCE)
-    return lay_out(chained(flow) if engine.chaining_run else flow)
 
 
 def query_recoveries(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from testbed.core.layout import Layout
 
@@ -16,6 +16,7 @@ class Absence:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
+        self._senders = {each.number: {channel.sender for channel in each.inputs} for each in layout.partitions}
         self._told: dict[int, tuple[int, ...]] = {}
         self._tentative: set[int] = set()
 
@@ -26,15 +27,15 @@ class Absence:
 
     def absent(self, down: Collection[int]) -> frozenset[int]:
         """The partitions from which nothing will come while these are down."""
-        found, senders = set(down), _senders(self._layout)
-        while more := {n for n, of in senders.items() if of and n not in found and of <= found}:
+        found = set(down)
+        while more := {n for n, of in self._senders.items() if of and n not in found and of <= found}:
             found |= more
         return frozenset(found)
 
     def news(self, up: Iterable[int], down: Collection[int]) -> dict[int, tuple[int, ...]]:
         """By partition that is up the absent ones next to it, where that is not what it was told last."""
-        absent, senders = self.absent(down), _senders(self._layout)
-        of = {number: tuple(sorted(senders[number] & absent)) for number in sorted(up)}
+        absent = self.absent(down)
+        of = {number: tuple(sorted(self._senders[number] & absent)) for number in sorted(up)}
         found = {number: told for number, told in of.items() if told != self._told.get(number, ())}
         self._told.update(found)
         return found
@@ -51,21 +52,5 @@ class Absence:
 
     def corrected_with(self, down: Collection[int]) -> frozenset[int]:
         """The tentative partitions that can go back while these partitions are down."""
-        senders = _senders(self._layout)
         up = self._tentative.difference(down)
-        return frozenset(number for number in up if not _upstream(senders, number).intersection(down))
-
-
-def _senders(layout: Layout) -> dict[int, set[int]]:
-    return {each.number: {channel.sender for channel in each.inputs} for each in layout.partitions}
-
-
-def _upstream(senders: Mapping[int, set[int]], number: int) -> set[int]:
-    """Every partition on whose output this one depends."""
-    found: set[int] = set()
-    pending = [number]
-    while pending:
-        new = senders[pending.pop()] - found
-        found |= new
-        pending += new
-    return found
+        return frozenset(number for number in up if not self._layout.with_upstream([number]).intersection(down))
