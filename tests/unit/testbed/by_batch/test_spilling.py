@@ -146,13 +146,13 @@ def test_a_thousand_schedules_with_output_that_is_spilled(part):
 
 def test_spilled_output_that_is_spoilt_costs_a_line_and_no_record():
     spoilt = 0
-    for seed in range(20):
+    for seed in range(25):
         spoiling = [Fault(CrashMoment.ANY, 300 + 7 * seed, late=True, spoils=True), Fault(CrashMoment.ANY, 5)]
         limits = replace(LITTLE, retained_bytes=1)
         outcome = simulated("tiny", "passive", seed, faults=spoiling, limits=limits, returns=AWAY).run()
         assert outcome.published == oracle("tiny"), f"seed {seed}"
         spoilt += outcome.fallbacks
-    assert spoilt  # somebody could not read what it was to go back to
+    assert spoilt > 2
 
 
 def test_nothing_is_retained_where_nobody_goes_back_alone():
