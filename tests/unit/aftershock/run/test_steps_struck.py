@@ -12,7 +12,7 @@ from journal.writer import Journal
 from results.runs import store
 from tests.unit.interruptions import Interruption, at_every_change
 
-DOCUMENT = {"name": "mine", "window_s": 30}
+DOCUMENT = {"name": "mine", "window_s": 30, "engine": {"recovery": "query"}}  # the document of a run states this default, too
 
 
 @pytest.fixture(autouse=True)
