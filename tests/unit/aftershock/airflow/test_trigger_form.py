@@ -4,6 +4,7 @@ import jsonschema
 import pytest
 
 from aftershock.airflow import field_help, starting_points, trigger_form
+from aftershock.run import step_times
 from experiments import spec
 from experiments.errors import BadInput
 
@@ -94,7 +95,9 @@ def test_an_own_file_is_on_offer_and_its_path_is_taken_besides(tmp_path, monkeyp
     mine.write_text("# Two workers\n# under rain. More.\nname: rain\nwindow_s: 33\ncluster: {workers: 2}\n")
     choice = trigger_form.fields()["experiment"]
     assert choice["enum"][-2:] == [str(mine), None]
-    assert choice["values_display"][str(mine)] == "mine.yaml (own): Two workers under rain; window 33 s"
+    whole = step_times.whole_s(spec.Experiment(window_s=33)) / 60
+    times = f"about {whole:.0f} min, 33 s of them under faults"
+    assert choice["values_display"][str(mine)] == f"mine.yaml, own ({times}): Two workers under rain"
     assert asked(experiment=str(mine)).name == asked(experiment_file=str(mine)).name == "rain"
     with pytest.raises(BadInput, match=r"experiment_file: '.*' is not usable; allowed: left empty, or experiment left"):
         asked(experiment="soak", experiment_file=str(mine))
@@ -107,11 +110,14 @@ def test_a_file_that_cannot_be_read_does_not_take_the_form_away(tmp_path, monkey
     (starting_points.own_folder() / "folder.yaml").mkdir(parents=True)
     (starting_points.own_folder() / "bytes.yaml").write_bytes(b"# \xff")
     (starting_points.own_folder() / "long.yaml").write_text("# " + "a \033[2Jb" * 99)
+    (starting_points.own_folder() / "wrong.yaml").write_text("window_s: long")
+    (starting_points.own_folder() / "long-sentence.yaml").write_text("# " + "word " * 99)
     folder = starting_points.own_folder()
     shown = trigger_form.fields()["experiment"]["values_display"]
-    assert [shown[str(folder / f"{name}.yaml")] for name in ("folder", "bytes")] == [
-        "folder.yaml (own): cannot be read",
-        "bytes.yaml (own): cannot be read",
+    assert [shown[str(folder / f"{name}.yaml")] for name in ("folder", "bytes", "wrong")] == [
+        "folder.yaml, own: cannot be read",
+        "bytes.yaml, own: cannot be read",
+        "wrong.yaml, own: refused, window_s: 'long' is not usable; allowed: a number",
     ]
     assert all(label.isprintable() and len(label) <= starting_points.LONGEST_LABEL for label in shown.values())
 
