@@ -115,6 +115,7 @@ class SimulatedPartition(Runtime):
 
     @property
     def has_work(self) -> bool:
+        """Whether its worker may give it a turn: it has input, and no output that waits for credit."""
         return not self.unsent and (self.is_source or bool(self.queued))
 
     # What the protocol may ask.
