@@ -47,9 +47,10 @@ def fields() -> dict[str, dict[str, Any]]:
 def document(params: dict[str, Any]) -> dict[str, Any]:
     """The whole experiment that the params name as their start, or else each field's default.
 
-    Raises `BadInput` for a file that is no experiment, and if both params name one that is not the default.
+    Raises `BadInput` for a param that is no text, for a file that is no experiment, and if both params name one that
+    is not the default.
     """
-    example, file = params.get(EXAMPLE), params.get(FILE)
+    example, file = (_text(params, name) for name in (EXAMPLE, FILE))
     if file and example not in (None, DEFAULT):
         raise BadInput(FILE, file, f"left empty, or {EXAMPLE} left at {DEFAULT}: a run starts from one experiment")
     source = str(user_path(file)) if file else example
@@ -60,6 +61,13 @@ def document(params: dict[str, Any]) -> dict[str, Any]:
 def _can_be_offered(path: Path) -> bool:
     """Whether a form can name a file; a pipe is none of them: while somebody writes to it, its reader waits."""
     return not path.is_fifo() and is_plain(str(path)) and str(path).isprintable()
+
+
+def _text(params: dict[str, Any], name: str) -> str | None:
+    value = params.get(name)
+    if not isinstance(value, str | None):
+        raise BadInput(name, value, "a text, or left empty")
+    return value
 
 
 def _label(name: str, path: Path) -> str:
