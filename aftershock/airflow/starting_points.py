@@ -12,7 +12,7 @@ from aftershock.airflow.param_schemas import DRAFT, optional
 from aftershock.run.step_times import whole_s
 from experiments import spec
 from experiments.errors import BadInput
-from experiments.gate import YAML, NotPlain, read_text
+from experiments.gate import YAML, NotPlain, is_plain, read_text
 from experiments.parsing import user_path
 from experiments.wording import on_one_line
 from results.runs.home import home
@@ -29,7 +29,7 @@ def own_folder() -> Path:
 
 def offered() -> dict[str, str]:
     """`{value of the param: what the form shows of it}`: the examples by name, then the user's own files by path."""
-    own = sorted(own_folder().glob("*.yaml"))[:MOST_FILES]
+    own = sorted(path for path in own_folder().glob("*.yaml") if _can_be_offered(path))[:MOST_FILES]
     found = {name: _label(name, spec.EXAMPLES / f"{name}.yaml") for name in spec.available()}
     return found | {str(path): _label(f"{path.name}, own", path) for path in own}
 
@@ -54,6 +54,11 @@ def document(params: dict[str, Any]) -> dict[str, Any]:
     source = str(user_path(file)) if file else example
     experiment = spec.load(source) if source else spec.Experiment()
     return experiment.model_dump(mode="json")
+
+
+def _can_be_offered(path: Path) -> bool:
+    """Whether a form can name a file; a pipe is none of them: while somebody writes to it, its reader waits."""
+    return not path.is_fifo() and is_plain(str(path)) and str(path).isprintable()
 
 
 def _text(params: dict[str, Any], name: str) -> str | None:

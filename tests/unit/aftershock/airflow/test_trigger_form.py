@@ -1,5 +1,7 @@
 """The trigger form: the pydantic models, flattened and folded back without loss."""
 
+import os
+
 import jsonschema
 import pytest
 
@@ -120,6 +122,28 @@ def test_a_file_that_cannot_be_read_does_not_take_the_form_away(tmp_path, monkey
         "wrong.yaml, own: refused, window_s: 'long' is not usable; allowed: a number",
     ]
     assert all(label.isprintable() and len(label) <= starting_points.LONGEST_LABEL for label in shown.values())
+
+
+@pytest.mark.parametrize("number", ["1.2.3", ".", "9" * 500])
+def test_a_window_that_is_no_number_is_told_and_stops_no_dag(tmp_path, monkeypatch, number):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    own = starting_points.own_folder() / "odd.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text(f"# Odd.\nwindow_s: {number}\n")
+    assert trigger_form.fields()["experiment"]["values_display"][str(own)].startswith("odd.yaml, own: refused, ")
+
+
+def test_names_and_files_that_would_stop_the_reading_of_the_dag_are_not_on_offer(tmp_path, monkeypatch):
+    monkeypatch.setenv("AFTERSHOCK_HOME", str(tmp_path))
+    folder = starting_points.own_folder()
+    folder.mkdir(parents=True)
+    (folder / os.fsdecode(b"half-\xff.yaml")).write_text("name: half\n")  # a form cannot say this name
+    (folder / "line\nend.yaml").write_text("name: ends\n")
+    os.mkfifo(folder / "pipe.yaml")
+    writer = os.open(folder / "pipe.yaml", os.O_RDWR)  # while somebody holds it open, who reads it waits
+    found = starting_points.offered()
+    os.close(writer)
+    assert [path for path in found if path.startswith(str(folder))] == []
 
 
 def test_every_field_may_be_empty_and_no_field_shows_a_null():
