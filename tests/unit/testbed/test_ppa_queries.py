@@ -14,8 +14,8 @@ from testbed.operators import END_OF_TIME_NS, Source, sliding
 from testbed.protocols import PROTOCOLS
 from testbed.queries import as_messages
 from testbed.recovery import STRATEGIES
+from testbed.runtime.inputs import feed_of
 from testbed.runtime.job import Job
-from testbed.runtime.sources import feed_of
 from testbed.simulation import CrashMoment, Fault, Simulation
 from testbed.top_100 import COUNTS, TopEntries
 from tests.unit.testbed.ppa_queries import ROADS, SITE, SPREAD, exact, inputs, laid_out, made
