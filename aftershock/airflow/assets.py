@@ -15,6 +15,7 @@ TABLES = (
         "recoveries",
         "partition_recoveries",
         "query_recoveries",
+        "copies",
         "output_logs",
         "checkpoints",
         "partition_checkpoints",

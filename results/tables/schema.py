@@ -15,7 +15,7 @@ from results.tables.columns import FLAG, REAL, SHARE, SIGNED, TEXT, WHOLE, Table
 from results.verdict import Verdict
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
@@ -76,6 +76,19 @@ RUN_TABLES: dict[str, Table] = {
                 "message_overhead",
                 "bytes of messages over their bytes without the protocol's part, before any fault; testbed only",
                 label="Bytes sent / bytes of data",
+            ),
+            may(
+                REAL,
+                "copies_cpu_share",
+                "CPU time of active copies relative to that of processing by their primaries and all others;"
+                " testbed only",
+                label="CPU of copies / of processing",
+            ),
+            may(
+                REAL,
+                "checkpoint_cpu_share",
+                "CPU time of taking and writing checkpoints relative to that of processing; testbed only",
+                label="CPU of checkpoints / of processing",
             ),
             may(REAL, "tentative_accuracy", "share of the exact results of all windows of `tentative`", bounds=SHARE),
             may(
@@ -214,6 +227,21 @@ RUN_TABLES: dict[str, Table] = {
             may(
                 WHOLE, "predicted_ns", "the model has it planned, given which slots came when; null: never, or unknown"
             ),
+        ),
+    ),
+    "copies": Table(
+        "an active copy of a partition of the testbed, once a second, under recovery `partially-active`",
+        (
+            must(WHOLE, "at_ns", "when it was reported"),
+            must(TEXT, "partition", "the partition"),
+            must(TEXT, "host", "the host of the copy"),
+            must(REAL, "seconds", "time since the report before", "s"),
+            must(REAL, "cpu_s", "CPU time of the copy since the report before", label="CPU"),
+            must(WHOLE, "records", "records that it processed in that time; a source: that it emitted", "records"),
+            may(REAL, "primary_cpu_s", "CPU time of the primary in that time, without checkpoints; null if it moved"),
+            may(WHOLE, "primary_records", "records that the primary processed in that time", "records"),
+            must(WHOLE, "input_bytes", "size of the messages that came for the copy; none come for that of a source"),
+            must(WHOLE, "retained_bytes", "size of the output that it keeps in memory"),
         ),
     ),
     "output_logs": Table(

@@ -35,6 +35,7 @@ from spark_jobs.streaming.progress import micro_batches
 from spark_jobs.tables import partial_ledger, rows, testbed_tables
 from spark_jobs.tables.archive import committed_offsets
 from spark_jobs.tables.batches import Batch, batches, chains
+from spark_jobs.tables.copies import CpuShares, copies, cpu_shares
 from spark_jobs.tables.executors import ADDED, registered
 from spark_jobs.tables.latency import latency, seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import Segment, UndisturbedPace, ledger, pace, steady
@@ -191,6 +192,16 @@ class Logs:
         return []
 
     @property
+    def copies(self) -> list[Row]:
+        """What active copies took; nothing, since Spark makes none."""
+        return []
+
+    @property
+    def cpu_shares(self) -> CpuShares:
+        """Which shares of CPU time went into copies and checkpoints; None of a query that does not report it."""
+        return CpuShares()
+
+    @property
     def message_overhead(self) -> float | None:
         """Bytes of the protocol relative to those of data; None of a query without messages of a protocol."""
         return None
@@ -267,6 +278,14 @@ class TestbedLogs(Logs):
     def output_logs(self) -> list[Row]:
         return output_logs(self.query, self.window)
 
+    @property
+    def copies(self) -> list[Row]:
+        return copies(self.query, self.window, host_names(self.raw))
+
+    @property
+    def cpu_shares(self) -> CpuShares:
+        return cpu_shares(self.query, self.window)
+
     @cached_property
     def outages(self) -> list[Outage]:
         """When partitions were lost; in runs that recover in parts the others went on."""
@@ -342,6 +361,7 @@ def build(logs: Logs) -> None:
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
     _write(logs, "partition_recoveries", [each.row() for each in logs.partition_recoveries])
     _write(logs, "query_recoveries", logs.query_recoveries)
+    _write(logs, "copies", logs.copies)
     _write(logs, "output_logs", logs.output_logs)
     _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window, steady(logs.batches, logs.outages)))
     _write(logs, "partition_checkpoints", logs.partition_checkpoints)
@@ -368,6 +388,7 @@ def _run_row(logs: Logs) -> Row:
         message_overhead=logs.message_overhead,
         bracket=rows.bracket(logs.journal("search", SEARCH)),
         moved_s=rows.clock_step_s(logs.journal("machine", MACHINE), logs.window),
+        **vars(logs.cpu_shares),
         **totals(logs.tentative),
     )
 
