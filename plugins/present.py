@@ -29,6 +29,7 @@ DETAILS = (
     *("experiment", "machine", "digest", "workload", "engine", "protocol", "recovery", "trigger", "driver", "workers"),
     *("depth", "seed", "window_s", "checkpoint_interval_s", "failure_rate", "service_rate", "load_rate"),
     *("sustainable_rate", "unsustainable_rate", "search_end", "utilization_by_records", "message_overhead"),
+    *("copies_cpu_share", "checkpoint_cpu_share"),
 )
 NOT_OF_THE_TESTBED = ("trigger",)
 

@@ -16,7 +16,7 @@ from results.tables.testbed import TESTBED_TABLES, RecoveredHow
 from results.verdict import Verdict
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
@@ -68,6 +68,19 @@ RUN_TABLES: dict[str, Table] = {
                 "message_overhead",
                 "bytes of messages over their bytes without the protocol's part, before any fault; testbed only",
                 label="Bytes sent / bytes of data",
+            ),
+            may(
+                REAL,
+                "copies_cpu_share",
+                "CPU time of active copies relative to that of processing by their primaries and all others;"
+                " testbed only",
+                label="CPU of copies / of processing",
+            ),
+            may(
+                REAL,
+                "checkpoint_cpu_share",
+                "CPU time of taking and writing checkpoints relative to that of processing; testbed only",
+                label="CPU of checkpoints / of processing",
             ),
             may(REAL, "tentative_accuracy", "share of the exact results of all windows of `tentative`", bounds=SHARE),
             may(

@@ -67,6 +67,21 @@ TESTBED_TABLES: dict[str, Table] = {
             must(FLAG, "in_window", "it was stored within the window"),
         ),
     ),
+    "copies": Table(
+        "an active copy of a partition of the testbed, once a second, under recovery `partially-active`",
+        (
+            must(WHOLE, "at_ns", "when it was reported"),
+            must(TEXT, "partition", "the partition"),
+            must(TEXT, "host", "the host of the copy"),
+            must(REAL, "seconds", "time since the report before", "s"),
+            must(REAL, "cpu_s", "CPU time of the copy since the report before", label="CPU"),
+            must(WHOLE, "records", "records that it processed in that time; a source: that it emitted", "records"),
+            may(REAL, "primary_cpu_s", "CPU time of the primary in that time, without checkpoints; null if it moved"),
+            may(WHOLE, "primary_records", "records that the primary processed in that time", "records"),
+            must(WHOLE, "input_bytes", "size of the messages that came for the copy; none come for that of a source"),
+            must(WHOLE, "retained_bytes", "size of the output that it keeps in memory"),
+        ),
+    ),
     "output_logs": Table(
         "a report on the output log of a partition of the testbed, twice a second, under protocol `output-log`",
         (

@@ -41,6 +41,7 @@ def build(logs: Logs) -> None:
     _write(logs, "recoveries", [recovery.row(number) for number, recovery in enumerate(followed)])
     _write(logs, "partition_recoveries", [each.row() for each in logs.partition_recoveries])
     _write(logs, "query_recoveries", logs.query_recoveries)
+    _write(logs, "copies", logs.copies)
     _write(logs, "output_logs", logs.output_logs)
     _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window, steady(logs.batches, logs.outages)))
     _write(logs, "partition_checkpoints", logs.partition_checkpoints)
@@ -67,6 +68,7 @@ def _run_row(logs: Logs) -> Row:
         message_overhead=logs.message_overhead,
         bracket=rows.bracket(logs.journal("search", SEARCH)),
         moved_s=rows.clock_step_s(logs.journal("machine", MACHINE), logs.window),
+        **vars(logs.cpu_shares),
         **totals(logs.tentative),
     )
 

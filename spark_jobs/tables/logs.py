@@ -30,6 +30,7 @@ from results.tables.columns import Row
 from spark_jobs.streaming.progress import micro_batches
 from spark_jobs.tables import rows
 from spark_jobs.tables.batches import Batch, batches, chains
+from spark_jobs.tables.copies import CpuShares
 from spark_jobs.tables.executors import ADDED, registered
 from spark_jobs.tables.latency import seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import Segment, UndisturbedPace, ledger, pace, steady
@@ -181,6 +182,16 @@ class Logs:
     def output_logs(self) -> list[Row]:
         """One row for each report on an output log; none, since Spark keeps none."""
         return []
+
+    @property
+    def copies(self) -> list[Row]:
+        """What active copies took; nothing, since Spark makes none."""
+        return []
+
+    @property
+    def cpu_shares(self) -> CpuShares:
+        """Which shares of CPU time went into copies and checkpoints; None of a query that does not report it."""
+        return CpuShares()
 
     @property
     def message_overhead(self) -> float | None:

@@ -12,6 +12,7 @@ from journal.events.testbed import TESTBED
 from results.tables.columns import Row
 from spark_jobs.tables import partial_ledger, testbed_tables
 from spark_jobs.tables.batches import Batch
+from spark_jobs.tables.copies import CpuShares, copies, cpu_shares
 from spark_jobs.tables.latency import seen_at_commit, seen_in_sink
 from spark_jobs.tables.ledger import Segment, UndisturbedPace
 from spark_jobs.tables.logs import Logs
@@ -62,6 +63,16 @@ class TestbedLogs(Logs):
     def output_logs(self) -> list[Row]:
         """One row for each report on an output log in the window."""
         return output_logs(self.query, self.window)
+
+    @property
+    def copies(self) -> list[Row]:
+        """One row for each report on an active copy in the window."""
+        return copies(self.query, self.window, host_names(self.raw))
+
+    @property
+    def cpu_shares(self) -> CpuShares:
+        """Which shares of CPU time went into copies and checkpoints in the window."""
+        return cpu_shares(self.query, self.window)
 
     @cached_property
     def outages(self) -> list[Outage]:
