@@ -165,10 +165,10 @@ class LiveRun:
         if not missing:
             return None
         name = f"{missing[0]}.log"
-        why = self._last_words(missing[0]) or complaint(self.gateway, f"logs/{name}")
+        why = self._exit_reason(missing[0]) or complaint(self.gateway, f"logs/{name}")
         return EnvironmentFailure(f"{missing[0]} on the gateway died ({why})", f"see {name} of the run")
 
-    def _last_words(self, service: str) -> str | None:
+    def _exit_reason(self, service: str) -> str | None:
         """The error that a service wrote to its journal; the first one if it was restarted."""
         return next((failed.error for failed in events(self.journal_path(service), FAILURES)), None)
 

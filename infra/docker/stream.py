@@ -103,7 +103,7 @@ class ExecSession(JsonLines):
         if self._container.status != "running":
             raise EOFError(f"it is {self._container.status}")
 
-    def last_words(self) -> str:
+    def error_output(self) -> str:
         return self._errors.decode(errors="replace")
 
     def close(self) -> None:

@@ -148,7 +148,7 @@ class SshSession(JsonLines):
         line: str = self._lines.readline(LONGEST_LINE)
         return line
 
-    def last_words(self) -> str:
+    def error_output(self) -> str:
         said: bytes = self._channel.recv_stderr(LAST_WORDS) if self._channel.recv_stderr_ready() else b""
         return said.decode(errors="replace")
 

@@ -17,7 +17,7 @@ from testbed.core.control import Go, NotStored, Published, Ready, Stored, Turned
 from testbed.core.progress import Tally
 from testbed.output_log.recorded import COUNTS
 from testbed.runtime import messages
-from testbed.runtime.messages import SLOT, Broken, Cost, Hello, Kept, LastWords, Loaded, Reached, SlotStatus, Stop
+from testbed.runtime.messages import SLOT, Broken, Cost, Hello, Kept, Loaded, Reached, SlotError, SlotStatus, Stop
 from testbed.runtime.secret import RunSecret
 from testbed.runtime.server import Server
 from testbed.runtime.slot import Slot
@@ -53,13 +53,13 @@ STRANGERS = {
     "half a character": plain("Hello", token="\ud800", address=[HERE, 1], task=0, attempt=0),
     "a hundred thousand brackets": block(NO_PARTITION, b"[" * 100_000),
     "the longest block": BLOCK.pack(LONGEST_BLOCK, NO_PARTITION) + bytes(100_000),
-    "last words": told(LastWords("why")) * 20,
+    "an error": told(SlotError("why")) * 20,
     "a request": b"GET / HTTP/1.1\r\nHost: somebody\r\n\r\n",
 }
 GUESTS = {
     "a hundred thousand brackets": block(NO_PARTITION, b"[" * 100_000),
     "a block too long": BLOCK.pack(LONGEST_BLOCK + 1, NO_PARTITION),
-    "half a character": plain("LastWords", error="\ud800"),
+    "half a character": plain("SlotError", error="\ud800"),
     "a status before a hello": told(SlotStatus(1)),
     "a report before a hello": reported(Ready(0, 1)),
     "nonsense": b"\xff" * 100,
