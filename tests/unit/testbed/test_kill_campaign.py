@@ -121,13 +121,13 @@ def test_what_is_lost_doubled_or_wrong_is_seen(tmp_path):
     columns = zip(*exact(job, ends), strict=True)
     rows = pa.RecordBatch.from_arrays([pa.array(each) for each in columns], names=["bidder", "window_start_ns", "bids"])
     outlet, first = Files(tmp_path / "output" / "out.0"), rows.slice(0, 1)
-    outlet.publish(1, [rows.slice(1)])
+    outlet.publish({1: [rows.slice(1)]})
     assert judged(job, ends) == Verdict(rows.num_rows, lost=1, doubled=0, wrong=0)
-    outlet.publish(2, [first])
+    outlet.publish({2: [first]})
     assert judged(job, ends).exact
-    outlet.publish(3, [first])
+    outlet.publish({3: [first]})
     assert judged(job, ends) == Verdict(rows.num_rows, lost=0, doubled=1, wrong=0)
-    outlet.publish(4, [first.set_column(2, "bids", pa.array([0]))])
+    outlet.publish({4: [first.set_column(2, "bids", pa.array([0]))]})
     assert judged(job, ends) == Verdict(rows.num_rows, lost=0, doubled=1, wrong=1)
 
 
