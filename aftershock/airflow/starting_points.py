@@ -47,14 +47,22 @@ def fields() -> dict[str, dict[str, Any]]:
 def document(params: dict[str, Any]) -> dict[str, Any]:
     """The whole experiment that the params name as their start, or else each field's default.
 
-    Raises `BadInput` for a file that is no experiment, and if both params name one that is not the default.
+    Raises `BadInput` for a param that is no text, for a file that is no experiment, and if both params name one that
+    is not the default.
     """
-    example, file = params.get(EXAMPLE), params.get(FILE)
+    example, file = (_text(params, name) for name in (EXAMPLE, FILE))
     if file and example not in (None, DEFAULT):
         raise BadInput(FILE, file, f"left empty, or {EXAMPLE} left at {DEFAULT}: a run starts from one experiment")
     source = str(user_path(file)) if file else example
     experiment = spec.load(source) if source else spec.Experiment()
     return experiment.model_dump(mode="json")
+
+
+def _text(params: dict[str, Any], name: str) -> str | None:
+    value = params.get(name)
+    if not isinstance(value, str | None):
+        raise BadInput(name, value, "a text, or left empty")
+    return value
 
 
 def _label(name: str, path: Path) -> str:

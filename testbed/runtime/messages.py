@@ -34,7 +34,7 @@ class Peers:
     moved      the seats of the partitions that are not in their slot
     copies     the seats of the copies, by partition
     reached    by partition that goes back or is promoted how far it has ever been (`Partition.progress`), as far as
-               that is known
+               that is known; nobody is named at the first start
     """
 
     epoch: int

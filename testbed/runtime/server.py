@@ -54,6 +54,7 @@ from testbed.runtime.waiting_queries import WaitingQueries
 from testbed.runtime.wire import NO_PARTITION, Address, block, turn
 
 PROGRESS_S, TURN_S = 0.5, 0.02
+FIRST_EPOCH = 1  # nobody has been anywhere before
 DRAINING_ROUND_S = 0.25
 MOST_FAILURES = 10
 BROKEN_GRACE_S = 1.0  # a connection breaks when a slot dies, too, which is told apart by the slot's own connection
@@ -300,7 +301,7 @@ class Server:
         restored, promoted = sweep.partitions - sweep.promoted, tuple(sorted(sweep.promoted))
         back = tuple(each.number for each in self._layout.partitions if each.name in restored)
         affected = (each.number for each in self._layout.partitions if each.name in sweep.partitions)
-        reached = self._milestones.reached(affected)
+        reached = self._milestones.reached(affected) if sweep.epoch > FIRST_EPOCH else {}
         named = {self._name(number): {str(c): at for c, at in by.items()} for number, by in reached.items()}
         positions = self._course.sources_at(line)
         self._journal.record(Recovering(sweep.epoch, numbers, positions, tuple(sorted(restored)), promoted, named))
