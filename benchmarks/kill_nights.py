@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -126,6 +127,7 @@ def played(strategy: str, query: str, seed: int, run: Callable[[Case, int], Epis
 def main() -> None:
     """Run episodes until there were enough kills of each strategy, or the time is up, and print the table."""
     given = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the slots of the episode end
     ledger, end_s = Ledger(given.ledger), time.monotonic() + given.hours * 3600
     while time.monotonic() < end_s and (following := ledger.next(given.strategies, given.kills)) is not None:
         ledger.add(played(*following))

@@ -2,7 +2,8 @@
 decoded and in place.
 
 The states are those of `ppa` figure 6's dataflow at 1,000 tuples/s a source, all partitions one after the other, and of
-NexMark's Q3, which remembers persons and auctions. The bound is on CPU time, since other work on the machine is no part of it; the wall clock is printed, too.
+NexMark's Q3, which remembers persons and auctions. The bound is on CPU time, since other work on the machine is no part
+of it; the wall clock is printed, too.
 Run by hand: .venv/bin/pytest -s benchmarks/test_restore_speed.py
 """
 
@@ -67,9 +68,7 @@ def test_restore_without_the_start_of_an_executor(tmp_path, workload, sources, r
         partition.restore(Restore(1, checkpoint, (), 0), objects)
         size += sum(map(len, objects.values()))
     wall_s, cpu_s, size_mb = time.perf_counter() - wall_s, time.process_time() - cpu_s, size / 1e6
-    load = os.getloadavg()[0]
-    print(
-        f"\n{len(line)} partitions, {size_mb:.1f} MB: {cpu_s * 1000:.0f} ms CPU, {wall_s * 1000:.0f} ms, load {load:.0f}"
-    )
+    times = f"{cpu_s * 1000:.0f} ms CPU, {wall_s * 1000:.0f} ms"
+    print(f"\n{len(line)} partitions, {size_mb:.1f} MB: {times}, load {os.getloadavg()[0]:.0f}")
     assert size_mb > LEAST_MB
     assert cpu_s * 10 / size_mb < MOST_S_PER_10_MB
