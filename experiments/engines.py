@@ -31,6 +31,8 @@ ENDPOINT = Spelling(r"^https?://[^\s/@]+$", "http://HOST:PORT or https://HOST, w
 
 
 class EngineName(StrEnum):
+    """What executes the query."""
+
     STRUCTURED_STREAMING = "structured-streaming"
     DATAFLOW = "dataflow"  # the protocol testbed
 

@@ -50,6 +50,7 @@ class GuardedSocket(socket.socket):
     """Accepts this user's connections; another's ends, and counts as an interrupted call, after which one goes on."""
 
     def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection of this user, and its address; raises `OSError` (EINTR) after one of another."""
         connection, address = super().accept()
         if user_of_peer(connection) == os.getuid():
             return connection, address

@@ -61,6 +61,7 @@ class Stage(threading.Thread):
         self.failure: str | None = None
 
     def run(self) -> None:
+        """Run the stage to its end, or note what ended it."""
         document, address, secret = self._given
 
         def serve(task: int, _: Iterable[int]) -> Iterable[int]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.spec import Experiment
-from spark_jobs.tables import build
+from spark_jobs.tables import testbed_logs
 
 DATAFLOW = {"name": "dataflow", "checkpoint_interval_s": 2, "partitions": 4}
 
@@ -18,12 +18,11 @@ def way_of(monkeypatch, query, engine):
         "engine": {**DATAFLOW, **engine},
         "load": {"mode": "rate", "rate": 5000},
     }
-    logs = build.TestbedLogs(None, Path("nowhere"))
-    logs.__dict__.update(experiment=Experiment.model_validate(document), batches=[])
-    monkeypatch.setattr(build, "_raw", lambda logs, name: name)
-    monkeypatch.setattr(build, "_input", lambda logs: "input")
-    monkeypatch.setattr(build, "seen_in_sink", lambda sink: "in the sink")
-    monkeypatch.setattr(build, "seen_at_commit", lambda records, batches: "at the commit")
+    logs = testbed_logs.TestbedLogs(None, Path("nowhere"))
+    logs.__dict__.update(experiment=Experiment.model_validate(document), batches=[], parquet=lambda name: name)
+    monkeypatch.setattr(testbed_logs.TestbedLogs, "input", "input")
+    monkeypatch.setattr(testbed_logs, "seen_in_sink", lambda sink: "in the sink")
+    monkeypatch.setattr(testbed_logs, "seen_at_commit", lambda records, batches: "at the commit")
     return logs.seen()
 
 
