@@ -151,7 +151,7 @@ def test_a_cluster_runs_the_same_twice():
 
 def test_a_cyclic_dataflow_is_refused_by_coordinated():
     from experiments.workloads import ReachabilitySpec
-    from testbed.reachability import reachability
+    from testbed.queries.reachability import reachability
 
     layout = lay_out(reachability(ReachabilitySpec(), 2, Delivery.PLAIN))
     with pytest.raises(BadInput, match="would wait for its own marker"):
