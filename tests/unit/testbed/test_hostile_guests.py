@@ -217,6 +217,7 @@ FULL = SlotStatus(
     loaded=(Loaded(0, 1, 0.1, 100, 0.1),),
     reached=(Reached(0, 1, 5, 100, 0.1),),
     logs={0: LOG},
+    costs={0: COST},
 )
 
 
