@@ -30,8 +30,8 @@ from testbed.recovery import QueryCentric
 from testbed.runtime.cost_reports import CostReports
 from testbed.runtime.course import Course
 from testbed.runtime.entrance import Entrance, Fields
+from testbed.runtime.garbage_collection import GarbageCollector
 from testbed.runtime.guest import Guest
-from testbed.runtime.janitor import Janitor
 from testbed.runtime.job import Job
 from testbed.runtime.measured_costs import MeasuredCosts
 from testbed.runtime.messages import (
@@ -105,7 +105,7 @@ class Server:
         self._coordinator = Coordinator(
             self._layout, job.protocol_class, job.slots, job.spare_lines, strategy, tentative=job.tentative
         )
-        self._janitor = Janitor(job.object_store(), journal)
+        self._garbage = GarbageCollector(job.object_store(), journal)
         self._entrance = Entrance(self.selector, host, SLOT, token, self._on_guest)
         self.address: Address = self._entrance.address
         self._guests: dict[str, Guest] = {}
@@ -157,7 +157,7 @@ class Server:
             guest.link.flush()
             guest.link.close()
         self._entrance.close()
-        self._janitor.close()
+        self._garbage.close()
 
     # What guests do.
 
@@ -292,7 +292,7 @@ class Server:
                     if worker in self._guests:
                         self._guests[worker].link.send(block(partition, encode_message(message)))
                 case Delete(keys):
-                    self._janitor.delete(keys)
+                    self._garbage.delete(keys)
                 case Sweep():
                     self._begin_recovery(effect)
                 case Placed(epoch):
@@ -309,7 +309,7 @@ class Server:
         named = {self._name(number): {str(c): at for c, at in by.items()} for number, by in reached.items()}
         positions = self._course.sources_at(line)
         self._journal.record(Recovering(sweep.epoch, numbers, positions, tuple(sorted(restored)), promoted, named))
-        self._janitor.sweep(sweep)
+        self._garbage.sweep(sweep)
         self._begin_epoch(sweep.epoch, back, reached)
 
     def _begin_epoch(self, epoch: int, back: tuple[int, ...], reached: dict[int, dict[int, int]]) -> None:
