@@ -50,7 +50,7 @@ from testbed.runtime.milestones import Milestones
 from testbed.runtime.missing_input import MissingInput
 from testbed.runtime.source_ends import SourceEnds
 from testbed.runtime.stillness import Stillness
-from testbed.runtime.vetting import Vetting
+from testbed.runtime.validation import MessageValidation
 from testbed.runtime.waiting_queries import WaitingQueries
 from testbed.runtime.wire import NO_PARTITION, Address, block, turn
 
@@ -100,7 +100,7 @@ class Server:
         self.selector = selectors.DefaultSelector()
         self._job, self._journal = job, journal
         self._layout = job.layout()
-        self._vetting = Vetting(self._layout)
+        self._validation = MessageValidation(self._layout)
         strategy = job.brought_back_by()
         self._coordinator = Coordinator(
             self._layout, job.protocol_class, job.slots, job.spare_lines, strategy, tentative=job.tentative
@@ -171,7 +171,7 @@ class Server:
         if partition != NO_PARTITION:
             if guest.hello is None:
                 raise UnknownMessage("a partition's message from somebody who has not said hello")
-            message = self._vetting.report(decode_message(content))
+            message = self._validation.report(decode_message(content))
             if isinstance(message, Stored):
                 is_current = message.epoch == self._coordinator.lives[message.checkpoint.partition]
                 is_progress = self._job.strategy.partial or self._coordinator.phase is Phase.RUNNING
@@ -210,7 +210,7 @@ class Server:
         elif guest.hello is None:
             raise UnknownMessage("a slot's message from somebody who has not said hello")
         elif isinstance(message, SlotStatus):
-            self._vetting.status(message)
+            self._validation.status(message)
             guest.status = message
             self._milestones.note(message)
             if self._measures_costs:
@@ -232,7 +232,7 @@ class Server:
             raise EnvironmentFailure(f"slots fail again and again: {failed.error}", "look at the executors' logs")
 
     def _welcome(self, guest: Guest, hello: Hello) -> None:
-        self._vetting.hello(hello)
+        self._validation.hello(hello)
         if guest.hello is not None:
             raise UnknownMessage("a second hello")
         guest.hello = hello
