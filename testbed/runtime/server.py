@@ -28,7 +28,6 @@ from testbed.core.shapes import UnknownMessage
 from testbed.operators import Sink
 from testbed.recovery import QueryCentric
 from testbed.runtime.cost_reports import CostReports
-from testbed.runtime.course import Course
 from testbed.runtime.entrance import Entrance, Fields
 from testbed.runtime.garbage_collection import GarbageCollector
 from testbed.runtime.guest import Guest
@@ -48,6 +47,7 @@ from testbed.runtime.messages import (
 )
 from testbed.runtime.milestones import Milestones
 from testbed.runtime.missing_input import MissingInput
+from testbed.runtime.run_events import RunEvents
 from testbed.runtime.source_ends import SourceEnds
 from testbed.runtime.stillness import Stillness
 from testbed.runtime.validation import MessageValidation
@@ -112,7 +112,7 @@ class Server:
         self._named = self._failures = 0
         self._broken: dict[Guest, _Break] = {}
         self._stillness = Stillness()
-        self._course = Course(self._layout, self._coordinator, journal, self._tasks)
+        self._run_events = RunEvents(self._layout, self._coordinator, journal, self._tasks)
         self._milestones = Milestones(self._layout, journal)
         self._costs = MeasuredCosts()
         self._cost_reports = CostReports(self._layout, self._guests, journal)
@@ -177,10 +177,10 @@ class Server:
                 is_progress = self._job.strategy.partial or self._coordinator.phase is Phase.RUNNING
                 if is_progress and is_current:
                     self._failures = 0  # what others stored while one failed is no progress if all wait for it
-                self._course.stored(message)
+                self._run_events.stored(message)
             self._missing_input.hear(message)
             self._coordinator.on_message(message)
-            self._course.look()
+            self._run_events.look()
         else:
             self._on_slot_message(guest, decode(content))
 
@@ -288,7 +288,7 @@ class Server:
         for effect in self._coordinator.take_effects():
             match effect:
                 case Order(worker, partition, message):
-                    self._course.order(message)
+                    self._run_events.order(message)
                     if worker in self._guests:
                         self._guests[worker].link.send(block(partition, encode_message(message)))
                 case Delete(keys):
@@ -296,7 +296,7 @@ class Server:
                 case Sweep():
                     self._begin_recovery(effect)
                 case Placed(epoch):
-                    self._course.placed(epoch)
+                    self._run_events.placed(epoch)
                     self._begin_epoch(epoch, (), {})
 
     def _begin_recovery(self, sweep: Sweep) -> None:
@@ -307,7 +307,7 @@ class Server:
         affected = (each.number for each in self._layout.partitions if each.name in sweep.partitions)
         reached = self._milestones.reached(affected) if sweep.epoch > FIRST_EPOCH else {}
         named = {self._name(number): {str(c): at for c, at in by.items()} for number, by in reached.items()}
-        positions = self._course.sources_at(line)
+        positions = self._run_events.sources_at(line)
         self._journal.record(Recovering(sweep.epoch, numbers, positions, tuple(sorted(restored)), promoted, named))
         self._garbage.sweep(sweep)
         self._begin_epoch(sweep.epoch, back, reached)
