@@ -27,8 +27,8 @@ from testbed.core.effects import Delete, Order, Placed, Sweep
 from testbed.core.shapes import UnknownMessage
 from testbed.operators import Sink
 from testbed.recovery import QueryCentric
+from testbed.runtime.admission import Admission, Fields
 from testbed.runtime.cost_reports import CostReports
-from testbed.runtime.entrance import Entrance, Fields
 from testbed.runtime.garbage_collection import GarbageCollector
 from testbed.runtime.guest import Guest
 from testbed.runtime.job import Job
@@ -106,8 +106,8 @@ class Server:
             self._layout, job.protocol_class, job.slots, job.spare_lines, strategy, tentative=job.tentative
         )
         self._garbage = GarbageCollector(job.object_store(), journal)
-        self._entrance = Entrance(self.selector, host, SLOT, token, self._on_guest)
-        self.address: Address = self._entrance.address
+        self._admission = Admission(self.selector, host, SLOT, token, self._on_guest)
+        self.address: Address = self._admission.address
         self._guests: dict[str, Guest] = {}
         self._named = self._failures = 0
         self._broken: dict[Guest, _Break] = {}
@@ -156,7 +156,7 @@ class Server:
             guest.say(Stop())
             guest.link.flush()
             guest.link.close()
-        self._entrance.close()
+        self._admission.close()
         self._garbage.close()
 
     # What guests do.
@@ -243,7 +243,7 @@ class Server:
     # What time brings.
 
     def _on_clock(self, now_s: float) -> None:
-        self._entrance.on_clock(now_s)
+        self._admission.on_clock(now_s)
         self._cost_reports.on_clock(now_s)
         for guest in list(self._guests.values()):
             if now_s - guest.heard_s > self._job.silence_limit_s:
