@@ -147,7 +147,7 @@ class Admission:
             self._on_guest(connection, numbers)
 
     def _drop(self, pending: _PendingConnection) -> None:
-        """A greeting may have come that nobody has looked at: whoever waited for long at the door gives it at once."""
+        """A greeting may have come that nobody has looked at: a connection that waited gives it at once."""
         self.read(pending)
         if pending in self._pending:
             self.leave(pending).close()
