@@ -17,6 +17,7 @@ TABLES = (
         "query_recoveries",
         "output_logs",
         "checkpoints",
+        "spark_tasks",
         "partition_checkpoints",
         "ledger",
     ),

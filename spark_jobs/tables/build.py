@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from chaos.fault_plan import PLAN_FILE, FaultPlan
 from experiments.engines import EngineName, TriggerMode
 from experiments.plain_files import RefusedFile, open_below
+from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment, LoadMode
 from experiments.workload_base import INPUT
 from journal.codec import EventT, Vocabulary
@@ -45,6 +46,7 @@ from spark_jobs.tables.partition_recoveries import PartitionRecovery, partition_
 from spark_jobs.tables.quality import closed, committed_until_ms, quality
 from spark_jobs.tables.query_recoveries import query_recoveries
 from spark_jobs.tables.recoveries import MeasuredRecovery, by_batches, recoveries
+from spark_jobs.tables.spark_tasks import ENDED, STARTED, spark_tasks
 from spark_jobs.tables.tentative import WINDOW, tentative, totals
 
 EVENTS = "spark-events"  # of raw
@@ -170,6 +172,15 @@ class Logs:
     def follow(self, outage: Outage) -> MeasuredRecovery:
         """How an outage went on."""
         return by_batches(outage, self.batches, self.segments, self.pace)
+
+    @property
+    def spark_tasks(self) -> list[Row]:
+        """One row for each task; in other modes than `task` the whole batch is done again, whoever did its tasks."""
+        if self.experiment.engine.recovery_run is not RecoveryMode.TASK:
+            return []
+        reported = next(micro_batches(self.query), None)
+        events = self._spark_events({STARTED, ENDED})
+        return spark_tasks(events, reported.id, host_names(self.raw)) if reported else []
 
     @property
     def partition_checkpoints(self) -> list[Row]:
@@ -344,6 +355,7 @@ def build(logs: Logs) -> None:
     _write(logs, "query_recoveries", logs.query_recoveries)
     _write(logs, "output_logs", logs.output_logs)
     _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window, steady(logs.batches, logs.outages)))
+    _write(logs, "spark_tasks", logs.spark_tasks)
     _write(logs, "partition_checkpoints", logs.partition_checkpoints)
     _write(logs, "ledger", rows.ledger(logs.segments))
     _write(logs, "throughput", rows.throughput(logs.batches, logs.schedule, logs.window))

@@ -18,6 +18,7 @@ from results.checks.check import (
     is_tentative,
     keeps_output_log,
     recovers_by_query,
+    recovers_by_task,
     searches,
     takes_checkpoints,
 )
@@ -39,6 +40,7 @@ HAVE_THE_TABLE = {"quality": has_oracle, "tentative": is_tentative, "probes": se
 HAVE_THE_TABLE |= dict.fromkeys(("partition_checkpoints", "partition_recoveries"), is_dataflow)
 HAVE_THE_TABLE["query_recoveries"] = recovers_by_query
 HAVE_THE_TABLE["output_logs"] = keeps_output_log
+HAVE_THE_TABLE["spark_tasks"] = recovers_by_task
 NEEDED_FOR = {
     **dict.fromkeys(("faults", "fault_fit"), has_faults),
     "partition_checkpoints": takes_checkpoints,
@@ -46,6 +48,7 @@ NEEDED_FOR = {
     "tentative": is_tentative,
     "quality": has_oracle,
     "output_logs": keeps_output_log,
+    "spark_tasks": recovers_by_task,
 }
 
 
