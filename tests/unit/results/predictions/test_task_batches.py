@@ -244,10 +244,18 @@ def test_the_cold_executor_of_a_fault_is_that_of_others(monkeypatch):
     assert (other == 100.0).any()
 
 
-def test_a_run_whose_faults_all_stop_the_query_needs_no_tasks(monkeypatch):
+def test_a_run_whose_faults_all_stop_the_query_needs_no_tasks():
     """A kill of the driver does, in mode task, too."""
+    run = without(simulated(0), "faults", kind="driver-kill")
+    tables = {name: table for name, table in run.tables.items() if name != "spark_tasks"}
+    whole = MeasuredProcess(replace(run, tables=tables), EXPERIMENT)
+    assert replay_run(whole).timed.lost_s.shape[1] == len(whole.strikes)
+
+
+def test_a_fault_strikes_each_of_its_hosts():
     run = simulated(0)
-    monkeypatch.setattr(replays, "task_batches", None)
-    with pytest.raises((Unreplayable, TypeError)) as refusal:
-        apart(without(run, "faults", kind="driver-kill"))
-    assert "spark_tasks" not in str(refusal.value)
+    targets = ["worker-3,worker-1", *run.tables["faults"]["targets"][1:]]
+    process = MeasuredProcess(without(run, "faults", targets=targets), EXPERIMENT)
+    strikes = task_batches._strikes(process, process, np.random.default_rng(1), 5)
+    assert strikes[0].hosts.tolist() == [True, False, True]
+    assert [each.hosts.sum() for each in strikes[1:]] == [1] * (len(strikes) - 1)
