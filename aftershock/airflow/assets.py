@@ -13,16 +13,15 @@ TABLES = (
         "faults",
         "fault_fit",
         "recoveries",
-        "partition_recoveries",
-        "query_recoveries",
-        "output_logs",
         "checkpoints",
         "spark_tasks",
-        "partition_checkpoints",
         "ledger",
+        "latency",
+        "throughput",
+        "hosts",
     ),
-    *("latency", "throughput", "hosts", "tentative", "quality", "predictions"),
-    *("replayed_recoveries", "useful_time", "verdicts"),
+    *("partition_recoveries", "query_recoveries", "partition_checkpoints", "copies", "output_logs", "tentative"),
+    *("quality", "predictions", "replayed_recoveries", "useful_time", "verdicts"),
 )
 RUNS = "runs"  # in the extra of an event: the ids of the runs that have the table
 RESULT_TABLES = {

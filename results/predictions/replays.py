@@ -87,7 +87,7 @@ def _as_they_went(struck: MeasuredProcess) -> Faults:
     """The faults that struck, with the recoveries as long as they were.
 
     If a fault cut off the first batch after a recovery, the system was never at its usual pace: the warm-up lasts on.
-    In mode task the system goes on at once, with hosts that are absent.
+    In mode task the system goes on at once, with hosts that are down.
     """
     ends = {strike.fault: outage for outage in struck.outages for strike in struck.strikes_in(outage)}
     columns = []

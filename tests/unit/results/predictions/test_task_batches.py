@@ -15,7 +15,7 @@ import pytest
 from benchmarks.check_power import START_NS, Simulated
 from experiments.spec import Experiment
 from models.replay.task_batches import Strike, TaskBatches
-from results.predictions import replays, task_batches
+from results.predictions import task_batches
 from results.predictions.process import MeasuredProcess, Unreplayable
 from results.predictions.replays import replay_run
 from spark_jobs.tables import ledger, rows
