@@ -11,6 +11,7 @@ from results.checks.check import Check
 from results.checks.subjects import (
     faults,
     ledger,
+    output_log_targets,
     output_logs,
     quality,
     query_recoveries,
@@ -24,7 +25,7 @@ from results.checks.subjects import (
 
 SUBJECTS = (
     *(tables, replay, ledger, faults, quality, tentative, utilization),
-    *(restores, query_recoveries, output_logs, sustainable),
+    *(restores, query_recoveries, output_logs, output_log_targets, sustainable),
 )
 CHECKS: tuple[Check, ...] = tuple(check for subject in SUBJECTS for check in subject.CHECKS)
 
