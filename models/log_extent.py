@@ -3,8 +3,9 @@
 Records are spread evenly over many items, so those of one item are a Poisson process, and a window of W records stays
 open until W - 1 others have come: for a time with a gamma distribution. One record in W opens a window and one closes
 it, so the windows older than a are Poisson, with mean N(a) = (1 / W) times the integral of P(duration > s) from a on.
-The oldest is not older than a with probability exp(-N(a)), and the log has 2 / W entries for each record since it opened.
-The derivation is ours; the paper states only that about 500,000 entries are the longest extent for 100,000 items, W = 10.
+The oldest is not older than a with probability exp(-N(a)), and the log has 2 / W entries for each record since then.
+
+The derivation is ours. The paper has only a measured value: about 500,000 entries for 100,000 items and W = 10.
 """
 
 from __future__ import annotations

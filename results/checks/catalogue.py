@@ -9,6 +9,7 @@ from __future__ import annotations
 from experiments.spec import Experiment
 from results.checks.check import Check
 from results.checks.subjects import (
+    copies,
     faults,
     ledger,
     output_log_targets,
@@ -25,7 +26,7 @@ from results.checks.subjects import (
 
 SUBJECTS = (
     *(tables, replay, ledger, faults, quality, tentative, utilization),
-    *(restores, query_recoveries, output_logs, output_log_targets, sustainable),
+    *(restores, query_recoveries, output_logs, output_log_targets, copies, sustainable),
 )
 CHECKS: tuple[Check, ...] = tuple(check for subject in SUBJECTS for check in subject.CHECKS)
 

@@ -21,16 +21,21 @@ def test_the_paper_s_longest_extent_lies_within_it():
     assert extent(K, W, 0.01) < 463_000 < 591_000 < extent(K, W, 0.999)
 
 
+def oldest_age(random, items, size):
+    """In records, of one drawn stream that began long ago."""
+    length = 60 * items
+    arrivals = np.sort(random.uniform(0, length, random.poisson(length)))
+    of_item = random.integers(0, items, len(arrivals))
+    by_item = [arrivals[of_item == item] for item in range(items)]
+    return length - min(mine[len(mine) - len(mine) % size] for mine in by_item if len(mine) % size)
+
+
 def test_windows_that_are_drawn_have_the_age_of_the_model():
     random, items, size = np.random.default_rng(5), 500, 4
-    oldest = []
-    for _ in range(300):
-        arrivals = np.sort(random.uniform(0, 60 * items, random.poisson(60 * items)))
-        of_item = random.integers(0, items, len(arrivals))
-        opened = [mine[len(mine) - len(mine) % size] for item in range(items) if len(mine := arrivals[of_item == item]) % size]
-        oldest.append(60 * items - min(opened))
+    oldest = np.array([oldest_age(random, items, size) for _ in range(300)])
     for probability in (0.1, 0.5, 0.9):
-        assert np.mean(np.array(oldest) <= oldest_window(items, size, probability)) == pytest.approx(probability, abs=0.06)
+        share = np.mean(oldest <= oldest_window(items, size, probability))
+        assert share == pytest.approx(probability, abs=0.06)
 
 
 def test_no_window_may_be_open():

@@ -1,4 +1,4 @@
-"""Extent and replay against targets and model, on made-up reports; the errors that the checks must notice are in them."""
+"""Extent and replay against targets and model, on made-up reports with the errors that the checks must notice."""
 
 import pandas as pd
 import pytest
