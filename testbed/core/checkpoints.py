@@ -27,6 +27,7 @@ class Checkpoint:
     position         of a source: where it reads on
     replays_from     the number of the checkpoint at whose border its input has to begin again, if that is an earlier
                      one than its own (`testbed.output_log`)
+    lost             whether its state can't be read any more: where it is remains known
     """
 
     partition: int
@@ -40,6 +41,7 @@ class Checkpoint:
     forced: bool = False
     position: int = 0
     replays_from: int | None = None
+    lost: bool = False
 
     @property
     def input_from(self) -> int:

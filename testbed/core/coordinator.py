@@ -75,7 +75,7 @@ class Coordinator:
         if tentative and (why := self._strategy.why_not_tentative()) is not None:
             raise BadInput("tentative", tentative, why)
         self.epoch, self.lives = 0, [0] * len(layout.partitions)
-        self.history = History(layout, protocol.find_line, spare_lines, protocol.by_batch)
+        self.history = History(layout, protocol.find_line, spare_lines, protocol.by_batch, protocol.begins_anew)
         self.placement = Placement(layout.partitions, slots)
         self._layout, self._protocol = layout, protocol
         self._effects: list[CoordinatorEffect] = []

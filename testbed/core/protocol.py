@@ -55,6 +55,8 @@ class Protocol(ABC):
     in_rounds        whether the coordinator starts rounds
     by_batch         whether partitions work batch by batch (`core.by_batch`): content decides what has which number
     keeps_log        whether operators whose state has parts keep an output log (`testbed.output_log`)
+    begins_anew      whether a partition of which no checkpoint can be read begins anew, with all that make its input,
+                     while the others go on from the line: `find_line` must not choose a checkpoint that is lost
     """
 
     name: ClassVar[str]
@@ -63,6 +65,7 @@ class Protocol(ABC):
     in_rounds: ClassVar[bool] = False
     by_batch: ClassVar[bool] = False
     keeps_log: ClassVar[bool] = False
+    begins_anew: ClassVar[bool] = False
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime

@@ -116,7 +116,7 @@ class Simulation:
         self._schemas = [channel.schema for channel in layout.channels]
         self.network = Network(layout, protocol.by_batch, self._random)
         self._lost: deque[str] = deque()
-        self._spoiling = self._falls_back = False
+        self._spoiling = self._ruining = self._falls_back = False
         self._fallback_epoch = 0
         self.workers: list[Worker] = []
         self._isolated: list[Worker] = []
@@ -273,6 +273,7 @@ class Simulation:
             self.network.lose_sent(worker.partitions)
             self._lost.append(worker.name)
         self._spoiling |= fault.spoils
+        self._ruining |= fault.ruins
         if fault.late:
             self._away += 1
         else:
@@ -355,7 +356,9 @@ class Simulation:
                     self._storage.delete(filter(effect.takes, self.store.keys()))
                     if self._spoiling:
                         needed = self.coordinator.history.needed_by_stable()
-                        self._spoiling = not spoil(self.store, needed, self._random)
+                        self._spoiling = not spoil(self.store, set(self.store.keys()) - needed, self._random)
+                    if self._ruining:
+                        self._ruining = not spoil(self.store, self.coordinator.history.needed_by_stable(), self._random)
 
     # Looking around.
 
