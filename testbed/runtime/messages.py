@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from testbed.core.shapes import decode_as
-from testbed.runtime.entrance import Greeting
+from testbed.runtime.admission import Greeting
 from testbed.runtime.stillness import Counts
 from testbed.runtime.wire import Address
 

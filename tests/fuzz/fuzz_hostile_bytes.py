@@ -15,7 +15,7 @@ from testbed.core.control import decode_message, encode_message
 from testbed.core.frames import CHECKSUM, HEADER, CorruptFrame, FrameReader, decode_log, encode, log_parts
 from testbed.core.shapes import UnknownMessage
 from testbed.runtime import messages
-from testbed.runtime.entrance import Greeting
+from testbed.runtime.admission import Greeting
 from testbed.runtime.messages import Broken, Count, Drain, Hello, Kept, Peers, SlotError, SlotStatus, Stop
 from testbed.runtime.stillness import Counts
 from testbed.runtime.wire import BlockReader, WireError, block

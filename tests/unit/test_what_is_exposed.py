@@ -24,7 +24,7 @@ WHO_LISTENS = {
     "aftershock/airflow/serve.py": "tries whether a port is free",
     "infra/processes.py": "tries whether a port is free",
     "infra/strikes/datagrams.py": "counts datagrams with a word that was drawn, and answers nothing",
-    "testbed/runtime/entrance.py": "a greeting with the run's secret comes first",
+    "testbed/runtime/admission.py": "a greeting with the run's secret comes first",
     "testbed/runtime/wire.py": "chooses the address from which it connects",
     "testbed/scaling/measure.py": "takes its own connection alone",
 }

@@ -193,7 +193,7 @@ def test_two_reports_at_once_are_taken(tmp_path):
 
 
 def test_who_says_nothing_is_cut_off(run, monkeypatch):
-    monkeypatch.setattr("testbed.runtime.entrance.GREETING_LIMIT_S", 0.05)
+    monkeypatch.setattr("testbed.runtime.admission.GREETING_LIMIT_S", 0.05)
     run.survives(GREETING[:-1])
     run.takes_slots()
 
@@ -289,7 +289,7 @@ def test_no_message_ends_the_server(tmp_path, changes):
 def busy(monkeypatch, tmp_path):
     """A run with slots as a Spark task runs them, but in threads, and strangers at every door."""
     monkeypatch.setenv("SPARK_LOCAL_IP", HERE)
-    monkeypatch.setattr("testbed.runtime.entrance.GREETING_LIMIT_S", 0.5)
+    monkeypatch.setattr("testbed.runtime.admission.GREETING_LIMIT_S", 0.5)
     endless = replace(JOB.input, events=None, start_ns=time.time_ns())  # else it may end before all are cut off
     run = Run(
         tmp_path,
