@@ -100,6 +100,13 @@ class Protocol(ABC):
         """A control frame has come to the head of its channel."""
         return
 
+    def on_end(self, checkpoint: int | None) -> None:
+        """By batches: all input has been processed, but not yet that it has ended.
+
+        checkpoint   the number for a checkpoint that is taken now: that of the next border at which one is due
+        """
+        return
+
     def on_border(self, checkpoint: int | None) -> None:
         """A batch has ended; `checkpoint` is the number of the one that is due at this border, if one is."""
         return

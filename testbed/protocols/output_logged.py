@@ -35,6 +35,9 @@ class OutputLogged(BatchAligned):
             allowed = "batch-aligned: no operator has a state in parts, so there is nothing to log"
             raise BadInput(f"protocol of {layout.name}", cls.name, allowed)
 
+    def on_end(self, checkpoint: int | None) -> None:
+        """The log of a window is not complete before the end is processed: the line stays where it is."""
+
     @staticmethod
     def find_line(taken: Taken, channels: Sequence[Channel]) -> Line:
         """The checkpoints of the last border that all have stored. But if a receiver needs output of a partition from
