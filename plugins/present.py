@@ -14,7 +14,8 @@ from results.damage import Damaged
 from results.runs.store import Run
 from results.summary.index import IndexRow
 from results.tables.columns import MOMENT
-from results.tables.schema import COMPARISON_TABLES, RUN_TABLES
+from results.tables.comparison import COMPARISON_TABLES
+from results.tables.schema import RUN_TABLES
 from results.verdict import WORST_FIRST, Verdict
 from results.views import recommended as views
 from results.views.causes import UNUSABLE, Cause, parts_from_model, seconds_of

@@ -26,7 +26,8 @@ from results.checks.evidence import PYTHON_TYPES, Evidence
 from results.checks.rules import NotEnough, Rule, between, in_set, pairs_equal, present
 from results.summary.findings import FAILURE_CLASSES, took_effect
 from results.tables.columns import SIGNED
-from results.tables.schema import LEDGER_CLASSES, RUN_TABLES, TABLES, FaultOutcome, RecoveredHow
+from results.tables.schema import LEDGER_CLASSES, RUN_TABLES, TABLES, FaultOutcome
+from results.tables.testbed import RecoveredHow
 
 JUDGED_TABLES = tuple(table for table in TABLES if table != "verdicts")
 HELD_AGAINST_OTHERS = (
