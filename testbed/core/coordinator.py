@@ -149,6 +149,14 @@ class Coordinator:
         self._restore_what_can_be()
         self._make_copies()
 
+    def adapt(self, wanted: frozenset[int]) -> None:
+        """From now on these partitions shall have a copy, and no others: what is not wanted any more is closed down,
+        what is new is made from the line once everybody is up. No primary notices anything but its receivers' copies.
+        """
+        self.copies.wanted = wanted
+        self._copying.drop(self.copies.of.keys() - wanted)
+        self._make_copies()
+
     def on_round_due(self) -> None:
         """The interval of coordinated checkpoints is over. A round waits for the reports on the one before."""
         if self.phase is Phase.RUNNING and self._protocol.in_rounds and not self._unreported:
