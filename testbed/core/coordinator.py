@@ -150,8 +150,10 @@ class Coordinator:
         self._make_copies()
 
     def adapt(self, wanted: frozenset[int]) -> None:
-        """From now on these partitions shall have a copy, and no others: what is not wanted any more is closed down,
-        what is new is made from the line once everybody is up. No primary notices anything but its receivers' copies.
+        """From now on these partitions shall have a copy, and no others.
+
+        What is not wanted any more is closed down; what is new is made from the line once everybody is up. No primary
+        begins a new life for it.
         """
         self.copies.wanted = wanted
         self._copying.drop(self.copies.of.keys() - wanted)
