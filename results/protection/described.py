@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,6 +22,7 @@ from results.summary.findings import engine_and_mode
 from results.summary.index import IndexRow
 
 KEY_DIGITS = 12
+MOST_KNOWN = 5000  # experiments that are kept in memory
 EngineFields = tuple[tuple[str, Any], ...]
 HOW_OFTEN = {"rate", "law", "shape", "at", "cause"}  # a fault strikes; all else says what it does
 
@@ -55,8 +58,9 @@ class Described:
 
 def described(row: IndexRow) -> Described | None:
     """None for a run of which it is not known what or where it ran: it is of no setting."""
+    path = store.published(row.run_id).experiment_path
     try:
-        experiment = spec.validate(store.read_json(store.published(row.run_id).experiment_path))
+        experiment = _experiment(path, path.stat().st_mtime_ns)
     except (AftershockError, Damaged, OSError):
         return None
     if row.machine is None:
@@ -65,6 +69,12 @@ def described(row: IndexRow) -> Described | None:
     fields = tuple(sorted(engine.model_dump(mode="json").items()))
     of = experiment.load.mode, engine.recovers_in_parts, fields, _label(row, experiment), _failures(experiment)
     return Described(row, _setting(row.machine, experiment), *of)
+
+
+@lru_cache(MOST_KNOWN)
+def _experiment(path: Path, written_ns: int) -> Experiment:
+    """Runs do not change, unless they are replaced; to validate a thousand experiments takes a page too long."""
+    return spec.validate(store.read_json(path))
 
 
 def _setting(machine: str, experiment: Experiment) -> Setting:

@@ -134,38 +134,54 @@ class Matrix:
         }
 
 
-def matrices(rows: Iterable[IndexRow], workload: str | None = None) -> list[Matrix]:
-    """Of finished runs, newest first; those with the most protections come first.
+@dataclass(frozen=True)
+class Group:
+    """The runs of one matrix, of which nothing but what was asked of them is read yet."""
 
-    A workload is the first word of its setting's, such as `nexmark`, or all of them.
-    """
+    setting: Setting
+    failures: str | None
+    runs: tuple[Described, ...]
+
+    @property
+    def protections(self) -> int:
+        """How many there are, if some run of each counts."""
+        return len({run.engine for run in self.runs})
+
+    def matrix(self) -> Matrix:
+        """Read the runs, which takes some tens of milliseconds each."""
+        left_out, kept = Counter[LeftOut](), defaultdict[EngineFields, list[MeasuredRun]](list)
+        labels: dict[EngineFields, str] = {}
+        for run in self.runs:
+            found = _read(run, len(kept[run.engine]))
+            if isinstance(found, LeftOut):
+                left_out[found] += 1
+            else:
+                kept[run.engine].append(found)
+                labels[run.engine] = run.label
+        named = _told_apart(labels)
+        protections = (Protection(named[each], tuple(kept[each])) for each in sorted(named, key=named.__getitem__))
+        return Matrix(self.setting, self.failures, self.runs[0].load, tuple(protections), dict(left_out))
+
+
+def matrices(rows: Iterable[IndexRow], workload: str | None = None) -> list[Matrix]:
+    """Of finished runs, newest first; those with the most protections come first."""
+    return [group.matrix() for group in groups(rows, workload)]
+
+
+def groups(rows: Iterable[IndexRow], workload: str | None = None) -> list[Group]:
+    """The runs of each matrix; a workload is the first word of its setting's, such as `nexmark`, or all of them."""
     settings = defaultdict[Setting, list[Described]](list)
     for row in rows:
         found = described(row)
         if found and workload in (None, found.setting.workload, found.setting.workload.split()[0]):
             settings[found.setting].append(found)
-    found = [matrix for setting, runs in settings.items() for matrix in _of_setting(setting, runs)]
-    return sorted(found, key=lambda each: -len(each.protections))
+    found = [group for setting, runs in settings.items() for group in _of_setting(setting, runs)]
+    return sorted(found, key=lambda each: -each.protections)
 
 
-def _of_setting(setting: Setting, runs: Sequence[Described]) -> list[Matrix]:
+def _of_setting(setting: Setting, runs: Sequence[Described]) -> list[Group]:
     kinds = list(dict.fromkeys(run.failures for run in runs if run.failures is not None)) or [None]
-    return [_matrix(setting, kind, [run for run in runs if run.failures in (None, kind)]) for kind in kinds]
-
-
-def _matrix(setting: Setting, failures: str | None, runs: Sequence[Described]) -> Matrix:
-    left_out, kept = Counter[LeftOut](), defaultdict[EngineFields, list[MeasuredRun]](list)
-    labels: dict[EngineFields, str] = {}
-    for run in runs:
-        found = _read(run, len(kept[run.engine]))
-        if isinstance(found, LeftOut):
-            left_out[found] += 1
-        else:
-            kept[run.engine].append(found)
-            labels[run.engine] = run.label
-    named = _told_apart(labels)
-    found_all = tuple(Protection(named[engine], tuple(kept[engine])) for engine in sorted(named, key=named.__getitem__))
-    return Matrix(setting, failures, runs[0].load, found_all, dict(left_out))
+    return [Group(setting, kind, tuple(run for run in runs if run.failures in (None, kind))) for kind in kinds]
 
 
 def _read(run: Described, already: int) -> MeasuredRun | LeftOut:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from experiments.wording import on_one_line, significant
 from results.protection.contest import Win
 from results.protection.estimates import Estimate
-from results.protection.matrix import Matrix, Protection
+from results.protection.matrix import Group, Matrix, Protection
 
 WIDTH, NAMES, CELL = 92, 30, 19
 HOUR_S = 3600.0
@@ -57,7 +57,7 @@ def cell(column: Column, estimate: Estimate | None) -> Cell:
     return Cell(value, f"{low} to {high}")
 
 
-def title(matrix: Matrix) -> str:
+def title(matrix: Matrix | Group) -> str:
     """What the protections have in common."""
     at = matrix.setting
     return f"{at.workload}, {at.cluster}, load {at.load}, failures: {matrix.failures or 'none'}"

@@ -186,7 +186,8 @@ def test_of_a_search_the_rate_that_was_found_counts():
 @pytest.mark.parametrize(("mode", "cost_s"), [({"mode": "saturating"}, 13.0), ({"mode": "rate", "rate": 3000}, 10.0)])
 def test_partitions_that_wait_for_lost_ones_cost_too_where_input_never_lacks(mode, cost_s):
     engine = DATAFLOW | {"protocol": "coordinated", "recovery": "passive"}
-    fast("one", engine=engine, idle_s=6.0, fields={"load": mode, "faults": KILLS})
+    bids = {"workload": {"name": "nexmark", "query": "q12"}}
+    fast("one", engine=engine, idle_s=6.0, fields=bids | {"load": mode, "faults": KILLS})
     (one,) = found()
     assert values(one, "cost_s") == pytest.approx([cost_s])
 
