@@ -67,7 +67,7 @@ class Protection:
         """By name of the column; None of what no run measured."""
         quiet = [run for run in self.runs if not run.fault_costs_s]
         struck = [run for run in self.runs if run.fault_costs_s]
-        values = {
+        values: dict[str, list[float | None]] = {
             "rate": [run.rate for run in self.runs],
             "checkpoint_share": [run.checkpoint_share for run in self.runs],
             "cost_s": [cost_s for run in struck for cost_s in run.fault_costs_s],
@@ -172,15 +172,16 @@ def groups(rows: Iterable[IndexRow], workload: str | None = None) -> list[Group]
     """The runs of each matrix; a workload is the first word of its setting's, such as `nexmark`, or all of them."""
     settings = defaultdict[Setting, list[Described]](list)
     for row in rows:
-        found = described(row)
-        if found and workload in (None, found.setting.workload, found.setting.workload.split()[0]):
-            settings[found.setting].append(found)
+        run = described(row)
+        if run and workload in (None, run.setting.workload, run.setting.workload.split()[0]):
+            settings[run.setting].append(run)
     found = [group for setting, runs in settings.items() for group in _of_setting(setting, runs)]
     return sorted(found, key=lambda each: -each.protections)
 
 
 def _of_setting(setting: Setting, runs: Sequence[Described]) -> list[Group]:
-    kinds = list(dict.fromkeys(run.failures for run in runs if run.failures is not None)) or [None]
+    kinds: list[str | None] = list(dict.fromkeys(run.failures for run in runs if run.failures is not None))
+    kinds = kinds or [None]
     return [Group(setting, kind, tuple(run for run in runs if run.failures in (None, kind))) for kind in kinds]
 
 

@@ -37,17 +37,17 @@ def test_the_same_values_give_the_same_draws_and_those_of_two_means_are_independ
     assert abs(np.corrcoef(first, other)[0, 1]) < 0.1
 
 
-def covered(count: int, samples: int = 400) -> float:
+def covered(count: int, samples: int = 1000) -> float:
     """In which share of samples the interval holds the true mean."""
     drawn = np.random.default_rng(7).normal(50.0, 5.0, (samples, count)).tolist()
     limits = [mean(sample, str(number)).limits for number, sample in enumerate(drawn)]
     return float(np.mean([low <= 50.0 <= high for low, high in limits]))
 
 
-@pytest.mark.parametrize("count", [4, 8])
+@pytest.mark.parametrize("count", [3, 6])
 def test_the_interval_of_few_values_holds_the_true_mean_as_often_as_it_says(count, monkeypatch):
     monkeypatch.setattr(estimates, "DRAWS", 500)
-    assert 0.92 <= covered(count) <= 0.98
+    assert 0.92 <= covered(count) <= 0.97
 
 
 def test_a_plain_bootstrap_of_few_values_does_not(monkeypatch):

@@ -12,7 +12,7 @@ from results.runs import store
 from results.summary import index
 from tests.unit.results.protection.runs import KILLS, QUERY, TASK, write_run
 
-DATAFLOW = {"name": "dataflow", "partitions": 3}
+IN_PARTS = {"name": "dataflow", "protocol": "batch-aligned", "recovery": "passive"}
 
 
 def fast(run_id: str, **options: Any) -> None:
@@ -185,9 +185,8 @@ def test_of_a_search_the_rate_that_was_found_counts():
 
 @pytest.mark.parametrize(("mode", "cost_s"), [({"mode": "saturating"}, 13.0), ({"mode": "rate", "rate": 3000}, 10.0)])
 def test_partitions_that_wait_for_lost_ones_cost_too_where_input_never_lacks(mode, cost_s):
-    engine = DATAFLOW | {"protocol": "coordinated", "recovery": "passive"}
     bids = {"workload": {"name": "nexmark", "query": "q12"}}
-    fast("one", engine=engine, idle_s=6.0, fields=bids | {"load": mode, "faults": KILLS})
+    fast("one", engine=IN_PARTS, idle_s=6.0, fields=bids | {"load": mode, "faults": KILLS})
     (one,) = found()
     assert values(one, "cost_s") == pytest.approx([cost_s])
 
