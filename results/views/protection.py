@@ -102,7 +102,8 @@ def _lines(matrix: Matrix) -> list[str]:
     found = [*textwrap.wrap(on_one_line(title(matrix)), WIDTH), f"on {on_one_line(matrix.setting.machine)}"]
     for number, each in enumerate(matrix.protections, 1):
         struck = f"{significant(HOUR_S * each.failure_rate)} failures per hour"
-        found.append(f"{number:>3}  {each.label}: {len(each.runs)} runs, {each.faults} faults, {struck}")
+        text = f"{number:>3}  {each.label}: {len(each.runs)} runs, {each.faults} faults, {struck}"
+        found += textwrap.wrap(text, WIDTH, subsequent_indent=" " * 5)
     found.append(" " * NAMES + "".join(f"{number:>{CELL}}" for number in range(1, len(matrix.protections) + 1)))
     for column in COLUMNS:
         cells = [cell(column, each.estimates[column.name]) for each in matrix.protections]
