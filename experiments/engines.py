@@ -253,6 +253,11 @@ class EngineSpec(Spec):
         return self.works_in_batches or not never
 
     @property
+    def puts_out_by_batch(self) -> bool:
+        """Whether output is out for good batch by batch of the testbed, whenever checkpoints are taken."""
+        return not self.works_in_batches and self.protocol_run in BY_BATCH
+
+    @property
     def puts_out_once(self) -> bool:
         """Whether a failure duplicates no output: not with protocol `none`, whose output has no numbers."""
         return self.works_in_batches or self.protocol_run is not ProtocolName.NONE

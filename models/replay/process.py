@@ -95,7 +95,7 @@ class _Outages:
         struck_s = np.minimum(given.struck_s[:, fault], self._window_s)
         happens, begins = struck_s < self._window_s, struck_s >= self.ready_s
         self._close(spell, struck_s, happens)
-        self._first = np.where(begins, fault, self._first)
+        self._first = np.where(begins & ~np.asarray(spell.again), fault, self._first)
         self._lose(spell.since_s, struck_s, spell.lost_s)
         cold = begins & happens & (struck_s < self.up_s)  # what was done of the first batch, which was slow
         self._lose(self.ready_s, struck_s, np.where(cold, struck_s - self.ready_s, 0.0), was_useful=False)

@@ -28,12 +28,14 @@ class Spell:
     lost_s   work that the fault takes back
     since_s  when the first of that work was done
     missing  the share of the time in which nothing was done, since hosts were away; it is part of `spans`
+    again    whether the fault strikes work that an earlier one struck, (runs,): then it belongs to that one's outage
     """
 
     spans: list[Span]
     lost_s: Array
     since_s: Array
     missing: list[Span] = field(default_factory=list)
+    again: npt.NDArray[np.bool_] | bool = False
 
 
 class Work(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 from experiments.engines import EngineName, ProtocolName
-from experiments.recovery_modes import TELL_QUERIES
+from experiments.recovery_modes import TELL_QUERIES, RecoveryMode
 from experiments.spec import Experiment, LoadMode
 from results.checks.evidence import Evidence
 from results.checks.rules import TableCheck
@@ -84,6 +84,11 @@ def recovers_by_query(experiment: Experiment) -> bool:
     return has_faults(experiment) and experiment.engine.recovery_run in TELL_QUERIES
 
 
+def recovers_by_task(experiment: Experiment) -> bool:
+    """Whether Spark gives the tasks of a dead host to the others, so that the query goes on."""
+    return experiment.engine.recovery_run is RecoveryMode.TASK
+
+
 def has_oracle(experiment: Experiment) -> bool:
     """Whether there is an exact output to hold the output against; of an own job there is none."""
     return experiment.workload.has_oracle
@@ -96,6 +101,7 @@ ASKED_OF = {
     is_tentative: "`engine.tentative`",
     recovers_by_query: "`engine.recovery` `query-centric` or `blocking`, and faults",
     keeps_output_log: "protocol `output-log`",
+    recovers_by_task: "`engine.recovery` `task`",
     has_copies: "`engine.recovery` `partially-active` with a ratio above 0",
     takes_checkpoints: "the testbed with a protocol that takes checkpoints",
     searches: "`load.mode` `sustainable`",

@@ -127,6 +127,25 @@ class MeasuredProcess:
         return batches[max(0, before - 1) :].reset_index(drop=True)
 
     @property
+    def undisturbed_s(self) -> pd.Series:
+        """How long the batches of the window took that no outage touched, by their numbers [s]."""
+        return self._inside[self._inside["undisturbed"]].set_index("batch")["duration_s"].astype(float)
+
+    @property
+    def records(self) -> pd.Series:
+        """Of each batch, by its number."""
+        return self._run.table("checkpoints").set_index("batch")["records"].astype(float)
+
+    @cached_property
+    def tasks(self) -> pd.DataFrame:
+        """The tasks of all batches, in mode task, with the times at which they began and ended [s]."""
+        if not self._run.has("spark_tasks"):
+            raise Unreplayable("there is no table spark_tasks, which says what each host did")
+        tasks = self._run.table("spark_tasks")
+        times_s = {name: (tasks[f"{name}_ns"].astype("int64") - self.start_ns) / 1e9 for name in ("launched", "ended")}
+        return tasks.assign(launched_s=times_s["launched"], ended_s=times_s["ended"])
+
+    @property
     def hop_delay_s(self) -> float:
         """δ: the mean delay from one stage of a batch to the next [s]; 0 where none was measured."""
         return mean(self._inside["hop_delay_s"]) or 0.0
@@ -274,14 +293,6 @@ class MeasuredProcess:
         """How much each fault takes of the work since the last checkpoint: in mode task what its hosts held of it."""
         workers = self.experiment.cluster.workers
         return [1.0 if self.stops_all(each) else min(1.0, each.hosts / workers) for each in self.strikes]
-
-    @cached_property
-    def warm_up_batches(self) -> dict[int, tuple[float, float]]:
-        """When the first batch after each outage began and was committed, by the fault that began the outage [s]."""
-        warm_up = self._ledger[self._ledger["class"] == "warm-up"].dropna(subset=["batch", "fault"])
-        of = warm_up[["batch", "fault"]].merge(self._run.table("checkpoints"), on="batch")
-        found = zip(of["fault"], of["started_ns"].map(self._seconds), of["duration_s"], strict=True)
-        return {int(fault): (start_s, start_s + float(length_s)) for fault, start_s, length_s in found}
 
     def _seconds(self, at_ns: float) -> float:
         return (int(at_ns) - self.start_ns) / 1e9

@@ -15,8 +15,8 @@ from models.replay.micro_batches import MicroBatches
 from models.replay.periods import Periods, Rounds
 from models.replay.process import Faults, ReplayResult, replay
 from models.replay.work import Array, Work
-from results.predictions.host_downtimes import host_downtimes
 from results.predictions.process import FEWEST_RECOVERIES, MeasuredProcess, Recovery, StruckFault, Unreplayable
+from results.predictions.task_batches import task_batches
 
 RUNS, SEED = 1000, 20_190
 PERCENTILES = (2.5, 97.5)
@@ -149,16 +149,14 @@ def _work(struck: MeasuredProcess, source: MeasuredProcess, rng: np.random.Gener
     batches = struck.batches
     if batches.empty:
         raise Unreplayable("no batch was committed")
-    triggered = engine.trigger is TriggerMode.MICRO_BATCH
-    work = MicroBatches(
-        costs_s,
-        batches["length_s"].to_numpy(),
-        interval_s=engine.checkpoint_interval_s if triggered else None,
-        trigger_s=-(struck.start_ns / 1e9 % engine.checkpoint_interval_s),
-        commits_s=batches["commit_s"].to_numpy(),
-        lost_shares=struck.lost_shares,
-        downtimes=host_downtimes(struck, source, rng, RUNS),
-    )
+    interval_s = engine.checkpoint_interval_s if engine.trigger is TriggerMode.MICRO_BATCH else None
+    trigger_s = -(struck.start_ns / 1e9 % engine.checkpoint_interval_s)
+    work: Work
+    if all(struck.stops_all(strike) for strike in struck.strikes):
+        lengths_s, commits_s = (batches[name].to_numpy() for name in ("length_s", "commit_s"))
+        work = MicroBatches(costs_s, lengths_s, interval_s=interval_s, trigger_s=trigger_s, commits_s=commits_s)
+    else:
+        work = task_batches(struck, source, costs_s, rng, interval_s=interval_s, trigger_s=trigger_s)
     return work, np.full(RUNS, min(0.0, float(batches["start_s"].iloc[0])))
 
 

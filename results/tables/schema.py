@@ -16,7 +16,7 @@ from results.tables.testbed import TESTBED_TABLES, RecoveredHow
 from results.verdict import Verdict
 
 # Counts up whenever the same logs would make other tables: columns, or what a value means.
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 VERSION_KEY = b"aftershock.schema_version"  # in the metadata of each Parquet file
 
 
@@ -203,6 +203,19 @@ RUN_TABLES: dict[str, Table] = {
             may(WHOLE, "state_bytes", "size of the state"),
             must(FLAG, "in_window", "the batch lies within the window"),
             must(FLAG, "undisturbed", "it has input and no outage touched it"),
+        ),
+    ),
+    "spark_tasks": Table(
+        "a task that Spark ran for a batch, in mode `task`",
+        (
+            must(WHOLE, "batch", "number of the batch", bounds=SIGNED),
+            must(WHOLE, "stage", "number of the stage in its batch, from 0"),
+            must(WHOLE, "task", "number of the task in its stage, from 0"),
+            must(TEXT, "host", "the host that it ran on"),
+            must(TEXT, "executor", "Spark's name for the executor; a host that comes back has a new one"),
+            must(WHOLE, "launched_ns", "when it was launched"),
+            must(WHOLE, "ended_ns", "when it ended, or when its loss was noticed"),
+            must(FLAG, "succeeded", "whether it came to its end"),
         ),
     ),
     "ledger": Table(

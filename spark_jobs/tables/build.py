@@ -44,6 +44,7 @@ def build(logs: Logs) -> None:
     _write(logs, "copies", logs.copies)
     _write(logs, "output_logs", logs.output_logs)
     _write(logs, "checkpoints", rows.checkpoints(logs.batches, logs.window, steady(logs.batches, logs.outages)))
+    _write(logs, "spark_tasks", logs.spark_tasks)
     _write(logs, "partition_checkpoints", logs.partition_checkpoints)
     _write(logs, "ledger", rows.ledger(logs.segments))
     _write(logs, "throughput", rows.throughput(logs.batches, logs.schedule, logs.window))

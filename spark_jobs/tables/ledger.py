@@ -42,9 +42,20 @@ class UndisturbedPace:
 
 
 def steady(batches: list[Batch], outages: list[Outage]) -> list[Batch]:
-    """The batches with input that no outage touched: neither during them, nor as the first after a restart."""
-    firsts = {first.batch for outage in outages if (first := first_after(batches, outage))}
-    return [b for b in batches if b.records and b.batch not in firsts and not any(_touches(o, b) for o in outages)]
+    """The batches with input that no outage touched: neither during them, nor as the first after a restart.
+
+    Nor as the one after a batch that outlived the death of a host (recovery by task): that is without the host at
+    first, and then has its cold executor.
+    """
+    slow = {batch.batch for outage in outages for batch in _slowed(batches, outage)}
+    return [b for b in batches if b.records and b.batch not in slow and not any(_touches(o, b) for o in outages)]
+
+
+def _slowed(batches: list[Batch], outage: Outage) -> list[Batch]:
+    first = first_after(batches, outage)
+    if first is None or first.started_ns >= outage.death_ns:
+        return [first] if first else []
+    return [first, *[batch for batch in batches if batch.records and batch.started_ns >= first.ended_ns][:1]]
 
 
 def first_after(batches: list[Batch], outage: Outage) -> Batch | None:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from chaos.fault_plan import PLAN_FILE, FaultPlan
 from experiments.engines import TriggerMode
 from experiments.plain_files import RefusedFile, open_below
+from experiments.recovery_modes import RecoveryMode
 from experiments.spec import Experiment, LoadMode
 from experiments.workload_base import INPUT
 from journal.codec import EventT, Vocabulary
@@ -38,6 +39,7 @@ from spark_jobs.tables.losses import host_names
 from spark_jobs.tables.outages import Outage, moments, outages
 from spark_jobs.tables.partition_recoveries import PartitionRecovery
 from spark_jobs.tables.recoveries import MeasuredRecovery, by_batches
+from spark_jobs.tables.spark_tasks import ENDED, STARTED, spark_tasks
 
 EVENTS = "spark-events"  # of raw
 LONGEST_LINE = 2**26  # characters of one event; those of a large query have some millions
@@ -162,6 +164,15 @@ class Logs:
     def follow(self, outage: Outage) -> MeasuredRecovery:
         """How an outage went on."""
         return by_batches(outage, self.batches, self.segments, self.pace)
+
+    @property
+    def spark_tasks(self) -> list[Row]:
+        """One row for each task; in other modes than `task` the whole batch is done again, whoever did its tasks."""
+        if self.experiment.engine.recovery_run is not RecoveryMode.TASK:
+            return []
+        reported = next(micro_batches(self.query), None)
+        events = self._spark_events({STARTED, ENDED})
+        return spark_tasks(events, reported.id, host_names(self.raw)) if reported else []
 
     @property
     def partition_checkpoints(self) -> list[Row]:

@@ -128,7 +128,9 @@ class TestbedLogs(Logs):
         return tentative(experiment, self.query, *(each.toPandas() for each in (found, exact, sink)))
 
     def seen(self) -> DataFrame:
-        """Results are seen when they are committed, or when they come to the sink if they never are."""
-        if not self.commits and self.experiment.workload.by_record:
+        """Results are seen when they are committed; when they come to the sink if they never are, or if the protocol
+        lets them out without waiting for that."""
+        engine = self.experiment.engine
+        if self.experiment.workload.by_record and (engine.puts_out_by_batch or not self.commits):
             return seen_in_sink(self.parquet("sink"))
         return seen_at_commit(self.input, self.batches)

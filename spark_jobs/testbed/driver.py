@@ -47,6 +47,7 @@ SETTINGS = {
     "spark.locality.wait": "0s",
     "spark.ui.enabled": "false",
     "spark.executor.extraJavaOptions": EXECUTOR_OPTIONS,
+    "spark.executorEnv.AFTERSHOCK_PRELOADED": "testbed.runtime.slot testbed.runtime.job",  # `aftershock_guard`
 }
 
 

@@ -9,11 +9,9 @@ from typing import cast
 import numpy as np
 
 from experiments.errors import BadInput
-from models.recovery.planners import PLANNERS
-from models.recovery.within_limits import plan_within, time_left
 from testbed.core.recovery import Recovery, World
+from testbed.recovery.assignment import Costs, assigned, assigned_by_cost, even_share, room_of
 from testbed.recovery.query_partitions import problem_of
-from testbed.recovery.seating import Costs, even_share, room_of, seated, seated_by_cost
 
 BEST_DENSITY = "best-density"
 LEAST_COST = 1e-3  # cores: also what has nothing to do just now takes some
@@ -54,6 +52,8 @@ class QueryCentric(Recovery):
         """
         if capacity is not None and capacity < 1:
             raise BadInput("capacity", capacity, "1 or more partitions for each worker")
+        from models.recovery.planners import PLANNERS  # here, since slots wait for what they import
+
         if planner not in PLANNERS:
             raise BadInput("planner", planner, ", ".join(PLANNERS))
         if limit_s <= 0:
@@ -90,6 +90,8 @@ class QueryCentric(Recovery):
     def _restored(self, world: World, lost: list[int], room: Mapping[str, float]) -> dict[int, str | None]:
         """What is planned, and where it fits. Costs that differ may leave room that no partition fits: then less is
         planned, again and again, but the planner has `limit_s` for all of it."""
+        from models.recovery.within_limits import plan_within, time_left
+
         left_s = time_left(self._limit_s)
         capacity, costs = math.fsum(each for each in room.values() if each > 0), self._costs_in(world)
         while True:
@@ -97,9 +99,9 @@ class QueryCentric(Recovery):
             plan, notes = plan_within(problem, self._planner, left_s())
             self._notes.extend(notes)
             chosen = np.flatnonzero(plan.partitions).tolist()
-            seats = seated(chosen, room) if costs is None else seated_by_cost(chosen, room, costs)
-            if seats is not None:
-                return seats
+            assignment = assigned(chosen, room) if costs is None else assigned_by_cost(chosen, room, costs)
+            if assignment is not None:
+                return assignment
             capacity *= LESS
 
     def _room(self, world: World) -> dict[str, float]:

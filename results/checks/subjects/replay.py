@@ -73,14 +73,10 @@ def useful_time(evidence: Evidence) -> pd.DataFrame:
 def useful_time_rules(evidence: Evidence) -> list[Rule]:
     """The curves never fall and are never faster than time, and they begin and end where they must.
 
-    Two things may let the replayed curve fall a little. A batch that takes less time than the mean checkpoint is
-    charged a whole one. In mode task the second fault of a batch takes work back evenly over the time since the batch
-    began, and the recovery from the first is part of that time.
+    The replayed curve may fall a little: a batch that takes less time than the mean checkpoint is charged a whole one.
     """
     rows, process = evidence.rows("useful_time", _lack(evidence)), evidence.process
     fall_s = sum(process.costs_s) / max(1, len(process.costs_s))
-    if evidence.experiment.engine.recovery_run is RecoveryMode.TASK:
-        fall_s += max((outage.down_s for outage in process.outages), default=0.0)
     longest_s = max(1, int(rows["second"].diff().max() if len(rows) > 1 else 1))
     return [
         between("step_s", 1, None),

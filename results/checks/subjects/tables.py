@@ -19,6 +19,7 @@ from results.checks.check import (
     is_tentative,
     keeps_output_log,
     recovers_by_query,
+    recovers_by_task,
     searches,
     takes_checkpoints,
 )
@@ -40,7 +41,7 @@ HELD_AGAINST_OTHERS = (
 HAVE_THE_TABLE = {"quality": has_oracle, "tentative": is_tentative, "probes": searches}
 HAVE_THE_TABLE |= dict.fromkeys(("partition_checkpoints", "partition_recoveries"), is_dataflow)
 HAVE_THE_TABLE["query_recoveries"] = recovers_by_query
-HAVE_THE_TABLE |= {"output_logs": keeps_output_log, "copies": has_copies}
+HAVE_THE_TABLE |= {"output_logs": keeps_output_log, "copies": has_copies, "spark_tasks": recovers_by_task}
 NEEDED_FOR = {
     **dict.fromkeys(("faults", "fault_fit"), has_faults),
     "partition_checkpoints": takes_checkpoints,
@@ -48,6 +49,7 @@ NEEDED_FOR = {
     "tentative": is_tentative,
     "quality": has_oracle,
     "output_logs": keeps_output_log,
+    "spark_tasks": recovers_by_task,
     "copies": has_copies,
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models import partial_rollback
 from models.replay.borders import Borders
 from models.replay.micro_batches import MicroBatches
 from models.replay.periods import Periods, Rounds
@@ -161,37 +160,6 @@ def test_a_batch_that_a_fault_cut_off_in_fact_is_cut_off_here_too():
     assert of(replayed(MicroBatches(ONE, np.array([6.0]), **given), faults(6.5), since_s=0.0))[2] == [6.5]
 
 
-def test_a_partial_rollback_takes_its_share_and_keeps_the_rest():
-    work = MicroBatches(ONE, np.array([10.0]), lost_shares=0.25)
-    found = replayed(work, faults(45.0, 46.0, restart_s=0.5))
-    assert of(found)[2] == [pytest.approx(2.0), pytest.approx(0.25 * 6.5)], "8 s were done, 6 s left, .5 s more"
-
-
-def test_each_fault_takes_a_share_of_its_own():
-    """Batches of 10 s that follow each other from 0 on; each fault costs half a second of recovery.
-
-    At 8 a quarter of 8 s is lost: 6 s are kept, and from 8.5 on 4 s are left to do. At 10 half of 6 + 1.5 s is lost:
-    3.75 s are kept. At 12 all of 3.75 + 1.5 s is lost. The batch is done again from 12.5 to 22.5, and of the next one
-    all that was done until 25 is lost: the share of the last fault that was given.
-    """
-    work = MicroBatches(ONE, np.array([10.0]), lost_shares=[0.25, 0.5, 1.0])
-    found = replayed(work, faults(8.0, 10.0, 12.0, 25.0, restart_s=0.5), since_s=0.0)
-    assert of(found)[2] == pytest.approx([2.0, 3.75, 5.25, 2.5])
-
-
-def test_equal_shares_are_as_one_share_for_all():
-    def found(lost_shares) -> ReplayResult:
-        lengths_s = np.array([9.0, 11.0, 8.0])
-        work = MicroBatches(
-            ONE, lengths_s, interval_s=10.0, commits_s=np.array([9.0, 29.5, 38.0]), lost_shares=lost_shares
-        )
-        return replayed(work, faults(5.0, 29.0, 33.0, 51.0, 52.0, restart_s=0.5, warm_up_s=1.0), since_s=0.0)
-
-    for share in (1 / 3, 1.0):
-        assert of(found([share] * 5)) == of(found(share))
-        assert found([share] * 5).utilizations == found(share).utilizations
-
-
 @pytest.mark.extended
 @pytest.mark.parametrize("load", [1.0, 0.6])
 def test_all_time_is_accounted_for(load):
@@ -243,11 +211,7 @@ def test_over_poisson_faults_borders_meet_eq_10_at_the_interval_that_the_load_ma
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("lost_share", [1.0, 0.6, 0.2])
-def test_over_poisson_faults_batches_that_follow_at_once_meet_the_model_of_partial_rollback(lost_share):
-    def make(runs: int) -> MicroBatches:
-        return MicroBatches(np.full(runs, COST_S), np.array([INTERVAL_S]), lost_shares=lost_share)
-
-    mean, error = mean_over_poisson_faults(make)
-    expected = partial_rollback.utilization(RATE, COST_S, RECOVERY_S, INTERVAL_S, lost_share)
-    assert mean == pytest.approx(expected, abs=4 * error)
+def test_over_poisson_faults_batches_that_follow_at_once_meet_eq_10():
+    """Nothing travels, and each period begins with the restart: the model's own case."""
+    mean, error = mean_over_poisson_faults(lambda runs: MicroBatches(np.full(runs, COST_S), np.array([INTERVAL_S])))
+    assert mean == pytest.approx(utilization(RATE, COST_S, RECOVERY_S, INTERVAL_S), abs=4 * error)

@@ -144,6 +144,14 @@ def test_the_usual_pace_is_that_of_undisturbed_batches():
     assert pace(quiet[:1], real_time=False) is None
 
 
+def test_by_task_neither_a_batch_that_outlived_a_death_nor_the_next_one_is_undisturbed():
+    """The death at 12 was noticed at once, and the batch went on; the host came back in the next one, or after it."""
+    made = [batch(0, 0, 9), batch(1, 10, 22), batch(2, 22, 33), batch(3, 33, 42), batch(4, 42, 51)]
+    quiet = steady(made, [outage(0, 12, 12.1, 12.1)])
+    assert [b.batch for b in quiet] == [0, 3, 4]
+    assert pace(quiet, real_time=False).rate == pytest.approx(1000 / (8 * NS))
+
+
 def test_a_real_time_batch_takes_its_set_length_whatever_its_records():
     usual = pace([batch(0, 0, 6), batch(1, 6, 12, records=20), batch(2, 12, 18, records=700)], real_time=True)
     assert usual.rate is None

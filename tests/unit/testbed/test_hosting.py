@@ -31,7 +31,7 @@ class Overtaken(Outlet):
     def __init__(self, may):
         self._may = may
 
-    def publish(self, number, batches):
+    def publish(self, outputs):
         assert self._may.wait(10)
         raise Superseded("out.0")
 
@@ -44,7 +44,7 @@ class Slow(Overtaken):
 
     left = False
 
-    def publish(self, number, batches):
+    def publish(self, outputs):
         assert self._may.wait(30)
         if self.left:
             raise Superseded("out.0")

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from benchmarks.check_power import EXPERIMENT, FORMULAS, INTERVAL_S, START_NS, TABLES_WITH, Machine, fails
+from benchmarks.check_power import EXPERIMENT, FORMULAS, START_NS, TABLES_WITH, Machine, fails
 from experiments import spec
 from experiments.loads import LoadMode, LoadSpec
 from experiments.spec import Experiment
@@ -201,40 +201,6 @@ def test_with_batches_a_fault_takes_what_was_due_after_the_last_border_that_is_c
         caught_up_s = 2.0 * ends_s[strike.fault] - strike.struck_s + behind_s + 4.5
     assert lost_s == pytest.approx(expected_s, abs=1e-3)
     assert len(lost_s) == 3
-
-
-@pytest.mark.parametrize("hosts", [(1, 1, 1, 1), (1, 2, 1, 3)], ids=["of one worker each", "of different numbers"])
-def test_in_mode_task_a_batch_that_outlives_its_hosts_does_their_share_again(hosts):
-    """Four kills amid batches of 6 s each 10 s, of some of three workers, which are back at once."""
-    struck_s, starts_s = np.array([4.0, 25.0, 55.5, 83.0]), np.arange(-10.0, 100.0, 10.0)
-    lost_s = struck_s % 10 * np.array(hosts) / 3
-    lost = pd.DataFrame({"start_s": struck_s // 10 * 10, "seconds": lost_s, "fault": [0.0, 1.0, 2.0, 3.0]})
-    ledger = lost.assign(
-        start_ns=_at(lost["start_s"]),
-        end_ns=_at(lost["start_s"] + lost["seconds"]),
-        batch=starts_s.searchsorted(struck_s) - 1,
-    ).assign(**{"class": "lost"})
-    lengths_s = np.full(len(starts_s), 6.0)
-    lengths_s[ledger["batch"]] += ledger["seconds"]
-    checkpoints = pd.DataFrame({"batch": range(len(starts_s)), "started_ns": _at(starts_s), "duration_s": lengths_s})
-    checkpoints = checkpoints.assign(
-        checkpoint_s=0.5, records=9, in_window=True, undisturbed=True, hop_delay_s=0.0, stages=1
-    )
-    run = simulated(1, faults=4)
-    tables = {"ledger": ledger, "checkpoints": checkpoints, "runs": run.tables["runs"].assign(window_s=100.0)}
-    tables["faults"] = run.tables["faults"].assign(
-        actual_ns=_at(struck_s),
-        healed_ns=_at(struck_s + 2.0),
-        executors_ns=_at(struck_s),
-        targets=[",".join(f"worker-{each + 1}" for each in range(count)) for count in hosts],
-    )
-    engine = {"checkpoint_interval_s": INTERVAL_S, "recovery": "task"}
-    found = replay_run(MeasuredProcess(type(run)(run.tables | tables), Experiment(engine=engine)))
-    assert found.timed.lost_s.mean(axis=0) == pytest.approx(lost["seconds"].to_numpy())
-
-
-def _at(seconds) -> np.ndarray:
-    return START_NS + np.round(np.asarray(seconds) * 1e9).astype("int64")
 
 
 @pytest.fixture(autouse=True)

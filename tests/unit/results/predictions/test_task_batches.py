@@ -1,0 +1,261 @@
+"""Mode task from end to end: a small cluster simulated task by task, its ledger, and the replay of its faults.
+
+The simulation knows nothing of the model: it moves in steps, and gives tasks to hosts as Spark's scheduler does. The
+ledger is made by the code that books real runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.check_power import START_NS, Simulated
+from experiments.spec import Experiment
+from models.replay.task_batches import Strike, TaskBatches
+from results.predictions import task_batches
+from results.predictions.process import MeasuredProcess, Unreplayable
+from results.predictions.replays import replay_run
+from spark_jobs.tables import ledger, rows
+from spark_jobs.tables.batches import Batch
+from spark_jobs.tables.ledger import NS
+from spark_jobs.tables.outages import Outage
+
+HOSTS, STEP_S, TRIGGER_S, COST_S, WINDOW_S, BEFORE_S = 3, 0.02, 8.0, 0.5, 600.0, 24.0
+TASKS_S = (*((0, 2.4),) * 6, *((1, 0.8),) * 6)  # the stage and the length of each task of a batch
+USUAL_S = 2 * 2.4 + 2 * 0.8
+AWAY_S, COLD_S = 9.0, (4.0, 2.0)
+TOLERANCE = 0.01
+EXPERIMENT = Experiment(engine={"checkpoint_interval_s": TRIGGER_S, "recovery": "task"}, window_s=WINDOW_S)
+
+
+@dataclass
+class Host:
+    """Where tasks run, one at a time."""
+
+    back_s: float = -1e3
+    executor: int = 0
+    warm: set[int] = field(default_factory=lambda: {0, 1})  # in which stages
+    task: int | None = None
+    until_s: float = 0.0
+    since_s: float = 0.0
+
+
+@dataclass
+class Cluster:
+    """Three hosts that share the tasks of batches; one begins with the trigger, or when the one before has ended."""
+
+    kills: list[tuple[float, int]]
+    batches: list[tuple[float, float]] = field(default_factory=list)
+    struck: list[tuple[float, int]] = field(default_factory=list)
+    tasks: list[dict[str, object]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._hosts, self._due_s, self._began_s = [Host() for _ in range(HOSTS)], -BEFORE_S, None
+        self._held: dict[int, int | None] = {}  # by task: which host has its output; None if it is out
+        for now_s in np.arange(-BEFORE_S, WINDOW_S + BEFORE_S, STEP_S):
+            self._strike(now_s)
+            if self._began_s is None and now_s >= self._due_s:
+                self._began_s, self._held = now_s, {}
+            elif self._began_s is not None:
+                self._work(now_s)
+
+    def _strike(self, now_s: float) -> None:
+        while self.kills and self.kills[0][0] <= now_s:
+            at_s, number = self.kills.pop(0)
+            host = self._hosts[number]
+            if now_s >= host.back_s:
+                self.struck.append((at_s, number))
+                self._hosts[number] = Host(at_s + AWAY_S, host.executor + 1, set())
+                self._held = {task: holder for task, holder in self._held.items() if holder != number}
+
+    def _work(self, now_s: float) -> None:
+        for number, host in enumerate(self._hosts):
+            if host.task is not None and now_s >= host.until_s:
+                self._tell(number, host)
+                self._held[host.task] = number if TASKS_S[host.task][0] == 0 else None
+                host.task = None
+        if all(task in self._held for task, (stage, _) in enumerate(TASKS_S) if stage == 1):
+            self.batches.append((self._began_s, now_s + COST_S))
+            self._due_s = max((self._began_s + 1e-6) // TRIGGER_S * TRIGGER_S + TRIGGER_S, now_s + COST_S)
+            self._began_s = None
+            return
+        first = any(task not in self._held for task, (stage, _) in enumerate(TASKS_S) if stage == 0)
+        running = {host.task for host in self._hosts}
+        open_tasks = [
+            task
+            for task, (stage, _) in enumerate(TASKS_S)
+            if stage == (0 if first else 1) and task not in self._held and task not in running
+        ]
+        for host in self._hosts:
+            if open_tasks and host.task is None and now_s >= host.back_s:
+                host.task = open_tasks.pop(0)
+                stage, length_s = TASKS_S[host.task]
+                host.since_s = now_s
+                host.until_s = now_s + length_s + (0.0 if stage in host.warm else COLD_S[stage])
+                host.warm.add(stage)
+
+    def _tell(self, number: int, host: Host) -> None:
+        told = {"batch": len(self.batches), "stage": TASKS_S[host.task][0], "task": host.task % 6}
+        where = {"host": f"worker-{number + 1}", "executor": f"{number}.{host.executor}", "succeeded": True}
+        self.tasks.append(told | where | {"launched_ns": _at(host.since_s), "ended_ns": _at(host.until_s)})
+
+
+def simulated(seed: int, faults: int = 20) -> Simulated:
+    """The tables of one run."""
+    rng = np.random.default_rng([3, seed])
+    times_s = np.sort(rng.uniform(2.0, WINDOW_S - 20.0, faults))
+    cluster = Cluster(list(zip(times_s, rng.integers(0, HOSTS, faults).tolist(), strict=True)))
+    made = [_batch(number, *moments) for number, moments in enumerate(cluster.batches)]
+    outages = [_outage(number, at_s) for number, (at_s, _) in enumerate(cluster.struck)]
+    usual = ledger.UndisturbedPace(1000 / (USUAL_S * NS))
+    window = (START_NS, START_NS + round(WINDOW_S * NS))
+    segments = ledger.ledger(window, made, outages, usual, round(TRIGGER_S * NS))
+    booked = pd.DataFrame(rows.ledger(segments))
+    kept_s = booked.loc[booked["class"].isin(["useful", "idle"]), "seconds"].sum()
+    run = {"window_start_ns": START_NS, "window_s": WINDOW_S, "utilization": kept_s / WINDOW_S}
+    steady = ledger.steady(made, outages)
+    return Simulated(
+        {
+            "runs": pd.DataFrame([run | {"load_rate": None, "service_rate": None, "seed": seed}]),
+            "ledger": booked,
+            "checkpoints": pd.DataFrame(rows.checkpoints(made, window, steady)),
+            "spark_tasks": pd.DataFrame(cluster.tasks),
+            "faults": pd.DataFrame([_fault(number, *struck) for number, struck in enumerate(cluster.struck)]),
+        }
+    )
+
+
+def _at(seconds: float) -> int:
+    return START_NS + round(seconds * NS)
+
+
+def _batch(number: int, began_s: float, ended_s: float) -> Batch:
+    times_ns = _at(began_s), _at(ended_s), round(COST_S * NS)
+    return Batch(number, *times_ns, 1000, 0.0, 0.0, 0.0, 0, 0, {"0": (0, 0)}, 2, 0.0)
+
+
+def _outage(number: int, at_s: float) -> Outage:
+    """The driver notices at once, and the query goes on."""
+    return Outage(number, 1, _at(at_s), _at(at_s + 0.05), _at(at_s + 0.05))
+
+
+def _fault(number: int, at_s: float, host: int) -> dict[str, object]:
+    told = {"fault": number, "kind": "kill", "targets": f"worker-{host + 1}", "outcome": "injected"}
+    return told | {"actual_ns": _at(at_s), "healed_ns": _at(at_s + 2), "executors_ns": _at(at_s + AWAY_S)}
+
+
+def apart(run: Simulated, experiment: Experiment = EXPERIMENT) -> float:
+    """How much more the replay has than was measured."""
+    return replay_run(MeasuredProcess(run, experiment)).predicted - float(run.tables["runs"]["utilization"].iat[0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_replay_of_a_run_by_task_has_what_was_measured(seed):
+    assert abs(apart(simulated(seed))) < TOLERANCE
+
+
+def test_batches_and_cold_executors_are_as_they_were_simulated():
+    process = MeasuredProcess(simulated(0), EXPERIMENT)
+    stages = task_batches._stages(process)
+    length_s = process.undisturbed_s.mean()
+    assert stages.tasks == (6, 6)
+    assert np.array(stages.shares) * length_s == pytest.approx([4.8, 1.6], abs=0.1)
+    assert task_batches._excesses_s(process).median().tolist() == pytest.approx(COLD_S, abs=0.1)
+    assert task_batches._paces(process).mean().tolist() == pytest.approx([1.0, 1.0], abs=0.03)
+
+
+def planted(monkeypatch, change) -> float:
+    """How far the replay is off if each strike is changed."""
+    monkeypatch.setattr(task_batches, "Strike", lambda *given: change(Strike(*given)))
+    return apart(simulated(0))
+
+
+def test_an_away_time_that_is_doubled_is_noticed(monkeypatch):
+    assert planted(monkeypatch, lambda strike: replace(strike, back_s=strike.back_s + AWAY_S)) < -TOLERANCE
+
+
+def test_executors_that_are_thought_to_be_warm_are_noticed(monkeypatch):
+    assert planted(monkeypatch, lambda strike: replace(strike, cold_s=0.0 * strike.cold_s)) > TOLERANCE
+
+
+def test_a_host_that_is_thought_to_be_there_is_noticed(monkeypatch):
+    assert planted(monkeypatch, lambda strike: replace(strike, hosts=strike.hosts & False)) > TOLERANCE
+
+
+def test_hosts_that_are_thought_to_keep_what_they_did_are_noticed(monkeypatch):
+    class Keeping(TaskBatches):
+        def _strike(self, strike, fails, fault_s):
+            held_s, cores = self._done_s.copy(), self._core.copy()
+            super()._strike(strike, fails, fault_s)
+            kept = np.isfinite(held_s) & (held_s <= fault_s[:, np.newaxis, np.newaxis])
+            self._done_s[kept], self._core[kept] = held_s[kept], cores[kept]
+
+    monkeypatch.setattr(task_batches, "TaskBatches", Keeping)
+    assert apart(simulated(0)) > TOLERANCE
+
+
+def without(run: Simulated, table: str, **columns: object) -> Simulated:
+    return replace(run, tables=run.tables | {table: run.tables[table].assign(**columns)})
+
+
+def test_tables_that_do_not_say_when_executors_were_back_are_not_replayed():
+    old = simulated(0)
+    lacking = replace(old, tables=old.tables | {"faults": old.tables["faults"].drop(columns="executors_ns")})
+    for each in (without(old, "faults", executors_ns=None), lacking):
+        with pytest.raises(Unreplayable, match="when a host that was struck had an executor again"):
+            apart(each)
+
+
+def test_a_run_whose_tables_do_not_tell_its_tasks_is_not_replayed():
+    old = simulated(0)
+    tables = {name: table for name, table in old.tables.items() if name != "spark_tasks"}
+    with pytest.raises(Unreplayable, match="there is no table spark_tasks"):
+        apart(replace(old, tables=tables))
+    with pytest.raises(Unreplayable, match="no task of a batch that no fault touched"):
+        apart(without(old, "spark_tasks", succeeded=False))
+
+
+def test_cold_executors_must_have_been_seen(monkeypatch):
+    monkeypatch.setattr(task_batches, "FEWEST_RECOVERIES", 50)
+    with pytest.raises(Unreplayable, match="the first task on a host that had come back of stage 0"):
+        apart(simulated(0))
+
+
+def test_the_cold_executor_of_a_fault_is_that_of_others(monkeypatch):
+    """If one was slow, it is not in the replay of its own fault, but may be in that of another run's."""
+    run = MeasuredProcess(simulated(1), EXPERIMENT)
+    known = task_batches._excesses_s(run)
+    fault = known.dropna().index[0]
+    known.loc[:], known.loc[fault] = 1.0, 100.0
+    monkeypatch.setattr(task_batches, "_excesses_s", lambda source: known)
+    rng = np.random.default_rng(1)
+    own, other = (
+        next(
+            strike.cold_s
+            for strike, told in zip(task_batches._strikes(run, source, rng, 500), run.strikes, strict=True)
+            if told.fault == fault
+        )
+        for source in (run, MeasuredProcess(simulated(1), EXPERIMENT))
+    )
+    assert (own == 1.0).all()
+    assert (other == 100.0).any()
+
+
+def test_a_run_whose_faults_all_stop_the_query_needs_no_tasks():
+    """A kill of the driver does, in mode task, too."""
+    run = without(simulated(0), "faults", kind="driver-kill")
+    tables = {name: table for name, table in run.tables.items() if name != "spark_tasks"}
+    whole = MeasuredProcess(replace(run, tables=tables), EXPERIMENT)
+    assert replay_run(whole).timed.lost_s.shape[1] == len(whole.strikes)
+
+
+def test_a_fault_strikes_each_of_its_hosts():
+    run = simulated(0)
+    targets = ["worker-3,worker-1", *run.tables["faults"]["targets"][1:]]
+    process = MeasuredProcess(without(run, "faults", targets=targets), EXPERIMENT)
+    strikes = task_batches._strikes(process, process, np.random.default_rng(1), 5)
+    assert strikes[0].hosts.tolist() == [True, False, True]
+    assert [each.hosts.sum() for each in strikes[1:]] == [1] * (len(strikes) - 1)
