@@ -3,6 +3,11 @@
 import pytest
 
 
-def parts(count, of_each_run=2):
+def parts(count, of_each_run=1):
     """Numbers of the parts, as parameters of a test."""
     return [pytest.param(part, marks=[pytest.mark.slow] * (part >= of_each_run)) for part in range(count)]
+
+
+def first_and_rest(of, first):
+    """The first so many of a sequence, and the rest, as parameters of a test: `make test-all` runs the rest."""
+    return [pytest.param(of[:first], id="first"), pytest.param(of[first:], id="rest", marks=pytest.mark.extended)]

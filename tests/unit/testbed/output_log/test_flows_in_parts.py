@@ -45,7 +45,7 @@ def wanted(name):
     return Simulation(lay_out(flow), PROTOCOLS["coordinated"], given, 0).run().published
 
 
-@pytest.mark.parametrize("strategy", ["global", "passive"])
+@pytest.mark.parametrize("strategy", [pytest.param("global", marks=pytest.mark.extended), "passive"])
 @pytest.mark.parametrize("name", FLOWS)
 def test_crashes_cost_no_result(name, strategy):
     layout, given = laid_out(name)

@@ -21,7 +21,7 @@ SHARE = 125
 OUTPUT_LOG = PROTOCOLS["output-log"]
 
 
-@pytest.mark.parametrize("policy", ["opens", "targets"])
+@pytest.mark.parametrize("policy", ["opens", pytest.param("targets", marks=pytest.mark.extended)])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("name", ["slow", "filtered", "rare"])
 def test_crashes_and_a_store_that_refuses_cost_no_result(name, strategy, policy):

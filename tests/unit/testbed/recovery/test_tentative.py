@@ -18,7 +18,7 @@ from testbed.operators import Delivery
 from testbed.protocols import PROTOCOLS
 from testbed.recovery import STRATEGIES
 from testbed.simulation import CrashMoment, Fault
-from tests.unit.testbed.campaigns import parts
+from tests.unit.testbed.campaigns import first_and_rest, parts
 from tests.unit.testbed.recovery.runs import FLOWS, simulated
 from tests.unit.testbed.recovery.small_layouts import chain, two_sources
 from tests.unit.testbed.runs import oracle
@@ -38,9 +38,10 @@ def run(flow, strategy, seed, **options):
     return simulation.outcome.tentative.total()
 
 
+@pytest.mark.parametrize("seeds", first_and_rest(range(3), 1))
 @pytest.mark.parametrize(("strategy", "flow"), [(strategy, flow) for strategy in PARTIAL for flow in GOES_ON[strategy]])
-def test_survivors_go_on_and_what_they_put_out_is_corrected(strategy, flow):
-    assert sum(run(flow, strategy, seed, refusals=0.1 * (seed % 2), spare_lines=seed % 3) for seed in range(3))
+def test_survivors_go_on_and_what_they_put_out_is_corrected(strategy, flow, seeds):
+    assert sum(run(flow, strategy, seed, refusals=0.1 * (seed % 2), spare_lines=seed % 3) for seed in seeds)
 
 
 def test_whoever_has_only_absent_inputs_puts_out_nothing():
@@ -80,9 +81,10 @@ def one_by_one(seed):
     }
 
 
+@pytest.mark.parametrize("seeds", first_and_rest(range(3), 1))
 @pytest.mark.parametrize("flow", ["joined", "spread"])
-def test_hosts_that_come_back_one_by_one(flow):
-    assert sum(run(flow, "passive", seed, **one_by_one(seed)) for seed in range(3))
+def test_hosts_that_come_back_one_by_one(flow, seeds):
+    assert sum(run(flow, "passive", seed, **one_by_one(seed)) for seed in seeds)
 
 
 @pytest.mark.extended
